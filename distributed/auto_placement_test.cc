@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sessions that place nodes on any task, by what steps were measured to take.
+// Tests sessions that place nodes on any task, by the measured times of steps.
 #include <cstring>
 
 #include "core/graph/builder.h"
@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 
 constexpr int kSide = 300, kLength = 6;
 
-// Two chains of products of what is fed, and the sum of both.
+// Builds two chains of products of the fed matrix, and the sum of both.
 Output TwoChains(GraphBuilder& g, Output* fed) {
   *fed = CallIn(g, "Placeholder", {},
                 {{"dtype", DType::kFloat}, {"shape", PartialShape({kSide, kSide})}});
@@ -23,7 +23,7 @@ Output TwoChains(GraphBuilder& g, Output* fed) {
   for (int chain = 0; chain < 2; ++chain) {
     Output end = *fed;
     for (int i = 0; i < kLength; ++i) {
-      // Not the same product twice: that would be computed once.
+      // The second chain differs, because equal products would be computed only once.
       end = Call("MatMul", {end, *fed}, {{"transpose_b", chain == 1}});
     }
     ends.push_back(end);
@@ -31,7 +31,8 @@ Output TwoChains(GraphBuilder& g, Output* fed) {
   return ends[0] + ends[1];
 }
 
-// Zeros, and ones in each row's place for itself and the next: products of it are exact.
+// Returns a matrix with ones on the diagonal and right of it, else zeros: its products
+// are exact.
 Tensor Band() {
   std::vector<float> values(kSide * kSide, 0);
   for (int i = 0; i < kSide; ++i) {
@@ -69,7 +70,7 @@ TEST_F(AutoPlacementTest, WorkIsSharedAndTheResultIsTheSame) {
   for (const std::string placement : {"client", "auto"}) {
     const auto session = Session(placement);
     ASSERT_TRUE(session->Extend(g.graph()).ok());
-    // Until the step was placed by what was measured, which happens beside it.
+    // Runs until the step was placed by its measured times, which happens in the background.
     size_t tasks = 1;
     for (int run = 0; run < (placement == "auto" ? 2000 : 3) && tasks == 1; ++run) {
       RunMetadata metadata;
@@ -113,7 +114,8 @@ TEST_F(AutoPlacementTest, VariablesStayWhereTheyAre) {
   }
 }
 
-// No step of this session is measured: what is known of the work are the shapes of what is fed.
+// No step of this session is measured: the amount of work is known only from the shapes of the
+// feeds.
 TEST_F(AutoPlacementTest, AStepIsPlacedForTheSizesThatAreFed) {
   GraphBuilder g;
   const auto any = g.DeviceScope("/job:worker");
@@ -141,7 +143,7 @@ TEST_F(AutoPlacementTest, AStepIsPlacedForTheSizesThatAreFed) {
     return metadata.partition_graphs.size();
   };
   for (int run = 0; run < 20; ++run) ASSERT_EQ(tasks_of(small), 1u) << "a message costs more";
-  // The new placement is made beside the steps.
+  // The new placement is computed while steps run.
   size_t tasks = 1;
   for (int run = 0; run < 2000 && tasks == 1; ++run) tasks = tasks_of(Band());
   EXPECT_EQ(tasks, 2u);

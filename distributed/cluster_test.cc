@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stories of clusters that work; partial_run_test.cc has those of partial runs. Those of clusters
-// that fail stand in failure_test.cc.
+// Tests of whole clusters without failures. Partial runs are in partial_run_test.cc, failures in
+// failure_test.cc.
 #include <thread>
 
 #include "core/base/error_origin.h"
@@ -16,7 +16,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// A variable w on the ps, 2w on the worker, and an op that adds what the worker is fed to w.
+// A variable w on the ps, 2w on the worker, and an op that adds a value fed at the worker to
+// w.
 struct Model {
   explicit Model(GraphBuilder& g, int64_t size = 1, const std::string& container = "") {
     {
@@ -68,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(Network, TwoTasksTest, AllNetworks(), NameOf);
 TEST_P(TwoTasksTest, TensorsOfAllKindsCrossTasks) {
   auto session = cluster_->NewSession();
   GraphBuilder g;
-  Tensor large(DType::kFloat, Shape({1 << 20}));  // 4 MiB: in pieces
+  Tensor large(DType::kFloat, Shape({1 << 20}));  // 4 MiB: sent in several frames
   for (int i = 0; i < 1 << 20; ++i) large.mutable_flat<float>()[i] = static_cast<float>(i);
   const Tensor values[] = {
       Tensor::Scalar(3.0f),
@@ -102,7 +103,7 @@ TEST_P(TwoTasksTest, TensorsOfAllKindsCrossTasks) {
   }
 }
 
-// Two sessions of one program meet in what has a shared_name, and in nothing else but variables.
+// Two sessions share resources that have a shared_name, and variables, but no other resources.
 TEST_P(TwoTasksTest, AQueueWithoutASharedNameBelongsToItsSession) {
   for (const bool shared : {false, true}) {
     GraphBuilder g;
@@ -171,7 +172,7 @@ TEST_P(TwoTasksTest, VariablesAreSharedBetweenSessionsByName) {
   ASSERT_TRUE(Run(*other, g, feeds, {model.train.name()}).ok());
   ASSERT_TRUE(Run(*chief, g, {}, {model.w.name()}).ok());
   EXPECT_EQ(out[0].flat<float>()[0], 2);
-  // They outlive sessions.
+  // Variables outlive sessions.
   EXPECT_TRUE(chief->Close().ok());
   auto later = cluster_->NewSession();
   ASSERT_TRUE(Run(*later, g, {}, {model.w.name()}).ok());
@@ -227,7 +228,7 @@ TEST_P(TwoTasksTest, ErrorsNameTheTaskAndTheNode) {
   EXPECT_EQ(FailedTask(status), "/job:ps/replica:0/task:0");
   EXPECT_EQ(FailedNode(status), "TestFail");
   EXPECT_EQ(Run(*session, g, {}, {"nope:0"}), NotFound("FetchOutputs node nope:0: not found"));
-  // The session goes on.
+  // The session can still be used.
   EXPECT_TRUE(Run(*session, g, {}, {z.name()}).ok());
 }
 
@@ -272,7 +273,7 @@ TEST_P(TwoTasksTest, CloseCancelsRunningSteps) {
     CallIn(g, "TestBlock", {});
   }
   ASSERT_TRUE(session->Extend(g.graph()).ok());
-  // More than any pool has threads.
+  // The steps block more threads than any pool has.
   std::vector<std::thread> threads;
   for (int i = 0; i < 50; ++i) {
     threads.emplace_back([&] {
@@ -283,7 +284,7 @@ TEST_P(TwoTasksTest, CloseCancelsRunningSteps) {
     });
   }
   EXPECT_TRUE(AwaitBlocked(50));
-  // The others are not in the way of a step that does not block.
+  // They do not delay a step that does not block.
   auto other = cluster_->NewSession();
   GraphBuilder h;
   const Output one = Constant(h, Tensor::Scalar(1.0f)) + 1.0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Collectives in sessions on real servers: in one graph, and between the graphs of several
-// sessions, each with a master of its own.
+// Tests collectives in sessions on real servers: in one graph, and between the graphs of
+// several sessions, each with its own master.
 #include <memory>
 #include <string>
 #include <thread>
@@ -128,7 +128,7 @@ TEST_P(CollectivesTest, KeysAsInputs) {
   }
 }
 
-// Each worker runs a program of its own, in a session with its own task.
+// A worker that runs its own program, in a session with its own task.
 struct Replica {
   Replica(TestCluster& cluster, int worker, int size)
       : session(cluster.NewSession({}, "worker", worker)) {
@@ -140,13 +140,13 @@ struct Replica {
   }
   Status Step(float* value, const RunOptions& options = {}) {
     std::vector<Tensor> out;
-    // Without fetches nothing else of the step communicates.
+    // Without fetches, the step has no other communication.
     RETURN_IF_ERROR(session->Run(options, {}, {}, {g.NodeOf(sum)->name()}, &out, nullptr));
     RETURN_IF_ERROR(session->Run(options, {}, {sum.name()}, {}, &out, nullptr));
     *value = out[0].data<float>()[0];
     return OkStatus();
   }
-  // Steps until one fails.
+  // Runs steps until one fails.
   void StepOn() {
     float value = 0;
     while (ended.ok()) ended = Step(&value);
@@ -184,7 +184,8 @@ TEST_P(CollectivesTest, ALostTaskEndsTheStepsOfAllAndTrainingGoesOnInNewSessions
     cluster_.Stop("worker", 2);
     for (std::thread& thread : threads) thread.join();
     for (int w = 0; w < 2; ++w) {
-      // A server that stops in good order closes its sessions, perhaps between two steps.
+      // A server that is stopped in an orderly way closes its sessions, perhaps between
+      // two steps.
       EXPECT_TRUE(absl::IsUnavailable(replicas[w]->ended) || absl::IsAborted(replicas[w]->ended) ||
                   absl::IsOutOfRange(replicas[w]->ended))
           << replicas[w]->ended;
@@ -201,11 +202,11 @@ TEST_P(CollectivesTest, ACancelledStepIsAnErrorOfAll) {
   std::thread other([&] { b.StepOn(); });
   float value = 0;
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(a.Step(&value).ok());
-  a.session = nullptr;  // closes it
+  a.session = nullptr;  // destroying it closes the session
   other.join();
   EXPECT_TRUE(absl::IsOutOfRange(b.ended)) << b.ended;
   EXPECT_THAT(std::string(b.ended.message()), HasSubstr("task:0"));
-  // And a step that waits for a rank that does not come ends by its deadline.
+  // A step that waits for a missing rank ends at its deadline.
   Replica c(cluster_, 2, 2);
   EXPECT_TRUE(absl::IsDeadlineExceeded(c.Step(&value, {.timeout_ms = 200})));
   EXPECT_TRUE(cluster_.Idle());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The costs that sessions tell of: to their clients (RunMetadata::cost_graph) and to operators
-// (Insight's GetCosts).
+// Tests the costs that sessions report: to their clients (RunMetadata::cost_graph) and to
+// operators (Insight's GetCosts).
 #include "core/graph/builder.h"
 #include "distributed/rpc/ask_cluster.h"
 #include "distributed/testing/test_cluster.h"
@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 
 constexpr int kSide = 100;
 
-// A product on the parameter server of what is fed; the worker fetches it.
+// The parameter server multiplies the fed matrices; the worker fetches the product.
 class CostsTest : public testing::Test {
  protected:
   CostsTest() {
@@ -103,7 +103,7 @@ TEST_F(CostsTest, ATaskTellsWhatItsSessionsMeasuredAndPredict) {
   }
   EXPECT_TRUE(measured);
   ASSERT_GT(costs.measured_size(), 0);
-  // Its other task is the master of no session.
+  // The parameter server's task is the master of no session.
   const auto none = AskCosts(cluster_.target("ps"), 5);
   ASSERT_TRUE(none.ok()) << none.status();
   EXPECT_EQ(none->session_size(), 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stories of clusters whose tasks are stopped, killed, frozen and restarted.
+// Tests clusters whose tasks are stopped, killed, frozen and restarted.
 #include <dirent.h>
 #include <signal.h>
 #include <spawn.h>
@@ -30,7 +30,7 @@ constexpr char kPs[] = "/job:ps/task:0";
 constexpr char kWorker[] = "/job:worker/task:0";
 constexpr int64_t kMillis = 1'000'000;
 
-// Returns when `holds`; false if it does not within half a minute.
+// Waits until `holds` returns true; returns false if it does not within half a minute.
 bool Eventually(const std::function<bool()>& holds) {
   for (int i = 0; i < 3'000; ++i) {
     if (holds()) return true;
@@ -58,8 +58,8 @@ Output EndlessLoop(GraphBuilder& g) {
   return Call("Exit", {sides[0]});
 }
 
-// Graphs that use ps and worker: one that ends, one that waits for ever on the ps, one that goes
-// to and fro between them for ever.
+// Graphs that use ps and worker: one that ends, one that waits for ever on the ps, and one that
+// sends tensors back and forth between them for ever.
 struct Graphs {
   Graphs() {
     {
@@ -105,12 +105,12 @@ TEST(FailureTest, AStoppedTaskEndsItsSteps) {
   EXPECT_EQ(status.code(), StatusCode::kUnavailable) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("/job:ps/replica:0/task:0"));
   EXPECT_TRUE(cluster.Idle());
-  // Steps that do not use the lost task go on.
+  // Steps that do not use the lost task still work.
   EXPECT_TRUE(Fetch(*session, graphs.alone).ok());
   EXPECT_EQ(Fetch(*session, graphs.sum).code(), StatusCode::kUnavailable);
 }
 
-// Its clients may have been told to end as well, and save.
+// The clients of those sessions may have been told to end as well, and save their state first.
 TEST(FailureTest, ATaskToldToEndStaysForTheSessionsThatUseIt) {
   TestCluster cluster({{"ps", 1}, {"worker", 1}});
   auto session = cluster.NewSession();
@@ -170,7 +170,7 @@ TEST(FailureTest, ARestartedTaskIsAnother) {
   });
   EXPECT_EQ(status.code(), StatusCode::kAborted) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("has restarted"));
-  // A new session works with it.
+  // A new session can use the restarted task.
   auto later = cluster.NewSession();
   ASSERT_TRUE(Init(*later, graphs).ok());
   float value = 0;
@@ -185,7 +185,7 @@ TEST(FailureTest, ARestartedMasterDoesNotKnowTheSession) {
   ASSERT_TRUE(Init(*session, graphs).ok());
   cluster.Restart("worker", 0);
   Status status;
-  Eventually([&] {  // until it connects again
+  Eventually([&] {  // until the session connects again
     status = Fetch(*session, graphs.sum);
     return !absl::IsUnavailable(status);
   });
@@ -204,7 +204,8 @@ TEST(FailureTest, AServerThatIsNotThereIsNamed) {
               HasSubstr("grpc://127.0.0.1:1: no server answers there"));
 }
 
-// The same where clients are in its process: sessions outlive it, and say that it is gone.
+// The same with clients in the master's process: their sessions outlive the master, and
+// report that it is gone.
 TEST(FailureTest, AStoppedMasterOfThisProcess) {
   TestCluster cluster({{"ps", 1}, {"worker", 1}}, TestCluster::Direct());
   auto session = cluster.NewSession();
@@ -263,11 +264,11 @@ TEST(FailureTest, AThousandAbortedStepsLeaveNothing) {
   EXPECT_LE(fds(), before);
 }
 
-// Tasks as processes, which can be killed.
+// Runs tasks as processes, which can be killed.
 class ProcessTest : public testing::Test {
  protected:
   void SetUp() override {
-    // Ports that were free a moment ago.
+    // Finds ports that were free a moment ago.
     std::vector<std::unique_ptr<Server>> servers;
     for (std::string* address : {&ps_, &worker_}) {
       ServerOptions options;
@@ -302,7 +303,7 @@ class ProcessTest : public testing::Test {
   std::unique_ptr<SessionInterface> NewSession() {
     return *NewRemoteSession(StrCat("grpc://", worker_), {});
   }
-  // Whether a step has begun on the ps.
+  // Returns whether a step has begun on the ps.
   bool RunsOnPs() {
     const auto report = AskCluster(worker_);
     CHECK_OK(report.status());
@@ -311,7 +312,8 @@ class ProcessTest : public testing::Test {
     }
     return false;
   }
-  // How long a step that fetches what never comes lasts after `fault`.
+  // Runs a step whose fetch never comes, and calls `fault` while it runs. Stores the time from
+  // the fault to the step's end in `*ms`, and returns the step's status.
   Status TimeToFail(const Output& never, const std::function<void()>& fault, int64_t* ms) {
     Status status;
     int64_t end = 0;
@@ -326,7 +328,7 @@ class ProcessTest : public testing::Test {
     *ms = (end - begin) / kMillis;
     return status;
   }
-  // A ps, a worker and a session that uses both.
+  // Starts a ps, a worker and a session that uses both.
   void Begin() {
     ps_process_ = Spawn("ps");
     worker_process_ = Spawn("worker");
@@ -350,7 +352,7 @@ TEST_F(ProcessTest, AKilledTaskIsNoticedAtOnce) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("/job:ps/replica:0/task:0 at " + ps_));
   EXPECT_THAT(std::string(status.message()), HasSubstr("; step "));
   EXPECT_LT(ms, 1000);
-  // And training goes on with its successor.
+  // Training continues with the ps that replaces the killed one.
   Spawn("ps");
   Status again;
   EXPECT_TRUE(Eventually([&] {
@@ -383,7 +385,7 @@ TEST_F(ProcessTest, AFrozenTaskIsNoticed) {
   EXPECT_EQ(status.code(), StatusCode::kUnavailable) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("/job:ps/replica:0/task:0 at "));
   EXPECT_LT(ms, 2500);
-  // It comes back, as the one it was.
+  // The frozen process continues, in the same incarnation.
   kill(ps_process_, SIGCONT);
   Status again;
   EXPECT_TRUE(Eventually([&] {

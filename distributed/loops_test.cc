@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Branches and loops over several tasks: programs put together at random and spread over three,
-// and stories of clusters.
+// Tests branches and loops across tasks: random programs whose nodes are spread over three
+// tasks, and loops in real clusters.
 #include <algorithm>
 #include <memory>
 #include <random>
@@ -37,7 +37,7 @@ std::vector<int64_t> Numbers(const std::vector<Tensor>& tensors) {
   return numbers;
 }
 
-// A device of each of three tasks, in this process and without a network between them.
+// Three tasks with a device each, in this process and without a network between them.
 class Tasks {
  public:
   Tasks() {
@@ -49,7 +49,7 @@ class Tasks {
     }
   }
 
-  // Compiles what the client asks for, and runs it once for each entry of `feeds`.
+  // Compiles the step that the client asks for, and runs it once for each entry of `feeds`.
   void Run(
       const Graph& graph, int num_fetches, const std::vector<std::vector<int64_t>>& feeds,
       const std::function<void(size_t run, const Status&, const std::vector<Tensor>&)>& check) {
@@ -126,7 +126,7 @@ class LoopsTest : public testing::Test {
  protected:
   static constexpr int kTasks = 3;
   static std::string Task(int i) { return StrCat("/job:worker/task:", i); }
-  // Nodes of these ops go to that task; everything else to the first.
+  // Places nodes of these ops on the given tasks, and all other nodes on the first task.
   static void Place(Graph& graph, const std::map<std::string, int>& task_of_op) {
     for (Node* node : graph.nodes()) {
       const auto task = task_of_op.find(node->op_name());
@@ -164,7 +164,8 @@ TEST_F(LoopsTest, RandomProgramsOnACluster) {
   EXPECT_TRUE(cluster.Idle());
 }
 
-// The body is on two tasks, the condition on a third: sum of i for i < n, twice.
+// A loop with its body on two tasks and its condition on a third: computes the sum of i for i <
+// n, twice.
 TEST_F(LoopsTest, ALoopOverThreeTasks) {
   FlowBuilder b(FlowBuilder::kClient);
   const auto results = b.For({"loop"}, b.Feed(0), {b.Sum("TestSum", {})}, [&](const FlowValues& v) {
@@ -184,7 +185,7 @@ TEST_F(LoopsTest, ALoopOverThreeTasks) {
   }
   EXPECT_TRUE(cluster.Idle());
 
-  // Neither fed nor fetched inside.
+  // Values inside the loop can be neither fed nor fetched.
   for (const Node* node : graph.nodes()) {
     if (node->op_name() != "TestSpin") continue;
     const Status status = session->Run({}, {{"feed0:0", Tensor::Scalar<int64_t>(3)}},
@@ -198,7 +199,7 @@ TEST_F(LoopsTest, ALoopOverThreeTasks) {
   }
 }
 
-// Returns when a step has begun on the task.
+// Waits until a step has begun on the task.
 void AwaitStep(const Server& task) {
   for (int i = 0; i < 3'000 && task.counts().running_steps == 0; ++i) {
     Env::Real().SleepForNanos(10'000'000);
@@ -224,7 +225,7 @@ TEST_F(LoopsTest, AStoppedTaskEndsALoopThatUsesIt) {
     Status status;
     std::thread runner([&] { status = Run(*session, {}, 1); });
     for (int task = 0; task < kTasks; ++task) AwaitStep(cluster.server("worker", task));
-    Env::Real().SleepForNanos(50'000'000);  // some hundred rounds, which nothing counts
+    Env::Real().SleepForNanos(50'000'000);  // some hundred iterations; nothing counts them
     cluster.Stop("worker", stopped);
     runner.join();
     EXPECT_THAT(status.code(), AnyOf(StatusCode::kUnavailable, StatusCode::kAborted)) << status;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Steps that are fed and fetched in instalments, across tasks.
+// Tests steps that are fed and fetched in instalments, across tasks.
 #include <thread>
 
 #include "distributed/testing/two_tasks.h"
@@ -11,8 +11,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// a and b enter at the worker; a + 1 is computed by the ps, (a + 1) * b by the worker; both are
-// counted by the ps.
+// a and b are fed at the worker. The ps computes a + 1, and adds it to `count`; the worker
+// computes (a + 1) * b.
 struct InPieces {
   explicit InPieces(GraphBuilder& g) {
     a = Placeholder(g);
@@ -55,11 +55,11 @@ TEST_P(PartialRunsTest, StepsInInstalments) {
     ASSERT_TRUE(status.ok()) << status;
     ASSERT_EQ(out.size(), 1);
     EXPECT_EQ(out[0].scalar<float>(), 3);
-    // The second feed depends on the first fetch.
+    // The value of the second feed is the first fetch.
     status = session->RunPartial(*handle, {}, {{p.b.name(), out[0]}}, {p.product.name()}, &out);
     ASSERT_TRUE(status.ok()) << status;
     EXPECT_EQ(out[0].scalar<float>(), 9);
-    // That was the last: the target has run, and the step has ended.
+    // That was the last instalment: the target has run, and the step has ended.
     ASSERT_TRUE(Run(*session, g, {}, {p.count.name()}).ok());
     EXPECT_EQ(out[0].scalar<float>(), 3 * i);
     status = session->RunPartial(*handle, {}, {}, {p.sum.name()}, &out);
@@ -95,7 +95,7 @@ TEST_P(PartialRunsTest, MistakesInInstalmentsChangeNothing) {
   ASSERT_TRUE(session->RunPartial(*handle, {}, a, {p.sum.name()}, &out).ok());
   EXPECT_THAT(error(a, {}), HasSubstr("has already been fed."));
   EXPECT_THAT(error(b, {p.sum.name()}), HasSubstr("has already been fetched."));
-  // Feeds alone, then fetches alone.
+  // One instalment with feeds only, then one with fetches only.
   ASSERT_TRUE(session->RunPartial(*handle, {}, b, {}, &out).ok());
   ASSERT_TRUE(session->RunPartial(*handle, {}, {}, {p.product.name()}, &out).ok());
   EXPECT_EQ(out[0].scalar<float>(), 12);
@@ -162,14 +162,14 @@ TEST_P(PartialRunsTest, UnfinishedInstalmentsEnd) {
     return CallIn(g, "TestBlock", {});
   }();
   const CallableSpec all = {.feeds = {p.a.name()}, .fetches = {p.sum.name(), block.name()}};
-  // With the session,
+  // The run ends when its session is closed,
   auto session = cluster_->NewSession();
   ASSERT_TRUE(session->Extend(g.graph()).ok());
   std::string handle = *session->SetUpPartialRun(all);
   EXPECT_TRUE(session->Close().ok());
   EXPECT_TRUE(cluster_->Idle());
   EXPECT_EQ(session->RunPartial(handle, {}, {}, {}, &out).code(), StatusCode::kFailedPrecondition);
-  // with the time limit of the session,
+  // at the timeout of its session's operations,
   session = cluster_->NewSession({.operation_timeout_ms = 200});
   ASSERT_TRUE(session->Extend(g.graph()).ok());
   handle = *session->SetUpPartialRun(all);
@@ -177,18 +177,19 @@ TEST_P(PartialRunsTest, UnfinishedInstalmentsEnd) {
   Status status =
       session->RunPartial(handle, {}, {{p.a.name(), Tensor::Scalar(1.0f)}}, {p.sum.name()}, &out);
   EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded) << status;
-  // of an instalment,
+  // at the timeout of an instalment,
   session = cluster_->NewSession();
   ASSERT_TRUE(session->Extend(g.graph()).ok());
   handle = *session->SetUpPartialRun(all);
   status = session->RunPartial(handle, {.timeout_ms = 100}, {}, {block.name()}, &out);
   EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded) << status;
   EXPECT_TRUE(cluster_->Idle());
-  // and when its client goes away.
+  // and when its client gives up.
   handle = *session->SetUpPartialRun(all);
   Cancellation cancellation;
   std::thread canceller([&] {
-    // Most likely while the instalment waits, which nothing tells; it ends so before, too.
+    // By then the instalment most likely waits. If it does not, the run ends in the same
+    // way.
     Env::Real().SleepForNanos(50'000'000);
     cancellation.Cancel(Cancelled("had enough"));
   });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measures what a session adds to its executor, and what a step of two tasks costs.
+// Measures the overhead of a session compared to its executor, and the cost of a
+// step of two tasks.
 #include "benchmark/benchmark.h"
 #include "core/graph/builder.h"
 #include "distributed/testing/test_cluster.h"
@@ -46,7 +47,7 @@ void BM_LocalNoOpCallable(benchmark::State& state) {
 }
 BENCHMARK(BM_LocalNoOpCallable);
 
-// A chain of additions to one fed scalar.
+// Runs a chain of additions to a fed scalar.
 void BM_LocalChain(benchmark::State& state) {
   GraphBuilder g;
   const Output x =
@@ -58,7 +59,7 @@ void BM_LocalChain(benchmark::State& state) {
 }
 BENCHMARK(BM_LocalChain)->Arg(1)->Arg(100);
 
-// The worker fetches a value of `bytes` bytes from the ps.
+// Measures steps in which the worker fetches a value of `bytes` bytes from the ps.
 void FetchFromPs(benchmark::State& state, bool through_client) {
   TestCluster cluster({{"ps", 1}, {"worker", 1}});
   GraphBuilder g;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Transfers between tasks: what a traced step and the metrics tell of them, and that floats lose
-// half of their bytes, and no more than the low bits, with SessionOptions::bfloat16_transfers.
+// Tests transfers between tasks: how traced steps and metrics report them, and that with
+// SessionOptions::bfloat16_transfers floats take half the bytes and lose only low bits.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -25,7 +25,7 @@ using testing::HasSubstr;
 constexpr int64_t kSize = 10'000;
 constexpr char kFloats[] = "floats";
 
-// Numbers of all magnitudes, and those that are none.
+// Returns floats of all magnitudes, infinities and NaNs.
 Tensor AnyFloats() {
   Tensor t(DType::kFloat, Shape({kSize}));
   float* const x = t.mutable_data<float>();
@@ -41,7 +41,8 @@ Tensor AnyFloats() {
   return t;
 }
 
-// A variable on the ps; on the worker its value plus zero, and what `moved` makes of it.
+// A variable on the ps; on the worker its value times one, and the reshaped value
+// `moved`.
 struct Model {
   explicit Model(GraphBuilder& g, const Attrs& attrs = {}) {
     {
@@ -70,7 +71,7 @@ struct Transfer {
   int count = 0;
   int64_t bytes = 0;
 };
-// The transfers of a traced step that are larger than a number, by consumer.
+// Returns the transfers of a traced step that are larger than a scalar, by consumer.
 std::map<std::string, Transfer> TransfersOf(const RunMetadata& metadata) {
   std::map<std::string, Transfer> found;
   for (const DeviceStats& device : metadata.step_stats) {
@@ -101,7 +102,7 @@ class TransfersTest : public TwoTasksTest {
     }
     return {};
   }
-  // From the ps to the worker, since the cluster began.
+  // Returns what the ps has sent to the worker since the cluster was started.
   wire::SentReport SentByPs() {
     const auto report = AskCluster(cluster_->target("ps"));
     CHECK_OK(report.status());
@@ -171,7 +172,7 @@ TEST_P(TransfersTest, RoundedFloatsAreHalfAsLargeAndNearlyTheSame) {
     } else if (std::isinf(x[i])) {
       EXPECT_EQ(y[i], x[i]);
     } else {
-      // 8 significant bits; below the normal numbers, multiples of 2^-133.
+      // bfloat16 has 8 significant bits; subnormal values are multiples of 2^-133.
       const double bound = std::max(std::abs(x[i]) * 0x1p-8, 0x1p-134);
       EXPECT_LE(std::abs(static_cast<double>(x[i]) - y[i]), bound) << x[i];
       EXPECT_EQ(std::signbit(x[i]), std::signbit(y[i])) << x[i];
@@ -207,7 +208,7 @@ TEST_P(TransfersTest, ANodeChoosesForItself) {
   }
 }
 
-// Both branches cross to the worker and come back; one of them is dead.
+// The values of both branches are sent to the worker and back; one of them is dead.
 TEST_P(TransfersTest, DeadValuesStayDead) {
   auto session = cluster_->NewSession({.bfloat16_transfers = true});
   GraphBuilder g;
@@ -238,7 +239,7 @@ TEST_P(TransfersTest, DeadValuesStayDead) {
   }
 }
 
-// So the first layer runs while the weights of the others are on their way.
+// The first layer can run while the weights of the others are still under way.
 TEST_P(TransfersTest, WeightsArriveInTheOrderOfTheLayers) {
   constexpr int kLayers = 8;
   auto session = cluster_->NewSession();

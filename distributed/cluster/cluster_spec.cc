@@ -12,7 +12,8 @@
 namespace penstock {
 namespace {
 
-// No cluster is larger; a larger index is a mistake, and costs memory where indices become arrays.
+// No cluster has more tasks: a larger index is a mistake, and would cost memory in arrays that are
+// indexed by task.
 constexpr int kTaskIndexMax = 1'000'000;
 
 bool IsJobName(string_view name) {

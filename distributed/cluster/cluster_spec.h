@@ -4,8 +4,8 @@
 // TaskConfig: a cluster and which of its tasks this process is, from command-line flags or from
 // TF_CONFIG.
 //
-// Values. Every mistake is one line of InvalidArgument that names the flag (or TF_CONFIG) and says
-// what to write instead.
+// All are value types. Each mistake is reported as one line of InvalidArgument, which names the
+// flag (or TF_CONFIG) and says what to write instead.
 #pragma once
 
 #include <map>
@@ -23,12 +23,13 @@ class ClusterSpec {
   // Task index -> "host:port". Indices may have gaps.
   using Tasks = std::map<int, std::string>;
 
-  // InvalidArgument if the address is not "host:port" (an IPv6 host stands in brackets), or is
-  // another task's, or the task is there already. Port 0, "any free one", may be given many times.
+  // InvalidArgument if the address is not "host:port" (an IPv6 host stands in brackets) or belongs
+  // to another task, or if the task was added before. Several tasks may have port 0, "any free
+  // port".
   Status AddTask(const std::string& job, int index, const std::string& address);
 
-  // Names the process that is the other replica of a task which there is already. InvalidArgument
-  // as for AddTask.
+  // Adds the address of the other replica of a task that was added before. InvalidArgument as for
+  // AddTask.
   Status AddReplica(const std::string& job, int index, const std::string& address);
 
   const std::map<std::string, Tasks>& jobs() const { return jobs_; }
@@ -38,7 +39,7 @@ class ClusterSpec {
   // Returns the address of the task's other replica, "" if it has none.
   std::string ReplicaAddress(const std::string& job, int index) const;
   bool operator==(const ClusterSpec&) const = default;
-  // "ps: 0=a:2222 1=b:2222; worker: 0=c:2222".
+  // Returns "ps: 0=a:2222 1=b:2222; worker: 0=c:2222".
   std::string ToString() const;
 
  private:
@@ -51,30 +52,31 @@ struct TaskConfig {
   ClusterSpec cluster;
   std::string job;
   int task = 0;
-  // "HOST[:PORT]": where this process listens, as far as that is not clear from the cluster
-  // (distributed/rpc/server.h). Not a part of TF_CONFIG.
+  // "HOST[:PORT]": where this process listens, if that differs from its address in the
+  // cluster (distributed/rpc/server.h). Not read from TF_CONFIG.
   std::string listen_address = {};
   // How tensors move between tasks: the name of a transport, the same in all tasks of a cluster.
-  // "auto": through shared memory between tasks that can have it, else over gRPC.
+  // "auto": shared memory between tasks that support it, else gRPC.
   std::string protocol = "auto";
-  // The port of the task's status page and metrics; 0: it has none. Not a part of TF_CONFIG.
+  // The port of the task's status page and metrics; 0: no status page. Not read from
+  // TF_CONFIG.
   int status_port = 0;
   // The index of this process among the task's two replicas: 0, at Address, or 1, at
-  // ReplicaAddress. Not a part of TF_CONFIG.
+  // ReplicaAddress. Not read from TF_CONFIG.
   int replica = 0;
 
   // Returns the address of this process in the cluster, "host:port".
   std::string address() const {
     return replica == 0 ? cluster.Address(job, task) : cluster.ReplicaAddress(job, task);
   }
-  // "/job:ps/replica:0/task:1".
+  // Returns "/job:ps/replica:0/task:1".
   std::string name() const;
-  // The task that initialises, saves and writes summaries: the chief (or master) if there is
-  // such a job, else worker 0.
+  // Returns whether this is the task that initialises, saves and writes summaries: the chief
+  // (or master) if there is such a job, else worker 0.
   bool is_chief() const;
 };
 
-// The values of the flags of the same names.
+// The values of the command-line flags of the same names.
 struct ClusterFlags {
   std::string ps_hosts;      // "host:port,host:port"
   std::string worker_hosts;  //
@@ -86,19 +88,19 @@ struct ClusterFlags {
   std::string ps_replica_hosts;  // as ps_hosts; "" or one for each
   int replica_index = 0;
 };
-// Adds --ps_replica_hosts and --replica_index to what is known of the task. InvalidArgument names
-// the flag.
+// Adds --ps_replica_hosts and --replica_index to `*config`. InvalidArgument names the flag.
 Status AddReplicas(const ClusterFlags& flags, TaskConfig* config);
 StatusOr<TaskConfig> TaskConfigFromFlags(const ClusterFlags& flags);
-// The lists of hosts alone, whichever task this is.
+// Returns the tasks that the lists of hosts name. Ignores the flags that say which task this
+// is.
 StatusOr<ClusterSpec> ClusterSpecFromFlags(const ClusterFlags& flags);
 
-// {"cluster": {"chief": [...], "worker": [...], "ps": [...]}, "task": {"type": .., "index": ..}}.
-// A job may also be an object {"1": "host:port"}, which need not name all its tasks. A task of type
-// "evaluator" is not in the cluster and has no address.
+// Parses {"cluster": {"chief": [...], "worker": [...], "ps": [...]}, "task": {"type": .., "index":
+// ..}}. A job may also be an object {"1": "host:port"}, which need not name all its tasks. A task
+// of type "evaluator" is not in the cluster and has no address.
 StatusOr<TaskConfig> TaskConfigFromJson(string_view json);
 
-// "host:port" or "[v6]:port" in parts; the error says what is wrong with it.
+// The two halves of "host:port" or "[v6]:port". Parse errors say what is wrong.
 struct HostPort {
   std::string host;
   int port = 0;

@@ -17,10 +17,11 @@ Status Wrong(const Parts&... parts) {
   return InvalidArgument("TF_CONFIG: ", parts...);
 }
 
-// A task's index as a number or, as some launchers write it, as a string of digits.
+// Reads a task's index: a number or, as some launchers write it, a string of
+// digits.
 bool ReadIndex(const Json& json, int* index) {
   if (json.is_number_unsigned() && json.get<uint64_t>() > std::numeric_limits<int>::max()) {
-    return false;  // as a signed number it might be another
+    return false;  // cast to a signed number it could become a valid index
   }
   if (json.is_number_integer()) {
     const int64_t value = json.get<int64_t>();

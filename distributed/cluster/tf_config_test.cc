@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TaskConfigFromJson: what launchers write into TF_CONFIG.
+// Tests TaskConfigFromJson with values of TF_CONFIG that launchers write.
 #include "distributed/cluster/cluster_spec.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -77,7 +77,7 @@ TEST(TfConfigTest, MistakesInJsonNameTheField) {
   }
 }
 
-// Values that launchers write without a meaning, and malformed ones.
+// Meaningless values that launchers write, and malformed ones.
 TEST(TfConfigTest, HostileJsonIsAnErrorAndNoCrash) {
   const std::string deep(100'000, '[');
   const struct {

@@ -6,7 +6,8 @@
 namespace penstock::collective {
 namespace {
 
-// Handing over costs up to 50 us if the thread sleeps, in which 64 KiB are merged several times.
+// Handing a merge to a sleeping thread takes up to 50 us; 64 KiB are merged several times in
+// that time.
 constexpr int64_t kHeavyBytes = 128 << 10;
 
 }  // namespace

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The algorithms of collectives, over any PeerLink. All are driven by what arrives: they block no
-// thread, and run on those that deliver, or on the scheduler where a piece is worth it.
+// The algorithms of collectives, over any PeerLink. Arriving messages drive them. They block no
+// thread: they run on the threads that deliver messages, or on the scheduler if a chunk is large
+// enough.
 //
 // Each peer calls the same function with arguments that agree. `done` is called once, when this
-// peer has its result and needs nothing more from others; what it has sent may still be on its
-// way. Tensors are flat, in the host's memory; outputs share no memory with inputs.
-// Errors: the link's; InvalidArgument if a peer has sent a tensor of another type or size.
+// peer has its result and needs no more messages; its own last messages may still be under way.
+// Tensors are flat, in the host's memory; outputs share no memory with inputs. Errors: those of
+// the link; InvalidArgument if a peer has sent a tensor of another type or size.
 //
 // The order of additions depends on nothing but the number of peers and elements:
 //   ring       segment j is ((x[j+1] + x[j+2]) + ...) + x[j], ranks modulo size; each byte is sent
@@ -26,7 +27,7 @@
 
 namespace penstock::collective {
 
-// Borrowed until `done`.
+// The link and the threads of an algorithm; borrowed until `done`.
 struct Services {
   PeerLink* link = nullptr;
   Scheduler* threads = nullptr;
@@ -34,48 +35,49 @@ struct Services {
 
 struct Reduction {
   MergeOp merge = MergeOp::kAdd;
-  int64_t divisor = 1;  // of the result
+  int64_t divisor = 1;  // the result is divided by it
 };
 
-// AllReduce of few bytes.
+// All-reduce for tensors of few bytes.
 void RunDoubling(const Services& services, const Reduction& reduction, Tensor input, Tensor output,
                  Done done);
 
 struct RingArgs {
-  // Segment i is [offsets[i], offsets[i + 1]), in elements: that of peer i. size + 1 of them.
+  // Peer i owns segment i, the elements [offsets[i], offsets[i + 1]). Has size + 1 entries.
   std::vector<int64_t> offsets;
-  // Both: AllReduce. Only `reduce`: ReduceScatter, the output is the peer's segment. Only `gather`:
-  // AllGather, the input is the peer's segment.
+  // Both: all-reduce. Only `reduce`: reduce-scatter, whose output is the peer's segment. Only
+  // `gather`: all-gather, whose input is the peer's segment.
   bool reduce = true, gather = true;
   Reduction reduction = {};
   Tensor input, output;
-  int64_t chunk_bytes = 1 << 20;  // what is passed on at a time
+  int64_t chunk_bytes = 1 << 20;  // sent on as one message
 };
 void RunRing(const Services& services, RingArgs args, Done done);
 
-// The messages of a broadcast that may come from any peer: the source's to all others; and that of
-// a task which only receives to peer 0, which the group sends, not the algorithm.
+// The two messages of a broadcast that are received from kAnyPeer. The source announces itself to
+// all others. A task that only receives says so to peer 0; the group sends that message, not the
+// algorithm.
 inline constexpr Tag kAnnouncement{.phase = Tag::kFromAny};
 inline constexpr Tag kReceiver{.phase = Tag::kFromAny, .chunk = 1};
 
-// From one peer, the source, to all, along a binomial tree. The others need not know which one it
-// is.
+// Sends a tensor from one peer, the source, to all others along a binomial tree. The others need
+// not know which peer is the source.
 struct BroadcastArgs {
   bool is_source = false;
-  Tensor input;   // at the source
-  Tensor output;  // at the others
+  Tensor input;   // the source's tensor; unused by the others
+  Tensor output;  // written by the others; unused by the source
   int64_t chunk_bytes = 1 << 20;
 };
 void RunBroadcast(const Services& services, BroadcastArgs args, Done done);
 
-// Offsets of `parts` segments of nearly equal length.
+// Returns the offsets of `parts` segments of nearly equal length.
 std::vector<int64_t> EvenOffsets(int64_t elements, int parts);
 
-// OK if `received` has this type and so many elements.
+// Returns OK if `received` has this type and this many elements.
 Status CheckReceived(const Tensor& received, DType dtype, int64_t elements, int peer);
 
-// Runs `work` on the scheduler if it touches so many bytes that the thread that delivers should not
-// do it.
+// Runs `work`: on the scheduler if `bytes`, which it touches, is too much for the thread that
+// delivers messages, else on this thread.
 void RunHeavy(Scheduler& threads, int64_t bytes, Scheduler::Closure work);
 
 }  // namespace penstock::collective

@@ -17,7 +17,7 @@
 namespace penstock::collective {
 namespace {
 
-// Runs what is scheduled at once.
+// Runs closures at once, on the caller's thread.
 class InlineScheduler final : public Scheduler {
  public:
   int num_threads() const override { return 1; }
@@ -283,7 +283,7 @@ TEST(AlgorithmsTest, ABrokenLinkEndsEveryPeerOnce) {
     Peers peers(4, 6);
     std::mt19937_64 random(6);
     std::vector<Tensor> outputs;
-    for (int p = 0; p < 3; ++p) {  // the last one never comes
+    for (int p = 0; p < 3; ++p) {  // the last message never comes
       outputs.emplace_back(DType::kFloat, Shape({500}));
       const Tensor input = Numbers(random, DType::kFloat, 500);
       if (ring) {
@@ -298,7 +298,7 @@ TEST(AlgorithmsTest, ABrokenLinkEndsEveryPeerOnce) {
     peers.network.Break(Unavailable("lost peer 3"));
     for (int p = 0; p < 3; ++p) {
       ASSERT_TRUE(peers.ended[p].has_value());
-      // A peer that the others do not need for its result may have ended before.
+      // A peer whose messages the others do not need may have ended before.
       if (peers.ended[p]->ok()) continue;
       EXPECT_EQ(*peers.ended[p], Unavailable("lost peer 3"));
     }

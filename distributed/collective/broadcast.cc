@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The source tells everybody that it is the source. Peers are then numbered from it on; the parent
-// of a number is the number without its lowest bit; so the source has log2(N) children, and all are
-// reached in as many hops.
+// Broadcast along a binomial tree. The source announces itself to all peers. Peers are numbered
+// starting at the source, and the parent of a number is that number without its lowest set bit. So
+// the source has log2(N) children, and the value reaches all peers in that many hops.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -43,7 +43,7 @@ class Broadcast : public std::enable_shared_from_this<Broadcast> {
   }
 
  private:
-  // Peers are numbered from the source on.
+  // Peers are numbered starting at the source.
   int number() const { return (rank_ - source_ + size_) % size_; }
   int PeerOf(int number) const { return (number + source_) % size_; }
   int parent() const { return PeerOf(number() & (number() - 1)); }
@@ -72,7 +72,7 @@ class Broadcast : public std::enable_shared_from_this<Broadcast> {
     return OkStatus();
   }
 
-  // To the children, that with the most descendants first.
+  // Sends to the children, first to the one with the most descendants.
   void Forward(Tag tag, const Tensor& value) {
     const int lowest = number() == 0 ? size_ : number() & -number();
     int bit = 1;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recursive doubling: in round k a peer exchanges its sum with the one whose number differs in bit
-// k. Where the number of peers is no power of two, the first ones first pair up: the odd of each
-// pair lends its tensor to the even one, and gets the result at the end.
+// All-reduce by recursive doubling: in round k a peer exchanges its sum with the peer whose number
+// differs in bit k. If the number of peers is no power of two, the first peers form pairs before
+// that: the odd peer of each pair sends its tensor to the even one, and receives the result at the
+// end.
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -54,7 +55,7 @@ class Doubling : public std::enable_shared_from_this<Doubling> {
   }
 
  private:
-  // Peers that exchange have numbers without gaps.
+  // The peers that exchange sums ("players") are numbered without gaps.
   int player() const { return rank_ < 2 * pairs_ ? rank_ / 2 : rank_ - pairs_; }
   int PeerOf(int player) const { return player < pairs_ ? 2 * player : player + pairs_; }
 
@@ -65,14 +66,14 @@ class Doubling : public std::enable_shared_from_this<Doubling> {
     services_.link->Send(PeerOf(other), tag, sum_);
     Recv(PeerOf(other), tag, [k, other](Doubling& self, Tensor theirs) {
       const bool first = self.player() < other;
-      const Tensor own = self.sum_;  // on its way to the other
+      const Tensor own = self.sum_;  // the peer's own sum, being sent
       const Status merged = first ? self.Add(own, theirs) : self.Add(theirs, own);
       if (!merged.ok()) return self.End(merged);
       self.Round(k + 1);
     });
   }
 
-  // sum_ = a + b, in memory of its own.
+  // Computes sum_ = a + b, in new memory.
   Status Add(const Tensor& a, const Tensor& b) {
     ASSIGN_OR_RETURN(Tensor sum, Tensor::Make(CpuAllocator(), output_.dtype(), output_.shape()));
     Merge(reduction_.merge, sum.dtype(), sum.num_elements(), a.raw_data(), b.raw_data(),
@@ -81,7 +82,7 @@ class Doubling : public std::enable_shared_from_this<Doubling> {
     return OkStatus();
   }
 
-  // The result is there.
+  // Ends the algorithm: the result is complete.
   void Divided() {
     if (reduction_.divisor > 1) {
       CopyOut();
@@ -120,8 +121,8 @@ class Doubling : public std::enable_shared_from_this<Doubling> {
   const Services services_;
   const Reduction reduction_;
   const int rank_;
-  const int players_;  // those that exchange
-  const int pairs_;    // the peers before 2 * pairs_ form pairs
+  const int players_;  // the number of peers that exchange sums
+  const int pairs_;    // peers before 2 * pairs_ form pairs
   Tensor sum_;
   Tensor output_;
   Done done_;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EarlyMessages: messages of groups that have formed elsewhere, and not yet here. They wait for a
-// minute: a group forms here as soon as the same messages about its ranks have come. One that forms
-// later fails, because its messages were dropped. Groups that have ended are remembered, so that
-// nothing is kept for them.
+// EarlyMessages: keeps messages of groups that have formed in other tasks, but not yet here. It
+// keeps them for a minute, which is long: the group forms here when the Joins arrive by which it
+// formed elsewhere. A group that forms later fails, because its messages were dropped. Ended groups
+// are remembered, so that no messages are kept for them.
 //
 // Not thread-safe.
 #pragma once
@@ -20,7 +20,7 @@
 
 namespace penstock::collective {
 
-// How long ranks are waited for, if their calls do not say.
+// How long a call waits for the other ranks, unless it sets a timeout.
 inline constexpr double kFormSeconds = 600;
 
 class EarlyMessages {
@@ -34,29 +34,29 @@ class EarlyMessages {
     int64_t since_ns = 0;
     int64_t bytes = 0;
     std::vector<Early> messages;
-    Status dropped;  // why messages were dropped: the group has to fail with it when it forms
+    Status dropped;  // why messages were dropped: the group fails with this error when it forms
   };
 
-  // `bytes_max`: of all messages.
+  // `bytes_max`: for the messages of all groups together.
   explicit EarlyMessages(int64_t bytes_max);
 
-  // If there is no room, drops all messages of its group.
+  // Keeps `message`, or drops all messages of its group if there is no room.
   void Keep(Early message, int64_t now_ns);
-  // Returns, and forgets, what has come for a group that forms here.
+  // Returns and removes the messages of a group that forms here.
   Group Take(uint32_t id);
-  // Drops what has come, and what will come, for a group that has ended.
+  // Drops the messages of a group that has ended, and those that arrive later.
   void Forget(uint32_t id);
-  // Drops the groups from which messages of `task` have come: they cannot form without it.
+  // Drops groups that have sent messages from `task`: they cannot form without that task.
   void ForgetGroupsOf(const TaskName& task);
-  // Drops messages that have waited for too long. That they were dropped is remembered for
-  // kFormSeconds.
+  // Drops messages that have waited for too long, and remembers for kFormSeconds that
+  // their group has lost messages.
   void Expire(int64_t now_ns);
   int64_t bytes() const { return bytes_; }
 
  private:
   using Groups = std::map<uint32_t, Group>;  // by id
   Groups::iterator Erase(Groups::iterator group);
-  // Drops the messages of a group, which has to fail with `why`.
+  // Drops the messages of a group, which fails with `why` when it forms.
   void Drop(Group& group, Status why);
 
   const int64_t bytes_max_;

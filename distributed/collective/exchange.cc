@@ -14,8 +14,8 @@ constexpr double kSecondsMax = 365 * 24 * 3600;
 constexpr size_t kGoneRemembered = 4096;
 
 // Returns the error that ends this task's calls when `task` has left the group because of `why`.
-// Codes such as Cancelled and DeadlineExceeded become Aborted: they are true of the other task's
-// step, not of this one's.
+// Codes such as Cancelled and DeadlineExceeded become Aborted: they describe the other task's
+// step, not this task's.
 Status Elsewhere(const Status& why, const TaskName& task, const GroupKey& group) {
   const std::string text =
       StrCat(task.ToString(), " has left ", group.ToString(), ": ", why.message());
@@ -86,7 +86,7 @@ void Exchange::ArmTimer(const GroupKey& key, const std::shared_ptr<PendingCall>&
                });
 }
 
-// Takes part in a group that has formed. False: there is none.
+// Begins a call in a group that has formed. Returns false if there is no such group.
 bool Exchange::BeginFormed(const GroupKey& key, const std::string& session, int64_t step_id,
                            const DeviceName& device, CollectiveCall& call,
                            const std::shared_ptr<PendingCall>& pending) {
@@ -126,7 +126,8 @@ void Exchange::BeginIn(const std::shared_ptr<FormedGroup>& formed, int rank, int
                        CollectiveCall call, const std::shared_ptr<PendingCall>& pending) {
   formed->Begin(rank, step_id, std::move(call),
                 [pending](StatusOr<Tensor> result) { pending->End(std::move(result)); });
-  // Cancelled before the group was known to the call: the others must not wait for this rank.
+  // The call was cancelled before it knew its group: the other ranks must not wait for this
+  // one.
   if (pending->failed()) {
     const Status why = Cancelled("the step was cancelled");
     EndFormed(*formed, why);
@@ -147,7 +148,7 @@ void Exchange::Wait(const GroupKey& key, Waiting waiting, const std::vector<Task
     full = CheckRoomFor(key);
     if (full.ok()) {
       Group& group = groups_[key];
-      // Has the group formed meanwhile, for another call of this rank?
+      // The group may have formed meanwhile, for another call of this rank.
       formed = group.formed != nullptr || group.failed.contains(session);
       if (!formed) group.waiting.push_back(std::move(waiting));
     }
@@ -158,7 +159,7 @@ void Exchange::Wait(const GroupKey& key, Waiting waiting, const std::vector<Task
     return Wait(key, std::move(waiting), tasks);
   }
   if (asked <= 0) ArmTimer(key, pending, kFormSeconds, instance);
-  // A task that is lost fails the call; each task that can be reached hears of it.
+  // A lost task fails the call; each reachable task will receive the Join.
   for (const TaskId& task : tasks) links_.Connect(task);
   Actions actions;
   {
@@ -166,7 +167,7 @@ void Exchange::Wait(const GroupKey& key, Waiting waiting, const std::vector<Task
     Group& group = groups_[key];
     const auto same = std::find_if(group.waiting.begin(), group.waiting.end(),
                                    [&](const Waiting& w) { return w.pending == pending; });
-    if (same == group.waiting.end()) return;  // has failed, or been handed over, meanwhile
+    if (same == group.waiting.end()) return;  // it has failed, or its group has formed
     Joined& joined = group.joined[device];
     if (!joined.own || joined.rank.session != session) {
       joined = {.rank = {.device = device,
@@ -194,7 +195,7 @@ void Exchange::TryForm(const GroupKey& key, Group& group, Actions* actions) {
     own |= joined.own;
   }
   group.joined.clear();
-  if (!own) return;  // a group of others
+  if (!own) return;  // this task has no rank in the group
   Sweep();
   FormedGroup::SortRanks(&ranks);
   const auto formed = std::make_shared<FormedGroup>(FormedGroup::Options{
@@ -224,7 +225,8 @@ void Exchange::TryForm(const GroupKey& key, Group& group, Actions* actions) {
     waiting.pending->set_group(formed);
     const auto shared = std::make_shared<Waiting>(std::move(waiting));
     actions->calls.push_back([this, formed, shared] {
-      // timeout_seconds bounds the whole, the default only the forming.
+      // timeout_seconds limits the time until the call's end; the default limits only the
+      // forming.
       if (shared->call.timeout_seconds <= 0) shared->pending->StopTimer();
       const auto pending = shared->pending;
       const int rank = formed->RankOf(shared->device);
@@ -241,7 +243,7 @@ void Exchange::TryForm(const GroupKey& key, Group& group, Actions* actions) {
 void Exchange::Received(const TaskName& from, const HashedKey& key, Tensor value) {
   if (key.key().tensor == kMessageKey) {
     const StatusOr<Message> message = ParseMessage(value);
-    if (!message.ok()) return;  // of another version, at best: the group does not form in time
+    if (!message.ok()) return;  // perhaps another version's; the group will not form in time
     std::visit([&](const auto& m) { Heard(from, m); }, *message);
     return;
   }
@@ -285,17 +287,18 @@ void Exchange::Heard(const TaskName& from, const Join& join) {
   {
     MutexLock lock(mu_);
     early_.Expire(options_.env->NowNanos());
-    if (gone_.contains(join.nonce)) return;  // a repetition that comes late
+    if (gone_.contains(join.nonce)) return;  // late repetition of a Join that was revoked
     for (const auto& [id, each] : formed_) {
       for (const Rank& rank : each->ranks()) {
-        if (rank.nonce == join.nonce) return;  // heard before
+        if (rank.nonce == join.nonce) return;  // known already
       }
     }
     const Status full = CheckRoomFor(join.group);
     Group* const group = full.ok() ? &groups_[join.group] : nullptr;
     const auto formed = full.ok() ? group->formed : nullptr;
     if (formed != nullptr && formed->RankOf(*device) >= 0 && !formed->ended()) {
-      // It has begun anew: the group was one of this task's only.
+      // The device in `from` joins again although its group has formed: in that task the group
+      // has ended.
       const Status why = Elsewhere(Aborted("it has begun anew"), from, join.group);
       TellLeave(*formed, why, &actions);
       Detach(*formed, why);
@@ -328,7 +331,7 @@ void Exchange::Heard(const TaskName& from, const Leave& leave) {
     const auto found = groups_.find(leave.group);
     if (found != groups_.end()) {
       Group& group = found->second;
-      std::set<DeviceName> refused;  // ranks of this task that may not join
+      std::set<DeviceName> refused;  // devices of this task that may not join
       for (auto it = group.joined.begin(); it != group.joined.end();) {
         const Joined& joined = it->second;
         const bool gone = nonces.contains(joined.rank.nonce);
@@ -341,13 +344,15 @@ void Exchange::Heard(const TaskName& from, const Leave& leave) {
     }
     const auto left_id = static_cast<uint32_t>(leave.formed);
     if (left_id != 0 && !formed_.contains(left_id)) early_.Forget(left_id);
-    // By its ranks: this task may have taken joins together that the sender did not.
+    // Finds the group by its ranks: this task may have combined Joins into a group
+    // that the sender did not form.
     for (const auto& [id, each] : formed_) {
       const auto left = [&](const Rank& r) { return r.task == from && nonces.contains(r.nonce); };
       if (std::any_of(each->ranks().begin(), each->ranks().end(), left)) formed = each;
     }
     if (formed != nullptr) {
-      // Then others have taken this task's joins for a group that does not exist, either.
+      // In that case other tasks, too, may have formed a wrong group with this task's
+      // Joins.
       const bool astray = !formed->ended() && leave.formed != formed->id();
       if (astray) TellLeave(*formed, why, &actions);
       Detach(*formed, why);
@@ -373,7 +378,7 @@ void Exchange::Connected(const TaskName& task) {
         if (joined.own) tell(key, joined.rank);
       }
     }
-    // A group may have formed here already, and the task not have heard of all ranks.
+    // A group may have formed here although `task` has not heard of all its ranks.
     for (const auto& [id, formed] : formed_) {
       if (!formed->Has(task) || formed->ended()) continue;
       for (const Rank& rank : formed->ranks()) {
@@ -475,7 +480,7 @@ void Exchange::EndSession(const std::string& session, const Status& why) {
   ForgetUnused();
 }
 
-// No new executions: the next call joins anew, or fails.
+// Makes the group start no new executions: the next call joins again, or fails.
 void Exchange::Detach(FormedGroup& formed, const Status& why) {
   Group& group = groups_[formed.key()];
   if (group.formed.get() == &formed) group.formed = nullptr;
@@ -485,7 +490,7 @@ void Exchange::Detach(FormedGroup& formed, const Status& why) {
   }
 }
 
-// Forgets groups of which nothing runs any more.
+// Forgets ended groups without running executions.
 void Exchange::Sweep() {
   early_.Expire(options_.env->NowNanos());
   for (auto it = formed_.begin(); it != formed_.end();) {
@@ -499,7 +504,7 @@ void Exchange::Sweep() {
   }
 }
 
-// Ends a group for a reason that is found here, and tells the other tasks.
+// Ends a group because of an error found in this task, and tells the other tasks.
 void Exchange::EndFormed(FormedGroup& formed, const Status& why) {
   const auto keep = formed.shared_from_this();
   Actions actions;
@@ -516,7 +521,7 @@ void Exchange::EndFormed(FormedGroup& formed, const Status& why) {
   Sweep();
 }
 
-// This task's ranks leave the group.
+// Tells the other tasks that this task's ranks leave the group.
 void Exchange::TellLeave(const FormedGroup& formed, const Status& why, Actions* actions) const {
   Leave leave{
       .group = formed.key(), .formed = formed.id(), .completed = formed.completed(), .why = why};
@@ -525,8 +530,8 @@ void Exchange::TellLeave(const FormedGroup& formed, const Status& why, Actions* 
   }
   for (const TaskName& task : formed.tasks()) {
     if (task == options_.self) continue;
-    // A task that has not connected has not heard of this one's ranks: the group has not formed
-    // there. Its own ranks must not wait for it, either.
+    // If a task has not connected yet, it does not know this task's ranks, so the group has not
+    // formed there. The refusal says that its own ranks must not wait for this group, either.
     Leave refusal = leave;
     for (const Rank& rank : formed.ranks()) {
       if (rank.task == task) refusal.nonces.push_back(rank.nonce);

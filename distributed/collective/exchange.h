@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Exchange: a task's part in collectives: brings ranks together into groups, and hands what they
-// bring to their FormedGroup.
+// Exchange: runs collectives in one task. It brings ranks together into groups, and hands each
+// rank's call to its FormedGroup.
 //
-// How a group forms: a rank tells all tasks of its session that it is there (Join). Every task
-// that has a rank in the group thus hears of all others, in any order, and knows the same ranks
-// when the last has come: the group has formed, without a leader. Leave takes a Join back. A group
-// ends for all its tasks when one of them leaves it: because it has lost another task, because a
-// step was cancelled, or because the session has ended.
+// How a group forms: a rank announces itself to all tasks of its session (Join). So every task
+// that has a rank in the group hears of all other ranks, in any order. When the last Join has
+// arrived, all these tasks know the same ranks: the group has formed, without a leader. Leave
+// revokes a Join. A group ends for all its tasks when one of them leaves it because it has lost
+// another task, a step was cancelled, or the session has ended.
 //
-// If the ranks are of several sessions, each of them may have trained on for some steps when it
-// hears of the end. So the end is an error of each session's next collective, and of all that
-// follow: a new session begins anew. Within one session the master ends the step for all.
+// If the ranks belong to several sessions, each session may have run some more steps before it
+// hears that the group has ended. Therefore its next collective fails, and so do all later ones,
+// until the client makes a new session. Within one session the master ends the step for all ranks.
 //
 // Thread-safe. The transport and the sessions' tasks are borrowed. Destroy it when no step runs.
 #pragma once
@@ -46,53 +46,54 @@ class Exchange final : public LinkListener {
     Scheduler* threads = nullptr;  // borrowed, as are the following
     Env* env = nullptr;
     DeadlineTimer* timer = nullptr;
-    // All tasks of a session, or an error if there is none of this handle.
+    // Returns all tasks of a session, or an error if there is no session with this handle.
     std::function<StatusOr<std::vector<TaskId>>(const std::string& session)> tasks_of;
-    // The most bytes of messages that wait: per task that has not connected yet, per group for
+    // The most bytes of waiting messages: per task that has not connected yet, per group for
     // executions that have not begun here, and for all groups that have not formed here. Most of
-    // what waits is a reference on what an execution sends or receives, so the limit is far above
-    // the variables of a task.
+    // these messages share memory with inputs or outputs of an execution, so the limit is far
+    // above the size of a task's variables.
     int64_t unclaimed_bytes_max = int64_t{16} << 30;
-    size_t groups_max = 10'000;  // that this task knows of
+    size_t groups_max = 10'000;  // the most groups that this task knows of
   };
   explicit Exchange(Options options);
   ~Exchange();
 
   // Must be called before any Collect of a session with several tasks.
   void set_transport(Transport* transport) { links_.set_transport(transport); }
-  // Returns the receiver of what the transport delivers for reserved step ids.
+  // Returns the receiver for subscriptions to reserved step ids.
   TaskSteps& steps() { return links_; }
 
-  // See Collectives.
+  // Implements Collectives::Collect for this task.
   void Collect(const std::string& session, int64_t step_id, CollectiveCall call,
                Collectives::Collected collected);
-  // The bytes of messages that wait for groups which have not formed here.
+  // Returns the size of the messages that wait for groups which have not formed here.
   int64_t early_bytes() const {
     MutexLock lock(mu_);
     return early_.bytes();
   }
-  // The session takes part no longer. In the middle of a collective that is a failure.
+  // Ends the session's part in collectives. If a collective is under way, that is a
+  // failure.
   void EndSession(const std::string& session, const Status& why);
 
  private:
   struct Joined {
     Rank rank;
-    bool own = false;  // of this task
+    bool own = false;  // the rank is one of this task's
   };
-  // A call that waits for its group.
+  // A call of one rank that waits for its group.
   struct Waiting {
     std::shared_ptr<PendingCall> pending;
     std::string session;
     int64_t step_id = 0;
     DeviceName device;
     CollectiveCall call;
-    std::set<TaskName> tasks;  // of its session
+    std::set<TaskName> tasks;  // the tasks of its session
   };
   struct Group {
     std::map<DeviceName, Joined> joined;
     std::vector<Waiting> waiting;
     std::shared_ptr<FormedGroup> formed;
-    std::map<std::string, Status> failed;  // by session
+    std::map<std::string, Status> failed;  // why a session's calls fail, by session
   };
   // Messages to send and functions to call once the lock has been released.
   struct Actions {
@@ -105,7 +106,7 @@ class Exchange final : public LinkListener {
     std::vector<std::function<void()>> calls;
   };
 
-  // LinkListener.
+  // LinkListener:
   void Received(const TaskName& from, const HashedKey& key, Tensor value) override;
   void Connected(const TaskName& task) override;
   void Lost(const TaskName& task, const Status& why) override;
@@ -115,7 +116,7 @@ class Exchange final : public LinkListener {
                    const std::shared_ptr<PendingCall>& pending);
   void BeginIn(const std::shared_ptr<FormedGroup>& formed, int rank, int64_t step_id,
                CollectiveCall call, const std::shared_ptr<PendingCall>& pending);
-  // Fails the call after `seconds`.
+  // Arms a timer that fails the call after `seconds`.
   void ArmTimer(const GroupKey& key, const std::shared_ptr<PendingCall>& pending, double seconds,
                 int64_t instance);
   void Wait(const GroupKey& key, Waiting waiting, const std::vector<TaskId>& tasks);
@@ -124,14 +125,14 @@ class Exchange final : public LinkListener {
   void Heard(const TaskName& from, const Join& join);
   void Heard(const TaskName& from, const Leave& leave);
   void FailCall(const std::shared_ptr<PendingCall>& pending, const Status& why);
-  // Ends calls that wait, if `fails` says so, and takes their Joins back.
+  // Ends the waiting calls for which `fails` returns true, and revokes their Joins.
   void FailWaiting(const GroupKey& key, Group& group, const Status& why,
                    const std::function<bool(const Waiting&)>& fails, Actions* actions)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndFormed(FormedGroup& formed, const Status& why);
   void Detach(FormedGroup& formed, const Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Sweep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // ResourceExhausted if `key` is new, and there are too many groups.
+  // ResourceExhausted if `key` is new and this task knows too many groups.
   Status CheckRoomFor(const GroupKey& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ForgetUnused() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TellLeave(const FormedGroup& formed, const Status& why, Actions* actions) const;

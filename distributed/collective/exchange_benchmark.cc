@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AllReduce between tasks of this process, without sessions: what Exchange and transport cost.
-// tools/bench --only=all_reduce compares processes with sessions with PyTorch's gloo.
+// Measures all-reduce between tasks of this process, without sessions: the costs of Exchange
+// and transport. tools/bench --only=all_reduce compares processes that use sessions with
+// PyTorch's gloo.
 #include <future>
 #include <memory>
 #include <vector>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One task and a peer that the test plays: what the task keeps for tasks that are late, and for
-// groups that never form, is bounded, and each limit ends in an error that names it.
+// Tests one task with a peer that the test plays: the memory that the task keeps for late
+// tasks, and for groups that never form, is limited, and each limit leads to an error that
+// names it.
 #include <chrono>
 #include <future>
 #include <memory>
@@ -28,7 +29,7 @@ const TaskId kPeerId{.name = kPeer.ToString(), .address = "host:2", .incarnation
 
 std::string DeviceOf(const TaskName& task) { return task.ToString() + "/device:CPU:0"; }
 
-// Real but for the time that was added.
+// The real clock, plus a time that the test adds.
 class LaterEnv final : public ForwardingEnv {
  public:
   LaterEnv() : ForwardingEnv(Env::Real()) {}
@@ -36,7 +37,7 @@ class LaterEnv final : public ForwardingEnv {
   int64_t added_ns = 0;
 };
 
-// Notes which step id was subscribed to last.
+// Remembers the last step id that was subscribed to.
 class PlayedTransport final : public Transport {
  public:
   string_view protocol() const override { return "played"; }
@@ -48,7 +49,7 @@ class PlayedTransport final : public Transport {
   int64_t step = 0;
 };
 
-// The way to the peer: keeps what is said.
+// The sink that leads to the peer: keeps the messages.
 class PlayedSink final : public TensorSink {
  public:
   void Refuse(int64_t, const Status& why) override { refused = why; }
@@ -94,7 +95,7 @@ class ExchangeLimitsTest : public testing::Test {
             .instance_key = 1,
             .input = Tensor(DType::kInt64, Shape({elements}))};
   }
-  // The peer connects to the task, and hears what it says.
+  // Connects the peer to the task, so that it receives the task's messages.
   void PeerConnects() { exchange_.steps().Subscribe(kPeer.ToString(), -5, sink_); }
   void PeerSays(const Message& message) {
     exchange_.steps().Deliver(transport_.step, KeyBetween(kPeer, kSelf, kMessageKey).In(1, ++said_),
@@ -110,7 +111,7 @@ class ExchangeLimitsTest : public testing::Test {
         KeyBetween(kPeer, kSelf, kDataKey).In(address.frame(), address.iteration()),
         Tensor(DType::kInt64, Shape({elements})), /*is_dead=*/false);
   }
-  // Returns the id of the group that forms of the task's last Join and the peer's.
+  // Returns the id of the group that the task's last Join and the peer's Join form.
   uint32_t IdWith(uint64_t peers_nonce) const {
     std::vector<Rank> ranks = {{.device = *DeviceName::Parse(DeviceOf(kSelf)),
                                 .task = kSelf,
@@ -206,14 +207,14 @@ TEST_F(ExchangeLimitsTest, NothingIsKeptForAGroupThatHasEnded) {
   PeerConnects();
   Result result = Collect(Call(1));
   const uint32_t first = IdWith(1), elsewhere = 4711;
-  PeerJoins(kGroup, 1);  // formed here, and left
+  PeerJoins(kGroup, 1);  // the group formed here, and the peer left it
   PeerSays(Leave{.group = kGroup, .nonces = {1}, .formed = first, .why = Aborted("enough")});
   EXPECT_TRUE(absl::IsAborted(Get(result)));
   exchange_.EndSession("s", Cancelled("closed"));
   PeerSends(first, 100, 10);
   EXPECT_EQ(exchange_.early_bytes(), 0);
 
-  PeerSends(elsewhere, 100, 10);  // formed elsewhere, and left
+  PeerSends(elsewhere, 100, 10);  // the group formed elsewhere, and the peer left it
   EXPECT_GT(exchange_.early_bytes(), 0);
   PeerSays(Leave{.group = kGroup, .nonces = {2}, .formed = elsewhere, .why = Aborted("enough")});
   EXPECT_EQ(exchange_.early_bytes(), 0);
@@ -227,9 +228,9 @@ TEST_F(ExchangeLimitsTest, MessagesOfAGroupThatDoesNotFormExpire) {
   PeerSends(IdWith(1), 100, 10);
   EXPECT_GT(exchange_.early_bytes(), 0);
   env_.added_ns = 61'000'000'000;
-  PeerJoins({.key = 8, .size = 2}, 3);  // any sign of life
+  PeerJoins({.key = 8, .size = 2}, 3);  // any message, which makes the task look for expired ones
   EXPECT_EQ(exchange_.early_bytes(), 0);
-  PeerJoins(kGroup, 1);  // too late: it would wait for the message
+  PeerJoins(kGroup, 1);  // too late: the group would need the expired message
   const Status status = Get(result);
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   for (const char* words : {"group 7 of 2 ranks", "task:1 have waited longer than a minute"}) {

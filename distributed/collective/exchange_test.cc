@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tasks of this process, with some ranks each, on each of the transports.
+// Tests tasks in this process, with several ranks each, on each of the transports.
 #include "distributed/collective/exchange.h"
 
 #include <algorithm>
@@ -41,7 +41,7 @@ class Tasks {
           return ids;
         });
   }
-  // As if its process had died.
+  // Stops a task as if its process had died.
   void Stop(int i) { tasks_[i]->Stop(); }
   Exchange& exchange(int i) { return tasks_[i]->exchange(); }
 
@@ -222,7 +222,7 @@ TEST_P(ExchangeTest, AGroupThatDoesNotFormSaysWhoHasCome) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("task:1/device:CPU:0"));
 }
 
-// Collects until a session hears of the group's end; returns why it has ended.
+// Collects until a session notices that the group has ended; returns the reason.
 Status AwaitEnd(Tasks& tasks, int task, const std::string& session) {
   for (int i = 0; i < 200; ++i) {
     CollectiveCall call = Sum(3, Ramp(3, 0), 9);
@@ -248,7 +248,7 @@ TEST_P(ExchangeTest, TwoSourcesOfABroadcastAreFoundInAnyOrder) {
   do {
     Tasks tasks(GetParam(), 3);
     std::vector<Result> results;
-    // One after the other: the first source has ended when the second one begins.
+    // The sources run one after the other: the first one has ended when the second begins.
     for (const int t : order) {
       Result formed = tasks.Collect(t, 0, StrCat("s", t), Sum(3, Ramp(3, 0), 8));
       results.push_back(std::move(formed));
@@ -259,7 +259,7 @@ TEST_P(ExchangeTest, TwoSourcesOfABroadcastAreFoundInAnyOrder) {
       broadcasts.push_back(tasks.Collect(t, 0, StrCat("s", t), Broadcast(3, t != 1)));
       broadcasts.back().wait_for(std::chrono::milliseconds(20));
     }
-    for (Result& result : broadcasts) (void)Get(result);  // some may have ended before
+    for (Result& result : broadcasts) (void)Get(result);  // some may have ended before it
     for (const int t : order) {
       const Status status = AwaitEnd(tasks, t, StrCat("s", t));
       EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
@@ -317,7 +317,8 @@ TEST_P(ExchangeTest, ATimeoutBoundsACollectiveOfAGroupThatHasFormed) {
   }
 }
 
-// The results of a step, which a failure of one rank ends for all, as a master does.
+// Returns the results of a step. As a master does, cancels the step for all ranks if
+// one fails.
 std::vector<StatusOr<Tensor>> CancelTogether(std::vector<Result>& results,
                                              Cancellation& cancellation) {
   std::vector<std::optional<StatusOr<Tensor>>> ended(results.size());
@@ -342,7 +343,8 @@ std::vector<StatusOr<Tensor>> CancelTogether(std::vector<Result>& results,
   return values;
 }
 
-// Any order of steps on any rank, and cancellations: nothing hangs, and what ends well is right.
+// With random orders of ranks and random cancellations, nothing hangs, and successful results
+// are right.
 TEST_P(ExchangeTest, RandomCancellationsNeitherHangNorLie) {
   std::mt19937_64 random(1);
   Tasks tasks(GetParam(), 3);
@@ -362,7 +364,7 @@ TEST_P(ExchangeTest, RandomCancellationsNeitherHangNorLie) {
     if (cancels) cancellation.Cancel(Cancelled("enough"));
     for (const StatusOr<Tensor>& sum : CancelTogether(results, cancellation)) {
       if (!sum.ok()) {
-        // One that was begun right after a failure may hear of that.
+        // A step that begins right after a failure may end with the error of that failure.
         ASSERT_FALSE(absl::IsDeadlineExceeded(sum.status())) << sum.status();
         continue;
       }

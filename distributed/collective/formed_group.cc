@@ -16,16 +16,18 @@ namespace penstock::collective {
 namespace {
 
 constexpr size_t kCompletedRemembered = 256;
-// AllReduce of up to so many bytes doubles: fewer hops count for more than fewer bytes.
+// An all-reduce of up to this many bytes uses recursive doubling: for few bytes, the
+// number of hops matters more than the number of bytes sent.
 constexpr int64_t kDoublingBytesMax = 96 << 10;
 
 constexpr size_t kForeseenMax = 1 << 20;
-constexpr size_t kRanksNamed = 8;  // in an error
+constexpr size_t kRanksNamed = 8;  // the most ranks that an error names
 
 Tensor Flat(const Tensor& tensor) { return tensor.Reshaped(Shape({tensor.num_elements()})); }
 
-// Returns the size of the chunks, in bytes, that a large tensor is sent in: small enough that
-// several are under way at a time, large enough to be worth a hand-over.
+// Returns the size in bytes of the chunks in which a large tensor is sent: small enough that
+// several are under way at a time, and large enough that the cost of each message does not
+// matter.
 int64_t ChunkBytes(int64_t bytes, int peers) {
   constexpr int64_t kMin = 256 << 10, kMax = 2 << 20;
   return std::clamp(bytes / peers / 8, kMin, kMax);
@@ -39,7 +41,7 @@ HashedKey KeyBetween(const TaskName& from, const TaskName& to, const char* tenso
                     .tensor = tensor});
 }
 
-// One execution's way to the other tasks.
+// The PeerLink of one execution: sends and receives its messages.
 class FormedGroup::TaskLink final : public PeerLink {
  public:
   TaskLink(std::shared_ptr<FormedGroup> group, uint64_t execution, uint16_t fingerprint)
@@ -190,7 +192,7 @@ Status FormedGroup::AddPart(uint64_t id, int rank, CollectiveCall call,
   execution.parts.emplace(rank, Part{std::move(call), std::move(*collected)});
   const int own = first_rank_[self_ + 1] - first_rank_[self_];
   *complete = execution.started = static_cast<int>(execution.parts.size()) == own;
-  // An execution has a part at least: others rely on it.
+  // Executions with no part are never stored: other code relies on that.
   if (found == executions_.end()) executions_.emplace(id, std::move(fresh));
   return OkStatus();
 }
@@ -222,13 +224,13 @@ void FormedGroup::Start(uint64_t id) {
   {
     MutexLock lock(mu_);
     const auto found = executions_.find(id);
-    if (found == executions_.end()) return;  // has failed meanwhile
+    if (found == executions_.end()) return;  // has failed in the meantime
     const Execution& execution = found->second;
     for (const auto& [rank, part] : execution.parts) {
       calls.push_back(part.call);
       bytes += static_cast<int64_t>(part.call.input.bytes());
     }
-    // Task 0 finds out if nobody sends. No task has to wait for this.
+    // Task 0 checks whether no task sends. No other task has to wait for the check.
     if (self_ == 0) wrong = CheckForSource(execution);
     only_receives = calls[0].kind == CollectiveKind::kBroadcast && execution.roles.source < 0;
   }
@@ -281,7 +283,7 @@ void FormedGroup::Run(uint64_t id, const std::vector<CollectiveCall>& calls) {
     result = elements / size * static_cast<int64_t>(calls.size());
   }
   if (first.kind == CollectiveKind::kBroadcast && input->valid()) {
-    return RunAlgorithm(id, calls, *input, *input);  // the source's result is what it sends
+    return RunAlgorithm(id, calls, *input, *input);  // the source's result is its input
   }
   StatusOr<Tensor> output = Tensor::Make(CpuAllocator(), first.dtype, Shape({result}));
   if (!output.ok()) return Ran(id, {}, output.status());
@@ -331,12 +333,12 @@ void FormedGroup::Ran(uint64_t id, Tensor result, const Status& status) {
   {
     MutexLock lock(mu_);
     const auto found = executions_.find(id);
-    if (found == executions_.end()) return;  // has failed meanwhile
+    if (found == executions_.end()) return;  // has failed in the meantime
     Execution& execution = found->second;
     execution.ran = true;
     execution.result = result;
-    // A success waits until all messages have left: HandedOver then ends the execution. A failure
-    // need not wait, because no other step uses its messages.
+    // A success waits until all messages have been sent: HandedOver then ends the execution. A
+    // failure need not wait, because no other step uses its messages.
     if (status.ok() && execution.unsent > 0) return;
     if (status.ok()) RememberCompleted(id, execution);
     parts = std::move(execution.parts);
@@ -395,7 +397,7 @@ void FormedGroup::Send(uint64_t execution, uint16_t fingerprint, int peer, Tag t
   {
     MutexLock lock(mu_);
     const auto found = executions_.find(execution);
-    if (found == executions_.end()) return;  // has failed meanwhile
+    if (found == executions_.end()) return;  // has failed in the meantime
     ++found->second.unsent;
   }
   const Address address{
@@ -421,7 +423,8 @@ void FormedGroup::Recv(uint64_t execution, int peer, Tag tag, PeerLink::Received
   std::move(received)(std::move(value));
 }
 
-// Compares a message with what is known of its execution, and notes what it says about a broadcast.
+// Compares a message with what this task knows about its execution, and notes what the message says
+// about a broadcast.
 Status FormedGroup::CheckMessage(int sender, const Address& address) {
   const auto execution = executions_.find(address.execution);
   const bool begun = execution != executions_.end();
@@ -472,7 +475,8 @@ void FormedGroup::Receive(const TaskName& from, const Address& address, Tensor v
     MutexLock lock(mu_);
     if (!ended_.ok() && !go_on_.contains(address.execution)) return;
     if (completed_.contains(address.execution)) {
-      // It has had all messages that it needs. But another source announces itself to this one.
+      // This execution has received all messages that it needs. But a second source may
+      // announce itself to the first one.
       const bool announces = address.tag == kAnnouncement.Number();
       if (!announces || !sent_.contains(address.execution)) return;
       wrong = TwoSources(self_, sender);

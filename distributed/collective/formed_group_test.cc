@@ -21,9 +21,10 @@ Rank RankOf(const TaskName& task) {
   return {.device = *DeviceName::Parse(DeviceOf(task)), .task = task, .session = "s", .nonce = 1};
 }
 
-// The source of a broadcast waits for nobody, so receivers may tell of it when it is forgotten.
+// The source of a broadcast does not wait for the receivers, so their messages may come when it
+// has already forgotten the execution.
 TEST(FormedGroupTest, ReceiversOfBroadcastsThatHaveEndedAreForgotten) {
-  std::set<std::pair<uint64_t, uint16_t>> sent;  // executions with their fingerprints
+  std::set<std::pair<uint64_t, uint16_t>> sent;  // executions and their fingerprints
   Status failed;
   const auto group = std::make_shared<FormedGroup>(FormedGroup::Options{
       .key = {.key = 1, .size = 2},
@@ -65,7 +66,7 @@ TEST(FormedGroupTest, ReceiversOfBroadcastsThatHaveEndedAreForgotten) {
   EXPECT_EQ(failed, OkStatus());
 }
 
-// Executions that have begun elsewhere are not among those.
+// Executions that another task has really begun are not forgotten.
 TEST(FormedGroupTest, ExecutionsThatHaveBegunElsewhereAreKept) {
   const auto group = std::make_shared<FormedGroup>(FormedGroup::Options{
       .key = {.key = 1, .size = 2},

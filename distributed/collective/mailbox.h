@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Mailbox: messages of a group's executions that nobody has asked for yet, and functions that wait
-// for messages which have not come.
+// Mailbox: keeps messages of a group's executions that no algorithm has asked for yet, and
+// functions that wait for messages which have not arrived.
 //
-// Not thread-safe: its owner calls the functions that it returns, without locks.
+// Not thread-safe: the caller calls the returned functions after releasing its locks.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ class Mailbox {
   };
 
   // Returns the function that waits for the message, if there is one; else keeps the message.
-  // Sets `*twice` if there is one already.
+  // Sets `*twice` if the same message is already there.
   std::optional<PeerLink::Received> Put(const Slot& slot, const Tensor& value, bool* twice) {
     const auto [found, is_new] = slots_.try_emplace(slot, value);
     if (is_new) bytes_ += static_cast<int64_t>(value.bytes());
@@ -42,7 +42,7 @@ class Mailbox {
     slots_.erase(found);
     return waits;
   }
-  // Returns the message, if it has come.
+  // Returns and removes the message, if it has arrived.
   std::optional<Tensor> Take(const Slot& slot) {
     const auto found = slots_.find(slot);
     if (found == slots_.end()) return std::nullopt;
@@ -57,11 +57,12 @@ class Mailbox {
     const auto found = slots_.find(slot);
     return found != slots_.end() && std::holds_alternative<PeerLink::Received>(found->second);
   }
-  // REQUIRES that Take has found nothing.
+  // Keeps `received` until the message arrives. REQUIRES that Take has returned nothing.
   void Await(const Slot& slot, PeerLink::Received received) {
     slots_.emplace(slot, std::move(received));
   }
-  // Drops all messages but those of the executions `kept`. Returns the functions that waited.
+  // Drops all messages except those of the executions `kept`. Returns the functions that
+  // waited for dropped executions.
   std::vector<PeerLink::Received> DropAllBut(const std::set<uint64_t>& kept) {
     std::vector<PeerLink::Received> waited;
     for (auto it = slots_.begin(); it != slots_.end();) {
@@ -87,7 +88,7 @@ class Mailbox {
     }
     return peers;
   }
-  // The bytes of the messages.
+  // Returns the size of the messages in bytes.
   int64_t bytes() const { return bytes_; }
 
  private:

@@ -8,7 +8,8 @@
 namespace penstock::collective {
 namespace {
 
-// Calls fn(T()) with the type of `dtype`. False if there is no arithmetic of it here.
+// Calls fn(T()) with the C++ type of `dtype`. Returns false if this file has no
+// arithmetic for it.
 template <class F>
 bool WithType(DType dtype, F fn) {
   switch (dtype) {
@@ -29,7 +30,8 @@ bool WithType(DType dtype, F fn) {
   }
 }
 
-// The type in which T is computed: signed overflow would be undefined.
+// The type in which values of type T are added. Signed integers use an unsigned type, because
+// signed overflow would be undefined.
 template <class T>
 struct Wide {
   using type = float;
@@ -54,7 +56,7 @@ struct Wide<int64_t> {
 template <class T>
 T Combine(MergeOp op, T a, T b) {
   using W = typename Wide<T>::type;
-  // Comparisons with a NaN in `a` keep it, as those with a NaN in `b` keep that.
+  // If `a` or `b` is a NaN, the comparisons below return it.
   if constexpr (std::is_integral_v<T>) {
     if (op == MergeOp::kMin) return b < a ? b : a;
     if (op == MergeOp::kMax) return a < b ? b : a;

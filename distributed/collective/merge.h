@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The arithmetic of reductions, on flat arrays in the host's memory.
+// The arithmetic of reductions, on flat arrays in host memory.
 //
 // Integers wrap around. half and bfloat16 are added as floats and rounded after each addition.
 #pragma once
@@ -12,13 +12,15 @@
 
 namespace penstock::collective {
 
-// InvalidArgument for types that have no sums.
+// InvalidArgument for types that cannot be added.
 Status CheckMergeable(DType dtype);
 
-// to[i] = a[i] OP b[i], for `count` elements. `to` may be `a` or `b`. REQUIRES CheckMergeable.
+// Computes to[i] = a[i] OP b[i] for `count` elements. `to` may be `a` or `b`. REQUIRES
+// CheckMergeable.
 void Merge(MergeOp op, DType dtype, int64_t count, const void* a, const void* b, void* to);
 
-// values[i] /= divisor; integers are cut off towards zero. REQUIRES CheckMergeable, divisor > 0.
+// Divides each value by `divisor`; integers are rounded towards zero. REQUIRES CheckMergeable
+// and divisor > 0.
 void Divide(DType dtype, int64_t count, int64_t divisor, void* values);
 
 }  // namespace penstock::collective

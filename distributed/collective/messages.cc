@@ -12,7 +12,7 @@ namespace penstock::collective {
 namespace {
 
 constexpr char kJoin[] = "join", kLeave[] = "leave";
-constexpr int64_t kRanksMax = 4095;  // as the kernels have it
+constexpr int64_t kRanksMax = 4095;  // the kernels have the same limit
 
 std::string ListOf(const std::vector<uint64_t>& numbers) {
   std::string list;
@@ -20,7 +20,7 @@ std::string ListOf(const std::vector<uint64_t>& numbers) {
   return list;
 }
 
-// Reads fields in order; the first mistake stays.
+// Reads fields in order, and remembers the first error.
 class Reader {
  public:
   explicit Reader(absl::Span<const std::string> fields) : fields_(fields) {}

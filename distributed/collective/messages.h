@@ -3,7 +3,8 @@
 // The messages by which tasks tell each other about the ranks of groups. They travel as vectors of
 // strings.
 //
-// Each message is a value. Parsing rejects malformed input, which may come from outside.
+// Messages are value types. Parsing rejects malformed input, because other processes may send
+// anything.
 #pragma once
 
 #include <cstdint>
@@ -22,19 +23,19 @@ struct GroupKey {
   std::string ToString() const;  // "group 1 of 4 ranks"
 };
 
-// A rank waits for its group.
+// Says that a rank waits for its group.
 struct Join {
   GroupKey group;
   std::string device;   // the rank
   std::string session;  // the handle of its session
-  uint64_t nonce = 0;   // of this attempt
+  uint64_t nonce = 0;   // identifies this attempt to join
 };
 
-// Ranks of the sender's no longer wait for their group, or have left it.
+// Says that some of the sender's ranks no longer wait for their group, or have left it.
 struct Leave {
   GroupKey group;
-  std::vector<uint64_t> nonces;  // of the joins that no longer hold
-  // If the group had formed: which one, and the last executions that the sender has completed.
+  std::vector<uint64_t> nonces;  // of the Joins that are revoked
+  // If the group had formed: its id, and the executions that the sender completed last.
   uint64_t formed = 0;
   std::vector<uint64_t> completed = {};
   Status why;
@@ -43,7 +44,7 @@ struct Leave {
 using Message = std::variant<Join, Leave>;
 
 Tensor ToTensor(const Message& message);
-// InvalidArgument says what is wrong.
+// Parses a message. InvalidArgument says what is malformed.
 StatusOr<Message> ParseMessage(const Tensor& tensor);
 
 }  // namespace penstock::collective

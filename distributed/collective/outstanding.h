@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Outstanding: counts what an algorithm still waits for, and ends it when nothing is left.
+// Outstanding: counts the operations that an algorithm still waits for, and calls its Done
+// when none is left.
 //
-// Thread-safe. Begins with one, for whoever begins the rest.
+// Thread-safe. Starts with a count of one, for the function that begins the operations.
 #pragma once
 
 #include <atomic>
@@ -19,7 +20,7 @@ class Outstanding {
   explicit Outstanding(Done done) : done_(std::move(done)) {}
 
   void Add(int count) { left_.fetch_add(count, std::memory_order_relaxed); }
-  // The first error is that of the whole. The last call ends it.
+  // Ends one operation. The last call calls the Done, with the first error of all operations.
   void End(const Status& status) ABSL_LOCKS_EXCLUDED(mu_) {
     if (!status.ok()) {
       failed_.store(true, std::memory_order_release);
@@ -42,7 +43,7 @@ class Outstanding {
   std::atomic<bool> failed_{false};
   Mutex mu_;
   Status first_ ABSL_GUARDED_BY(mu_);
-  std::optional<Done> done_;  // taken by the last
+  std::optional<Done> done_;  // moved out by the last End
 };
 
 }  // namespace penstock::collective

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PeerLink: one execution of a collective, as an algorithm sees it: so many peers, to which tensors
-// can be sent under a tag. The algorithms know nothing else of the network.
+// PeerLink: one execution of a collective, as an algorithm sees it: a number of peers, to which it
+// sends tensors under tags. This is all that the algorithms know about the network.
 //
 // Thread-safe. Implementations: the network of tasks (exchange.h) and memory (testing/).
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace penstock::collective {
 
-// The number of a message among those that one peer sends to another in an execution.
+// Identifies a message among those that one peer sends to another in an execution.
 struct Tag {
   static constexpr uint32_t kPhaseMax = 3, kSegmentMax = 0xfff, kChunkMax = 0x3ffff;
   // The phase of messages that are received from kAnyPeer.
@@ -32,10 +32,11 @@ class PeerLink {
   virtual ~PeerLink() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // Never blocks. The tensor's memory must not change afterwards until all peers have ended.
+  // Sends `value` to `peer`; never blocks. The tensor's memory must not change until all
+  // peers have ended.
   virtual void Send(int peer, Tag tag, Tensor value) = 0;
-  // `received` is called exactly once, on any thread, possibly before Recv returns. Any tensor may
-  // come: the caller checks its type and size.
+  // `received` is called exactly once, on any thread, possibly before Recv returns. The caller has
+  // to check the type and size of the tensor.
   virtual void Recv(int peer, Tag tag, Received received) = 0;
 };
 

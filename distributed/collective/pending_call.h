@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PendingCall: a rank's call, from its beginning to its end. It ends once: with the first result or
-// error.
+// PendingCall: one rank's call of a collective. It ends once, with the first result or error.
 //
 // Thread-safe.
 #pragma once
@@ -25,11 +24,11 @@ class PendingCall {
   PendingCall(Cancellation* cancellation, DeadlineTimer& timer, Collectives::Collected collected)
       : cancellation_(cancellation), timer_(timer), collected_(std::move(collected)) {}
 
-  // False if the step is cancelled already.
+  // Returns false if the step is cancelled already.
   bool Watch(Cancellation::Callback cancelled) {
     return cancellation_ == nullptr || cancellation_->Register(std::move(cancelled), &token_);
   }
-  // Does nothing if a timer is armed already, or StopTimer was called.
+  // Arms the timer, unless a timer is armed already or StopTimer was called.
   void Arm(int64_t deadline_ns, std::function<void()> expired) {
     MutexLock lock(mu_);
     if (stopped_ || timer_token_.has_value()) return;
@@ -44,16 +43,16 @@ class PendingCall {
     }
     if (token.has_value()) timer_.Disarm(*token);
   }
-  // The timer has rung, and must not be disarmed by what follows.
+  // Notes that the timer has fired, so that nobody disarms it any more.
   void Expired() {
     MutexLock lock(mu_);
     stopped_ = true;
     timer_token_.reset();
   }
-  // From now on it must not take part in anything.
+  // Marks a call that must not take part in any collective any more.
   void MarkFailed() { failed_ = true; }
   bool failed() const { return failed_; }
-  // The group it has been handed to.
+  // Returns the group that the call was handed to.
   std::weak_ptr<FormedGroup> group() {
     MutexLock lock(mu_);
     return group_;
@@ -66,7 +65,8 @@ class PendingCall {
   void End(StatusOr<Tensor> result) {
     if (ended_.exchange(true)) return;
     StopTimer();
-    // A callback that runs, perhaps on this thread, finds that the call has ended.
+    // The cancellation callback may be running, even on this thread: it finds that the call has
+    // ended.
     if (cancellation_ != nullptr && !cancellation_->cancelled()) cancellation_->Deregister(token_);
     Collectives::Collected collected = std::move(collected_);
     std::move(collected)(std::move(result));

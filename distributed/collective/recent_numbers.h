@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RecentNumbers: the last so many different numbers that were added.
+// RecentNumbers: remembers the last N different numbers that were added.
 //
 // Not thread-safe.
 #pragma once
@@ -24,7 +24,7 @@ class RecentNumbers {
     order_.pop_front();
   }
   bool contains(uint64_t number) const { return numbers_.contains(number); }
-  // The oldest first.
+  // Returns the numbers, oldest first.
   const std::deque<uint64_t>& in_order() const { return order_; }
 
  private:

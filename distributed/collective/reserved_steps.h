@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Step ids that no step has: under which transports carry the messages of collectives, which
-// belong to no single step.
+// Step ids reserved for collectives. No step has such an id; transports carry the messages
+// of collectives under them, because these messages belong to no single step.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ring. Each chunk of each segment is a chain of its own along the ring: it begins where its
-// segment's chain begins, is merged or copied at each peer, and goes on. So chunks overlap, and no
-// peer waits for another at a barrier.
+// The ring algorithm. Each chunk of each segment travels along the ring independently: it starts
+// at the peer where its segment starts, and each peer merges or copies it and sends it on. So
+// chunks overlap, and there is no barrier between peers.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -42,14 +42,14 @@ class Ring : public std::enable_shared_from_this<Ring> {
   struct Piece {
     int segment;
     uint32_t chunk;
-    int64_t begin, end;  // elements of the whole
+    int64_t begin, end;  // position in elements, in the entire tensor
     int64_t count() const { return end - begin; }
   };
 
   int64_t Bytes(int64_t elements) const { return elements * static_cast<int64_t>(SizeOf(dtype_)); }
   int next() const { return (rank_ + 1) % size_; }
   int previous() const { return (rank_ + size_ - 1) % size_; }
-  // How far this peer is from the beginning of a segment's chain.
+  // Returns the number of hops from the start of a segment's chain to this peer.
   int Position(const Piece& piece, Phase phase) const {
     const int begin = phase == kReduce ? piece.segment + 1 : piece.segment;
     return (rank_ + 2 * size_ - begin) % size_;
@@ -58,8 +58,7 @@ class Ring : public std::enable_shared_from_this<Ring> {
   static Tag TagOf(const Piece& piece, Phase phase) {
     return {.phase = phase, .segment = static_cast<uint32_t>(piece.segment), .chunk = piece.chunk};
   }
-  // Return the position in the input, or in the output, of an element that is counted over the
-  // whole tensor.
+  // Return the position in the input, or in the output, of an element of the entire tensor.
   int64_t InInput(int64_t element) const {
     return args_.reduce ? element : element - args_.offsets[rank_];
   }
@@ -79,7 +78,7 @@ class Ring : public std::enable_shared_from_this<Ring> {
     }
     const int64_t least = longest / Tag::kChunkMax + 1;
     chunk_ = std::max<int64_t>(least, args_.chunk_bytes / static_cast<int64_t>(SizeOf(dtype_)));
-    // Partial sums are made in the output, or in a tensor of their own if the output is too small.
+    // Partial sums are written to the output, or to a separate tensor if the output is too small.
     work_ = args_.output;
     if (args_.gather || size_ < 3) return OkStatus();
     ASSIGN_OR_RETURN(work_, Tensor::Make(CpuAllocator(), dtype_, Shape({args_.offsets.back()})));
@@ -88,7 +87,7 @@ class Ring : public std::enable_shared_from_this<Ring> {
 
   template <class F>
   void ForEachPiece(F call) const {
-    // A peer's own chains first: the others wait for them.
+    // Segments that start at this peer come first, because the others wait for them.
     for (int i = 0; i < size_; ++i) {
       const int segment = (rank_ + size_ - 1 - i + size_) % size_;
       uint32_t chunk = 0;
@@ -99,7 +98,7 @@ class Ring : public std::enable_shared_from_this<Ring> {
     }
   }
 
-  // Asks for what comes of a piece.
+  // Asks for the messages of a piece.
   void Expect(const Piece& piece) {
     for (const Phase phase : {kReduce, kGather}) {
       if (phase == kReduce ? !args_.reduce : !args_.gather) continue;
@@ -112,7 +111,7 @@ class Ring : public std::enable_shared_from_this<Ring> {
     }
   }
 
-  // Begins the chain of a piece, if it begins here.
+  // Sends the first message of a piece, if its chain starts at this peer.
   void Begin(const Piece& piece) {
     const Phase first = args_.reduce ? kReduce : kGather;
     if (Position(piece, first) != 0) return;
@@ -165,7 +164,7 @@ class Ring : public std::enable_shared_from_this<Ring> {
     }
   }
 
-  // Copies elements of `from` to where they are in the output.
+  // Copies elements of `from` to their place in the output.
   void Copy(const Tensor& from, int64_t begin, int64_t count, int64_t element) {
     if (count == 0) return;
     std::memcpy(static_cast<char*>(args_.output.mutable_raw_data()) + Bytes(InOutput(element)),

@@ -23,7 +23,7 @@ void TaskLinks::Connect(const TaskId& task) {
     Link& link = links_[*name];
     if (link.heard == task) return;
     before = std::exchange(link.heard, task);
-    // Its sink leads to a process that has ended. The new one connects by itself.
+    // The sink leads to a process that has ended. The new process connects by itself.
     if (link.last_incarnation != task.incarnation && std::exchange(link.sink_is_old, false)) {
       link.sink = nullptr;
     }
@@ -62,7 +62,8 @@ void TaskLinks::Send(const TaskName& task, const HashedKey& key, Tensor value,
     return sink->Send(step_id, key, std::move(value), /*is_dead=*/false, std::move(handed_over));
   }
   if (dropped.empty()) return;
-  // The groups end before the messages do, or their executions would seem to have ended well.
+  // Ends the groups before the messages' `handed_over` is called; else their executions would
+  // seem to have succeeded.
   listener_.Lost(task,
                  ResourceExhausted(task.ToString(), " has not connected, and ", dropped.size(),
                                    " messages of ", dropped_bytes, " bytes wait for it; at most ",
@@ -126,7 +127,7 @@ void TaskLinks::Deliver(int64_t step_id, const HashedKey& key, Tensor value, boo
   {
     MutexLock lock(mu_);
     const auto link = links_.find(*from);
-    // Drop a tensor of an older subscription, which the current one has replaced.
+    // Drops a tensor of an older subscription, which the current one has replaced.
     if (link == links_.end() || link->second.step_id != step_id) return;
   }
   listener_.Received(*from, key, std::move(value));

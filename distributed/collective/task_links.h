@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TaskLinks: a task's ways to other tasks that outlive steps. They are subscriptions to a reserved
-// step id, over the same transport as the tensors of steps.
+// TaskLinks: connections from a task to other tasks, which outlive steps. Each is a subscription
+// to a reserved step id, over the same transport as the tensors of steps.
 //
-// A task hears another one from the time that it has connected to it. Thread-safe; no lock is held
-// while the transport, a sink or the listener is called.
+// A task receives messages of another task once it has connected to that task. Thread-safe; no
+// lock is held while the transport, a sink or the listener is called.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,14 @@
 
 namespace penstock::collective {
 
-// Hears what comes. Called on the transport's threads.
+// Receives the messages of other tasks. Called on the transport's threads.
 class LinkListener {
  public:
   virtual void Received(const TaskName& from, const HashedKey& key, Tensor value) = 0;
-  // `task` has connected to this one, perhaps again.
+  // `task` has connected to this task, perhaps for a second time.
   virtual void Connected(const TaskName& task) = 0;
-  // `task`, or the way from it, is lost; `why` names it. Connect tries again.
+  // `task`, or the connection from it, is lost; `why` names the task. The next Connect tries
+  // again.
   virtual void Lost(const TaskName& task, const Status& why) = 0;
 
  protected:
@@ -35,30 +36,31 @@ class LinkListener {
 
 class TaskLinks final : public TaskSteps {
  public:
-  // The most messages that wait for a task which has not connected, and the most tasks.
+  // The most messages held for one task that has not connected yet, and the most tasks.
   static constexpr size_t kHeldMax = 10'000, kTasksMax = 10'000;
-  // The most last words (Tell) that wait for such a task.
+  // The most last words (see Tell) held for one task that has not connected yet.
   static constexpr size_t kLastWordsMax = 16;
 
-  // `held_bytes_max`: of the messages that wait for one task.
+  // `held_bytes_max`: for the messages held for one task.
   TaskLinks(TaskName self, LinkListener& listener, int64_t held_bytes_max);
 
-  // Before any Connect.
+  // Must be called before any Connect.
   void set_transport(Transport* transport) { transport_ = transport; }
 
-  // Hears `task` from now on, in this incarnation. Does nothing if that is so already.
+  // Connects to this incarnation of `task`, to receive its messages. Does nothing if
+  // they are already connected.
   void Connect(const TaskId& task);
   // Sends `value` to `task`, or holds it here until the task has connected to this one.
-  // `handed_over` is called as by TensorSink. If too much is held, all of it is dropped, and the
-  // task is reported to be lost with ResourceExhausted.
+  // `handed_over` is called as by TensorSink. If the held messages exceed a limit, all of them
+  // are dropped, and the task is reported as lost with ResourceExhausted.
   void Send(const TaskName& task, const HashedKey& key, Tensor value,
             TensorSink::HandedOver handed_over);
-  // Sends as above, but drops the value if the task has not connected: for messages that
-  // LinkListener::Connected repeats. In its place the task hears `last_word`, if that is valid,
-  // when it connects.
+  // Sends like Send, but drops the value if the task has not connected: for messages that the
+  // owner sends again from LinkListener::Connected. If `last_word` is valid, a task that has
+  // not connected receives it when it connects.
   void Tell(const TaskName& task, const HashedKey& key, Tensor value, Tensor last_word = Tensor());
 
-  // TaskSteps, for reserved step ids.
+  // TaskSteps, called for reserved step ids:
   void Subscribe(const std::string& consumer, int64_t step_id,
                  std::shared_ptr<TensorSink> sink) override;
   void Deliver(int64_t step_id, const HashedKey& key, Tensor value, bool is_dead) override;
@@ -71,15 +73,16 @@ class TaskLinks final : public TaskSteps {
     TensorSink::HandedOver handed_over;
   };
   struct Link {
-    TaskId heard;                   // whom this task is connected to; no name: nobody
-    uint64_t last_incarnation = 0;  // of the last one that it was connected to
-    int64_t step_id = 0;            // of that subscription
+    // The incarnation that this task is connected to; empty name: none.
+    TaskId heard;
+    uint64_t last_incarnation = 0;  // incarnation of the last connection
+    int64_t step_id = 0;            // reserved step id of this task's subscription
     std::shared_ptr<TensorSink> sink;
-    int64_t sink_step_id = 0;  // the consumer's
-    bool sink_is_old = false;  // the task was lost since the sink came
-    std::deque<Held> held;     // until there is a sink
+    int64_t sink_step_id = 0;  // reserved step id of the consumer's subscription
+    bool sink_is_old = false;  // the task was lost after the sink came
+    std::deque<Held> held;     // messages held until there is a sink
     int64_t held_bytes = 0;
-    std::deque<Held> last_words;  // after what is held, the oldest first
+    std::deque<Held> last_words;  // sent after `held`, oldest first
   };
 
   const TaskName self_;

@@ -167,7 +167,8 @@ class Examination {
         "start all tasks with the same --protocol");
   }
 
-  // A task need not know all others (TF_CONFIG may leave tasks out), but what it knows must agree.
+  // Compares the cluster in a task's flags with this process's. It need not list all tasks
+  // (TF_CONFIG may leave tasks out), but the tasks that it lists must agree.
   void CheckSpecification(const ProbedTask& task) {
     for (const auto& [job, tasks] : task.probe.cluster.jobs()) {
       for (const auto& [index, address] : tasks) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ExamineCluster: what is wrong with a cluster, judged by its specification and by what the
-// addresses of its tasks have answered. No calls are made here, so that every judgement can be
-// tested.
+// ExamineCluster: finds mistakes of a cluster in its specification and in the answers of its
+// tasks' addresses. It calls no task itself, so that every finding can be tested.
 #pragma once
 
 #include <string>
@@ -22,12 +21,13 @@ struct ProbedTask {
   TaskProbe probe;
 };
 
-// The tasks of the cluster, in order, not probed yet.
+// Returns the tasks of the cluster, in order, not probed yet.
 std::vector<ProbedTask> TasksOf(const ClusterSpec& cluster);
 
-// `config`: what this process was told. A task that is not running is an error if another one is,
-// and a warning if none is: then the cluster has not been started. `config.job` may be empty: no
-// task is this process's own; else its own need not run.
+// `config` is the configuration of this process. A task that is not running is an error if
+// another one is running. If none is running, it is a warning: the cluster has not been started.
+// If `config.job` is empty, this process is no task of the cluster; else its own task need not
+// run.
 Findings ExamineCluster(const TaskConfig& config, const std::vector<ProbedTask>& tasks);
 
 }  // namespace penstock

@@ -27,7 +27,7 @@ TaskConfig Config(const std::string& ps, const std::string& worker_hosts) {
   return {.cluster = *cluster, .job = ""};
 }
 
-// One ps and two workers, which all answer as they should.
+// One ps and two workers, which all give correct answers.
 class ExamineClusterTest : public testing::Test {
  protected:
   ExamineClusterTest() : config_(Config("a:1", "b:1,c:1")), tasks_(TasksOf(config_.cluster)) {
@@ -43,7 +43,7 @@ class ExamineClusterTest : public testing::Test {
   }
   TaskProbe& ps() { return tasks_[0].probe; }
   TaskProbe& worker(int index) { return tasks_[1 + index].probe; }
-  // Returns the findings, except those about tasks that are well.
+  // Returns the findings, except the positive ones about tasks.
   Findings Troubles() {
     Findings troubles;
     for (Finding& finding : ExamineCluster(config_, tasks_)) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Looks for mistakes on this host and in the process's own configuration: environment variables,
-// the port, the checkpoint directory. Blocks for as long as the file system does.
+// the port, the checkpoint directory. May block as long as a call of the file system.
 #pragma once
 
 #include <functional>
@@ -13,18 +13,19 @@
 
 namespace penstock {
 
-// As getenv; "" if a variable is not set.
+// Looks up a variable like getenv, but returns "" if the variable is not set.
 using Variables = std::function<std::string(const std::string& name)>;
 
-// Proxies, and a TF_CONFIG that says otherwise than the flags that `config` comes from.
+// Finds proxies, and a TF_CONFIG that contradicts the flags from which `config` was
+// made.
 Findings ExamineVariables(const TaskConfig& config, const Variables& variables);
 
-// Whether the task of `config` could listen; nothing if config.job is empty. `runs`: it does
-// already, so that its port is taken by itself.
+// Checks whether the task of `config` could listen; finds nothing if config.job is empty.
+// `runs`: the task runs already, so its port is in use by itself.
 Findings ExamineListening(const TaskConfig& config, bool runs);
 
-// Whether checkpoints can be written to `directory`, which is made if it is not there: a file is
-// written, synced, renamed and removed.
+// Checks that checkpoints can be written to `directory`, which is created if it does not exist:
+// writes, syncs, renames and removes a file there.
 Findings ExamineCheckpoints(const std::string& directory, const ClusterSpec& cluster, Env& env);
 
 }  // namespace penstock

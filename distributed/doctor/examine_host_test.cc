@@ -57,7 +57,7 @@ TEST(ExamineListeningTest, OwnPort) {
   EXPECT_THAT(ExamineListening(Worker0("127.0.0.1:1"), true),
               ElementsAre(Is(Level::kOk, "/job:worker", "listens at 127.0.0.1:1")));
   TaskConfig elsewhere = Worker0("b:7000");
-  elsewhere.listen_address = "192.0.2.1";  // of no host: RFC 5737
+  elsewhere.listen_address = "192.0.2.1";  // an address of no host: RFC 5737
   EXPECT_THAT(ExamineListening(elsewhere, false),
               ElementsAre(Is(Level::kError, "/job:worker", "cannot listen on 192.0.2.1:7000")));
   TaskConfig nobody = Worker0("b:7000");

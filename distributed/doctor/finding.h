@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finding: one thing that was looked at before or while a cluster runs, and what to do about it.
+// Finding: the result of one check of a cluster, and what to do about it.
 #pragma once
 
 #include <string>

@@ -18,7 +18,11 @@ void AddStep(const MasterSession::StepCosts& step, wire::StepCosts* report) {
   for (const std::string& target : step.names.targets) report->add_target(target);
   report->set_executions(static_cast<int64_t>(step.executions));
   report->set_median_ns(static_cast<double>(step.median_ns));
-  if (step.status.ok()) return AddPrediction(step.predicted, report);
+  if (step.status.ok()) {
+    AddPrediction(step.predicted, report);
+    AddPrediction(step.memory, report);
+    return;
+  }
   report->mutable_error()->set_code(static_cast<tensorflow::error::Code>(step.status.code()));
   report->mutable_error()->set_message(std::string(step.status.message()));
 }
@@ -31,6 +35,25 @@ void AddMeasured(const CostTable::Record& record, wire::MeasuredNode* node) {
     time->set_nanos(nanos);
   }
   node->mutable_output_bytes()->Add(record.output_bytes.begin(), record.output_bytes.end());
+}
+
+void AddDevice(const DeviceInfo& device, double slowness, wire::DeviceCost* cost) {
+  cost->set_slowness(slowness);
+  cost->set_device(device.name.ToString());
+  cost->set_flops_per_ns(device.rates.flops_per_ns);
+  cost->set_bytes_per_ns(device.rates.bytes_per_ns);
+  cost->set_launch_ns(device.rates.launch_ns);
+  cost->set_lanes(device.lanes);
+  // A GPU's description is its model.
+  if (device.name.type == "CPU") cost->set_origin(device.description);
+}
+
+void AddLink(const CostTable::Link& link, wire::LinkCost* cost) {
+  cost->set_from(link.from.ToString());
+  cost->set_to(link.to.ToString());
+  cost->set_latency_ns(link.latency_ns);
+  cost->set_bytes_per_ns(link.bytes_per_ns);
+  cost->set_transfers(link.transfers);
 }
 
 StatusOr<CostTable::Record> RecordOf(const wire::MeasuredNode& node) {
@@ -72,6 +95,23 @@ void AddPrediction(const PlacementReport& predicted, wire::StepCosts* step) {
   step->set_transfer_bytes(bytes);
 }
 
+void AddPrediction(const MemoryReport& predicted, wire::StepCosts* step) {
+  for (const MemoryReport::Device& device : predicted.devices) {
+    wire::DeviceMemory* const memory = step->add_memory();
+    memory->set_device(device.device);
+    memory->set_peak_bytes(device.peak_bytes);
+    memory->set_peak_own_bytes(device.peak_own_bytes);
+    memory->set_state_bytes(device.state_bytes);
+    memory->set_fed_bytes(device.fed_bytes);
+    memory->set_peak_node(device.peak_node);
+    for (const MemoryReport::Tensor& tensor : device.largest) {
+      wire::DeviceMemory::Tensor* const largest = memory->add_largest();
+      largest->set_name(tensor.name);
+      largest->set_bytes(tensor.bytes);
+    }
+  }
+}
+
 wire::CostReport ReportCosts(Task& task, size_t steps_max, absl::FunctionRef<bool()> goes_on) {
   wire::CostReport report;
   report.set_task(task.self().name);
@@ -82,7 +122,11 @@ wire::CostReport ReportCosts(Task& task, size_t steps_max, absl::FunctionRef<boo
       AddStep(step, costs->add_step());
     }
     const std::shared_ptr<const CostTable> table = session->costs();
+    for (const DeviceInfo& device : session->devices()) {
+      AddDevice(device, table == nullptr ? 1 : table->Slowness(device.name), costs->add_device());
+    }
     if (table == nullptr) continue;
+    for (const CostTable::Link& link : table->links()) AddLink(link, costs->add_link());
     for (const auto& record : table->Records()) AddMeasured(record, costs->add_measured());
   }
   return report;

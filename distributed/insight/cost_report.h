@@ -22,6 +22,8 @@ wire::CostReport ReportCosts(Task& task, size_t steps_max, absl::FunctionRef<boo
 // Adds the predicted step. REQUIRES a report that CompileOptions::predict asked for.
 void AddPrediction(const PlacementReport& predicted, wire::StepCosts* step);
 
+void AddPrediction(const MemoryReport& predicted, wire::StepCosts* step);
+
 // Writes what was measured as a file of costs. FailedPrecondition if nothing was.
 Status WriteCostFile(Env& env, const std::string& path,
                      const google::protobuf::RepeatedPtrField<wire::MeasuredNode>& nodes);

@@ -62,12 +62,50 @@ void AddDevices(const wire::StepCosts& step, std::string* text) {
                   BytesText(static_cast<int64_t>(step.transfer_bytes())));
 }
 
+void AddMemory(const wire::StepCosts& step, std::string* text) {
+  const auto bytes = [](double value) { return BytesText(static_cast<int64_t>(value)); };
+  for (const wire::DeviceMemory& memory : step.memory()) {
+    StrAppendFormat(text, "  %-44s %s of tensors at the peak, beside %s of variables",
+                    memory.device(), bytes(memory.peak_bytes()), bytes(memory.state_bytes()));
+    if (memory.fed_bytes() > 0) StrAppendFormat(text, " and %s fed", bytes(memory.fed_bytes()));
+    *text += "\n";
+    if (memory.largest_size() == 0) continue;
+    StrAppendFormat(text, "    while %s runs, the largest are\n", memory.peak_node());
+    for (const wire::DeviceMemory::Tensor& tensor : memory.largest()) {
+      StrAppendFormat(text, "    %10s  %s\n", bytes(tensor.bytes()), tensor.name());
+    }
+  }
+}
+
 std::string Quoted(const std::string& text) {
   if (text.find_first_of(",\"\n") == std::string::npos) return text;
   return StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
 }
 
 }  // namespace
+
+std::string RatesText(const wire::SessionCosts& session) {
+  std::string text;
+  for (const wire::DeviceCost& device : session.device()) {
+    StrAppendFormat(&text, "  %s: %.3g GFLOP/s, %.3g GB/s, %.3g us per kernel, %d at once (%s)",
+                    device.device(), device.flops_per_ns(), device.bytes_per_ns(),
+                    device.launch_ns() / 1e3, device.lanes(),
+                    device.origin().empty() ? "assumed" : device.origin());
+    if (device.slowness() > 1) {
+      StrAppendFormat(&text, "; its nodes lately took %.2g times as long", device.slowness());
+    }
+    text += '\n';
+  }
+  for (const wire::LinkCost& link : session.link()) {
+    StrAppendFormat(&text, "  %s to %s: ", link.from(), link.to());
+    text += link.latency_ns() < 0 ? std::string("latency assumed, ")
+                                  : absl::StrFormat("%.3g us, ", link.latency_ns() / 1e3);
+    text += link.bytes_per_ns() < 0 ? std::string("rate assumed")
+                                    : absl::StrFormat("%.3g GB/s", link.bytes_per_ns());
+    StrAppendFormat(&text, " (measured by %d transfers)\n", link.transfers());
+  }
+  return text;
+}
 
 std::string DifferenceText(const wire::StepCosts& step) {
   if (step.executions() < kExecutionsMin || step.median_ns() <= 0) return "";
@@ -89,6 +127,7 @@ std::string CostText(const wire::StepCosts& step, size_t rows) {
   StrAppendFormat(&text, "  predicted: %.1f us%s%s\n", step.predicted_ns() / 1e3,
                   difference.empty() ? "" : ", ", difference);
   AddDevices(step, &text);
+  AddMemory(step, &text);
   const auto nodes = Sorted(step);
   const size_t shown = std::min(rows, nodes.size());
   if (shown == 0) return text;

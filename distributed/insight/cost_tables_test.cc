@@ -48,6 +48,24 @@ TEST(CostTablesTest, APredictionIsComparedAfterTenExecutions) {
   EXPECT_EQ(DifferenceText(step), "");
 }
 
+TEST(CostTablesTest, TheMemoryOfEachDevice) {
+  wire::StepCosts step = Step();
+  wire::DeviceMemory* const memory = step.add_memory();
+  memory->set_device("/job:a/replica:0/task:0/device:CPU:0");
+  memory->set_peak_bytes(3.5e6);
+  memory->set_state_bytes(2e6);
+  memory->set_peak_node("large");
+  wire::DeviceMemory::Tensor* const tensor = memory->add_largest();
+  tensor->set_name("small:0");
+  tensor->set_bytes(3e6);
+  const std::string text = CostText(step, 1);
+  EXPECT_THAT(text, HasSubstr("3.5 MB of tensors at the peak, beside 2.0 MB of variables\n"
+                              "    while large runs, the largest are\n"
+                              "        3.0 MB  small:0\n"));
+  memory->set_fed_bytes(1e3);
+  EXPECT_THAT(CostText(step, 1), HasSubstr("2.0 MB of variables and 1.0 KB fed\n"));
+}
+
 TEST(CostTablesTest, ANodeIsALineOfCsv) {
   wire::StepCosts step = Step();
   step.mutable_node(0)->set_node("a,b");
@@ -55,6 +73,33 @@ TEST(CostTablesTest, ANodeIsALineOfCsv) {
             "node,op,device,us,share,bytes,flops,measured\n"
             "large,MatMul,/job:a/replica:0/task:0/device:CPU:0,75.000,0.7500,4000,1000000,1\n"
             "\"a,b\",MatMul,/job:a/replica:0/task:0/device:CPU:0,25.000,0.2500,4000,1000000,0\n");
+}
+
+TEST(CostTablesTest, RatesSayHowTheyWereObtained) {
+  wire::SessionCosts session;
+  for (const char* origin : {"measured when the task started", ""}) {
+    wire::DeviceCost* const device = session.add_device();
+    device->set_device("/job:a/replica:0/task:0/device:CPU:0");
+    device->set_flops_per_ns(45);
+    device->set_bytes_per_ns(9.5);
+    device->set_launch_ns(310);
+    device->set_lanes(2);
+    device->set_origin(origin);
+    device->set_slowness(*origin == '\0' ? 1.93 : 1);
+  }
+  wire::LinkCost* const link = session.add_link();
+  link->set_from("/job:a/replica:0/task:0");
+  link->set_to("/job:b/replica:0/task:1");
+  link->set_latency_ns(35'000);
+  link->set_bytes_per_ns(-1);
+  link->set_transfers(7);
+  EXPECT_EQ(RatesText(session),
+            "  /job:a/replica:0/task:0/device:CPU:0: 45 GFLOP/s, 9.5 GB/s, 0.31 us per kernel, "
+            "2 at once (measured when the task started)\n"
+            "  /job:a/replica:0/task:0/device:CPU:0: 45 GFLOP/s, 9.5 GB/s, 0.31 us per kernel, "
+            "2 at once (assumed); its nodes lately took 1.9 times as long\n"
+            "  /job:a/replica:0/task:0 to /job:b/replica:0/task:1: 35 us, rate assumed (measured "
+            "by 7 transfers)\n");
 }
 
 TEST(CostTablesTest, AStepThatCannotBePredictedSaysWhy) {

@@ -45,7 +45,7 @@ class Explainer {
   struct Step {
     std::string session;
     std::string master;                      // "": not known
-    const wire::StepReport* step = nullptr;  // null: in the client's own process
+    const wire::StepReport* step = nullptr;  // null: it runs in the client's own process
     int64_t age_ms = -1;
     std::map<std::string, const wire::PartReport*> parts;  // by task
   };
@@ -104,7 +104,8 @@ class Explainer {
 
   void FindNewSessions() {
     for (const wire::ClusterTask& task : cluster_.task()) {
-      std::map<std::string, std::pair<size_t, int64_t>> waiting;  // number, the oldest's age
+      // By task: the number of new sessions that wait for it, and the age of the oldest in ms.
+      std::map<std::string, std::pair<size_t, int64_t>> waiting;
       for (const wire::NewSessionReport& session : task.report().new_session()) {
         if (!LongEnough(session.age_ms())) continue;
         std::vector<std::string> silent;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Explains why a cluster is stuck: what is wrong, in plain words, and below it the wait-for graph
-// from which that follows.
+// Explains why a cluster is stuck: the findings in plain words, and below them the wait-for graph
+// that shows them.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 namespace penstock {
 
 struct Explanation {
-  // Each names a culprit: a task that does not answer, a queue that nobody fills, a cycle, a
-  // computation without an end. Empty: nothing was found to be stuck.
+  // Each finding names a culprit: a task that does not answer, a queue that no node fills, a
+  // cycle of waits, a computation that does not end. Empty if nothing is stuck.
   std::vector<std::string> findings;
-  // A paragraph per step: the nodes that run or wait, and for what.
+  // One paragraph per step: the nodes that run or wait, and what they wait for.
   std::vector<std::string> steps;
   // The number of tasks and steps that were examined: "5 tasks, 1 does not answer; 3 steps run, 2
   // of them for longer than 1 s".
@@ -25,14 +25,14 @@ struct Explanation {
   std::string ToString() const;
 };
 
-// Waits and steps younger than `patience_ms` are not looked at: in a cluster that works there are
-// always some. `steps_max`: how many are described.
+// Ignores waits and steps younger than `patience_ms`, because a working cluster always has some.
+// Describes at most `steps_max` steps.
 Explanation Explain(const wire::ClusterReport& cluster, int64_t patience_ms = 1'000,
                     size_t steps_max = 20);
 
-// Steps that run in the client's own process do not say how old they are. A second look tells those
-// that are still there: LearnAges says in `now` that they are `passed_ms` old, if `before` had
-// them.
+// A step that runs in the client's own process does not report its age. So the caller asks for a
+// second report: for each such step that is in both reports, LearnAges writes to `now` that it is
+// `passed_ms` old.
 bool AgesAreMissing(const wire::ClusterReport& cluster);
 void LearnAges(const wire::ClusterReport& before, int64_t passed_ms, wire::ClusterReport* now);
 

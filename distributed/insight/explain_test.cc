@@ -21,7 +21,7 @@ using testing::Not;
 constexpr char kA[] = "/job:worker/replica:0/task:0";
 constexpr char kB[] = "/job:ps/replica:0/task:0";
 
-// $A and $B stand for the tasks, $Q(name) for a queue on $B.
+// Replaces $A and $B by the tasks, and $Q(name) by a queue on $B.
 std::string Expand(std::string text) {
   for (size_t at; (at = text.find("$Q(")) != std::string::npos;) {
     const size_t end = text.find(')', at);
@@ -98,7 +98,8 @@ TEST_F(ExplainTest, AStepThatComputesMayStillFillIt) {
   EXPECT_THAT(Findings(), IsEmpty());
 }
 
-// The enqueue of a step whose only node that waits does not stand before it has been run.
+// The only waiting node of the step is not upstream of the enqueue, so the enqueue has
+// run already.
 TEST_F(ExplainTest, AnEnqueueThatHasRunDoesNotFillItAgain) {
   Add(kB, kDequeues);
   Add(kA, R"(part { step_id: 8 wait { node: 'w' op: 'QueueDequeueV2' kind: TAKE age_ms: 2000
@@ -162,7 +163,8 @@ TEST_F(ExplainTest, ALockThatAnotherStepHolds) {
       HasSubstr("'lock' of step 8 in /job:ps/task:0 has locked it, but comes after 'take'"));
 }
 
-// A wait for a tensor follows from the wait of its source, so only the source is named as culprit.
+// A wait for a tensor is a consequence of its source's wait, so only the source is named as the
+// culprit.
 TEST_F(ExplainTest, ATransferFollowsFromWhatItsSourceWaitsFor) {
   Add(kA, R"(session { handle: 's' step { step_id: 7 age_ms: 5000 target: 'train'
                                            running_in: '$A' running_in: '$B' } }
@@ -180,7 +182,8 @@ TEST_F(ExplainTest, ATransferFollowsFromWhatItsSourceWaitsFor) {
               "'take/_1' (_Recv) waits, for 4 s, for the tensor 'take:0' from /job:ps/task:0"))));
 }
 
-// Tensors that go to a task and come back wait for each other's tasks, but never in a cycle.
+// Tensors that go to a task and come back make each task wait for the other, but this is
+// never a cycle.
 TEST_F(ExplainTest, TensorsThatGoToAndFroAreNoCycle) {
   Add(kA, R"(part { step_id: 7 age_ms: 5000
                     wait { node: 'r1' op: '_Recv' age_ms: 4500 tensor: 'take:0'
@@ -191,7 +194,7 @@ TEST_F(ExplainTest, TensorsThatGoToAndFroAreNoCycle) {
   EXPECT_THAT(Findings(), ElementsAre(HasSubstr("Nobody fills")));
 }
 
-// The two queues are filled by what comes back from another task.
+// Each of the two queues is filled with a tensor that comes back from another task.
 TEST_F(ExplainTest, ACycleMayLeadThroughOtherTasks) {
   const auto part = [](int step, const char* take, const char* put) {
     return absl::StrReplaceAll(

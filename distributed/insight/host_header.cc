@@ -12,12 +12,13 @@ namespace penstock {
 namespace {
 
 bool IsNumeric(const std::string& host) {
-  in6_addr address = {};  // large enough for either family
+  in6_addr address = {};  // large enough for IPv4 and IPv6
   return inet_pton(AF_INET, host.c_str(), &address) == 1 ||
          inet_pton(AF_INET6, host.c_str(), &address) == 1;
 }
 
-// "[::1]:80" and "[::1]" are "::1"; "a.example.:80" is "a.example".
+// Returns the host without the port: "::1" for "[::1]:80" and "[::1]", "a.example" for
+// "a.example.:80".
 std::string HostOf(string_view header) {
   if (absl::ConsumePrefix(&header, "[")) return std::string(header.substr(0, header.find(']')));
   return std::string(absl::StripSuffix(header.substr(0, header.find(':')), "."));

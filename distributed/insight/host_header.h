@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keeps other web sites out of the status page. A site whose name is made to resolve to this host
-// (DNS rebinding) has its visitors' browsers ask here, but they name the site in the Host header.
+// Keeps other web sites out of the status page. An attacker can make the name of a site resolve
+// to this host (DNS rebinding), so that browsers of the site's visitors send requests here. Such
+// requests name the site in the Host header.
 #pragma once
 
 #include <string>
@@ -11,9 +12,9 @@
 
 namespace penstock {
 
-// OK if `header`, "HOST" or "HOST:PORT", is an address in numbers, "localhost" or one of `names`,
-// in capital or small letters; or "", which no browser sends. Else PermissionDenied, which names
-// --status_hosts.
+// Returns OK if `header` ("HOST" or "HOST:PORT") is a numeric address, "localhost" or one of
+// `names`, in any case of letters; or if it is "", which no browser sends. Else PermissionDenied,
+// which names --status_hosts.
 Status CheckHostHeader(const std::string& header, const std::vector<std::string>& names);
 
 }  // namespace penstock

@@ -86,7 +86,7 @@ class Metrics {
     uint64_t so_far = 0;
     for (int i = 0; i < steps.count_size(); ++i) {
       so_far += static_cast<uint64_t>(steps.count(i));
-      // The last one, without a bound, is added by the serializer.
+      // The serializer adds the last bucket, which has no bound.
       if (i < steps.bound_size()) metric.histogram.bucket.push_back({so_far, steps.bound(i)});
     }
     metric.histogram.sample_count = so_far;
@@ -135,7 +135,7 @@ class Metrics {
       Add(step, static_cast<double>(last.step()), {{"checkpoint", NameOf(last)}});
     }
   }
-  // Without the step: a label must not make a new series with each checkpoint.
+  // The label omits the step; otherwise each checkpoint would create a new time series.
   static std::string NameOf(const wire::CheckpointReport& last) {
     return last.step() < 0 ? last.path() : last.path().substr(0, last.path().rfind('-'));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The state of one task in the text format of Prometheus.
+// Writes the state of one task in Prometheus's text format.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace penstock {
 
-// Every name begins with penstock_. Counters begin anew with the task.
+// Every name begins with penstock_. A restart of the task resets the counters.
 std::string MetricsText(const wire::TaskReport& task);
 
 }  // namespace penstock

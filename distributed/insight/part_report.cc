@@ -13,16 +13,16 @@ namespace penstock {
 namespace {
 
 constexpr int64_t kNanosPerMilli = 1'000'000;
-// How far a handle is followed towards its maker.
+// The most nodes on the way from a handle to the node that makes it.
 constexpr int kHandleHopsMax = 100;
 
-// "edge_12_w:0", as the partitioner calls it: the tensor w:0.
+// Returns the tensor's name for a key of the partitioner: "w:0" for "edge_12_w:0".
 std::string TensorOf(const std::string& edge) {
   const std::vector<std::string> parts = absl::StrSplit(edge, absl::MaxSplits('_', 2));
   return parts.size() == 3 && parts[0] == "edge" ? parts[2] : edge;
 }
 
-// By the names of the ops that wait or have others wait.
+// Returns how a node uses its resource, from the name of the op.
 wire::UseReport::Kind KindOf(const std::string& op) {
   const auto has = [&](const char* part) { return absl::StrContains(op, part); };
   if (has("Dequeue") || has("Unstage") || has("TakeMany") || has("TakeGradient") ||
@@ -36,16 +36,12 @@ wire::UseReport::Kind KindOf(const std::string& op) {
   return op == "MutexLock" ? wire::UseReport::LOCK : wire::UseReport::OTHER;
 }
 
-// Whether a value of the node is what its first input was.
+// Returns whether the node passes its first input on, unchanged.
 bool PassesOn(const Node& node) {
-  for (const char* op : {"Identity", "RefIdentity", "Enter", "RefEnter", "Switch", "RefSwitch",
-                         "Merge", "RefMerge", "NextIteration", "RefNextIteration"}) {
-    if (node.op_name() == op) return true;
-  }
-  return false;
+  return node.op().passes_through || node.op().flow != FlowOp::kNone;
 }
 
-// The nodes that come after one that waits, each with the one it comes after.
+// Returns the nodes that are downstream of a waiting node, each with that waiting node.
 absl::flat_hash_map<const Node*, const Node*> HeldUp(const StepActivity& activity) {
   absl::flat_hash_map<const Node*, const Node*> behind;
   std::vector<std::pair<const Node*, const Node*>> reached;
@@ -86,7 +82,7 @@ void AddWait(const StepActivity::Wait& wait, const std::string& device, int64_t 
 
 std::optional<wire::ResourceName> ResourceOf(const Node& node, const std::string& device) {
   const Node* maker = &node;
-  // A reader reads from the queue that is its second input.
+  // The queue of a reader is its second input.
   int input = absl::StartsWith(node.op_name(), "ReaderRead") ? 1 : 0;
   for (int hop = 0; maker->attr<std::string>("shared_name") == nullptr; ++hop, input = 0) {
     if (hop == kHandleHopsMax || maker->num_inputs() <= input) return std::nullopt;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reports what one executor's part of a step waits for, as messages for an operator: each waiting
-// node with its tensor or resource; and the nodes that would fill or empty a resource, so that a
-// wait elsewhere can be traced to the node that could end it.
+// Reports what a step waits for in one executor: each waiting node with its tensor or resource,
+// and the nodes that would fill or empty a resource. By the latter, a wait elsewhere can be
+// traced to the node that could end it.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@
 
 namespace penstock {
 
-// The resource that `node` works on, as its handle's maker names it; nullopt if it works on none,
-// or the graph does not tell.
+// Returns the resource that `node` works on, under the name by which the node that makes the
+// handle names it; nullopt if it works on none or the graph does not say which.
 std::optional<wire::ResourceName> ResourceOf(const Node& node, const std::string& device);
 
-// Adds what one step does in an executor that runs `graph` on `device`. `now_ns`: by the clock of
-// the activity.
+// Adds the activity of one step in an executor that runs `graph` on `device`. `now_ns` is by the
+// same clock as the activity.
 void AddActivity(const Graph& graph, const std::string& device, const StepActivity& activity,
                  int64_t now_ns, wire::PartReport* part);
 

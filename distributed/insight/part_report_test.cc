@@ -57,7 +57,8 @@ TEST_F(PartReportTest, AnAgeMayNotBeKnown) {
   EXPECT_EQ(Report({.waits = {{.node = NodeOf(take)}}}).wait(0).age_ms(), -1);
 }
 
-// Behind Identity, and named by its node, in the container of its session.
+// The handle comes through an Identity. The queue has the name of its node, and is in the
+// container of its session.
 TEST_F(PartReportTest, AHandleIsFollowedToItsMaker) {
   const Output queue = Queue("");
   builder_.mutable_graph().set_attr(builder_.NodeOf(queue), kPrivateContainerAttr,

@@ -14,30 +14,49 @@ namespace {
 using absl::StrAppend;
 using absl::StrCat;
 
+// Cells with more characters may be broken into lines.
+constexpr size_t kLongCell = 28;
+
 constexpr char kHead[] = R"(<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta http-equiv="refresh" content="5">
-<meta name="viewport" content="width=device-width">
+<meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Penstock</title>
 <style>
-body { font: 15px/1.4 system-ui, sans-serif; margin: 2em; color: #222; background: #fff; }
-h1 { font-size: 1.4em; } h2 { font-size: 1.1em; margin-top: 1.6em; }
+:root { color-scheme: light dark; --text: #222; --quiet: #666; --line: #ddd; --page: #fff;
+        --bad: #b00; --good: #070; --link: #04c; }
+@media (prefers-color-scheme: dark) {
+  :root { --text: #ddd; --quiet: #999; --line: #3a3a3a; --page: #161616;
+          --bad: #ff8a80; --good: #7bd88f; --link: #8ab4f8; }
+}
+body { font: 15px/1.4 system-ui, sans-serif; margin: 2em; color: var(--text);
+       background: var(--page); }
+h1 { font-size: 1.4em; overflow-wrap: anywhere; } h2 { font-size: 1.1em; margin-top: 1.6em; }
+a { color: var(--link); }
 table { border-collapse: collapse; }
-th, td { padding: .2em .9em .2em 0; text-align: left; border-bottom: 1px solid #ddd; }
-th { color: #666; font-weight: normal; }
+th, td { padding: .2em .9em .2em 0; text-align: left; vertical-align: top;
+         border-bottom: 1px solid var(--line); }
+th { color: var(--quiet); font-weight: normal; white-space: nowrap; }
 td { font-family: ui-monospace, monospace; font-size: .92em; white-space: nowrap; }
-tr.lost td { color: #b00; }
-li, pre { white-space: pre-wrap; }
-.well { color: #070; } .stuck { color: #b00; }
+td.long { white-space: normal; overflow-wrap: break-word; max-width: 32em; min-width: 16em; }
+th:first-child, td:first-child { position: sticky; left: 0; background: var(--page); }
+tr.lost td { color: var(--bad); }
+li, pre { white-space: pre-wrap; overflow-wrap: anywhere; }
+.well { color: var(--good); } .stuck { color: var(--bad); }
 div.wide { overflow-x: auto; }
+@media (max-width: 40em) {
+  body { margin: 1em; }
+  ol { padding-left: 1.4em; }
+  td.long { max-width: 14em; min-width: 8em; }
+}
 </style>
 </head>
 <body>
 )";
 
-// Names come from programs: they are text, never markup.
+// Names come from programs: they must appear as text, not as markup.
 std::string Escaped(const std::string& text) {
   return absl::StrReplaceAll(
       text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}, {"'", "&#39;"}});
@@ -47,7 +66,8 @@ void AddRow(const std::vector<std::string>& cells, const char* tag, std::string*
   const bool lost = cells.size() > 2 && absl::StartsWith(cells[2], "does not answer");
   StrAppend(page, lost ? "<tr class=\"lost\">" : "<tr>");
   for (const std::string& cell : cells) {
-    StrAppend(page, "<", tag, ">", Escaped(cell), "</", tag, ">");
+    const char* const wraps = cell.size() > kLongCell ? " class=\"long\"" : "";
+    StrAppend(page, "<", tag, wraps, ">", Escaped(cell), "</", tag, ">");
   }
   StrAppend(page, "</tr>\n");
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The state of a cluster as one page of HTML, without references to anything else: what `penstock
-// status` and the findings of `penstock why` say. It loads itself again every few seconds.
+// Writes the state of a cluster as one self-contained HTML page: the tables of `penstock status`
+// and the findings of `penstock why`. The page reloads itself every few seconds.
 #pragma once
 
 #include <string>

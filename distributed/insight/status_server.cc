@@ -19,7 +19,7 @@ namespace {
 constexpr char kThreads[] = "4";
 
 std::string ListeningPort(const HostPort& address) {
-  // Both families; the library takes [::] for IPv6 alone.
+  // Listens on IPv4 and IPv6: with "[::]" the library would use only IPv6.
   if (address.host == "::") return absl::StrCat("+", address.port);
   return address.ToString();
 }
@@ -52,9 +52,9 @@ StatusServer::~StatusServer() {
 
 int StatusServer::Log(const mg_connection* connection, const char* message) {
   auto* const server = static_cast<StatusServer*>(mg_get_user_data(mg_get_context(connection)));
-  // Later ones speak of single connections, such as clients that hang up.
+  // Messages after the start concern single connections, such as clients that hang up.
   if (server != nullptr && server->context_ == nullptr) server->error_ = message;
-  return 1;  // not to standard error as well
+  return 1;  // the library shall not print it to stderr, too
 }
 
 StatusServer::Page StatusServer::Compose(const std::string& method, const std::string& path,
@@ -87,7 +87,8 @@ int StatusServer::Answer(mg_connection* connection, void* self) {
                         .asked_host = header("Host")};
   Page page;
   try {
-    // The library's threads have a stack of 100 KiB, too small for what reads files.
+    // The threads of the library have a stack of 100 KiB, which is too small for
+    // code that reads files.
     page = std::async(std::launch::async, [&] {
              return server->Compose(method, path, visitor);
            }).get();

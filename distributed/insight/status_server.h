@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StatusServer: a task's state over HTTP, for people and for Prometheus:
+// StatusServer: serves a task's state over HTTP, for people and for Prometheus:
 //
 //   /             the cluster as a page (status_page.h)
 //   /status.json  the same data as JSON
 //   /metrics      this task in Prometheus's text format (metrics.h)
 //
-// It only reads. Visitors that the task does not admit get 401, those that call it by a name that
-// is not its own 403 (host_header.h). Destruction closes the port and waits for requests that are
-// under way.
+// Requests cannot change anything. A visitor whom the task does not admit gets 401. A request
+// with a foreign name in its Host header gets 403 (host_header.h). Destruction closes the port
+// and waits for running requests.
 #pragma once
 
 #include <functional>
@@ -27,21 +27,22 @@ namespace penstock {
 
 class StatusServer {
  public:
-  // Called on threads of the server, several at a time; they may take a few seconds.
+  // Functions that produce the pages. Called on threads of the server, several at a
+  // time; they may take a few seconds.
   struct Visitor {
-    std::string host;  // in numbers
+    std::string host;  // a numeric address
     int port = 0;
     std::string authorization, asked_host;  // the headers Authorization and Host
   };
   struct Sources {
     std::function<wire::TaskReport()> task;
     std::function<wire::ClusterReport()> cluster;
-    // Whether somebody may look; null: everybody may.
+    // Decides whether a visitor may read the pages; null: everybody may.
     std::function<Status(const Visitor&)> admit = nullptr;
-    std::vector<std::string> names = {};  // by which the task may be called
+    std::vector<std::string> names = {};  // names that requests may use for the task
   };
-  // Listens at `address`, whose port is not 0; host "::" is all interfaces. InvalidArgument names
-  // --status_port if it cannot.
+  // Listens at `address`, whose port is not 0; host "::" means all interfaces. If that fails,
+  // InvalidArgument names --status_port.
   static StatusOr<std::unique_ptr<StatusServer>> Create(const HostPort& address, Sources sources);
   ~StatusServer();
   StatusServer(const StatusServer&) = delete;
@@ -51,7 +52,7 @@ class StatusServer {
   explicit StatusServer(Sources sources) : sources_(std::move(sources)) {}
   static int Log(const mg_connection* connection, const char* message);
   struct Page {
-    int code = 0;  // of HTTP
+    int code = 0;  // HTTP status
     const char* type = "";
     std::string body;
   };
@@ -59,7 +60,7 @@ class StatusServer {
   static int Answer(mg_connection* connection, void* server);
 
   const Sources sources_;
-  std::string error_;  // what the library said while it was started
+  std::string error_;  // messages of the HTTP library while the server was started
   mg_context* context_ = nullptr;
 };
 

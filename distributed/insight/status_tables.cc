@@ -200,6 +200,57 @@ StatusTable Traffic(const wire::ClusterReport& cluster) {
   return table;
 }
 
+std::string LimitText(int64_t bytes) { return bytes > 0 ? BytesText(bytes) : "none"; }
+
+StatusTable Allocators(const wire::ClusterReport& cluster) {
+  StatusTable table{
+      .title = "Memory of tensors",
+      .header = {"device", "memory", "in use", "peak", "reserved", "allocations", "limit"}};
+  for (const wire::ClusterTask& task : cluster.task()) {
+    for (const wire::AllocatorReport& its : task.report().allocator()) {
+      table.rows.push_back({ShortTask(its.device()), its.name(), BytesText(its.bytes_in_use()),
+                            BytesText(its.peak_bytes_in_use()), BytesText(its.bytes_reserved()),
+                            StrCat(its.allocations()), LimitText(its.bytes_limit())});
+    }
+  }
+  return table;
+}
+
+StatusTable SessionMemories(const wire::ClusterReport& cluster) {
+  StatusTable table{.title = "Memory of sessions",
+                    .header = {"session", "task", "in use", "peak", "limit"}};
+  for (const wire::ClusterTask& task : cluster.task()) {
+    for (const wire::SessionMemoryReport& its : task.report().session_memory()) {
+      table.rows.push_back({its.session(), ShortTask(task.name()), BytesText(its.bytes_in_use()),
+                            BytesText(its.peak_bytes_in_use()), LimitText(its.bytes_limit())});
+    }
+  }
+  return table;
+}
+
+std::string TextOf(const std::vector<StatusTable>& tables) {
+  std::string text;
+  for (const StatusTable& table : tables) {
+    std::vector<size_t> widths;
+    for (const std::string& title : table.header) widths.push_back(title.size());
+    for (const auto& row : table.rows) {
+      for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+    }
+    const auto add = [&](const std::vector<std::string>& row) {
+      std::string line;
+      for (size_t i = 0; i < row.size(); ++i) {
+        StrAppend(&line, "  ", row[i]);
+        if (i + 1 < row.size()) line.append(widths[i] - row[i].size(), ' ');
+      }
+      StrAppend(&text, line, "\n");
+    };
+    StrAppend(&text, "\n", table.title, "\n");
+    add(table.header);
+    for (const auto& row : table.rows) add(row);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::vector<StatusTable> StatusTables(const wire::ClusterReport& cluster) {
@@ -233,26 +284,17 @@ std::string StatusLine(const wire::ClusterReport& cluster) {
 }
 
 std::string StatusText(const wire::ClusterReport& cluster) {
-  std::string text = StrCat(StatusLine(cluster), "\n");
-  for (const StatusTable& table : StatusTables(cluster)) {
-    std::vector<size_t> widths;
-    for (const std::string& title : table.header) widths.push_back(title.size());
-    for (const auto& row : table.rows) {
-      for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  return StrCat(StatusLine(cluster), "\n", TextOf(StatusTables(cluster)));
+}
+
+std::string MemoryText(const wire::ClusterReport& cluster) {
+  std::string text;
+  for (const wire::ClusterTask& task : cluster.task()) {
+    if (task.has_error()) {
+      StrAppend(&text, ShortTask(task.name()), " ", StateText(cluster, task), "\n");
     }
-    const auto add = [&](const std::vector<std::string>& row) {
-      std::string line;
-      for (size_t i = 0; i < row.size(); ++i) {
-        StrAppend(&line, "  ", row[i]);
-        if (i + 1 < row.size()) line.append(widths[i] - row[i].size(), ' ');
-      }
-      StrAppend(&text, line, "\n");
-    };
-    StrAppend(&text, "\n", table.title, "\n");
-    add(table.header);
-    for (const auto& row : table.rows) add(row);
   }
-  return text;
+  return StrCat(text, TextOf({Allocators(cluster), SessionMemories(cluster)}));
 }
 
 std::string StatusJson(const wire::ClusterReport& cluster) {

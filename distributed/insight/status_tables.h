@@ -24,6 +24,9 @@ std::vector<StatusTable> StatusTables(const wire::ClusterReport& cluster);
 std::string StatusLine(const wire::ClusterReport& cluster);
 // Line and tables in columns, for a terminal.
 std::string StatusText(const wire::ClusterReport& cluster);
+// The memory of tensors on each device, and what each session holds: in use now, at the peak, and
+// the limits.
+std::string MemoryText(const wire::ClusterReport& cluster);
 // The report itself as one line of JSON, with the names of proto/penstock/insight.proto. As
 // Protobuf has it, numbers of 64 bits are strings.
 std::string StatusJson(const wire::ClusterReport& cluster);

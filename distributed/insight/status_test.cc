@@ -109,6 +109,25 @@ TEST(StatusTest, TheLastCheckpoints) {
   EXPECT_THAT(StatusPage(cluster), HasSubstr("<td>run/model.ckpt-120</td>"));
 }
 
+TEST(StatusTest, TheMemoryOfTensors) {
+  wire::ClusterReport cluster;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
+    task { name: '/job:ps/replica:0/task:0' address: 'a:1' error { message: 'refused' } }
+    task { name: '/job:worker/replica:0/task:0' report {
+      allocator { device: '/job:worker/replica:0/task:0/device:CPU:0' name: 'cpu'
+                  bytes_in_use: 2500000 peak_bytes_in_use: 9000000 bytes_reserved: 16000000
+                  allocations: 77 bytes_limit: 1000000000 }
+      session_memory { session: 's1' bytes_in_use: 1000 peak_bytes_in_use: 4000 }
+      session_memory { session: 's2' peak_bytes_in_use: 5 bytes_limit: 64000 } } })",
+                                                            &cluster));
+  const std::string text = MemoryText(cluster);
+  EXPECT_THAT(text, ContainsRegex("^/job:ps/task:0 does not answer\n"));
+  EXPECT_THAT(text, ContainsRegex("\n  /job:worker/task:0/device:CPU:0 +cpu +2.5 MB +9.0 MB +16.0 "
+                                  "MB +77 +1.0 GB\n"));
+  EXPECT_THAT(text, ContainsRegex("\n  s1 +/job:worker/task:0 +1.0 KB +4.0 KB +none\n"));
+  EXPECT_THAT(text, ContainsRegex("\n  s2 +/job:worker/task:0 +0 B +5 B +64.0 KB\n"));
+}
+
 TEST(StatusTest, WhatIsNotThereHasNoTable) {
   wire::ClusterReport cluster;
   cluster.add_task()->mutable_report();
@@ -119,7 +138,7 @@ TEST(StatusTest, JsonKeepsTheNames) {
   EXPECT_THAT(StatusJson(Cluster()), HasSubstr("\"memory_bytes\":\"2500000\""));
 }
 
-// Names of nodes come from whoever can run graphs.
+// Any client that can run graphs may choose the names of nodes.
 TEST(StatusTest, NamesAreNoMarkup) {
   const std::string page = StatusPage(Cluster());
   EXPECT_THAT(page, HasSubstr("<td>&lt;b&gt;q</td>"));

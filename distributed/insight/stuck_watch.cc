@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-// Steps that one message describes.
+// The most steps that one message describes.
 constexpr size_t kStepsMax = 5;
 
 int64_t OldestWaitMs(const wire::PartReport& part) {
@@ -22,7 +22,7 @@ int64_t OldestWaitMs(const wire::PartReport& part) {
   return oldest_ms;
 }
 
-// Whether a part of the step computes in some task.
+// Returns whether a part of the step computes in some task.
 bool Computes(const wire::ClusterReport& cluster, uint64_t step_id) {
   for (const wire::ClusterTask& task : cluster.task()) {
     for (const wire::PartReport& part : task.report().part()) {
@@ -32,7 +32,8 @@ bool Computes(const wire::ClusterReport& cluster, uint64_t step_id) {
   return false;
 }
 
-// Whether a node of the step has waited for so long, or a task that runs a part of it is silent.
+// Returns whether a node of the step has waited for `patience_ms`, or a task that runs a part of
+// it does not answer.
 bool Waits(const wire::ClusterReport& cluster, uint64_t step_id, int64_t patience_ms) {
   std::set<std::string> silent;
   for (const wire::ClusterTask& task : cluster.task()) {
@@ -56,7 +57,8 @@ bool Waits(const wire::ClusterReport& cluster, uint64_t step_id, int64_t patienc
 
 }  // namespace
 
-// Steps of the task's own sessions that are old enough, as far as this task can tell.
+// Returns the steps of the task's own sessions that are old enough, as far as this
+// task knows.
 StuckWatch::Ages StuckWatch::Suspects(const wire::TaskReport& task) const {
   Ages suspects;
   std::set<std::string> own_sessions;
@@ -67,7 +69,8 @@ StuckWatch::Ages StuckWatch::Suspects(const wire::TaskReport& task) const {
     }
   }
   for (const wire::PartReport& part : task.part()) {
-    // A step that runs in its client's process alone is known by its waits.
+    // A step that runs only in its client's process is recognised by its waits, because it has
+    // no age.
     const int64_t waits_ms = OldestWaitMs(part);
     if (own_sessions.count(part.session()) > 0 && waits_ms >= options_.patience_ms) {
       suspects.emplace(part.step_id(), waits_ms);
@@ -102,7 +105,7 @@ void StuckWatch::Look() {
   std::vector<std::string> stuck;
   for (const auto& [id, age_ms] : suspects) {
     if (Computes(cluster, id) || !Waits(cluster, id, options_.patience_ms)) {
-      tell_at_ms_[id] = age_ms + options_.patience_ms;  // look again then
+      tell_at_ms_[id] = age_ms + options_.patience_ms;  // when it is reported next
       continue;
     }
     stuck.push_back(absl::StrCat(StepText(id), ForText(age_ms)));

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StuckWatch: finds steps that make no progress, and says by itself what `penstock why` would tell.
+// StuckWatch: finds steps that make no progress, and prints unasked what `penstock why` would
+// print.
 //
 // A step makes no progress if it has run for `patience_ms`, none of its parts computes when it is
-// looked at, and a node of it has waited for `patience_ms` or a task that runs a part of it is
-// silent. It is told about once, then again whenever it has become twice as old. A master's watch
-// tells about the master's own steps alone, so a step is told about in one task.
+// examined, and either one of its nodes has waited for `patience_ms` or a task that runs one of its
+// parts does not answer. The watch reports it once, then again whenever its age has doubled. A
+// watch reports only steps whose master is its own task, so only one task reports a step.
 //
 // Not thread-safe.
 #pragma once
@@ -23,16 +24,16 @@ class StuckWatch {
  public:
   struct Options {
     int64_t patience_ms = 60'000;
-    // Asks this task, and all tasks of the cluster. The second is called when a step of this task's
-    // sessions seems to be stuck; it may take a few seconds.
+    // Ask this task, and all tasks of the cluster, for their reports. `ask_cluster` is called when
+    // a step of this task's sessions seems to be stuck; it may take a few seconds.
     std::function<wire::TaskReport()> ask_task;
     std::function<wire::ClusterReport()> ask_cluster;
-    // Is handed the text, of several lines.
+    // Prints a text of several lines.
     std::function<void(const std::string&)> say;
   };
   explicit StuckWatch(Options options) : options_(std::move(options)) {}
 
-  // To be called every few seconds.
+  // Looks for stuck steps. The caller calls this every few seconds.
   void Look();
 
  private:
@@ -43,7 +44,7 @@ class StuckWatch {
   void Forget(const wire::TaskReport& task);
 
   const Options options_;
-  // How old a step must be for the next message.
+  // The age of a step at which it is reported next.
   Ages tell_at_ms_;
 };
 

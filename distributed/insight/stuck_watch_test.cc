@@ -34,7 +34,7 @@ class StuckWatchTest : public testing::Test {
     ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
         report, cluster_.mutable_task(task)->mutable_report()));
   }
-  // Lets the watch look once and returns the texts that it says.
+  // Lets the watch look once, and returns the texts that it prints.
   std::vector<std::string> Look() {
     said_.clear();
     watch_.Look();

@@ -75,12 +75,33 @@ class Reporter {
       checkpoint->set_step(last.step);
       checkpoint->set_age_ms(AgeMs(last.finished_ns));
     }
+    AddMemory();
     for (std::string& call : BlockingCall::List(env_)) report_.add_blocking_call(std::move(call));
     for (const auto& [to, sent] : task_.worker().steps().SentTo()) {
       wire::SentReport* const report = report_.add_sent();
       report->set_to(to.ToString());
       report->set_bytes(sent.bytes);
       report->set_tensors(sent.tensors);
+    }
+  }
+
+  void AddMemory() {
+    for (const Worker::AllocatorUse& use : task_.worker().allocators()) {
+      wire::AllocatorReport* const allocator = report_.add_allocator();
+      allocator->set_device(use.device);
+      allocator->set_name(use.name);
+      allocator->set_bytes_in_use(use.stats.bytes_in_use);
+      allocator->set_peak_bytes_in_use(use.stats.peak_bytes_in_use);
+      allocator->set_bytes_reserved(use.stats.bytes_reserved);
+      allocator->set_allocations(use.stats.num_allocations);
+      allocator->set_bytes_limit(use.stats.bytes_limit);
+    }
+    for (const Worker::SessionUse& use : task_.worker().session_memory()) {
+      wire::SessionMemoryReport* const session = report_.add_session_memory();
+      session->set_session(use.session);
+      session->set_bytes_in_use(use.bytes);
+      session->set_peak_bytes_in_use(use.peak_bytes);
+      session->set_bytes_limit(use.limit);
     }
   }
 

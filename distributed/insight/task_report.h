@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reports the state of one task: its sessions, the steps that run in it and what they wait for, the
+// Reports the state of one task: its sessions, the steps that run in it and their waits, the
 // resources it keeps, and how many bytes it has sent to each other task.
 #pragma once
 
@@ -9,8 +9,9 @@
 
 namespace penstock {
 
-// Locks what it reads one by one, for moments: different parts may be of different moments, and
-// running steps are not held up. REQUIRES that `task` has started.
+// Takes the locks of the task one after the other, each for a moment. So different fields may
+// come from different moments, and running steps are not held up. REQUIRES that `task` has
+// started.
 wire::TaskReport ReportTask(Task& task, Env& env);
 
 }  // namespace penstock

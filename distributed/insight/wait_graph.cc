@@ -6,7 +6,7 @@
 namespace penstock {
 namespace {
 
-// Whether a node of kind `use` may end a wait of kind `wait`.
+// Returns whether a node of kind `use` may end a wait of kind `wait`.
 bool Ends(wire::UseReport::Kind use, wire::UseReport::Kind wait) {
   switch (wait) {
     case wire::UseReport::TAKE:
@@ -68,9 +68,9 @@ std::vector<size_t> WaitGraph::WaitsOf(const std::string& task, uint64_t step_id
   return found == waits_of_.end() ? std::vector<size_t>() : found->second;
 }
 
-// Across tasks, the nodes that compute a tensor are unknown. Transfers within one step never form a
-// cycle, so a transfer is held up, in the end, by a wait of the same step that is not for a tensor.
-// All of those are added.
+// Adds the waits that may hold up a transfer. It is not known which nodes in other tasks compute
+// the tensor. But transfers within one step never form a cycle, so the transfer is ultimately held
+// up by a wait of the same step that is not for a tensor. All such waits are added.
 void WaitGraph::AddTransfer(Wait* wait) {
   const uint64_t step_id = wait->part->step_id();
   Way way{.task = TaskOf(wait->wait->from_device()), .step_id = step_id};
@@ -100,8 +100,8 @@ void WaitGraph::AddUses(Wait* wait) {
       if (!Ends(use.kind(), wait->wait->kind()) || KeyOf(use.resource()) != key) continue;
       Way way{.task = task, .step_id = step_id, .use = &use};
       if (use.state() == wire::UseReport::NOT_HELD_UP) {
-        // Either it has run, or it may at any time. A lock that was taken is held until the step
-        // drops it, which it does behind one of its waits.
+        // The node has run, or may run at any time. A lock that it took is held until the step
+        // releases it, for which the step may have to get past any of its waits.
         if (use.kind() == wire::UseReport::LOCK && part != wait->part) {
           way.behind = WaitsOf(task, step_id);
           way.open = part->computing() || way.behind.empty();
@@ -128,7 +128,7 @@ bool WaitGraph::Dead(const Way& way) const {
                                            [&](size_t i) { return waits_[i].stuck; });
 }
 
-// All count as stuck until a way is found that is not.
+// Marks all waits as stuck, then unmarks those that have a way which is not held up.
 void WaitGraph::MarkStuck() {
   for (Wait& wait : waits_) wait.stuck = true;
   for (bool changed = true; changed;) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WaitGraph: which nodes of running steps wait for which others, in a whole cluster, and which of
-// them wait in vain.
+// WaitGraph: shows which nodes of running steps wait for which other nodes, in all tasks of a
+// cluster, and which of these waits are stuck.
 //
-// A wait ends in one of its ways: the tensor comes from the other task; one of the nodes that would
-// fill the queue runs. A way is open if it may end without anybody's help, for example because a
-// thread computes there; else it is held up behind other waits. A wait is stuck if all its ways are
-// held up behind waits that are stuck, or if it has none. Stuck waits so form cycles, or lead to a
-// queue that nobody fills or a task that does not answer.
+// A wait has one or more ways in which it may end: another task sends the tensor, or one of the
+// nodes that fill the queue runs. A way is open if it may happen without the end of another wait,
+// for example because a thread computes there; else it is held up behind other waits. A wait is
+// stuck if it has no way to end, or if all its ways are held up behind stuck waits. So stuck waits
+// form cycles, or lead to a queue that no node fills or to a task that does not answer.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +23,13 @@ namespace penstock {
 
 class WaitGraph {
  public:
-  // One way for a wait to end.
+  // One way in which a wait may end.
   struct Way {
     std::string task;
     uint64_t step_id = 0;
     const wire::UseReport* use = nullptr;  // null: a transfer
     bool open = false;
-    std::vector<size_t> behind;  // indices of waits; any of them holds it up
+    std::vector<size_t> behind;  // indices of waits, each of which holds it up
   };
   enum class Missing { kNothing, kTaskSilent, kNotRunning };
   struct Wait {
@@ -38,11 +38,12 @@ class WaitGraph {
     const wire::WaitReport* wait = nullptr;
     std::vector<Way> ways;
     bool stuck = false;
-    // For a transfer: what its source lacks.
+    // For a transfer: why its source has not sent.
     Missing missing = Missing::kNothing;
 
     bool for_resource() const { return wait->has_resource(); }
-    // For a queue that nobody fills, say.
+    // Returns whether the wait is for a resource that no node will change, such as a queue that
+    // nobody fills.
     bool for_nobody() const { return for_resource() && stuck && ways.empty(); }
   };
   using ResourceKey = std::tuple<std::string, std::string, std::string>;
@@ -54,14 +55,15 @@ class WaitGraph {
   explicit WaitGraph(const wire::ClusterReport& cluster);
 
   const std::vector<Wait>& waits() const { return waits_; }
-  // Each cycle of stuck waits once, as indices in the order in which one waits for the next. A
-  // wait's way that leads on is the one that is held up behind the next.
+  // Returns each cycle of stuck waits once, as indices in which each wait is held up by the
+  // next. The way that leads from a wait to the next is the one that the next holds up.
   std::vector<std::vector<size_t>> Cycles() const;
-  // null: there is none.
+  // Each returns null if there is no such task or part.
   const wire::ClusterTask* FindTask(const std::string& name) const;
   const wire::PartReport* FindPart(const std::string& task, uint64_t step_id) const;
   const wire::ResourceReport* FindResource(const wire::ResourceName& name) const;
-  // The first stuck wait that holds up wait `i`, and the way that it holds up; {-1, null}: none.
+  // Returns the first stuck wait that holds up wait `i`, and the way of `i` that it holds up;
+  // {-1, null} if there is none.
   std::pair<int, const Way*> Next(size_t i) const;
 
  private:
@@ -78,7 +80,7 @@ class WaitGraph {
   std::vector<Wait> waits_;
 };
 
-// "/job:ps/replica:0/task:1" of a device or a task.
+// Returns "/job:ps/replica:0/task:1" for the name of a device or a task.
 std::string TaskOf(const std::string& device);
 
 }  // namespace penstock

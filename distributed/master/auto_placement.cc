@@ -9,6 +9,7 @@ namespace penstock {
 namespace {
 
 constexpr uint32_t kFirst = 4, kSecond = 16, kEvery = 1024;
+constexpr double kSlower = 1.25, kQuicker = 0.8;
 
 }  // namespace
 
@@ -32,10 +33,29 @@ StatusOr<std::shared_ptr<const DeviceByNode>> AutoPlacement::StateDevices(
   return state_;
 }
 
-StepSampling::Sample StepSampling::Begin() {
+StepSampling::Sample StepSampling::Begin(const StepTimes& times) {
   const uint32_t begun = begun_.fetch_add(1, std::memory_order_relaxed) + 1;
-  if (begun == kFirst || begun == kSecond || begun % kEvery == 0) return Sample::kMeasureAndPlace;
-  return begun >= 2 && begun < kFirst ? Sample::kMeasure : Sample::kNone;
+  const uint32_t burst_end = burst_end_.load(std::memory_order_relaxed);
+  if (begun == kFirst || begun == kSecond || begun % kEvery == 0 || begun == burst_end) {
+    return Sample::kMeasureAndPlace;
+  }
+  if (begun < burst_end || (begun >= 2 && begun < kFirst)) return Sample::kMeasure;
+  return HasChanged(begun, times) ? Sample::kMeasure : Sample::kNone;
+}
+
+// True: a burst begins with this execution.
+bool StepSampling::HasChanged(uint32_t begun, const StepTimes& times) {
+  const uint32_t burst_end = burst_end_.load(std::memory_order_relaxed);
+  if (begun % kCheckEvery != 0 || (burst_end > 0 && begun < burst_end + kPause)) return false;
+  const int64_t recent_ns = times.MeanNanos();
+  const int64_t usual_ns = usual_ns_.load(std::memory_order_relaxed);
+  if (recent_ns == 0) return false;
+  const double ratio = static_cast<double>(recent_ns) / static_cast<double>(usual_ns);
+  if (usual_ns > 0 && ratio <= kSlower && ratio >= kQuicker) return false;
+  usual_ns_.store(recent_ns, std::memory_order_relaxed);
+  if (usual_ns == 0) return false;
+  burst_end_.store(begun + kBurst - 1, std::memory_order_relaxed);
+  return true;
 }
 
 }  // namespace penstock

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AutoPlacement: what a session with SessionOptions::placement "auto" remembers: where its state
-// was put, which is decided once; StepSampling: which executions of a prepared step are measured,
-// and after which the step is placed anew.
+// AutoPlacement: remembers where a session with SessionOptions::placement "auto" has put its
+// state, which it decides once. StepSampling: selects the executions of a prepared step that are
+// measured, and those after which the step is placed again.
 #pragma once
 
 #include <atomic>
@@ -12,23 +12,25 @@
 
 #include "core/base/mutex.h"
 #include "core/compiler/compile.h"
+#include "core/compiler/pass/device_slowness.h"
 #include "core/graph/graph.h"
+#include "distributed/master/step_times.h"
 
 namespace penstock {
 
 inline constexpr char kPlacementAuto[] = "auto";
 inline constexpr char kPlacementClient[] = "client";
 
-// InvalidArgument lists what SessionOptions::placement may be.
+// InvalidArgument lists the allowed values of SessionOptions::placement.
 Status CheckPlacement(const std::string& placement);
 
 // Thread-safe.
 class AutoPlacement {
  public:
   // Returns the devices of the nodes of `graph` that hold state. `version` is the version of the
-  // graph; decisions for earlier versions stay. Reads the fields of `options` that concern
-  // placement. Places the whole graph: errors name the nodes that cannot be placed, also those that
-  // the step does not need.
+  // graph; decisions made for earlier versions stay. Reads the fields of `options` that concern
+  // placement. Places all nodes of the graph, so errors also name nodes that the step does not
+  // need.
   StatusOr<std::shared_ptr<const DeviceByNode>> StateDevices(const Graph& graph, int64_t version,
                                                              const std::vector<DeviceInfo>& devices,
                                                              const CompileOptions& options);
@@ -42,15 +44,23 @@ class AutoPlacement {
 // Counts the executions of one prepared step. Thread-safe.
 class StepSampling {
  public:
-  // Whether one execution of the step is measured, and the step placed anew after it. The 2nd to
-  // the 4th, the 16th and each 1024th are measured: the first one is slower than the others, and
-  // measuring costs time.
+  // Says whether an execution is measured, and whether the step is placed again after it.
+  // Executions 2 to 4, 16 and every 1024th are measured: the first one is slower than the
+  // others, and measuring costs time. The mean time of recent executions is also compared with an
+  // earlier mean, once in kCheckEvery executions. If it is a quarter longer or a fifth shorter, a
+  // task may have changed its speed. Then kBurst executions are measured and the step is placed
+  // again. The next comparison is at least kPause executions later.
   enum class Sample { kNone, kMeasure, kMeasureAndPlace };
-  // Counts an execution that begins.
-  Sample Begin();
+  static constexpr uint32_t kCheckEvery = 32, kBurst = DeviceSlowness::kStepsKept, kPause = 128;
+  // Counts an execution that begins. `times`: of those that have ended.
+  Sample Begin(const StepTimes& times);
 
  private:
+  bool HasChanged(uint32_t begun, const StepTimes& times);
+
   std::atomic<uint32_t> begun_{0};
+  std::atomic<uint32_t> burst_end_{0};  // the last execution of the last burst
+  std::atomic<int64_t> usual_ns_{0};    // the mean that later ones are compared with; 0: none yet
 };
 
 }  // namespace penstock

@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Two products of two variables each, which take long; nothing says where.
+// Two expensive products of two variables each, without devices.
 class AutoPlacementTest : public testing::Test {
  protected:
   AutoPlacementTest() {
@@ -48,7 +48,7 @@ TEST_F(AutoPlacementTest, StateIsSpreadAsItsUseIs) {
 TEST_F(AutoPlacementTest, WhatIsDecidedStays) {
   const auto before = Decide(1);
   EXPECT_EQ(Decide(1), before) << "not decided again";
-  for (DeviceInfo& device : w_.devices) {  // now one would be enough
+  for (DeviceInfo& device : w_.devices) {  // one task would now be enough
     device.rates.flops_per_ns = 1e9;
   }
   w_.Add("c_x", "Var");
@@ -64,17 +64,58 @@ TEST_F(AutoPlacementTest, ErrorsSayThatTheWholeGraphIsPlaced) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("'lost'"));
 }
 
-TEST(StepSamplingTest, FewAreMeasured) {
-  StepSampling sampling;
-  std::vector<int> measured, placed;
-  for (int run = 1; run <= 5000; ++run) {
-    const StepSampling::Sample sample = sampling.Begin();
-    if (sample == StepSampling::Sample::kNone) continue;
-    measured.push_back(run);
-    if (sample == StepSampling::Sample::kMeasureAndPlace) placed.push_back(run);
+// Executions one after the other, as long as a test says; which of them are measured.
+struct SampledStep {
+  void Run(int executions, int64_t nanos) {
+    for (int i = 0; i < executions; ++i) {
+      const StepSampling::Sample sample = sampling.Begin(times);
+      times.Add(nanos);
+      ++begun;
+      if (sample == StepSampling::Sample::kNone) continue;
+      measured.push_back(begun);
+      if (sample == StepSampling::Sample::kMeasureAndPlace) placed.push_back(begun);
+    }
   }
-  EXPECT_EQ(measured, (std::vector<int>{2, 3, 4, 16, 1024, 2048, 3072, 4096}));
-  EXPECT_EQ(placed, (std::vector<int>{4, 16, 1024, 2048, 3072, 4096}));
+
+  StepSampling sampling;
+  StepTimes times;
+  int begun = 0;
+  std::vector<int> measured, placed;
+};
+
+TEST(StepSamplingTest, FewAreMeasured) {
+  SampledStep step;
+  step.Run(5000, 1'000'000);
+  EXPECT_EQ(step.measured, (std::vector<int>{2, 3, 4, 16, 1024, 2048, 3072, 4096}));
+  EXPECT_EQ(step.placed, (std::vector<int>{4, 16, 1024, 2048, 3072, 4096}));
+}
+
+TEST(StepSamplingTest, AStepThatHasBecomeSlowerIsMeasured) {
+  SampledStep step;
+  step.Run(200, 1'000'000);
+  step.measured.clear();
+  step.placed.clear();
+  step.Run(100, 1'500'000);
+  ASSERT_EQ(step.placed.size(), 1u);
+  EXPECT_EQ(step.measured.size(), size_t{StepSampling::kBurst});
+  EXPECT_EQ(step.measured.back(), step.placed.back()) << "placed by what the others have shown";
+  EXPECT_LE(step.placed.back(), 200 + 2 * 32 + 12);
+  // It stays as it is known to be.
+  step.Run(600, 1'500'000);
+  EXPECT_EQ(step.placed.size(), 1u);
+  step.placed.clear();
+  step.Run(100, 1'000'000);
+  EXPECT_EQ(step.placed.size(), 1u) << "quicker again";
+}
+
+TEST(StepSamplingTest, NoiseIsNotMeasured) {
+  SampledStep step;
+  for (int i = 0; i < 25; ++i) {
+    step.Run(1, 100'000'000);  // seldom enough to be the longest of those that are looked at
+    step.Run(29, 1'000'000);
+    step.Run(10, 1'200'000);
+  }
+  EXPECT_EQ(step.measured, (std::vector<int>{2, 3, 4, 16}));
 }
 
 TEST(CheckPlacementTest, ListsWhatThereIs) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/fault_point.h"
+#include "core/base/log.h"
 
 namespace penstock {
 namespace {
@@ -49,7 +50,7 @@ std::shared_ptr<const TaskHealth> HealthMonitor::Watch(const TaskId& task,
 }
 
 void HealthMonitor::Unwatch(const std::string& session) {
-  std::vector<Watched> unused;  // destroyed without the lock
+  std::vector<Watched> unused;  // destroyed after the lock is released
   MutexLock lock(state_->mu);
   for (auto it = state_->tasks.begin(); it != state_->tasks.end();) {
     it->second.sessions.erase(session);
@@ -66,13 +67,21 @@ std::vector<HealthMonitor::Peer> HealthMonitor::peers() const {
   std::vector<Peer> peers;
   MutexLock lock(state_->mu);
   for (const auto& [key, watched] : state_->tasks) {
-    peers.push_back(
-        {watched.task, watched.misses, watched.last_heard_ns, watched.health->status()});
+    peers.push_back({watched.task, watched.misses, watched.last_heard_ns, watched.health->status(),
+                     watched.clock.best()});
   }
   return peers;
 }
 
 void HealthMonitor::Tick() {
+  Ask(/*heartbeat=*/true);
+  // This comes last, because the destructor waits for the armed tick, and thereby for this
+  // call.
+  MutexLock lock(state_->mu);
+  if (!state_->stopped) ArmTick();
+}
+
+void HealthMonitor::Ask(bool heartbeat) {
   struct Question {
     Key key;
     std::shared_ptr<WorkerClient> client;
@@ -91,14 +100,22 @@ void HealthMonitor::Tick() {
   for (Question& q : questions) {
     q.client->GetStatus({.sessions = std::move(q.sessions)},
                         {.incarnation = q.key.second, .timeout_ms = options_.interval_ms},
-                        [state = state_, key = q.key, misses_max = options_.misses_max,
-                         env = &env_](StatusOr<TaskStatus> answer) {
+                        [state = state_, key = q.key, misses_max = options_.misses_max, heartbeat,
+                         sent_ns = env_.NowNanos(), env = &env_](StatusOr<TaskStatus> answer) {
+                          ReadClock(state, key, sent_ns, *env, answer);
+                          if (!heartbeat && !answer.ok()) return;
                           Answered(state, key, misses_max, env->NowNanos(), answer);
                         });
   }
-  // Last: the destructor waits for the tick that is armed, and so for this one.
-  MutexLock lock(state_->mu);
-  if (!state_->stopped) ArmTick();
+}
+
+void HealthMonitor::ReadClock(const std::shared_ptr<State>& state, const Key& key, int64_t sent_ns,
+                              Env& env, const StatusOr<TaskStatus>& answer) {
+  if (!answer.ok() || answer->wall_ns == 0) return;
+  const int64_t now_ns = env.NowNanos(), wall_ns = env.WallMicros() * 1'000;
+  MutexLock lock(state->mu);
+  const auto it = state->tasks.find(key);
+  if (it != state->tasks.end()) it->second.clock.Add(sent_ns, now_ns, wall_ns, answer->wall_ns);
 }
 
 void HealthMonitor::ArmTick() {
@@ -108,6 +125,7 @@ void HealthMonitor::ArmTick() {
 void HealthMonitor::Answered(const std::shared_ptr<State>& state, const Key& key, int misses_max,
                              int64_t now_ns, const StatusOr<TaskStatus>& answer) {
   Verdict verdict;
+  std::string back;  // the name of a task that counted as lost and has answered
   {
     MutexLock lock(state->mu);
     const auto it = state->tasks.find(key);
@@ -121,6 +139,7 @@ void HealthMonitor::Answered(const std::shared_ptr<State>& state, const Key& key
       if (absl::IsUnavailable(health.status_) && !kNeverAgain.Fires()) {
         health.status_ = OkStatus();
         health.ok_.store(true, std::memory_order_release);
+        back = watched.task.ToString();
       }
       for (const std::string& session : answer->unknown_sessions) {
         const auto listener = watched.sessions.find(session);
@@ -135,6 +154,19 @@ void HealthMonitor::Answered(const std::shared_ptr<State>& state, const Key& key
                            " heartbeats: ", answer.status().message()),
                &verdict);
     }
+  }
+  if (!back.empty()) {
+    Log({.event = "task_back",
+         .text = StrCat(back, " answers again"),
+         .fields = {{"peer", key.first}},
+         .limited = true});
+  }
+  if (!verdict.why.ok()) {
+    Log({.level = LogLevel::kWarning,
+         .event = "task_lost",
+         .text = StrCat("task lost: ", verdict.why.message()),
+         .fields = {{"peer", key.first}},
+         .limited = true});
   }
   for (const Listener& listener : verdict.listeners) listener(verdict.why);
 }

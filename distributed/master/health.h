@@ -2,17 +2,18 @@
 //
 // HealthMonitor: sends a master's heartbeats to the tasks that its sessions use. Detects tasks that
 // are dead, frozen, unreachable or restarted, even if no call to them is pending, and renews the
-// sessions' leases there.
+// sessions' leases there. The answers also carry the tasks' clocks.
 //
-// A task that misses several heartbeats in a row is Unavailable until it answers again. One that
-// was restarted, or has forgotten the session, is Aborted for good. Time is monotonic.
-// Thread-safe. Listeners run on any thread, without locks, and may come once after Unwatch.
+// A task that misses several heartbeats in a row is Unavailable until it answers again. A task that
+// was restarted, or has forgotten the session, stays Aborted. Time is monotonic. Thread-safe.
+// Listeners run on any thread, without locks; one call may still come after Unwatch.
 #pragma once
 
 #include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,13 +21,14 @@
 #include "core/base/env.h"
 #include "core/base/mutex.h"
 #include "core/runtime/deadline_timer.h"
+#include "distributed/master/clock_offset.h"
 #include "distributed/worker/worker_client.h"
 
 namespace penstock {
 
 struct HealthOptions {
   int64_t interval_ms = 2000;
-  // With `interval_ms` a fault is noticed within (misses_max + 1) * interval_ms: 8 s.
+  // A fault is noticed within (misses_max + 1) * interval_ms: 8 s.
   int misses_max = 3;
 };
 
@@ -48,7 +50,7 @@ class TaskHealth {
 
 class HealthMonitor {
  public:
-  // Called when the task is found to be lost, with why.
+  // Called when the task is lost, with the reason.
   using Listener = std::function<void(const Status& why)>;
 
   HealthMonitor(const HealthOptions& options, Env& env, DeadlineTimer& timer);
@@ -57,15 +59,19 @@ class HealthMonitor {
   // Watches `task` on behalf of `session`.
   std::shared_ptr<const TaskHealth> Watch(const TaskId& task, std::shared_ptr<WorkerClient> client,
                                           const std::string& session, Listener listener);
-  // One watched task; for inspection.
+  // One watched task, for inspection.
   struct Peer {
     TaskId task;
-    int misses = 0;             // heartbeats in a row
+    int misses = 0;             // heartbeats missed in a row
     int64_t last_heard_ns = 0;  // by the Env's clock
     Status status;              // why it counts as lost
+    std::optional<ClockOffset::Reading> clock;
   };
   std::vector<Peer> peers() const;
-  // Ends all that was watched on behalf of `session`.
+  // Asks all watched tasks for their clocks now, in addition to the heartbeats. An answer that does
+  // not come counts as no missed heartbeat.
+  void ReadClocks() { Ask(/*heartbeat=*/false); }
+  // Ends all watches on behalf of `session`.
   void Unwatch(const std::string& session);
 
  private:
@@ -76,9 +82,10 @@ class HealthMonitor {
     std::map<std::string, Listener> sessions;
     int misses = 0;
     int64_t last_heard_ns = 0;
+    ClockOffset clock;
   };
   using Key = std::pair<std::string, uint64_t>;  // name, incarnation
-  // Outlives the monitor for the sake of answers that are under way.
+  // Outlives the monitor, because answers may arrive after its end.
   struct State {
     Mutex mu;  // locked before the timer's
     std::map<Key, Watched> tasks ABSL_GUARDED_BY(mu);
@@ -91,8 +98,14 @@ class HealthMonitor {
 
   void ArmTick() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
   void Tick();
+  // Sends a question to all watched tasks. If `heartbeat`, a missing answer counts as a missed
+  // heartbeat.
+  void Ask(bool heartbeat);
   static void Answered(const std::shared_ptr<State>& state, const Key& key, int misses_max,
                        int64_t now_ns, const StatusOr<TaskStatus>& answer);
+  // Notes the task's clock from the answer to a question that was sent at `sent_ns`.
+  static void ReadClock(const std::shared_ptr<State>& state, const Key& key, int64_t sent_ns,
+                        Env& env, const StatusOr<TaskStatus>& answer);
   // REQUIRES the state's lock, which guards `watched`.
   static void MarkLost(Watched& watched, const Status& why, Verdict* verdict);
 

@@ -16,7 +16,7 @@ const TaskId kPs = {.name = "/job:ps/replica:0/task:0", .address = "a:1", .incar
 
 class HealthTest : public SimTest {
  protected:
-  // Heartbeats every second; three that fail are too many.
+  // Runs `body` with heartbeats every second; a task is lost after three failures.
   void Watching(const std::function<void()>& body) {
     Simulate([&] {
       monitor_.emplace(HealthOptions{.interval_ms = 1'000, .misses_max = 3}, env_, *timer_);
@@ -95,7 +95,7 @@ TEST_F(HealthTest, ARestartIsForGood) {
   });
 }
 
-// A restart may become known after the task was thought to be away.
+// The restart may become known after the task was already considered lost.
 TEST_F(HealthTest, ARestartIsToldAfterASilence) {
   Watching([&] {
     const auto health = Watch("s");
@@ -132,6 +132,47 @@ TEST_F(HealthTest, ATaskIsAskedWhileASessionUsesIt) {
     Pass(5'000);
     EXPECT_EQ(client_->status_calls.size(), 1u);
     EXPECT_EQ(client_.use_count(), 1) << "the client is let go";
+  });
+}
+
+// The other clock is 40 ms ahead of this one.
+TEST_F(HealthTest, HeartbeatsTellByHowMuchClocksDiffer) {
+  constexpr int64_t kMilli = 1'000'000, kAhead = 40 * kMilli;
+  client_->holds_status = true;
+  const auto answer_after = [&](int64_t there_ms, int64_t back_ms) {
+    Pass(there_ms);
+    Answer(TaskStatus{.self = kPs, .wall_ns = env_.WallMicros() * 1'000 + kAhead});
+    Pass(back_ms);
+    client_->AnswerHeld();
+  };
+  Watching([&] {
+    Watch("s");
+    EXPECT_FALSE(monitor_->peers()[0].clock.has_value());
+    Pass(1'000);  // the first heartbeat
+    answer_after(6, 2);
+    const auto first = monitor_->peers()[0].clock;
+    ASSERT_TRUE(first.has_value());
+    EXPECT_EQ(first->offset_ns, kAhead + 2 * kMilli);
+    EXPECT_EQ(first->error_ns, 4 * kMilli + ClockOffset::kResolutionNanos);
+    monitor_->ReadClocks();
+    answer_after(1, 1);
+    const auto second = monitor_->peers()[0].clock;
+    EXPECT_EQ(second->offset_ns, kAhead);
+    EXPECT_EQ(second->error_ns, 1 * kMilli + ClockOffset::kResolutionNanos);
+  });
+}
+
+TEST_F(HealthTest, AClockThatIsNotToldMissesNoHeartbeat) {
+  Watching([&] {
+    const auto health = Watch("s");
+    Answer(DeadlineExceeded("no route"));
+    for (int i = 0; i < 10; ++i) monitor_->ReadClocks();
+    EXPECT_EQ(monitor_->peers()[0].misses, 0);
+    EXPECT_TRUE(health->ok());
+    Answer(Aborted("has restarted"));
+    monitor_->ReadClocks();
+    EXPECT_TRUE(health->ok()) << "heartbeats tell";
+    Answer(TaskStatus{.self = kPs});
   });
 }
 

@@ -19,16 +19,17 @@ struct InProcessMaster::State {
   const std::string address;
   Master& master;
   std::atomic<bool> refused{false};
-  std::atomic<int64_t> calls{0};  // under way
+  std::atomic<int64_t> calls{0};  // running calls
   Mutex mu;
-  // While Close waits: only then is the scheduler of `none_left` known to be there.
+  // True while Close waits. Only then is the scheduler of `none_left` certain to
+  // exist.
   bool closing ABSL_GUARDED_BY(mu) = false;
   Condition none_left;
 };
 
 namespace {
 
-// A call into the master, which does not go away meanwhile.
+// A call into the master, which keeps the master alive meanwhile.
 class Call {
  public:
   explicit Call(InProcessMaster::State& state) : state_(state) { state_.calls.fetch_add(1); }
@@ -110,7 +111,7 @@ class InProcessSession final : public SessionInterface {
  private:
   static Status Closed() { return FailedPrecondition("Session is closed."); }
 
-  // Begins the session if there is none yet.
+  // Creates the session if there is none yet.
   Status Grow(const Graph& graph) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     if (closed_) return Closed();
     if (graph.max_id() == nodes_seen_ && !handle_.empty()) return OkStatus();
@@ -134,7 +135,8 @@ class InProcessSession final : public SessionInterface {
     return OkStatus();
   }
 
-  // Begun with an empty graph if there is none yet.
+  // Returns the session's handle. Creates the session, with an empty graph, if there is none
+  // yet.
   StatusOr<std::string> Handle() {
     MutexLock lock(mu_);
     if (closed_) return Closed();

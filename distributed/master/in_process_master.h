@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // InProcessMaster: lets clients in a server's own process use its master without calls over the
-// network. Workers that are clients of their own task are the rule in data-parallel training, and a
-// call costs more than a small step.
+// network. In data-parallel training, workers are usually clients of their own task, and a call
+// over the network costs more than a small step.
 //
 //   InProcessMaster direct("127.0.0.1:2222", master, scheduler);
 //   direct.Publish();                                       // its address is known from now on
 //   InProcessSessions::New("127.0.0.1:2222", options);      // NewRemoteSession's
 //
-// Sessions behave as those over the network: they end with the master, not with its object, and
-// after that answer Unavailable. Thread-safe.
+// Sessions behave like remote ones: they end when the master ends, not when the InProcessMaster is
+// destroyed; later calls return Unavailable. Thread-safe.
 #pragma once
 
 #include <memory>
@@ -28,13 +28,14 @@ class InProcessMaster {
   InProcessMaster(std::string address, Master& master, Scheduler& scheduler);
   ~InProcessMaster();
 
-  // Lets InProcessSessions make sessions at the address, which no other of this process has.
+  // Makes the master known to InProcessSessions under its address, which no other master of
+  // this process has.
   void Publish();
   std::unique_ptr<SessionInterface> NewSession(const SessionOptions& options);
 
-  // No new calls from now on.
+  // Refuses new calls from now on.
   void Refuse();
-  // Waits for those under way, which Master::Stop has ended. REQUIRES Refuse.
+  // Waits for the running calls, which Master::Stop has ended. REQUIRES Refuse.
   void Close();
 
   struct State;

@@ -23,7 +23,7 @@ class InProcessMasterTest : public SimMasterTest {
       direct_.reset();
     });
   }
-  // One step: what is fed is fetched.
+  // Runs a step that fetches the fed value.
   static Status Step(SessionInterface& session, float value) {
     std::vector<Tensor> out;
     RETURN_IF_ERROR(
@@ -128,7 +128,7 @@ TEST_F(InProcessMasterTest, CloseWaitsForTheCallsUnderWay) {
   });
 }
 
-// On real threads: which of two first calls begins the session is a matter of chance.
+// On real threads: which of the two first calls creates the session is random.
 TEST(InProcessMasterThreadsTest, TwoFirstCallsBeginOneSession) {
   ThreadPool threads("test", 2);
   TestWorker worker(Env::Real(), threads, DeadlineTimer::Real());

@@ -4,17 +4,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_format.h"
 #include "core/base/join.h"
+#include "core/base/log.h"
 #include "core/base/mutex.h"
 #include "core/base/timeout.h"
 
 namespace penstock {
 namespace {
 
-// A task that does not answer is asked again after this long.
+// A task that does not answer is asked again after this time.
 constexpr int64_t kContactPauseMs = 100;
 constexpr int64_t kContactPauseMsPerWait = 5;
-// Each holds a client's graph.
+// The most sessions that wait for tasks: each holds its client's graph.
 constexpr size_t kWaitsMax = 1'000;
 constexpr int64_t kResetTimeoutMs = 60'000;
 
@@ -28,7 +30,8 @@ StatusOr<std::vector<DeviceName>> ParseFilters(const std::vector<std::string>& t
   return filters;
 }
 
-// Whether a filter speaks of the device, or, with a name without type and index, of its task.
+// Returns whether a filter selects the device; a filter without a device type and index
+// selects all devices of its task.
 bool Selected(const std::vector<DeviceName>& filters, const DeviceName& name) {
   if (filters.empty()) return true;
   return std::any_of(filters.begin(), filters.end(), [&](const DeviceName& filter) {
@@ -42,6 +45,7 @@ bool Selected(const std::vector<DeviceName>& filters, const DeviceName& name) {
 Master::Master(Options options)
     : options_(std::move(options)),
       own_(NewDirectWorkerClient(*options_.worker)),
+      recorder_(std::make_shared<StepRecorder>(*options_.services.threads)),
       health_(options_.health, *options_.services.env, *options_.services.timer) {}
 
 Master::~Master() { Stop(); }
@@ -75,7 +79,7 @@ double Master::steps_per_second() const {
   const uint64_t steps = steps_begun();
   MutexLock lock(mu_);
   const Sample& since = before_.at_ns != 0 ? before_ : last_;
-  // A session that is being closed is counted twice or not at all for a moment.
+  // For a moment, a session that is being closed is counted twice or not at all.
   if (since.at_ns == 0 || now_ns <= since.at_ns || steps < since.steps) return 0;
   return static_cast<double>(steps - since.steps) * 1e9 / static_cast<double>(now_ns - since.at_ns);
 }
@@ -109,7 +113,7 @@ std::shared_ptr<WorkerClient> Master::ClientOf(const TaskId& task) {
   return client;
 }
 
-// Without an address where the task has one replica.
+// Returns the other replica; its address is empty if the task has only one process.
 TaskId Master::OtherReplica(const TaskId& task) const {
   for (const auto& [job, tasks] : options_.cluster.jobs()) {
     for (const auto& [index, address] : tasks) {
@@ -144,17 +148,25 @@ std::shared_ptr<TaskWait> Master::AwaitTasks(const SessionOptions& options, Task
   TaskWait::Options wanted{
       .timeout_ms = options.operation_timeout_ms > 0 ? LimitTimeout(options.operation_timeout_ms)
                                                      : options_.create_timeout_ms,
-      // However many wait, the tasks are asked a few hundred times a second.
+      // The pause grows with the number of waits, so that all together ask the tasks a few
+      // hundred times a second.
       .pause_ms = kContactPauseMs + static_cast<int64_t>(waiting) * kContactPauseMsPerWait,
       .env = options_.services.env,
       .timer = options_.services.timer};
   wanted.tasks = WaitsFor(*filters);
-  const auto self = std::make_shared<std::weak_ptr<TaskWait>>();  // known when it has been made
+  const auto self = std::make_shared<std::weak_ptr<TaskWait>>();  // set once the wait has been made
   const auto wait = std::make_shared<TaskWait>(
       wanted, [this, self, tasks = wanted.tasks, filters = *std::move(filters),
                found = std::move(found)](StatusOr<std::vector<TaskStatus>> answers) mutable {
         RemoveWait(self->lock());
-        if (!answers.ok()) return std::move(found)(answers.status());
+        if (!answers.ok()) {
+          Log({.level = LogLevel::kWarning,
+               .task = this->self().name,
+               .event = "session_refused",
+               .text = StrCat("no session: ", answers.status().message()),
+               .limited = true});
+          return std::move(found)(answers.status());
+        }
         std::move(found)(SessionTasksOf(tasks, filters, *std::move(answers)));
       });
   *self = wait;
@@ -239,7 +251,8 @@ StatusOr<std::shared_ptr<MasterSession>> Master::CreateSession(const SessionOpti
                                           .services = options_.services,
                                           .health = &health_,
                                           .registry = options_.registry,
-                                          .counters = counters_}));
+                                          .counters = counters_,
+                                          .recorder = recorder_}));
   session->CalledFrom(client);
   CHECK_OK(session
                ->Extend(-1,
@@ -254,9 +267,56 @@ StatusOr<std::shared_ptr<MasterSession>> Master::CreateSession(const SessionOpti
     stopped = stopped_;
     if (!stopped) sessions_.emplace(session->handle(), session);
   }
-  if (!stopped) return session;
+  if (!stopped) {
+    LogNewSession(*session, client);
+    return session;
+  }
   (void)session->Close();
   return ShuttingDown();
+}
+
+void Master::LogNewSession(const MasterSession& session, const std::string& client) {
+  std::vector<TaskId> restarted;
+  {
+    MutexLock lock(mu_);
+    for (const SessionTask& task : session.tasks()) {
+      uint64_t& incarnation = incarnations_[task.id.name];
+      if (incarnation != 0 && incarnation != task.id.incarnation) restarted.push_back(task.id);
+      incarnation = task.id.incarnation;
+    }
+  }
+  for (const TaskId& task : restarted) {
+    Log({.level = LogLevel::kWarning,
+         .task = self().name,
+         .event = "task_back",
+         .text = StrCat(task.ToString(), " is back, as another process"),
+         .fields = {{"peer", task.name}},
+         .limited = true});
+  }
+  const std::string from = client.empty() ? "a client in this process" : client;
+  const auto tasks = static_cast<int64_t>(session.tasks().size());
+  Log({.task = self().name,
+       .event = "session_made",
+       .text = StrCat("session ", session.handle(), " made for ", from, ", on ", tasks,
+                      tasks == 1 ? " task" : " tasks"),
+       .fields = {{"session", session.handle()}, {"client", client}, {"tasks", tasks}},
+       .limited = true});
+}
+
+void Master::LogClosedSession(const MasterSession& session, const std::string& reason) const {
+  const double seconds =
+      static_cast<double>(options_.services.env->NowNanos() - session.created_ns()) * 1e-9;
+  const auto steps = static_cast<int64_t>(session.steps_begun());
+  Log({.task = self().name,
+       .event = "session_closed",
+       .text = StrCat("session ", session.handle(), " closed after ",
+                      absl::StrFormat("%.1f", seconds), " s and ", steps, " steps: ", reason),
+       .fields = {{"session", session.handle()},
+                  {"client", session.client()},
+                  {"seconds", seconds},
+                  {"steps", steps},
+                  {"reason", reason}},
+       .limited = true});
 }
 
 StatusOr<std::shared_ptr<MasterSession>> Master::FindSession(const std::string& handle) const {
@@ -266,7 +326,7 @@ StatusOr<std::shared_ptr<MasterSession>> Master::FindSession(const std::string& 
   return found->second;
 }
 
-Status Master::CloseSession(const std::string& handle) {
+Status Master::CloseSession(const std::string& handle, const std::string& reason) {
   std::shared_ptr<MasterSession> session;
   {
     MutexLock lock(mu_);
@@ -278,6 +338,7 @@ Status Master::CloseSession(const std::string& handle) {
     sessions_.erase(found);
   }
   const Status closed = session->Close();
+  LogClosedSession(*session, reason);
   session = nullptr;
   closed_ = true;
   return closed;
@@ -297,7 +358,10 @@ Status Master::Reset(const std::vector<std::string>& containers,
   if (!options_.worker->serving()) {
     return Unavailable(options_.worker->self().ToString(), " does not serve");
   }
-  for (const auto& session : TakeSessions()) (void)session->Close();
+  for (const auto& session : TakeSessions()) {
+    (void)session->Close();
+    LogClosedSession(*session, "a client resets the cluster");
+  }
   closed_ = true;
   options_.worker->Reset(containers);
   Wait wait(*options_.services.threads, "the tasks to be reset");
@@ -314,7 +378,7 @@ Status Master::Reset(const std::vector<std::string>& containers,
   return wait.Get();
 }
 
-// Whichever of the two serves.
+// Resets the replica that serves.
 void Master::ResetReplicas(const TaskWait::Task& task, const std::vector<std::string>& containers,
                            Done done) {
   const auto serves = std::make_shared<std::atomic<bool>>(false);
@@ -328,7 +392,7 @@ void Master::ResetReplicas(const TaskWait::Task& task, const std::vector<std::st
   }
 }
 
-// In any incarnation. With `serves`, one that does not serve is passed over.
+// Resets the task in any incarnation. With `serves`, skips a replica that does not serve.
 void Master::ResetTask(const std::shared_ptr<WorkerClient>& client,
                        const std::vector<std::string>& containers,
                        std::shared_ptr<std::atomic<bool>> serves, Done done) {
@@ -357,7 +421,9 @@ void Master::CloseIdleSessions(const absl::flat_hash_set<std::string>& connected
       if (session->idle_ns() > TimeoutNanos(options_.idle_timeout_ms)) idle.push_back(handle);
     }
   }
-  for (const std::string& handle : idle) (void)CloseSession(handle);
+  for (const std::string& handle : idle) {
+    (void)CloseSession(handle, "its client has had no connection for too long");
+  }
 }
 
 void Master::Stop() {
@@ -369,7 +435,10 @@ void Master::Stop() {
   }
   const Status why = ShuttingDown();
   for (const auto& wait : waits) wait->Cancel(why);
-  for (const auto& session : TakeSessions()) (void)session->Close(why);
+  for (const auto& session : TakeSessions()) {
+    (void)session->Close(why);
+    LogClosedSession(*session, "the task is shutting down");
+  }
 }
 
 }  // namespace penstock

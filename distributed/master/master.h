@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Master: the sessions that clients have with one task, and the tasks of the cluster that they use.
+// Master: keeps the sessions that clients have with one task, and the clients of the tasks that
+// these sessions use.
 //
-// Any task can be a master; a cluster has as many as clients address. Functions block until they
-// are done, within their deadlines, except for AwaitTasks; running steps is the sessions' business.
-// Thread-safe.
+// Any task can be a master; a cluster has as many masters as there are tasks with clients.
+// Functions block until they are done, at most until their deadlines, except AwaitTasks. Sessions
+// run the steps. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -31,7 +32,7 @@ class Master {
  public:
   struct Options {
     ClusterSpec cluster;
-    Worker* worker = nullptr;  // of the master's own task; borrowed
+    Worker* worker = nullptr;  // the worker of the master's own task; borrowed
     // Makes the client of another task's worker.
     std::function<std::shared_ptr<WorkerClient>(const TaskId&)> connect;
     MasterStep::Services services;
@@ -39,7 +40,8 @@ class Master {
     HealthOptions health;
     // How long a new session waits for the tasks it needs.
     int64_t create_timeout_ms = 60'000;
-    // A session whose client has been gone for so long is closed: see CloseIdleSessions. 0: never.
+    // A session whose client has been gone for this long is closed: see CloseIdleSessions. 0:
+    // never.
     int64_t idle_timeout_ms = 0;
   };
   using AddNodes = absl::FunctionRef<Status(Graph*)>;
@@ -52,46 +54,55 @@ class Master {
   // The master's own task.
   const TaskId& self() const { return options_.worker->self(); }
 
-  // Creates a session in two parts: the first one waits, without a thread, for the tasks that a
+  // Creating a session takes two calls. AwaitTasks waits, without a thread, for the tasks that a
   // session with these options uses, and calls `found` on any thread; DeadlineExceeded names the
-  // tasks that did not answer. The caller may cancel what it returns (null: `found` has been
+  // tasks that did not answer. The caller may cancel the returned wait (null: `found` has been
   // called with an error).
   std::shared_ptr<TaskWait> AwaitTasks(const SessionOptions& options, TasksFound found);
-  // `client`: the address that it calls from, as in ConnectedClients; "" for a client in this
-  // process.
+  // `client`: the client's address, as in ConnectedClients; "" for a client in this process.
   StatusOr<std::shared_ptr<MasterSession>> CreateSession(const SessionOptions& options, Graph graph,
                                                          std::vector<SessionTask> tasks,
                                                          const std::string& client);
-  // Both parts, for clients in this process.
+  // Does both, for clients in this process.
   StatusOr<std::shared_ptr<MasterSession>> CreateSession(const SessionOptions& options,
                                                          AddNodes add);
   Graph NewGraph() const { return Graph(*options_.registry); }
-  // Aborted "Session H is not found.": it was closed, or the master has been restarted.
+  // Aborted "Session H is not found." if it was closed or the master has been
+  // restarted.
   StatusOr<std::shared_ptr<MasterSession>> FindSession(const std::string& handle) const;
-  Status CloseSession(const std::string& handle);
-  // Closes all sessions and drops what the containers hold on all tasks that match the filters.
+  // Closes a session. `reason` is for the log.
+  Status CloseSession(const std::string& handle,
+                      const std::string& reason = "its client has closed it");
+  // Closes all sessions, and drops the resources in `containers` on all tasks that match the
+  // filters.
   Status Reset(const std::vector<std::string>& containers,
                const std::vector<std::string>& device_filters);
 
   bool closes_idle_sessions() const { return options_.idle_timeout_ms > 0; }
-  // Closes each session that has run no step, and whose client had no connection, in any call of
-  // this function since idle_timeout_ms. `connected`: the addresses of the clients that have one.
+  // Closes each session that has been unused for idle_timeout_ms: it ran no step, and no call of
+  // this function found a connection of its client. `connected`: the addresses of clients that
+  // have a connection.
   void CloseIdleSessions(const absl::flat_hash_set<std::string>& connected);
-  // Whether sessions have been closed since the last call.
+  // Returns whether sessions have been closed since the last call.
   bool TakeClosed() { return closed_.exchange(false); }
 
-  // For inspection.
+  // The following are for inspection.
   std::vector<std::shared_ptr<MasterSession>> sessions() const;
   std::vector<std::shared_ptr<const TaskWait>> waits() const;
   std::vector<HealthMonitor::Peer> peers() const { return health_.peers(); }
   const StepCounters& counters() const { return *counters_; }
+  // Returns the recorder of all sessions' steps.
+  StepRecorder& recorder() { return *recorder_; }
+  // Makes the clock offsets in peers() more accurate.
+  void ReadClocks() { health_.ReadClocks(); }
   // Counts the steps of all sessions, closed ones included.
   uint64_t steps_begun() const;
-  // To be called every few seconds: steps_per_second() is of the time since the last call but one.
+  // Samples the number of steps; to be called every few seconds. steps_per_second() is the rate
+  // since the last call but one.
   void SampleSteps();
   double steps_per_second() const;
 
-  // Ends all sessions; no new ones.
+  // Ends all sessions, and refuses new ones.
   void Stop();
 
  private:
@@ -110,12 +121,15 @@ class Master {
                         std::shared_ptr<std::atomic<bool>> serves, Done done);
   std::shared_ptr<WorkerClient> ClientOf(const TaskId& task);
   std::vector<std::shared_ptr<MasterSession>> TakeSessions();
+  void LogNewSession(const MasterSession& session, const std::string& client);
+  void LogClosedSession(const MasterSession& session, const std::string& reason) const;
   bool stopped() const;
   Status ShuttingDown() const;
 
   const Options options_;
   const std::shared_ptr<WorkerClient> own_;
   const std::shared_ptr<StepCounters> counters_ = std::make_shared<StepCounters>();
+  const std::shared_ptr<StepRecorder> recorder_;
   HealthMonitor health_;
 
   mutable Mutex mu_;
@@ -123,6 +137,8 @@ class Master {
   std::map<std::string, std::shared_ptr<MasterSession>> sessions_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_set<std::shared_ptr<TaskWait>> waits_ ABSL_GUARDED_BY(mu_);
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
+  // The incarnation of each task in the last session that used the task.
+  std::map<std::string, uint64_t> incarnations_ ABSL_GUARDED_BY(mu_);
   std::atomic<bool> closed_{false};
   struct Sample {
     int64_t at_ns = 0;

@@ -3,12 +3,14 @@
 // The life of a session and its steps. How steps are prepared stands in session_prepare.cc.
 #include "distributed/master/master_session.h"
 
+#include <cstdlib>
 #include <optional>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
 #include "core/base/fault_point.h"
 #include "core/base/join.h"
+#include "core/base/log.h"
 #include "core/base/mutex.h"
 #include "core/base/timeout.h"
 #include "core/compiler/compile.h"
@@ -24,6 +26,25 @@ constexpr int64_t kDayMs = 24 * 60 * kMinuteMs;
 constexpr int64_t kLeaseMs = kMinuteMs;
 
 Status Closed() { return FailedPrecondition("Session is closed."); }
+
+// A client that ends its input, or gives up a step, makes no failure. One in this process has the
+// error already; without a server it is the only one that wants to know.
+void LogFailedStep(const MasterSession& session, int64_t step, const Status& status) {
+  const bool usual = absl::IsOutOfRange(status) || absl::IsCancelled(status);
+  const std::string client = session.client();
+  const TaskId& self = session.tasks()[0].id;
+  const LogLevel level = client.empty() ? LogLevel::kInfo : LogLevel::kWarning;
+  Log({.level = usual || self.address.empty() ? LogLevel::kDebug : level,
+       .task = self.name,
+       .event = usual ? "step_ended" : "step_failed",
+       .text = StrCat("step ", step, " of session ", session.handle(),
+                      usual ? " ended early: " : " failed: ", status.message()),
+       .fields = {{"session", session.handle()},
+                  {"step", step},
+                  {"code", absl::StatusCodeToString(status.code())},
+                  {"client", client}},
+       .limited = true});
+}
 
 const FaultPoint kSameSteps(FaultPoint::kBug, "session/step-ids-reused",
                             "each session gives its steps the same ids");
@@ -55,6 +76,9 @@ MasterSession::~MasterSession() { CHECK(closed_, "session ", handle(), " was not
 StatusOr<std::shared_ptr<MasterSession>> MasterSession::Create(Options options) {
   RETURN_IF_ERROR(CheckDisabledPasses(options.session.disabled_passes));
   RETURN_IF_ERROR(CheckPlacement(options.session.placement));
+  if (options.session.memory_limit < 0) {
+    return InvalidArgument("memory_limit: expected a number of bytes, or 0 for no limit");
+  }
   std::shared_ptr<MasterSession> session(new MasterSession(std::move(options)));
   const Status begun = session->BeginInTasks();
   if (!begun.ok()) {
@@ -158,6 +182,17 @@ Status MasterSession::RunPrepared(const Prepared& step, const RunOptions& option
     RETURN_IF_ERROR(wait.Get());
   }
   RETURN_IF_ERROR(step->CheckFeeds(feeds));
+  if (Outgrows(*step, feeds)) {
+    Wait wait(*options_.services.threads, "a step to be prepared");
+    Prepared larger;
+    PrepareLarger(step, feeds, [&larger, done = wait.done()](StatusOr<Prepared> anew) mutable {
+      if (anew.ok()) larger = *anew;
+      std::move(done)(anew.status());
+    });
+    RETURN_IF_ERROR(wait.Get());
+    return RunPrepared(larger, options, feeds, outputs, metadata);
+  }
+  step->NoteFeeds(feeds);
   if (step->watches_feeds.load(std::memory_order_relaxed)) AdaptTo(step, feeds);
   std::optional<StepStatsCollector> stats;
   const Measuring measuring = BeginExecution(step.get());
@@ -166,9 +201,10 @@ Status MasterSession::RunPrepared(const Prepared& step, const RunOptions& option
   outputs->clear();  // what it held may be updated in place
   outputs->resize(step->names().fetches.size());
   if (step->local != nullptr) {
-    const int64_t begun_ns = collector != nullptr ? options_.services.env->NowNanos() : 0;
+    const bool timed = collector != nullptr || step->placed != nullptr;
+    const int64_t begun_ns = timed ? options_.services.env->NowNanos() : 0;
     const Status status = RunLocal(*step, options, feeds, absl::MakeSpan(*outputs), collector);
-    if (collector != nullptr && status.ok()) {
+    if (timed && status.ok()) {
       step->times.Add(options_.services.env->NowNanos() - begun_ns);
     }
     return Finished(step, options, status, measuring, collector, outputs, metadata);
@@ -188,14 +224,29 @@ Status MasterSession::RunPrepared(const Prepared& step, const RunOptions& option
 
 MasterSession::Measuring MasterSession::BeginExecution(PreparedStep* step) const {
   Measuring measuring;
-  if (step->placed != nullptr) measuring.sample = step->sampling.Begin();
+  if (step->placed != nullptr) measuring.sample = step->sampling.Begin(step->times);
   const int64_t before = step->executions.fetch_add(1, std::memory_order_relaxed);
   const int64_t every = options_.session.build_cost_model;
   if (every > 0) {
     const int64_t counted = before - options_.session.build_cost_model_after;
     measuring.cost_graph = counted >= 0 && (counted + 1) % every == 0;
   }
+  if (options_.recorder != nullptr) measuring.recording = options_.recorder->Take();
+  if (measuring.recording != nullptr) [[unlikely]]
+    measuring.begun_wall_ns = WallNanos();
   return measuring;
+}
+
+MeasuredCosts::ClocksAhead MasterSession::ClocksAhead() const {
+  MeasuredCosts::ClocksAhead ahead;
+  if (options_.health == nullptr) return ahead;
+  for (const HealthMonitor::Peer& peer : options_.health->peers()) {
+    // Clocks of one host agree better than readings tell.
+    if (!peer.clock.has_value() || std::abs(peer.clock->offset_ns) <= peer.clock->error_ns)
+      continue;
+    ahead[peer.task.name] = peer.clock->offset_ns;
+  }
+  return ahead;
 }
 
 Status MasterSession::Finished(const Prepared& step, const RunOptions& options, Status status,
@@ -203,21 +254,31 @@ Status MasterSession::Finished(const Prepared& step, const RunOptions& options, 
                                std::vector<Tensor>* outputs, RunMetadata* metadata) {
   if (status.ok()) status = step->CheckFetches(*outputs);
   if (!status.ok()) [[unlikely]] {
+    if (measuring.recording != nullptr) measuring.recording->Drop();
     outputs->clear();
     return status;
   }
+  const int64_t ended_wall_ns = measuring.recording != nullptr ? WallNanos() : 0;
   if (metadata != nullptr) metadata->cost_graph.clear();
   std::vector<DeviceStats> taken;
   if (stats != nullptr) {
     taken = stats->Take();
     {
       ReaderMutexLock lock(graph_mu_);
-      costs_.Record(graph_, taken);
+      costs_.Record(graph_, taken, ClocksAhead());
     }
     if (measuring.sample == StepSampling::Sample::kMeasureAndPlace) {
       PlaceAnew(step, step->expected_shapes);
     }
     if (metadata != nullptr && options.trace) metadata->step_stats = taken;
+  }
+  if (measuring.recording != nullptr) {
+    measuring.recording->Add({.session = handle(),
+                              .fetches = step->names().fetches,
+                              .targets = step->names().targets,
+                              .start_ns = measuring.begun_wall_ns,
+                              .end_ns = ended_wall_ns,
+                              .devices = taken});
   }
   if (metadata == nullptr) return OkStatus();
   if (measuring.cost_graph) {
@@ -241,10 +302,12 @@ Status MasterSession::RunLocal(const PreparedStep& step, const RunOptions& optio
       options.cancellation != nullptr &&
       options.cancellation->Register([&](const Status& why) { cancellation.Cancel(why); }, &token);
   Status status;
+  int64_t id = 0;
   if (options.cancellation != nullptr && !registered) {
     status = options.cancellation->status();
   } else {
-    status = step.local->Run({.step_id = NextStepId(),
+    id = NextStepId();
+    status = step.local->Run({.step_id = id,
                               .cancellation = &cancellation,
                               .deadline_ns = DeadlineOf(options, false),
                               .feeds = feeds.data(),
@@ -255,7 +318,10 @@ Status MasterSession::RunLocal(const PreparedStep& step, const RunOptions& optio
   }
   if (registered) options.cancellation->Deregister(token);
   ReturnLocalStep(running);
-  if (!status.ok() && options_.counters != nullptr) options_.counters->Failed(status);
+  if (!status.ok()) [[unlikely]] {
+    if (options_.counters != nullptr) options_.counters->Failed(status);
+    LogFailedStep(*this, id, status);
+  }
   return status;
 }
 
@@ -301,6 +367,7 @@ void MasterSession::StartStep(const Prepared& step, const MasterStep::Args& args
   running->Start(Done([self = shared_from_this(), id = args.id, partial,
                        done = std::move(done)](Status status) mutable {
     self->StepEnded(id, partial, status);
+    if (!status.ok()) LogFailedStep(*self, id, status);
     std::move(done)(std::move(status));
   }));
 }
@@ -363,6 +430,17 @@ void MasterSession::StartAsync(const Prepared& step, AsyncRun* run, Done done) {
   for (auto& [name, value] : run->feeds) run->values.push_back(std::move(value));
   const Status fits = step->CheckFeeds(run->values);
   if (!fits.ok()) return std::move(done)(fits);
+  if (!Outgrows(*step, run->values)) return StartFitting(step, run, std::move(done));
+  PrepareLarger(
+      step, run->values,
+      [self = shared_from_this(), run, done = std::move(done)](StatusOr<Prepared> larger) mutable {
+        if (!larger.ok()) return std::move(done)(larger.status());
+        self->StartFitting(*larger, run, std::move(done));
+      });
+}
+
+void MasterSession::StartFitting(const Prepared& step, AsyncRun* run, Done done) {
+  step->NoteFeeds(run->values);
   if (step->watches_feeds.load(std::memory_order_relaxed)) AdaptTo(step, run->values);
   run->outputs.resize(step->names().fetches.size());
   const Measuring measuring = BeginExecution(step.get());
@@ -468,8 +546,16 @@ Status MasterSession::Close(const Status& why) {
   }
   if (options_.counters != nullptr) options_.counters->AddBegun(steps_begun());
   EndInTasks();
+  FreeGraph();
   return ended ? OkStatus()
                : DeadlineExceeded("steps of session ", handle(), " did not end in time");
+}
+
+void MasterSession::FreeGraph() {
+  cache_.Clear();
+  Graph freed(*options_.registry);  // without the lock
+  WriterMutexLock lock(graph_mu_);
+  std::swap(graph_, freed);
 }
 
 bool MasterSession::AnyRunning() const {

@@ -24,6 +24,7 @@
 #include "distributed/master/partial_run.h"
 #include "distributed/master/prepared_step.h"
 #include "distributed/master/step_counters.h"
+#include "distributed/master/step_recorder.h"
 #include "distributed/session/session.h"
 
 namespace penstock {
@@ -41,6 +42,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
     HealthMonitor* health = nullptr;  // null: nobody watches
     const Registry* registry = nullptr;
     std::shared_ptr<StepCounters> counters = nullptr;  // null: nobody counts
+    std::shared_ptr<StepRecorder> recorder = nullptr;  // null: nobody records
   };
   // Begins the session in all tasks; waits for them.
   static StatusOr<std::shared_ptr<MasterSession>> Create(Options options);
@@ -102,6 +104,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
     uint64_t executions = 0;  // that were timed
     int64_t median_ns = 0;    // of the last ones
     PlacementReport predicted;
+    MemoryReport memory;
     Status status;  // why nothing is predicted
   };
   // Predicts at most `steps_max` steps: those that have taken the most time, by the median of the
@@ -111,7 +114,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   std::vector<StepCosts> PredictSteps(size_t steps_max, absl::FunctionRef<bool()> goes_on);
   // All that was measured; null: nothing.
   std::shared_ptr<const CostTable> costs() const { return costs_.Get(); }
-  // Ends the steps with `why`, waits for them and ends the session in all tasks.
+  // Ends the steps with `why`, waits for them and ends the session in all tasks. Frees the graph
+  // and what was compiled of it, though the session may be held for longer.
   Status Close(const Status& why);
   Status Close();
 
@@ -172,6 +176,12 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   // Places the step anew if it was compiled for feeds of another size: once in its life.
   void AdaptTo(const Prepared& step, absl::Span<const Tensor> feeds);
   void Replace(const PreparedStep& step, const Prepared& anew);
+  int64_t MemoryLimitOf(const PreparedStep& step) const;
+  // Whether the step was fitted to the memory limit for smaller feeds, or not at all.
+  bool Outgrows(const PreparedStep& step, absl::Span<const Tensor> feeds) const;
+  // Prepares the step for feeds of these sizes and puts it in the place of the old one.
+  using UseLarger = absl::AnyInvocable<void(StatusOr<Prepared>) &&>;
+  void PrepareLarger(const Prepared& step, absl::Span<const Tensor> feeds, UseLarger use);
 
   // Running.
   Status RunPrepared(const Prepared& step, const RunOptions& options,
@@ -184,9 +194,15 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   struct Measuring {
     StepSampling::Sample sample = StepSampling::Sample::kNone;
     bool cost_graph = false;  // fill RunMetadata::cost_graph
-    bool any() const { return cost_graph || sample != StepSampling::Sample::kNone; }
+    std::shared_ptr<StepRecorder::Recording> recording = nullptr;
+    int64_t begun_wall_ns = 0;  // only with a recording
+    bool any() const {
+      return cost_graph || recording != nullptr || sample != StepSampling::Sample::kNone;
+    }
   };
   Measuring BeginExecution(PreparedStep* step) const;
+  MeasuredCosts::ClocksAhead ClocksAhead() const;
+  int64_t WallNanos() const { return options_.services.env->WallMicros() * 1'000; }
   Status Finished(const Prepared& step, const RunOptions& options, Status status,
                   const Measuring& measuring, StepStatsCollector* stats,
                   std::vector<Tensor>* outputs, RunMetadata* metadata);
@@ -195,7 +211,9 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   StatusOr<std::shared_ptr<PartialRun>> FindPartial(const std::string& handle);
   void ForgetPartial(const std::string& handle);
   void StartAsync(const Prepared& step, AsyncRun* run, Done done);
+  void StartFitting(const Prepared& step, AsyncRun* run, Done done);
   Status CheckOpen() const;
+  void FreeGraph();
   Status CheckTasks(const PreparedStep& step) const;
   int64_t DeadlineOf(const RunOptions& options, bool several_tasks) const;
   int64_t NextStepId();

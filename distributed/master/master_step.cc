@@ -39,7 +39,7 @@ void MasterStep::Start(Done done) {
   }
   const auto self = shared_from_this();
   if (args_.cancellation != nullptr) {
-    // Not on the canceller's thread: what ends the step deregisters the callback.
+    // Not on the canceller's thread, because the end of the step deregisters this callback.
     const auto abort = [weak = weak_from_this(), threads = services_.threads](const Status& why) {
       threads->Schedule([weak, why] {
         if (const auto step = weak.lock()) step->Abort(why);
@@ -124,10 +124,11 @@ void MasterStep::PartEnded(size_t part, const Status& ended) {
   if (!cause.ok()) AbortParts(cause);
 }
 
-// Says which step has lost a task, and what it waited for in the master's own task.
+// Adds to the error the step that has lost a task, and what it waited for in the
+// master's own task.
 Status MasterStep::WithStep(const Status& task_lost) const {
   Worker* const own = prepared_->tasks->list[0].client->in_process();
-  if (own == nullptr) return task_lost;  // nobody here waited for anything
+  if (own == nullptr) return task_lost;  // nothing in this task waited
   return own->steps().Explain(args_.id, task_lost);
 }
 
@@ -149,7 +150,7 @@ void MasterStep::TaskLost(const TaskId& task, const Status& why) {
   part->task->client->AbandonStep(args_.id);
 }
 
-// Tells the parts that still run.
+// Aborts the parts that still run.
 void MasterStep::AbortParts(const Status& why) {
   if (kNotTold.Fires()) return;
   ArmTimer(services_.env->NowNanos() + kGraceMs * kNanosPerMilli, &MasterStep::AbandonParts);
@@ -173,7 +174,7 @@ void MasterStep::AbandonParts() {
   }
 }
 
-// The timer's thread must not end the step: that would have it wait for itself.
+// The timer's thread must not end the step: it would wait for itself.
 void MasterStep::ArmTimer(int64_t at_ns, void (MasterStep::*then)()) {
   MutexLock lock(mu_);
   if (left_ == 0) return;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MasterStep: one running step, as its master sees it: one RunGraph per task; the first failure, of
-// whatever kind, aborts the parts of all others and is the step's status.
+// MasterStep: one running step on its master. It calls RunGraph once per task; the first failure of
+// any kind aborts the other parts and becomes the step's status.
 //
-// A step ends when all its parts have ended. Only parts in other processes are not waited for
-// without limit: one that does not end within a grace period after an abort is abandoned.
-// Thread-safe. Held by shared pointers: its own calls keep it.
+// A step ends when all its parts have ended. After an abort, a part in another process that does
+// not end within a grace period is abandoned; a part in this process is always waited for.
+// Thread-safe. Held by shared pointers: its pending calls keep it alive.
 #pragma once
 
 #include <cstdint>
@@ -27,21 +27,21 @@ namespace penstock {
 class MasterStep : public std::enable_shared_from_this<MasterStep> {
  public:
   static constexpr int64_t kGraceMs = 2'000;
-  // Tasks end a step at its deadline themselves, and say what it waited for. The master does so
-  // this much later, if a task did not.
+  // Tasks end a step at its deadline themselves, and report what it waited for. If a task does
+  // not, the master ends the step this much later.
   static constexpr int64_t kDeadlineSlackMs = 250;
 
   // Borrowed until `done`.
   struct Args {
     int64_t id = 0;
-    int64_t deadline_ns = 0;  // 0: none
+    int64_t deadline_ns = 0;  // 0: no deadline
     absl::Span<const Tensor> feeds;
     absl::Span<Tensor> fetches;
     StepStatsCollector* stats = nullptr;
-    Cancellation* cancellation = nullptr;  // the caller's
+    Cancellation* cancellation = nullptr;  // the caller's; may be null
     // Start stores the Step of the master's own task here before it returns, unless null.
     std::shared_ptr<Step>* own_step = nullptr;
-    bool on_this_thread = false;  // may use it until the step has ended
+    bool on_this_thread = false;  // may run nodes on this thread until the step has ended
   };
   struct Services {
     Env* env = nullptr;
@@ -55,12 +55,12 @@ class MasterStep : public std::enable_shared_from_this<MasterStep> {
   int64_t id() const { return args_.id; }
   int64_t begun_ns() const { return begun_ns_; }  // by the Env's clock
   const PreparedStep& prepared() const { return *prepared_; }
-  // The tasks whose parts have not ended.
+  // Returns the tasks whose parts have not ended.
   std::vector<TaskId> RunningIn() const;
-  // REQUIRES at least one part.
+  // Starts the step. REQUIRES at least one part.
   void Start(Done done);
   void Abort(const Status& why);
-  // Aborts the step if it uses `task`, and does not wait for the part there.
+  // Aborts the step if it has a part in `task`, and does not wait for that part.
   void TaskLost(const TaskId& task, const Status& why);
 
  private:

@@ -17,7 +17,7 @@ constexpr int64_t kStep = 7;
 
 class MasterStepTest : public SimTest {
  protected:
-  // A step of so many tasks, whose graphs have the numbers 100, 101, ...
+  // Starts a step with parts in `tasks` tasks, whose graphs have the numbers 100, 101, ...
   void Start(int tasks, MasterStep::Args args = {}) {
     auto session = std::make_shared<SessionTasks>();
     session->session_deleted = true;  // nothing to deregister
@@ -49,7 +49,7 @@ class MasterStepTest : public SimTest {
   bool ended() const { return ended_.has_value(); }
   FakeWorkerClient& client(int i) { return *clients_[i]; }
 
-  std::vector<Status> fails_;  // what parts end with as they begin, by task
+  std::vector<Status> fails_;  // by task: the error with which its part ends at once
   std::vector<std::shared_ptr<FakeWorkerClient>> clients_;
   std::shared_ptr<MasterStep> step_;
   std::optional<Status> ended_;
@@ -136,7 +136,8 @@ TEST_F(MasterStepTest, WithACancelledCallerNothingBegins) {
   });
 }
 
-// The tasks are the first to end a step at its deadline: they know what it waits for.
+// The tasks end a step at its deadline before the master does, because they know what
+// it waits for.
 TEST_F(MasterStepTest, TheDeadlineNamesTheTasksThatDidNotEnd) {
   Simulate([&] {
     Start(3, {.deadline_ns = env_.NowNanos() + 1'000'000'000});
@@ -201,7 +202,8 @@ TEST_F(MasterStepTest, ALostTaskIsNotWaitedFor) {
   });
 }
 
-// A step that ends leaves no timer or callback behind: the caller's Cancellation may go, too.
+// A step that has ended leaves no timer or callback behind: the caller may destroy its
+// Cancellation.
 TEST_F(MasterStepTest, LeavesNothingBehind) {
   Simulate([&] {
     {

@@ -34,7 +34,7 @@ TEST_F(MasterTest, SessionsOfClientsThatHaveGoneAreClosed) {
     for (int hour = 0; hour < 100; ++hour) After(kHourMs + kSecondMs, {"ipv4:10.0.0.2:2"});
     EXPECT_TRUE(IsOpen(silent));
     EXPECT_TRUE(IsOpen(here));
-    // An hour after it was last seen.
+    // This is an hour after the client was last seen.
     After(kHourMs - kSecondMs, {});
     EXPECT_TRUE(IsOpen(silent));
     After(2 * kSecondMs, {});
@@ -52,7 +52,7 @@ TEST_F(MasterTest, ACallFromANewConnectionKeepsASession) {
     EXPECT_TRUE(IsOpen(session));
     After(kHourMs - kSecondMs, {"ipv4:10.0.0.1:9"});
     EXPECT_TRUE(IsOpen(session));
-    After(kHourMs + kSecondMs, {"ipv4:10.0.0.1:1"});  // somebody else's by now
+    After(kHourMs + kSecondMs, {"ipv4:10.0.0.1:1"});  // by now the address of another client
     EXPECT_FALSE(IsOpen(session));
   });
 }
@@ -70,7 +70,7 @@ TEST_F(MasterTest, APartialRunThatWasLeftBehindEndsWithItsSession) {
   });
 }
 
-// A session may have 10,000 that were not finished.
+// A session may have only 10,000 unfinished partial runs.
 TEST_F(MasterTest, PartialRunsThatTimedOutAreForgotten) {
   Serving([&] {
     const Session session = NewSession("ipv4:10.0.0.1:1", {.operation_timeout_ms = 200});

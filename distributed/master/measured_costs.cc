@@ -1,35 +1,109 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/master/measured_costs.h"
 
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "core/base/mutex.h"
+#include "core/op/task_name.h"
 
 namespace penstock {
 namespace {
 
-void RecordNode(const Node& node, const DeviceName& device, const NodeStats& stats,
-                CostTable* costs) {
+// When a node of a device ended, by device and node; nanoseconds of the master's wall clock.
+using Ends = std::map<std::pair<std::string, std::string>, int64_t>;
+
+int64_t AheadOn(const std::string& device, const MeasuredCosts::ClocksAhead& clocks_ahead) {
+  const StatusOr<TaskName> task = TaskName::OfDevice(device);
+  const auto ahead = task.ok() ? clocks_ahead.find(task->ToString()) : clocks_ahead.end();
+  return ahead == clocks_ahead.end() ? 0 : ahead->second;
+}
+
+Ends EndsOf(const std::vector<DeviceStats>& stats, const MeasuredCosts::ClocksAhead& clocks_ahead) {
+  Ends ends;
+  for (const DeviceStats& device : stats) {
+    const int64_t ahead_ns = AheadOn(device.device, clocks_ahead);
+    for (const NodeStats& node : device.nodes) {
+      const auto [end, is_new] =
+          ends.try_emplace({device.device, node.node}, node.end_ns - ahead_ns);
+      if (!is_new) end->second = std::max(end->second, node.end_ns - ahead_ns);
+    }
+  }
+  return ends;
+}
+
+// A row kTransferStats: "[BYTESB] edge_ID_NODE:OUTPUT from DEVICE to DEVICE".
+struct TransferLabel {
+  std::string node, from, to;
+};
+
+std::optional<TransferLabel> ParseLabel(const std::string& label) {
+  const std::vector<std::string> words = absl::StrSplit(label, ' ');
+  if (words.size() != 6 || words[2] != "from" || words[4] != "to") return std::nullopt;
+  string_view edge = words[1];
+  if (!absl::ConsumePrefix(&edge, "edge_")) return std::nullopt;
+  const size_t id_end = edge.find('_'), node_end = edge.rfind(':');
+  if (id_end == string_view::npos || node_end == string_view::npos || node_end <= id_end) {
+    return std::nullopt;  // a control edge
+  }
+  return TransferLabel{.node = std::string(edge.substr(id_end + 1, node_end - id_end - 1)),
+                       .from = words[3],
+                       .to = words[5]};
+}
+
+// `ahead_ns`: the clock of the task that received it.
+void RecordTransfer(const NodeStats& stats, const Ends& ends, int64_t ahead_ns, CostTable* costs) {
+  const std::optional<TransferLabel> label = ParseLabel(stats.label);
+  if (!label.has_value() || stats.outputs.empty()) return;  // dead, or a control edge
+  const auto made = ends.find({label->from, label->node});
+  const StatusOr<DeviceName> from = DeviceName::Parse(label->from);
+  const StatusOr<DeviceName> to = DeviceName::Parse(label->to);
+  if (made == ends.end() || !from.ok() || !to.ok()) return;
+  const int64_t begin_ns = std::max(made->second, stats.start_ns - ahead_ns);
+  costs->RecordTransfer(*from, *to, static_cast<double>(stats.outputs[0].bytes),
+                        static_cast<double>(stats.end_ns - ahead_ns - begin_ns));
+}
+
+void RecordOutputs(const Node& node, const NodeStats& stats, CostTable* costs) {
   for (const NodeStats::Out& output : stats.outputs) {
     if (output.index < 0 || output.index >= node.num_outputs()) continue;  // another task says
     costs->RecordOutput(node.name(), output.index, static_cast<double>(output.bytes));
   }
+}
+
+bool IsTimed(const Node& node, const DeviceName& device) {
   const OpDef& op = node.op();
-  if (op.stateful || op.flow != FlowOp::kNone || device.type != "CPU") return;
-  costs->RecordNode(node.name(), device, static_cast<double>(stats.end_ns - stats.start_ns));
+  return !op.stateful && op.flow == FlowOp::kNone && device.type == "CPU";
 }
 
 }  // namespace
 
-void MeasuredCosts::Record(const Graph& graph, const std::vector<DeviceStats>& stats) {
+void MeasuredCosts::Record(const Graph& graph, const std::vector<DeviceStats>& stats,
+                           const ClocksAhead& clocks_ahead) {
   MutexLock lock(mu_);
   auto costs =
       costs_ == nullptr ? std::make_shared<CostTable>() : std::make_shared<CostTable>(*costs_);
+  const Ends ends = EndsOf(stats, clocks_ahead);
   for (const DeviceStats& device : stats) {
     const StatusOr<DeviceName> name = DeviceName::Parse(device.device);
     if (!name.ok()) continue;
+    const int64_t ahead_ns = AheadOn(device.device, clocks_ahead);
+    std::vector<CostTable::Execution> timed;
     for (const NodeStats& node : device.nodes) {
+      if (node.node == kTransferStats) RecordTransfer(node, ends, ahead_ns, costs.get());
       const Node* const known = graph.FindNode(node.node);
-      if (known != nullptr) RecordNode(*known, *name, node, costs.get());
+      if (known == nullptr) continue;
+      RecordOutputs(*known, node, costs.get());
+      if (!IsTimed(*known, *name)) continue;
+      timed.push_back({known->name(), static_cast<double>(node.end_ns - node.start_ns)});
     }
+    costs->RecordStep(*name, timed);
   }
   costs_ = std::move(costs);
 }

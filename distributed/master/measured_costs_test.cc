@@ -2,6 +2,7 @@
 #include "distributed/master/measured_costs.h"
 
 #include "core/graph/testing/test_ops.h"
+#include "core/op/task_name.h"
 #include "gtest/gtest.h"
 
 namespace penstock {
@@ -47,6 +48,55 @@ TEST(MeasuredCostsTest, TimesOfStatelessNodesOnCpus) {
   costs.Record(graph, {{kCpu, {Took("x", 1000, 80)}}});
   EXPECT_EQ(table->OutputBytes(*x, 0), 40) << "a snapshot";
   EXPECT_EQ(costs.Get()->OutputBytes(*x, 0), 80);
+}
+
+TEST(MeasuredCostsTest, TransfersTellOfLinks) {
+  constexpr char kOther[] = "/job:b/replica:0/task:1/device:CPU:0";
+  const auto transfer = [&](const std::string& edge, int64_t start, int64_t end) {
+    return NodeStats{.node = kTransferStats,
+                     .label = StrCat("[40B] ", edge, " from ", kCpu, " to ", kOther),
+                     .start_ns = start,
+                     .end_ns = end,
+                     .outputs = {{.index = 0, .dtype = DType::kFloat, .bytes = 40}}};
+  };
+  MeasuredCosts costs;
+  // x ends at 150. The consumer has waited for it since 10: the transfer took 50, not 190.
+  costs.Record(Graph(TestOps()),
+               {{kCpu, {Took("x", 50, 40)}},
+                {kOther,
+                 {transfer("edge_3_x:0", 10, 200), transfer("edge_3_^x", 10, 9'000),
+                  transfer("edge_4_unknown:0", 10, 9'000)}}});
+  const auto table = costs.Get();
+  ASSERT_EQ(table->links().size(), 1u);
+  EXPECT_EQ(table->links()[0].transfers, 1);
+  EXPECT_EQ(table->LinkBetween(Device(kCpu), Device(kOther)).latency_ns, 50);
+}
+
+TEST(MeasuredCostsTest, ClocksOfTwoHostsAreCompared) {
+  constexpr char kOther[] = "/job:b/replica:0/task:1/device:CPU:0";
+  constexpr int64_t kAhead = 1'000'000;
+  const NodeStats transfer = {.node = kTransferStats,
+                              .label = StrCat("[40B] edge_3_x:0 from ", kCpu, " to ", kOther),
+                              .start_ns = 10 + kAhead,
+                              .end_ns = 200 + kAhead,
+                              .outputs = {{.index = 0, .dtype = DType::kFloat, .bytes = 40}}};
+  const std::vector<DeviceStats> stats = {{kCpu, {Took("x", 50, 40)}}, {kOther, {transfer}}};
+  MeasuredCosts costs;
+  costs.Record(Graph(TestOps()), stats, {{TaskName::OfDevice(kOther)->ToString(), kAhead}});
+  EXPECT_EQ(costs.Get()->LinkBetween(Device(kCpu), Device(kOther)).latency_ns, 50);
+}
+
+TEST(MeasuredCostsTest, StepsTellHowSlowADeviceIs) {
+  Graph graph(TestOps());
+  ASSERT_TRUE(
+      graph.AddNode({.name = "x", .op = "Placeholder", .attrs = {{"dtype", DType::kFloat}}}).ok());
+  MeasuredCosts costs;
+  for (int step = 0; step < 8; ++step) costs.Record(graph, {{kCpu, {Took("x", 1000, 40)}}});
+  EXPECT_EQ(costs.Get()->Slowness(Device(kCpu).name), 1);
+  for (int step = 0; step < 12; ++step) {
+    costs.Record(graph, {{kCpu, {Took("x", step % 2 == 0 ? 4000 : 1000, 40)}}});
+  }
+  EXPECT_GT(costs.Get()->Slowness(Device(kCpu).name), 1.25);
 }
 
 }  // namespace

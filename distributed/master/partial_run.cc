@@ -17,7 +17,8 @@ bool SameTensor(string_view a, string_view b) {
   return absl::StripSuffix(a, ":0") == absl::StripSuffix(b, ":0");
 }
 
-// The index of `name` among `names`, marked in `used`. Clients of the protocol know these texts.
+// Returns the index of `name` among `names`, and marks it in `used`. Clients of the protocol
+// know these error texts.
 StatusOr<int> TakeOne(const char* what, const char* done, const std::string& name,
                       const std::vector<std::string>& names, std::vector<bool>* used) {
   const auto found = std::find_if(names.begin(), names.end(),
@@ -41,7 +42,7 @@ PartialRun::PartialRun(std::shared_ptr<const PreparedStep> prepared, std::string
       fed_(prepared_->names().feeds.size(), false),
       fetched_(prepared_->names().fetches.size(), false),
       left_(fed_.size() + fetched_.size()) {
-  // A tensor that is fetched twice is asked for once.
+  // A tensor that is fetched twice is received once.
   const std::vector<std::string>& fetches = prepared_->names().fetches;
   for (size_t i = 0; i < fetches.size(); ++i) {
     for (size_t before = 0; before < i && !fetched_[i]; ++before) {
@@ -98,13 +99,14 @@ void PartialRun::Run(const Feeds& feeds, const std::vector<std::string>& fetches
   outputs->resize(fetches.size());
   Done all([self = shared_from_this(), done = std::move(done)](Status status) mutable {
     if (status.ok() && !self->finished()) return std::move(done)(OkStatus());
-    // A failure is the step's as soon as it has ended, and told as such.
+    // A failure becomes the step's error, and is reported once the step has ended.
     if (!status.ok()) self->cancellation_.Cancel(status);
     self->AfterEnd(std::move(done));
   });
   const auto join = std::make_shared<Join>(std::move(all));
   if (step_ == nullptr) return Join::Part(join)(OkStatus());  // there is nothing to feed or fetch
-  // Fetches first: what a feed sets free then finds who waits for it.
+  // Receives first: a feed may make a fetch available at once, and then finds its receiver
+  // waiting.
   for (size_t i = 0; i < fetches.size(); ++i) {
     step_->Recv(KeyOf(PartialFetch(taken->fetches[i])),
                 [self = shared_from_this(), output = &(*outputs)[i], name = fetches[i],

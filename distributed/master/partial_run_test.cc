@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The test is the step's graph: y needs a, z needs a and b.
+// Tests PartialRun. The test plays the step's graph: y needs a, z needs a and b.
 #include "distributed/master/partial_run.h"
 
 #include "core/compiler/compile.h"
@@ -31,7 +31,7 @@ class PartialRunTest : public testing::Test {
   }
   ~PartialRunTest() override { step_->Cancel(Cancelled("end of test")); }
 
-  // One instalment; its end is in `ended_`.
+  // Runs one instalment; its status is stored in `ended_`.
   void Run(const Feeds& feeds, const std::vector<std::string>& fetches) {
     ended_.reset();
     run_->Run(feeds, fetches, &out_, Done([this](const Status& status) { ended_ = status; }));
@@ -45,7 +45,7 @@ class PartialRunTest : public testing::Test {
   static HashedKey Key(const std::string& tensor) {
     return HashedKey({.src_device = kDevice, .dst_device = kDevice, .tensor = tensor});
   }
-  // The graph takes a feed, and computes a fetch.
+  // Plays the graph: receives a feed, and sends a fetch.
   std::optional<float> TakeFeed(int index) {
     std::optional<float> fed;
     step_->Recv(Key(PartialFeed(index)), [&](const Status& status, const Tensor& value, bool) {
@@ -108,7 +108,7 @@ TEST_F(PartialRunTest, AMistakeChangesNothing) {
             "b:0");
   EXPECT_THAT(Error({{"a", Tensor::Scalar<int64_t>(1)}}, {"y"}), HasSubstr("expected float"));
   EXPECT_THAT(Error({{"b", Tensor::Vector<float>({1})}}, {}), HasSubstr("feed 'b:0'"));
-  // So that all can still be fed and fetched.
+  // The error changed nothing: everything can still be fed and fetched.
   Run({{"a", Value(1)}, {"b", Value(2)}}, {});
   EXPECT_EQ(ended_, OkStatus());
   EXPECT_EQ(TakeFeed(0), 1);

@@ -63,6 +63,17 @@ void PreparedStep::KeepGraphs(std::shared_ptr<const Graphs> graphs) {
   graphs_ = std::move(graphs);
 }
 
+void PreparedStep::NoteFirstFeeds(absl::Span<const Tensor> tensors) {
+  MutexLock lock(mu_);
+  if (feeds_noted_.exchange(true) || KnowsFeeds()) return;
+  for (const Tensor& tensor : tensors) fed_shapes_.emplace_back(tensor.shape());
+}
+
+std::vector<PartialShape> PreparedStep::LikelyShapes() const {
+  MutexLock lock(mu_);
+  return fed_shapes_.empty() ? expected_shapes : fed_shapes_;
+}
+
 Status PreparedStep::CheckFeeds(absl::Span<const Tensor> tensors) const {
   if (tensors.size() != feeds.size()) {
     return InvalidArgument("expected ", feeds.size(), " feeds, got ", tensors.size());
@@ -79,6 +90,19 @@ bool PreparedStep::FeedsDiffer(absl::Span<const Tensor> tensors) const {
     fed += Elements(tensors[i].shape()) * bytes;
   }
   return fed > 2 * expected || expected > 2 * fed;
+}
+
+bool PreparedStep::KnowsFeeds() const {
+  return std::all_of(expected_shapes.begin(), expected_shapes.end(),
+                     [](const PartialShape& shape) { return shape.fully_known(); });
+}
+
+bool PreparedStep::FeedsExceed(absl::Span<const Tensor> tensors) const {
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    const PartialShape& expected = expected_shapes[i];
+    if (!expected.fully_known() || tensors[i].num_elements() > Elements(expected)) return true;
+  }
+  return false;
 }
 
 Status PreparedStep::CheckFeed(size_t index, const Tensor& tensor) const {
@@ -167,6 +191,12 @@ void StepCache::Drop(const PreparedStep& step) {
   if (found == steps_.end() || found->second.get() != &step) return;
   dropped = std::move(found->second);
   steps_.erase(found);
+}
+
+void StepCache::Clear() {
+  std::vector<std::shared_ptr<PreparedStep>> cleared;  // destroyed without the lock
+  MutexLock lock(mu_);
+  cleared = TakeAll();
 }
 
 void StepCache::Replace(const PreparedStep& step, const std::shared_ptr<PreparedStep>& other) {

@@ -93,7 +93,7 @@ class PreparedStep {
   // For a partial run: the feeds that each fetch needs.
   std::vector<std::vector<int>> feeds_of_fetches;
   // How long executions took that ended well. Those of one part in this process are timed only if
-  // they are measured: traced, sampled, or for a cost graph.
+  // they are measured (traced, sampled, or for a cost graph), or if `placed`.
   mutable StepTimes times;
   StepSampling sampling;               // if `placed`
   std::atomic<int64_t> executions{0};  // that have begun, of a step that is no partial run
@@ -102,6 +102,19 @@ class PreparedStep {
   std::atomic<bool> watches_feeds{false};
   // Whether `tensors` are more than twice, or less than half, the bytes that were expected.
   bool FeedsDiffer(absl::Span<const Tensor> tensors) const;
+  // Whether the sizes of all feeds were known when it was compiled.
+  bool KnowsFeeds() const;
+  // Whether one of `tensors` is larger than was expected, or no size was.
+  bool FeedsExceed(absl::Span<const Tensor> tensors) const;
+
+  // Notes the shapes of the first values that are fed to a step that was compiled before there were
+  // any; what is predicted of the step begins with them. REQUIRES tensors that fit the feeds.
+  void NoteFeeds(absl::Span<const Tensor> tensors) {
+    if (!feeds_noted_.load(std::memory_order_relaxed)) [[unlikely]]
+      NoteFirstFeeds(tensors);
+  }
+  // The shapes that were noted; those expected if there are none.
+  std::vector<PartialShape> LikelyShapes() const;
 
   // The graphs of its partitions, by device, for RunMetadata::cost_graph; null until they are kept.
   using Graphs = std::vector<std::pair<std::string, Graph>>;
@@ -117,11 +130,15 @@ class PreparedStep {
  private:
   enum class State { kNew, kPreparing, kReady, kFailed };
 
+  void NoteFirstFeeds(absl::Span<const Tensor> tensors);
+
   const CallableSpec names_;
   const bool partial_;
   std::atomic<bool> ready_{false};
+  std::atomic<bool> feeds_noted_{false};
   mutable Mutex mu_;
   std::shared_ptr<const Graphs> graphs_ ABSL_GUARDED_BY(mu_);
+  std::vector<PartialShape> fed_shapes_ ABSL_GUARDED_BY(mu_);
   State state_ ABSL_GUARDED_BY(mu_) = State::kNew;
   Status status_ ABSL_GUARDED_BY(mu_);
   std::vector<Done> waiting_ ABSL_GUARDED_BY(mu_);
@@ -142,6 +159,8 @@ class StepCache {
   std::vector<std::shared_ptr<PreparedStep>> List() const;
   // Forgets `step`, which could not be prepared.
   void Drop(const PreparedStep& step);
+  // Forgets all.
+  void Clear();
   // `other`, of the same names, takes the place of `step`, if that is still there.
   void Replace(const PreparedStep& step, const std::shared_ptr<PreparedStep>& other);
 

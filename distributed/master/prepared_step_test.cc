@@ -65,6 +65,41 @@ TEST(PreparedStepTest, FeedsMustFit) {
   EXPECT_THAT(std::string(none.message()), testing::HasSubstr("got no tensor"));
 }
 
+TEST(PreparedStepTest, LargerFeedsExceed) {
+  PreparedStep step({});
+  step.feeds = {{"x:0", DType::kFloat, PartialShape({-1, 2})},
+                {"n:0", DType::kInt64, PartialShape()}};
+  step.expected_shapes = {PartialShape({10, 2}), PartialShape({2})};
+  const auto exceed = [&](int64_t rows, int64_t numbers) {
+    return step.FeedsExceed(
+        {Tensor(DType::kFloat, Shape({rows, 2})), Tensor(DType::kInt64, Shape({numbers}))});
+  };
+  EXPECT_TRUE(step.KnowsFeeds());
+  EXPECT_FALSE(exceed(10, 2));
+  EXPECT_FALSE(exceed(1, 1));
+  EXPECT_TRUE(exceed(11, 2));
+  EXPECT_TRUE(exceed(1, 3)) << "although both together are smaller";
+  step.expected_shapes[0] = PartialShape({-1, 2});
+  EXPECT_FALSE(step.KnowsFeeds());
+  EXPECT_TRUE(exceed(1, 1)) << "of which nothing was known";
+}
+
+TEST(PreparedStepTest, TheFirstFeedsAreNotedIfNothingWasKnown) {
+  const auto like = [](int64_t rows) { return Tensor(DType::kFloat, Shape({rows, 2})); };
+  PreparedStep callable({});
+  callable.feeds = {{"x:0", DType::kFloat, PartialShape({-1, 2})}};
+  callable.expected_shapes = {PartialShape({-1, 2})};
+  EXPECT_EQ(callable.LikelyShapes(), callable.expected_shapes);
+  callable.NoteFeeds({like(7)});
+  callable.NoteFeeds({like(9)});
+  EXPECT_THAT(callable.LikelyShapes(), ElementsAre(PartialShape({7, 2})));
+  PreparedStep step({});
+  step.feeds = callable.feeds;
+  step.expected_shapes = {PartialShape({3, 2})};
+  step.NoteFeeds({like(7)});
+  EXPECT_THAT(step.LikelyShapes(), ElementsAre(PartialShape({3, 2})));
+}
+
 TEST(PreparedStepTest, TwiceTheBytesDiffer) {
   PreparedStep step({});
   step.feeds = {{"x:0", DType::kFloat, PartialShape({-1, 2})},
@@ -156,12 +191,12 @@ TEST(StepCacheTest, DropForgetsThatStepAlone) {
   const auto again = cache.Get({}, {"a"}, {});
   EXPECT_NE(again, failed);
   EXPECT_EQ(cache.Get({}, {"b"}, {}), kept);
-  // The failure of the first is no reason to forget the second of the name.
+  // The failure of the first step must not remove the second step with the same names.
   cache.Drop(*failed);
   EXPECT_EQ(cache.Get({}, {"a"}, {}), again);
 }
 
-// A step that runs keeps its own.
+// A caller that runs a step keeps it, although the cache has dropped it.
 TEST(StepCacheTest, EverNewNamesTakeNoMoreMemory) {
   StepCache cache;
   const auto kept = cache.Get({}, {"0"}, {});
@@ -175,7 +210,7 @@ TEST(StepCacheTest, EverNewNamesTakeNoMoreMemory) {
   EXPECT_THAT(kept->names().fetches, ElementsAre("0"));
 }
 
-// The tasks are told of each that is dropped: in one order in every run.
+// The tasks are told of each dropped step, in the same order in every run.
 TEST(StepCacheTest, StepsAreDroppedInTheOrderOfTheirNames) {
   const auto client = std::make_shared<FakeWorkerClient>();
   const auto tasks = std::make_shared<SessionTasks>();

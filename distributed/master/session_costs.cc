@@ -46,10 +46,12 @@ std::vector<MasterSession::StepCosts> MasterSession::PredictSteps(
     step.status = options.status();
     if (options.ok()) {
       options->costs = costs.get();
+      options->feed_shapes = prepared->LikelyShapes();
       options->predict = true;
       step.status = CompileWith(*prepared, *std::move(options), &report).status();
     }
     step.predicted = std::move(report.placement);
+    step.memory = std::move(report.memory);
     found.push_back(std::move(step));
   }
   return found;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a session runs steps in instalments.
+// The methods of MasterSession that run steps in instalments.
 #include <optional>
 #include <utility>
 
@@ -11,17 +11,17 @@
 namespace penstock {
 namespace {
 
-// Limits the unfinished partial runs of a session.
+// The most unfinished partial runs of a session.
 constexpr size_t kPartialRunsMax = 10'000;
 
-// Ends a partial run when its instalment takes too long, or when the caller that waits for it gives
-// up.
+// Ends a partial run when an instalment exceeds its timeout, or when the caller that waits for it
+// gives up.
 class Guard {
  public:
   Guard(std::shared_ptr<PartialRun> run, const RunOptions& options,
         const MasterStep::Services& services)
       : cancellation_(options.cancellation), timer_(services.timer) {
-    // Elsewhere than on the canceller's or the timer's thread: the end of the step is what
+    // Not on the canceller's or the timer's thread, because the end of the step
     // deregisters both.
     const auto end = [weak = std::weak_ptr(run), threads = services.threads](const Status& why) {
       threads->Schedule([weak, why] {
@@ -83,11 +83,11 @@ void MasterSession::StartPartial(const Prepared& step, SetUp done, std::shared_p
   const int64_t id = NextStepId();
   const std::string handle = StrCat(absl::Hex(id, absl::kZeroPad16));
   const auto run = std::make_shared<PartialRun>(step, tasks()[0].devices[0].name.ToString());
-  std::vector<std::shared_ptr<PartialRun>> ended;  // destroyed without the lock
+  std::vector<std::shared_ptr<PartialRun>> ended;  // destroyed after the lock is released
   {
     MutexLock lock(partial_mu_);
     if (partial_runs_.size() >= kPartialRunsMax) {
-      // Those that ended by their time limit, and were never asked for since.
+      // Removes runs that ended at their deadline and were not used since.
       std::erase_if(partial_runs_, [&](auto& entry) {
         if (!entry.second->finished()) return false;
         ended.push_back(std::move(entry.second));
@@ -107,7 +107,7 @@ void MasterSession::StartPartial(const Prepared& step, SetUp done, std::shared_p
              .cancellation = &run->cancellation(),
              .own_step = &own},
             Done([run, hold = std::move(hold)](const Status& status) mutable {
-              hold = nullptr;  // the client may begin the next one when it hears of the end
+              hold = nullptr;  // when it hears of the end, the client may begin another run
               run->Ended(status);
             }));
   run->Begun(std::move(own));
@@ -126,7 +126,7 @@ StatusOr<std::shared_ptr<PartialRun>> MasterSession::FindPartial(const std::stri
 }
 
 void MasterSession::ForgetPartial(const std::string& handle) {
-  std::shared_ptr<PartialRun> run;  // destroyed without the lock
+  std::shared_ptr<PartialRun> run;  // destroyed after the lock is released
   MutexLock lock(partial_mu_);
   const auto found = partial_runs_.find(handle);
   if (found == partial_runs_.end()) return;

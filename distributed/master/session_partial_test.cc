@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a session runs steps in instalments: master_session.h, session_partial.cc.
+// Tests how a session runs steps in instalments (session_partial.cc).
 #include "distributed/master/testing/sim_master_test.h"
 #include "gmock/gmock.h"
 

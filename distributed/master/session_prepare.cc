@@ -8,11 +8,15 @@
 #include "absl/algorithm/container.h"
 #include "core/base/error_origin.h"
 #include "core/base/join.h"
+#include "core/base/log.h"
 #include "core/compiler/compile.h"
 #include "core/op/task_name.h"
 #include "distributed/master/master_session.h"
 
 namespace penstock {
+
+// core/base/suggest.h.
+std::string SuggestNames(string_view name, const std::vector<string_view>& known);
 namespace {
 
 constexpr int64_t kRegisterTimeoutMs = 60'000;
@@ -131,12 +135,24 @@ StatusOr<std::vector<PreparedStep::Feed>> MasterSession::FeedsOf(const PreparedS
   for (const std::string& text : step.names().feeds) {
     ASSIGN_OR_RETURN(const TensorName name, TensorName::Parse(text));
     const Node* node = graph_.FindNode(name.node);
-    if (node == nullptr || name.control || name.index < 0 || name.index >= node->num_outputs()) {
+    if (node == nullptr) {
+      std::vector<string_view> known;
+      for (const Node* other : graph_.nodes()) known.push_back(other->name());
+      return NotFound("FeedInputs: unable to find feed output ", text,
+                      SuggestNames(name.node, known));
+    }
+    if (name.control || name.index < 0 || name.index >= node->num_outputs()) {
       return NotFound("FeedInputs: unable to find feed output ", text);
     }
     feeds.push_back({text, node->output_type(name.index).dtype, PromisedShape(*node)});
   }
   return feeds;
+}
+
+// The session's, if the step can be fitted to it: a callable is prepared before there are values,
+// and again for the first ones (Outgrows). A partial run has no second chance.
+int64_t MasterSession::MemoryLimitOf(const PreparedStep& step) const {
+  return step.partial() || step.KnowsFeeds() ? options_.session.memory_limit : 0;
 }
 
 StatusOr<CompileOptions> MasterSession::OptionsOf(const PreparedStep& step) const {
@@ -146,6 +162,7 @@ StatusOr<CompileOptions> MasterSession::OptionsOf(const PreparedStep& step) cons
                          .optimize = options_.session.optimize,
                          .disabled_passes = options_.session.disabled_passes,
                          .bfloat16_transfers = options_.session.bfloat16_transfers,
+                         .memory_limit = MemoryLimitOf(step),
                          .env = options_.services.env,
                          .threads = options_.services.threads,
                          .partial_run = step.partial(),
@@ -186,6 +203,27 @@ StatusOr<std::vector<Partition>> MasterSession::CompileWith(const PreparedStep& 
 void MasterSession::AdaptTo(const Prepared& step, absl::Span<const Tensor> feeds) {
   if (!step->FeedsDiffer(feeds) || !step->watches_feeds.exchange(false)) return;
   PlaceAnew(step, ShapesOf(feeds));
+}
+
+bool MasterSession::Outgrows(const PreparedStep& step, absl::Span<const Tensor> feeds) const {
+  return options_.session.memory_limit > 0 && step.FeedsExceed(feeds);
+}
+
+void MasterSession::PrepareLarger(const Prepared& step, absl::Span<const Tensor> feeds,
+                                  UseLarger use) {
+  const auto anew = std::make_shared<PreparedStep>(step->names());
+  anew->placed = step->placed;
+  const bool first = anew->AwaitReady(
+      Done([self = shared_from_this(), step, anew, use = std::move(use)](Status status) mutable {
+        if (!status.ok()) return std::move(use)(std::move(status));
+        self->Replace(*step, anew);
+        std::move(use)(anew);
+      }));
+  CHECK(first, "nobody else knows the new step");
+  options_.services.threads->Schedule(
+      [self = shared_from_this(), anew, shapes = ShapesOf(feeds)]() mutable {
+        self->Prepare(anew, std::move(shapes));
+      });
 }
 
 void MasterSession::PlaceAnew(const Prepared& step, std::vector<PartialShape> fed_shapes) {
@@ -232,7 +270,12 @@ void MasterSession::LogPlacement(const std::vector<Partition>& partitions) const
       StrAppend(&text, node->name(), ": (", node->op().name, "): ", partition.device, "\n");
     }
   }
-  std::fputs(text.c_str(), stderr);
+  // The client asks for it, whatever the level of the log.
+  if (CurrentLogOptions().format == LogFormat::kText) {
+    std::fputs(text.c_str(), stderr);
+  } else {
+    Log({.task = tasks()[0].id.name, .event = "placement", .text = text});
+  }
 }
 
 StatusOr<PreparedStep::Graphs> MasterSession::PartitionGraphs(const PreparedStep& step) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a session prepares a step: master_session.h, session_prepare.cc.
+// Tests how a session prepares a step (session_prepare.cc).
 #include "distributed/master/testing/fake_tasks_test.h"
 #include "gmock/gmock.h"
 
@@ -62,6 +62,8 @@ TEST_F(SessionPrepareTest, NamesThatAreNotThere) {
     const Tensor one = Tensor::Scalar(1.0f);
     EXPECT_EQ(Run({{"nope:0", one}}, {}, {"here"}),
               NotFound("FeedInputs: unable to find feed output nope:0"));
+    EXPECT_THAT(std::string(Run({{"fedd:0", one}}, {}, {"here"}).message()),
+                HasSubstr("fedd:0; did you mean 'fed'"));
     EXPECT_EQ(Run({{"fed:1", one}}, {}, {"here"}),
               NotFound("FeedInputs: unable to find feed output fed:1"));
     EXPECT_THAT(std::string(Run({}, {"nope:0"}, {}).message()), HasSubstr("nope"));

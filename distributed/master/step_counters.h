@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StepCounters: how the steps of a master's sessions have ended, for monitoring. Thread-safe;
-// counting takes no lock.
+// StepCounters: counts how the steps of a master's sessions have ended, for monitoring.
+// Thread-safe; counting takes no lock.
 #pragma once
 
 #include <array>
@@ -16,7 +16,8 @@ namespace penstock {
 
 class StepCounters {
  public:
-  // Upper bounds of the latency histogram's buckets, in seconds; one bucket more has none.
+  // Upper bounds of the latency histogram's buckets, in seconds; one more bucket has no
+  // upper bound.
   static constexpr std::array<double, 13> kBounds = {1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1,
                                                      0.3,  1,    3,    10,   30,   100};
 
@@ -29,16 +30,16 @@ class StepCounters {
     nanos_.fetch_add(nanos, std::memory_order_relaxed);
     if (!status.ok()) Failed(status);
   }
-  // A step that was not timed has failed.
+  // Counts a failed step whose time was not measured.
   void Failed(const Status& status) {
     const int code = static_cast<int>(status.code());
     if (code < kCodes) failed_[code].fetch_add(1, std::memory_order_relaxed);
   }
-  // The steps of a session that is closed.
+  // Adds the steps of a session that is closed.
   void AddBegun(uint64_t steps) { begun_.fetch_add(steps, std::memory_order_relaxed); }
 
   uint64_t begun_in_closed_sessions() const { return begun_.load(std::memory_order_relaxed); }
-  // By code; those that are not zero.
+  // Returns the failed steps by code, without zeros.
   std::map<StatusCode, uint64_t> failed() const {
     std::map<StatusCode, uint64_t> failed;
     for (int code = 0; code < kCodes; ++code) {
@@ -47,7 +48,7 @@ class StepCounters {
     }
     return failed;
   }
-  // Per bucket, not cumulative.
+  // Returns the counts per bucket, not cumulative.
   std::vector<uint64_t> buckets() const {
     std::vector<uint64_t> buckets;
     for (const auto& bucket : buckets_) buckets.push_back(bucket.load(std::memory_order_relaxed));
@@ -56,7 +57,7 @@ class StepCounters {
   double seconds() const { return static_cast<double>(nanos_.load()) * 1e-9; }
 
  private:
-  static constexpr int kCodes = 17;  // of absl::StatusCode
+  static constexpr int kCodes = 17;  // number of codes in absl::StatusCode
 
   std::array<std::atomic<uint64_t>, kBounds.size() + 1> buckets_{};
   std::array<std::atomic<uint64_t>, kCodes> failed_{};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StepTimes: how long the last executions of one prepared step took. Thread-safe; adding takes no
-// lock.
+// StepTimes: keeps how long the last executions of one prepared step took. Thread-safe; adding
+// takes no lock.
 #pragma once
 
 #include <algorithm>
@@ -19,9 +19,20 @@ class StepTimes {
     const uint64_t count = count_.fetch_add(1, std::memory_order_relaxed);
     nanos_[count % kKept].store(nanos, std::memory_order_relaxed);
   }
-  // All that were added.
+  // Returns the number of executions ever added.
   uint64_t count() const { return count_.load(std::memory_order_relaxed); }
-  // The median of the last kKept; 0 if there is none.
+  // Returns the mean of the last kKept without the longest of them; 0 before there are so many.
+  int64_t MeanNanos() const {
+    if (count() < kKept) return 0;
+    int64_t sum = 0, longest = 0;
+    for (const std::atomic<int64_t>& each : nanos_) {
+      const int64_t nanos = each.load(std::memory_order_relaxed);
+      sum += nanos;
+      longest = std::max(longest, nanos);
+    }
+    return (sum - longest) / static_cast<int64_t>(kKept - 1);
+  }
+  // Returns the median of the last kKept; 0 if there is none.
   int64_t MedianNanos() const {
     const size_t kept = std::min<uint64_t>(count(), kKept);
     if (kept == 0) return 0;

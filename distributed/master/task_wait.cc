@@ -14,8 +14,8 @@ namespace penstock {
 namespace {
 
 constexpr int64_t kNanosPerMilli = 1'000'000;
-// How long one question may take. Of two replicas one may be on a host that is down: the other one
-// is not to be kept waiting for.
+// The timeout of one question. If a task has two replicas, one of them may be on a host that is
+// down, and the answer of the other one must not wait for it.
 constexpr int64_t kQuestionMs = 2'000, kReplicaQuestionMs = 500;
 
 }  // namespace
@@ -55,7 +55,7 @@ void TaskWait::AskOne(size_t task, bool other, const CallOptions& call, Done par
                    });
 }
 
-// The answer of the replica that serves, if one does.
+// Replaces the answer of a task by the answer of the replica that serves, if one does.
 void TaskWait::ChooseReplicas() {
   for (size_t i = 0; i < answers_.size(); ++i) {
     StatusOr<TaskStatus>& answer = answers_[i];
@@ -63,7 +63,7 @@ void TaskWait::ChooseReplicas() {
     StatusOr<TaskStatus>& other = other_answers_[i];
     const bool other_serves = other.ok() && other->serving;
     if (answer.ok() && answer->serving) {
-      // One of them was cut off from the other, and finds out soon.
+      // One of them was cut off from the other, and will notice soon.
       if (other_serves) answer = Unavailable("both of its replicas say that they serve");
     } else if (other_serves) {
       answer = std::move(other);
@@ -118,7 +118,7 @@ std::optional<TaskWait::Answered> TaskWait::TakeAnswered() {
 void TaskWait::Cancel(const Status& why) {
   std::optional<Answered> answered = TakeAnswered();
   if (!answered.has_value()) return;
-  // Nothing arms the timer from here on.
+  // From here on no code arms the timer.
   std::optional<DeadlineTimer::Token> armed;
   {
     MutexLock lock(mu_);

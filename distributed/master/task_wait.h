@@ -2,8 +2,8 @@
 //
 // TaskWait: asks the tasks that a new session needs for their status until all have answered.
 //
-// No thread waits: rounds of questions are started by a timer. So any number of sessions may wait
-// for a task that is missing. Thread-safe. Held by shared pointers: calls under way keep it.
+// No thread waits: a timer starts rounds of questions. So any number of sessions may wait for a
+// missing task. Thread-safe. Held by shared pointers: pending calls keep it alive.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +23,9 @@ namespace penstock {
 class TaskWait : public std::enable_shared_from_this<TaskWait> {
  public:
   struct Task {
-    TaskId id;  // without an incarnation: whichever it is
+    TaskId id;  // has no incarnation: any will do
     std::shared_ptr<WorkerClient> client;
-    // The other replica, if the task has two: whichever serves is the task.
+    // The other replica, if the task has two. The replica that serves is the task.
     TaskId other = {};
     std::shared_ptr<WorkerClient> other_client = nullptr;
   };
@@ -37,20 +37,21 @@ class TaskWait : public std::enable_shared_from_this<TaskWait> {
     Env* env = nullptr;
     DeadlineTimer* timer = nullptr;
   };
-  // The tasks' answers in their order. DeadlineExceeded names the tasks that did not answer.
+  // Receives the tasks' answers in the order of the tasks. DeadlineExceeded names the tasks
+  // that did not answer.
   using Answered = absl::AnyInvocable<void(StatusOr<std::vector<TaskStatus>>) &&>;
 
   // `answered` is called once, on any thread, and must not block.
   TaskWait(Options options, Answered answered);
 
-  // The tasks that it asks, and when it began, by the Env's clock.
+  // The tasks that it asks, and when the wait began, by the Env's clock.
   const std::vector<Task>& tasks() const { return options_.tasks; }
   int64_t begun_ns() const { return begun_ns_; }
 
-  // Called once.
+  // To be called once.
   void Start() { Ask(); }
-  // Ends the wait with `why`, unless it has ended. When it returns, no timer is armed any more. Not
-  // to be called by `answered`.
+  // Ends the wait with `why`, unless it has ended. When Cancel returns, no timer is armed any more.
+  // Must not be called from `answered`.
   void Cancel(const Status& why);
 
  private:
@@ -66,11 +67,11 @@ class TaskWait : public std::enable_shared_from_this<TaskWait> {
   const int64_t deadline_ns_;
 
   Mutex mu_;
-  std::optional<Answered> answered_ ABSL_GUARDED_BY(mu_);  // until it is called
+  std::optional<Answered> answered_ ABSL_GUARDED_BY(mu_);  // set until it is called
   std::optional<DeadlineTimer::Token> next_round_ ABSL_GUARDED_BY(mu_);
-  // Written by the calls of a round, each its own, and read between rounds.
+  // Each call of a round writes its own element; they are read between rounds.
   std::vector<StatusOr<TaskStatus>> answers_;
-  std::vector<StatusOr<TaskStatus>> other_answers_;  // of other replicas
+  std::vector<StatusOr<TaskStatus>> other_answers_;  // from the other replicas
 };
 
 }  // namespace penstock

@@ -14,7 +14,7 @@ class TaskWaitTest : public SimTest {
   static TaskId Id(int task) {
     return {.name = StrCat("/job:ps/replica:0/task:", task), .address = StrCat("a:", task)};
   }
-  // Waits for two tasks; asks each again after half a second.
+  // Waits for two tasks, and asks each again after half a second.
   std::shared_ptr<TaskWait> Start(int64_t timeout_ms) {
     TaskWait::Options options{
         .timeout_ms = timeout_ms, .pause_ms = 500, .env = &env_, .timer = timer_.get()};

@@ -8,9 +8,11 @@
 namespace penstock {
 namespace {
 
-// A message holds no more than 2 GiB. Of strings and the like this counts the objects alone.
+// A message holds at most 2 GiB. For strings and other objects this limit counts only the
+// objects.
 constexpr int64_t kValueBytesMax = int64_t{1} << 30;
-// Parts of a record, and values of a part: more is no record of ours.
+// Limits of the parts of a record, and of the values of a part. A record that exceeds them is
+// malformed.
 constexpr int kPartsMax = 1'000'000;
 constexpr int kValuesMax = 10'000'000;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Records of a StateLog as messages between the replicas of a parameter server.
+// Converts records of a StateLog to and from messages between the replicas of a parameter
+// server.
 //
 // Free functions without state.
 #pragma once
@@ -17,7 +18,7 @@
 
 namespace penstock {
 
-// A change with strings of its own. The values share buffers with the resources.
+// A change that owns its strings. The values share buffers with the resources.
 struct KeptChange {
   struct Part {
     std::string container, name, type, action;
@@ -35,20 +36,20 @@ struct KeptChange {
   int64_t bytes() const;
 };
 
-// Writes `change` to `*record`, but for the elements of values that travel in pieces of
-// `piece_bytes`: they have to be sent before. Returns ResourceExhausted, or the error of a value
-// that cannot be sent to another process; both name the resource.
+// Writes `change` to `*record`, without the elements of values that travel in pieces of
+// `piece_bytes`: their pieces have to be sent before. Returns ResourceExhausted, or the error of
+// a value that cannot be sent to another process; both name the resource.
 Status RecordToProto(const KeptChange& change, wire::StateRecord* record,
                      int64_t piece_bytes = kPieceBytes);
 
-// Reads a record that comes from another process, and takes its values that travelled in pieces
-// from `*pieces`. `*bytes_left` bounds the memory of the other values, whose size is taken off it.
+// Reads a record that another process has sent, and takes the values that travelled in pieces from
+// `*pieces`. Subtracts the size of the other values from `*bytes_left`, which bounds them.
 // InvalidArgument or ResourceExhausted name the resource and the value.
 StatusOr<KeptChange> RecordFromProto(const wire::StateRecord& record, int64_t* bytes_left,
                                      PieceReader* pieces);
 
-// Returns `change` in the form that StateReplayer::Apply takes. The result borrows from `change`
-// and from `*parts`, which is filled.
+// Returns `change` in the form that StateReplayer::Apply takes. Fills `*parts`; the result
+// borrows from `change` and `*parts`.
 StateChange BorrowChange(const KeptChange& change, std::vector<ResourceChange>* parts);
 
 }  // namespace penstock

@@ -87,7 +87,8 @@ TEST(RecordProtoTest, BoundsItsMemory) {
   EXPECT_TRUE(absl::IsResourceExhausted(Read(record).status()));
 }
 
-// Damaged records are errors or changes, and the store can still be used afterwards.
+// Damaged records give errors or other changes, but the store can still be used
+// afterwards.
 TEST(RecordProtoTest, SurvivesHostileBytes) {
   const std::string whole = SampleRecord().SerializeAsString();
   std::mt19937 random(1);

@@ -20,19 +20,19 @@ const FaultPoint kServesOn(FaultPoint::kBug, "replica/not-fenced",
 constexpr size_t kPushBytesMax = 0x7fffffff;
 constexpr int64_t kNanosPerMilli = 1'000'000;
 constexpr int64_t kSayAgainNanos = 30'000'000'000;
-// How often the log is looked at while nothing happens: for cuts that are overdue.
+// How often the log is checked while nothing happens, for cuts that are overdue.
 constexpr int64_t kFeedPollMs = 20;
 constexpr int64_t kRetryMs = 50;
-// The primary pushes at least so often.
+// The primary pushes at least this often.
 constexpr int64_t kHeartbeatMs = 300;
-// A first primary waits for so long for its follower before it serves.
+// A first primary waits this long for its follower before it serves.
 constexpr int64_t kFirstFollowerMs = 5'000;
-// State that cannot be copied is looked at again after this long.
+// State that could not be copied is tried again after this time.
 constexpr int64_t kCopyAgainMs = 5'000;
-// A value that is too large for a message is looked at again after this long: it hardly changes,
-// and a copy costs much until it is found.
+// A value that is too large for a message is tried again after this time. It is unlikely to
+// shrink, and a copy costs a lot before it fails.
 constexpr int64_t kTooLargeAgainMs = 60'000;
-// A copy may take longer than a step's changes; what any link moves in a second.
+// A copy gets more time than the changes of a step; kBytesPerMilli is slower than any link.
 constexpr int64_t kCopyMs = 5'000;
 constexpr int64_t kBytesPerMilli = 20'000;
 
@@ -48,8 +48,8 @@ StatusOr<Response> Ask(Scheduler& scheduler, const char* what, Call call) {
   return answer;
 }
 
-// Returns whether a follower that is there refuses what it was pushed. Otherwise it was not
-// reached, or no longer follows.
+// Returns whether the follower refused a push. With other errors it was not reached, or no
+// longer follows.
 bool IsRefusal(const Status& status) {
   switch (status.code()) {
     case StatusCode::kOk:
@@ -130,7 +130,7 @@ void Replica::Pause(int64_t millis) {
   changed_.WaitUntil(mu_, options_.env->NowNanos() + millis * kNanosPerMilli, stopped);
 }
 
-// The same line only now and then.
+// Prints a line; does not repeat the same line for a while.
 void Replica::Say(const std::string& line) {
   const int64_t now_ns = options_.env->NowNanos();
   if (line == said_ && now_ns - said_ns_ < kSayAgainNanos) return;
@@ -153,7 +153,7 @@ StatusOr<wire::GreetResponse> Replica::AskGreet() {
   return answer;
 }
 
-// Aborted if another replica has the epoch.
+// Asks the witness for an epoch. Aborted if another replica has it.
 Status Replica::Claim(uint64_t wanted, uint64_t* epoch) {
   wire::ClaimRequest request;
   request.set_task(options_.task);
@@ -181,7 +181,7 @@ void Replica::Run() {
   }
 }
 
-// Without any state: follows the other replica if that is the primary.
+// Runs while this replica has no state: follows the other replica if that is the primary.
 void Replica::Begin() {
   const StatusOr<wire::GreetResponse> other = AskGreet();
   if (!other.ok()) {
@@ -189,7 +189,7 @@ void Replica::Begin() {
     return Pause(kRetryMs);
   }
   if (other->role() == wire::REPLICA_PRIMARY) return BeginToFollow(*other);
-  // A follower finds by itself that its primary is gone.
+  // A follower notices by itself that its primary is gone.
   if (other->role() != wire::REPLICA_STARTING || options_.index != 0) return Pause(kRetryMs);
   uint64_t epoch = 0;
   const Status claimed = Claim(0, &epoch);
@@ -210,7 +210,7 @@ void Replica::BeginToFollow(const wire::GreetResponse& primary) {
   request.set_takes_pieces(true);
   ForgetState();
   {
-    // Pushes may overtake the answer.
+    // The role changes first, because pushes may arrive before the answer.
     MutexLock lock(mu_);
     role_ = wire::REPLICA_FOLLOWER;
     epoch_ = primary.epoch();
@@ -237,12 +237,13 @@ void Replica::ForgetState() {
   claiming_ = false;
 }
 
-// As a follower: finds out whether the primary is there, and still feeds this replica.
+// Runs in a follower: checks whether the primary is alive, and still feeds this
+// replica.
 void Replica::Watch() {
   Pause(options_.greet_ms);
   StatusOr<wire::GreetResponse> primary = AskGreet();
   if (absl::IsUnavailable(primary.status())) {
-    // A connection may break for other reasons.
+    // Asks again, because a connection may break for other reasons.
     Pause(kRetryMs);
     primary = AskGreet();
   }
@@ -262,7 +263,7 @@ void Replica::Watch() {
     }
   }
   if (dropped) {
-    // The primary may count on this replica only after it has fed it anew.
+    // The primary may rely on this replica only after it has fed it again from the start.
     Say("is no longer fed; begins anew");
     return ForgetState();
   }
@@ -275,10 +276,10 @@ void Replica::Watch() {
 void Replica::TakeOver() {
   uint64_t wanted = 0;
   {
-    // From here on the state stays as it is: a push that fails amid the claim would leave half of
-    // it, when the witness has given the epoch to this replica already.
+    // From here on the state must not change: a push that fails during the claim would leave half
+    // a state, although the witness may have given the epoch to this replica already.
     MutexLock lock(mu_);
-    if (!shadow_error_.ok() || !shadow_.whole()) return;  // Watch begins anew
+    if (!shadow_error_.ok() || !shadow_.whole()) return;  // Watch starts again
     claiming_ = true;
     wanted = epoch_ + 1;
   }
@@ -340,7 +341,7 @@ void Replica::RememberCannotCopy(const Status& why, int64_t again_ms) {
   cannot_copy_until_ns_ = options_.env->NowNanos() + again_ms * kNanosPerMilli;
 }
 
-// Until the follower is lost.
+// Feeds the follower until it is lost.
 void Replica::Feed(uint64_t feed) {
   std::vector<KeptChange> copy;
   Status status = options_.log->BeginFeed(*options_.store, &copy);
@@ -369,19 +370,19 @@ void Replica::Feed(uint64_t feed) {
       if (feed_ends_) status = Unavailable("it has begun anew");
     }
     if (said_whole && kFollowerLost.Fires()) status = Unavailable("it does not answer");
-    // A follower that has taken over says so, even if nothing changes here.
+    // The empty push shows whether the follower has taken over, even if nothing changes here.
     const bool silent = options_.env->NowNanos() - pushed_ns > kHeartbeatMs * kNanosPerMilli;
     if (!status.ok() || (!is_new && !(silent && said_whole))) continue;
     pushed_ns = options_.env->NowNanos();
     wire::PushRequest push;
-    push.set_committed(committed);  // that of pieces, which come before their records
+    push.set_committed(committed);  // the last cut: for pieces, which are sent before their records
     push.set_whole(said_whole);
     int64_t bytes = 0;
     for (const KeptChange& change : batch.changes) {
       if (status.ok()) status = AddRecord(change, &push);
       bytes += change.bytes();
     }
-    batch.changes.clear();  // so that the next updates need not write into copies
+    batch.changes.clear();  // frees the values, so that the next updates need not copy them
     if (is_new) committed = batch.committed;
     push.set_committed(committed);
     push.set_whole(batch.whole || said_whole);
@@ -394,7 +395,7 @@ void Replica::Feed(uint64_t feed) {
     Say(StrCat("its follower at ", options_.other, " has all of its state"));
     ServeWhenReady();
   }
-  // The next copy would end the same way.
+  // Another copy would fail in the same way.
   if (absl::IsResourceExhausted(status)) {
     RememberCannotCopy(status, kTooLargeAgainMs);
   } else if (!said_whole && IsRefusal(status)) {
@@ -416,8 +417,8 @@ Status Replica::PushCopy(const std::vector<KeptChange>& copy) {
   return PushOne(&push, bytes);
 }
 
-// Adds a record to `push`, after it has pushed those of its values that travel in pieces. They
-// carry the cut of `push` as it is now.
+// Adds a record to `push`. Before that, pushes those of its values that travel in pieces;
+// these pushes carry the current cut of `push`.
 Status Replica::AddRecord(const KeptChange& change, wire::PushRequest* push) {
   wire::PushRequest one;
   for (const KeptChange::Part& part : change.parts) {
@@ -426,7 +427,8 @@ Status Replica::AddRecord(const KeptChange& change, wire::PushRequest* push) {
       const auto send = [&](wire::ValuePiece piece) {
         one.set_committed(push->committed());
         one.set_whole(push->whole());
-        // With the first piece the follower takes memory for the whole value, which takes time.
+        // On the first piece the follower allocates memory for the entire value, which takes
+        // time.
         const bool first = piece.begin() == 0;
         *one.mutable_piece() = std::move(piece);
         return PushOne(&one, first ? static_cast<int64_t>(value.bytes()) : options_.piece_bytes);
@@ -437,7 +439,8 @@ Status Replica::AddRecord(const KeptChange& change, wire::PushRequest* push) {
   return RecordToProto(change, push->add_record(), options_.piece_bytes);
 }
 
-// Sends the next push of the feed, and clears it. `bytes`: how many its values have, about.
+// Sends the next push of the feed, and clears it. `bytes`: the approximate size of its
+// values.
 Status Replica::PushOne(wire::PushRequest* push, int64_t bytes) {
   push->set_feed(fed_);
   push->set_epoch(epoch());
@@ -458,7 +461,7 @@ Status Replica::PushOne(wire::PushRequest* push, int64_t bytes) {
   return OkStatus();
 }
 
-// Goes on alone, if the follower has not taken over.
+// Continues without a follower, if the follower has not taken over.
 void Replica::LoseFollower(const Status& why) {
   Say(StrCat("lost its follower at ", options_.other, ": ", why.message()));
   uint64_t epoch = this->epoch();

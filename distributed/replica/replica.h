@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Replica: one of the two processes that are one parameter server. The primary serves, and feeds
-// its follower with every change; the follower takes over when the primary is gone. README.md says
-// what holds at each moment.
+// Replica: one of the two processes that are one parameter server. The primary serves, and sends
+// every change to its follower; the follower takes over when the primary is gone. README.md states
+// the guarantees.
 //
 //   starting ──► follower ──► primary          the primary is gone, and the witness agrees
 //      │  ▲         │                          the witness prefers the primary
 //      │  └─────────┘
 //      └──────────────────► primary            neither has any state, and this is replica 0
 //
-// Thread-safe. One thread drives it; the calls of the other replica come on any thread.
+// Thread-safe. It has one driving thread; calls from the other replica arrive on any thread.
 #pragma once
 
 #include <cstdint>
@@ -35,33 +35,34 @@ class Replica {
     uint64_t incarnation = 0;  // of this process
     int index = 0;             // 0 or 1
     std::string other;         // "host:port" of the other one, for lines
-    // Borrowed. `log` is the store's.
+    // Borrowed. `log` is the log of the store.
     ResourceStore* store = nullptr;
     ReplicaLog* log = nullptr;
     Env* env = nullptr;
     Scheduler* scheduler = nullptr;
     std::shared_ptr<ReplicaClient> peer, witness;
-    // Called when it becomes the primary and masters may come.
+    // Called when this replica becomes the primary, so that masters may use it.
     std::function<void()> serve;
-    // Called when the other one has taken over from this one, which must end with its process.
+    // Called when the other replica has taken over from this one: this process must end.
     std::function<void(const Status& why)> fenced;
     // Prints a line for people, without a newline at its end.
     std::function<void(const std::string&)> say;
-    int64_t greet_ms = 100;     // between a follower's questions
-    int64_t silent_ms = 1'500;  // without an answer for so long a process counts as gone
+    int64_t greet_ms = 100;     // between the questions of a follower
+    int64_t silent_ms = 1'500;  // a process that has not answered for this long counts as gone
     int64_t push_bytes_max = 8 << 20;
     int64_t piece_bytes = kPieceBytes;            // larger values travel in pieces
-    int64_t shadow_bytes_max = int64_t{1} << 34;  // of the values of one push
+    int64_t shadow_bytes_max = int64_t{1} << 34;  // most bytes of values in one push
   };
   explicit Replica(Options options);
   ~Replica();
 
   void Start();
-  // Steps that wait for the follower end with Unavailable.
+  // Stops the replica. Steps that wait for the follower end with Unavailable.
   void Stop() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Calls of the other replica. Aborted to one that is no longer the primary; Unavailable if this
-  // one is not ready, FailedPrecondition if its state cannot be copied: it may be asked again.
+  // Handle calls of the other replica. Aborted if this one is no longer the primary; Unavailable
+  // if it is not ready, and FailedPrecondition if its state cannot be copied: then the caller may
+  // ask again.
   wire::GreetResponse Greet(const wire::GreetRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
   StatusOr<wire::FollowResponse> Follow(const wire::FollowRequest& request)
       ABSL_LOCKS_EXCLUDED(mu_);
@@ -69,11 +70,12 @@ class Replica {
 
   wire::ReplicaRole role() const ABSL_LOCKS_EXCLUDED(mu_);
   uint64_t epoch() const ABSL_LOCKS_EXCLUDED(mu_);
-  // Whether this primary has a follower that could take over, and whether this follower could.
+  // Return whether this primary has a follower that could take over, and whether this follower
+  // could.
   bool has_follower() const { return options_.log->follower_is_whole(); }
   bool may_take_over() const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // For people who look at it.
+  // The state for status pages.
   struct State {
     wire::ReplicaRole role = wire::REPLICA_STARTING;
     int index = 0;
@@ -81,7 +83,7 @@ class Replica {
     std::string other;        // "host:port"
     bool whole = false;       // a follower has all of the primary's state
     std::string cannot_copy;  // why a primary has no follower; "" if it is not known
-    ReplicaLog::Counts log;   // of a primary
+    ReplicaLog::Counts log;   // the log of the primary
   };
   State state() const ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -102,7 +104,7 @@ class Replica {
   void ForgetState() ABSL_LOCKS_EXCLUDED(mu_);
   void BecomePrimary(uint64_t epoch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Blocking calls, of the driving thread.
+  // Blocking calls, made by the driving thread.
   StatusOr<wire::GreetResponse> AskGreet();
   Status Claim(uint64_t wanted, uint64_t* epoch);
   void Pause(int64_t millis) ABSL_LOCKS_EXCLUDED(mu_);
@@ -114,21 +116,21 @@ class Replica {
   Condition changed_;
   wire::ReplicaRole role_ ABSL_GUARDED_BY(mu_) = wire::REPLICA_STARTING;
   uint64_t epoch_ ABSL_GUARDED_BY(mu_) = 0;
-  // The random number of the feed under way: a follower has asked for it, a primary was asked for
-  // it. 0: none.
+  // The random number of the feed under way: a follower has asked for this feed, a primary was
+  // asked for it. 0: none.
   uint64_t feed_ ABSL_GUARDED_BY(mu_) = 0;
-  bool feed_ends_ ABSL_GUARDED_BY(mu_) = false;  // the follower has begun anew
+  bool feed_ends_ ABSL_GUARDED_BY(mu_) = false;  // the follower has asked for a new feed
   Status cannot_copy_ ABSL_GUARDED_BY(mu_);      // why there is no follower
   int64_t cannot_copy_until_ns_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t primary_incarnation_ ABSL_GUARDED_BY(mu_) = 0;
   ShadowState shadow_ ABSL_GUARDED_BY(mu_);
   Status shadow_error_ ABSL_GUARDED_BY(mu_);
-  bool claiming_ ABSL_GUARDED_BY(mu_) = false;  // a follower asks the witness: takes no pushes
+  bool claiming_ ABSL_GUARDED_BY(mu_) = false;  // a follower asks the witness, and takes no pushes
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
 
-  // The driving thread's own.
+  // Used by the driving thread only.
   uint64_t fed_ = 0;     // the feed whose pushes it sends
-  uint64_t number_ = 0;  // of the last one
+  uint64_t number_ = 0;  // the number of the last push
   std::string said_;
   int64_t said_ns_ = 0;
   bool serving_ = false;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ReplicaClient: how a replica calls its other replica, or the witness.
+// ReplicaClient: calls from a replica to its other replica, or to the witness.
 //
-// Calls never block: each ends by its continuation, exactly once, on any thread, within its
-// timeout. A process that cannot be reached is Unavailable. Thread-safe.
+// Calls never block: each ends by calling its continuation, exactly once, on any thread,
+// within its timeout. A process that cannot be reached is Unavailable. Thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -23,10 +23,10 @@ const FaultPoint kLostRecord(FaultPoint::kBug, "replica/record-lost",
                              "a record of the state log is not sent");
 
 // The prefix of containers whose resources end with their session (core/op/private_attrs.h). They
-// are not replicated, because no other process can go on with them.
+// are not replicated, because no other process can continue a session.
 constexpr char kSessionContainer[] = "session/";
 constexpr char kVariable[] = "Variable", kMutex[] = "Mutex";
-// Changes of a step that still runs are sent once so many bytes wait; else at the step's end.
+// Changes of a running step are sent once this many bytes wait; else at the step's end.
 constexpr int64_t kSendAheadBytes = 1 << 20;
 
 KeptChange::Part KeepPart(const ResourceChange& change) {
@@ -39,15 +39,15 @@ KeptChange::Part KeepPart(const ResourceChange& change) {
           .values = change.values};
 }
 
-// Returns the dtype, the shape and, if there is one, the value of a variable. `*version` becomes
-// the version that they are of.
+// Returns the dtype, the shape and, if there is one, the value of a variable. Sets `*version` to
+// the version that they belong to.
 std::vector<Tensor> DescribeVariable(const Variable& variable, int64_t* version) {
   PartialShape shape = variable.shape();
   std::vector<Tensor> value;
   *version = variable.version();
   const Status read = variable.Inspect([&](const Tensor& tensor) {
     *version = variable.version();
-    // It may have been assigned another shape since.
+    // A value of another shape may have been assigned since.
     if (!shape.Compatible(tensor.shape())) shape = tensor.shape();
     value.push_back(tensor);
     return OkStatus();
@@ -92,7 +92,7 @@ void ReplicaLog::Record(const StateChange& change) {
   if (before < kSendAheadBytes && queue_bytes_ >= kSendAheadBytes) changed_.NotifyAll();
 }
 
-// Keeps `known_` up to date: the resources that exist, and the values that each was created with.
+// Keeps `known_` up to date: the existing resources, and the values that each was created with.
 // Marks `step` as refused if it has changed a resource that cannot be replicated.
 void ReplicaLog::Note(const ResourceChange& change, RunningStep* step) {
   const ResourceId& id = change.resource;
@@ -134,7 +134,8 @@ void ReplicaLog::StepEnds(int64_t step_id, const Status& status, Done done) {
       end = FailedPrecondition(step.refused,
                                "; on a parameter server with replicas, place it on a worker");
     }
-    // The step may have read values of steps that have ended, so the follower needs those, too.
+    // The step may have read values that earlier steps wrote, so the follower needs the changes
+    // of those steps, too.
     const uint64_t needed = std::max(step.last, committed_);
     const bool wait =
         feeding_ && (whole_ || queue_bytes_ > kQueueBytesMax) && !kEarlyAnswer.Fires();
@@ -148,7 +149,7 @@ void ReplicaLog::StepEnds(int64_t step_id, const Status& status, Done done) {
   std::move(done)(std::move(end));
 }
 
-// Before the first change of a step that still runs.
+// Finds the last position before the first change of any running step.
 void ReplicaLog::FindCut() {
   uint64_t cut = last_;
   for (const auto& [id, step] : running_) {
@@ -186,7 +187,7 @@ Status ReplicaLog::BeginFeed(const ResourceStore& store, std::vector<KeptChange>
   fed_.clear();
   for (const auto& [id, resource] : known) {
     const auto found = store.Lookup(resource.container, resource.name);
-    // It has been removed meanwhile.
+    // The resource has been removed in the meantime.
     if (!found.ok() || (*found)->TypeName() != string_view(resource.type)) continue;
     StatusOr<KeptChange> made = Copy(id, resource, **found);
     if (!made.ok()) {
@@ -212,7 +213,7 @@ StatusOr<KeptChange> ReplicaLog::Copy(uint64_t id, const Known& known, const Res
   if (variable != nullptr) {
     part.values = DescribeVariable(*variable, &part.version);
   } else if (known.type == kMutex) {
-    // Free in every copy, whatever has happened to it.
+    // In a copy a mutex is always free, whatever its state is here.
     part.version = resource.version();
   } else if (!known.changed) {
     part.values = known.created_with;
@@ -270,8 +271,8 @@ bool ReplicaLog::TakeBatch(int64_t deadline_ns, int64_t bytes_max, Batch* batch)
   return true;
 }
 
-// Drops what the follower's copy has already, and changes of resources that it does not have, which
-// have been removed.
+// Drops changes that the follower's copy already contains, and changes of resources that it does
+// not have because they have been removed.
 bool ReplicaLog::KeepForFollower(KeptChange* change) {
   auto& parts = change->parts;
   const auto unwanted = [this](const KeptChange::Part& part) {

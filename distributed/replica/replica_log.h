@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ReplicaLog: sees every change of a parameter server's resources, and keeps those that its
-// follower has not got yet. It also knows which steps run, and holds back the end of a step until
-// the follower has all that the step changed.
+// ReplicaLog: receives every change of a parameter server's resources, and keeps the changes that
+// its follower does not have yet. It also knows which steps run, and delays the end of a step
+// until the follower has everything that the step changed.
 //
 // Records have positions 1, 2, ... in commit order. A cut is a position at which no running step
-// has changed anything yet: the follower keeps the log up to the last cut, so that it has all of a
-// step, or nothing. Where steps overlap for so long that no cut comes within kCutNanosMax, the log
-// is cut where it is.
+// has changed anything yet. The follower applies the log only up to the last cut, so that it has
+// all changes of a step or none. If overlapping steps leave no cut for kCutNanosMax, the log is
+// cut amid a step.
 //
-// Thread-safe, but for what one feeding thread calls. No lock is held while a Done is called.
+// Thread-safe, except that only one thread, the feeding thread, may call the methods marked so. No
+// lock is held while a Done is called.
 #pragma once
 
 #include <cstdint>
@@ -32,14 +33,15 @@ namespace penstock {
 class ReplicaLog final : public StateLog, public StepGate {
  public:
   static constexpr int64_t kCutNanosMax = 100'000'000;
-  // A new follower that is slower than training makes steps wait from here on.
+  // If more bytes than this are queued for a new follower that is slower than training, steps
+  // wait.
   static constexpr int64_t kQueueBytesMax = 256 << 20;
 
   ReplicaLog(Env& env, Scheduler& scheduler);
 
   void Record(const StateChange& change) override ABSL_LOCKS_EXCLUDED(mu_);
 
-  // StepGate. FailedPrecondition names a resource that the step has changed and that cannot be
+  // StepGate: FailedPrecondition names a resource that the step has changed and that cannot be
   // replicated; Unavailable after Refuse.
   void StepBegins(int64_t step_id) override ABSL_LOCKS_EXCLUDED(mu_);
   void StepEnds(int64_t step_id, const Status& status, Done done) override ABSL_LOCKS_EXCLUDED(mu_);
@@ -47,59 +49,60 @@ class ReplicaLog final : public StateLog, public StepGate {
     return "the follower of this parameter server to acknowledge its changes";
   }
 
-  // The calls of the feeding thread follow.
+  // The methods for the feeding thread follow.
 
-  // Keeps all changes from now on, for a follower that begins with `*copy`: records that make what
-  // is in `store` now. Unimplemented names a resource that cannot be copied; nothing is kept then.
+  // Keeps all changes from now on, for a follower that begins with `*copy`: records that create
+  // the current contents of `store`. Unimplemented names a resource that cannot be copied; no
+  // changes are kept then.
   Status BeginFeed(const ResourceStore& store, std::vector<KeptChange>* copy)
       ABSL_LOCKS_EXCLUDED(mu_);
   struct Batch {
     std::vector<KeptChange> changes;
     uint64_t committed = 0;  // the last cut
-    bool whole = false;      // with it the follower has all that is in the store
+    bool whole = false;      // after this batch the follower has the complete store
   };
   // Waits until there is something worth sending, but at most until `deadline_ns`. Takes changes of
-  // about `bytes_max` bytes. From the first batch that is whole on, steps end when it has been
-  // acknowledged. Returns whether there is something to be sent.
+  // about `bytes_max` bytes. From the first batch with `whole` on, steps end only when it has been
+  // acknowledged. Returns whether there is something to send.
   bool TakeBatch(int64_t deadline_ns, int64_t bytes_max, Batch* batch) ABSL_LOCKS_EXCLUDED(mu_);
-  // The follower has everything up to `committed`.
+  // Notes that the follower has everything up to `committed`.
   void Acknowledge(uint64_t committed) ABSL_LOCKS_EXCLUDED(mu_);
-  // There is no follower that could take over: steps end without waiting.
+  // Notes that no follower could take over: steps end without waiting.
   void EndFeed() ABSL_LOCKS_EXCLUDED(mu_);
-  // Whether a follower may have been told that it has everything.
+  // Returns whether a follower may have been told that it has everything.
   bool follower_is_whole() const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Steps that end from now on, or wait, fail with `why`.
+  // Fails steps that end from now on, or that wait, with `why`.
   void Refuse(const Status& why) ABSL_LOCKS_EXCLUDED(mu_);
-  // Has TakeBatch return.
+  // Makes TakeBatch return.
   void Wake() ABSL_LOCKS_EXCLUDED(mu_);
 
   struct Counts {
-    uint64_t records = 0;         // that the store has seen
-    int64_t fed_bytes = 0;        // of values handed to TakeBatch
-    uint64_t forced_cuts = 0;     // amid a step
+    uint64_t records = 0;         // records that the store has produced
+    int64_t fed_bytes = 0;        // bytes of values handed to TakeBatch
+    uint64_t forced_cuts = 0;     // cuts made amid a step
     int64_t waiting_steps = 0;    // for the follower
     int64_t pushes = 0;           // batches taken
-    bool feeding = false;         // there is a follower, and
-    bool whole = false;           // it could take over
+    bool feeding = false;         // there is a follower
+    bool whole = false;           // the follower could take over
     uint64_t behind = 0;          // records that it has not acknowledged
-    int64_t behind_bytes = 0;     // of values that were not handed to TakeBatch yet
-    int64_t acknowledged_ns = 0;  // when it last acknowledged something; 0: it has not
+    int64_t behind_bytes = 0;     // bytes of values not yet handed to TakeBatch
+    int64_t acknowledged_ns = 0;  // time of the last acknowledgement; 0: none yet
   };
   Counts counts() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   struct Known {
     std::string container, name, type;
-    std::vector<Tensor> created_with;  // while it has not changed since
+    std::vector<Tensor> created_with;  // only if it has not changed since
     bool changed = false;
   };
   struct RunningStep {
-    uint64_t first = 0, last = 0;  // positions of what it has changed; 0: nothing
+    uint64_t first = 0, last = 0;  // positions of the step's changes; 0: none
     std::string refused;           // a resource that cannot be replicated
   };
   struct WaitingStep {
-    uint64_t position;  // up to here the follower must have the log
+    uint64_t position;  // the follower must have the log up to here
     int64_t since_ns;
     Done done;
   };
@@ -126,10 +129,10 @@ class ReplicaLog final : public StateLog, public StepGate {
   std::deque<WaitingStep> waiting_ ABSL_GUARDED_BY(mu_);
   bool woken_ ABSL_GUARDED_BY(mu_) = false;
 
-  // State of the feed that is under way.
+  // The state of the feed under way.
   bool feeding_ ABSL_GUARDED_BY(mu_) = false;
   bool whole_ ABSL_GUARDED_BY(mu_) = false;
-  uint64_t copied_at_ ABSL_GUARDED_BY(mu_) = 0;  // position at which the copy was complete
+  uint64_t copied_at_ ABSL_GUARDED_BY(mu_) = 0;  // position at which the copy is complete
   int64_t copied_ns_ ABSL_GUARDED_BY(mu_) = 0;
   std::deque<KeptChange> queue_ ABSL_GUARDED_BY(mu_);
   int64_t queue_bytes_ ABSL_GUARDED_BY(mu_) = 0;
@@ -138,8 +141,8 @@ class ReplicaLog final : public StateLog, public StepGate {
   int64_t acknowledged_ns_ ABSL_GUARDED_BY(mu_) = 0;
   Counts counts_ ABSL_GUARDED_BY(mu_);
 
-  // The feeding thread's own: what the follower has, by id, and the version from which the log
-  // goes on there.
+  // Used by the feeding thread only: the resources that the follower has, by id, and the
+  // version from which the log continues there.
   std::map<uint64_t, int64_t> fed_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A primary's log and a follower's state, without anything between them.
+// Tests a primary's log together with a follower's state, without a network between them.
 #include "distributed/replica/replica_log.h"
 
 #include <map>
@@ -82,7 +82,7 @@ class ReplicaLogTest : public testing::Test {
     }
     return shadow_.Take(push);
   }
-  // Sends what there is; returns how many records that was.
+  // Sends all pending records; returns how many there were.
   int Feed(bool acknowledge = true) {
     ReplicaLog::Batch batch;
     if (!log_.TakeBatch(0, kBytesMax, &batch)) return 0;
@@ -92,7 +92,7 @@ class ReplicaLogTest : public testing::Test {
     if (acknowledge) log_.Acknowledge(committed);
     return count;
   }
-  // "3", or what is wrong.
+  // Returns the variable's value, such as "3", or an error text.
   std::string Shadow(const std::string& name) {
     const auto found = shadow_store_.Lookup("", name);
     if (!found.ok()) return "none";
@@ -159,7 +159,7 @@ TEST_F(ReplicaLogTest, TheFollowerKeepsAllOfAStepOrNothing) {
   Begin(3);
   Assign(*w, 3, 3);
   End(3);
-  // Sent, but held back: step 2 had changed something before, and still runs.
+  // The records are sent, but not applied: step 2 has changed something before, and still runs.
   EXPECT_EQ(Feed(), 2);
   EXPECT_FALSE(Ended(3));
   EXPECT_EQ(Shadow("v"), "1");
@@ -202,7 +202,7 @@ TEST_F(ReplicaLogTest, ACopyIsTakenWhileTheStateChanges) {
   ASSERT_EQ(log_.BeginFeed(store_, &copy), OkStatus());
   Assign(*v, 2, 5);
   ASSERT_EQ(store_.Remove("", "gone"), OkStatus());
-  Assign(*gone, 9, 5);  // by a step that held its handle
+  Assign(*gone, 9, 5);  // updated by a step that held its handle
   const auto again = Make("gone", 3), fresh = Make("fresh", 4);
   shadow_.Clear();
   ASSERT_EQ(Push({.changes = std::move(copy)}), OkStatus());

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Two replicas, their witness and a worker on a simulated clock and network: processes are killed,
-// and cut off, at moments that the seed decides, while the worker takes one step after the other.
-// No step that was acknowledged may be lost, be there in part, or be there twice.
+// and cut off from the network, at random moments that the seed decides, while the worker runs one
+// step after the other. No acknowledged step may be lost, be applied partially, or be applied
+// twice.
 #include <array>
 #include <cstdlib>
 #include <memory>
@@ -57,7 +58,7 @@ class World {
         process->alive = false;
         process->replica->Stop();
       }
-      // Wait until all messages that are on their way have arrived.
+      // Waits until all messages under way have arrived.
       scheduler_.SleepUntil(scheduler_.now_ns() + 60'000 * kMilli);
       all_.clear();
     });
@@ -73,7 +74,7 @@ class World {
 
   int64_t Below(int64_t n) { return static_cast<int64_t>(scheduler_.Random() % n); }
   void Sleep(int64_t nanos) { scheduler_.SleepUntil(scheduler_.now_ns() + nanos); }
-  // Calls `then` after what a message takes.
+  // Calls `then` after the time of a message.
   void Send(Scheduler::Closure then) {
     scheduler_.ScheduleAt(scheduler_.now_ns() + 50'000 + Below(2 * kMilli), std::move(then));
   }
@@ -96,7 +97,8 @@ class World {
     for (Process* process : pair_) {
       if (process->alive && process->serves) serving.push_back(process);
     }
-    // One that was cut off may not know yet that it is no longer one.
+    // Several may serve: a replica that was cut off may not know yet that it is no longer the
+    // primary.
     return serving.empty() ? nullptr : serving[Below(static_cast<int64_t>(serving.size()))];
   }
 
@@ -117,13 +119,13 @@ class World {
       } else if (what < 8) {
         Kill(follower);
       } else {
-        // From the other replica and the witness: the worker still reaches it.
+        // Cuts it off from the other replica and the witness; the worker still reaches it.
         Process& cut_off = what == 8 ? *primary : follower;
         cut_off.cut_off = true;
         Sleep(3'000 * kMilli);
         cut_off.cut_off = false;
       }
-      // A second fault only when the first one has been dealt with.
+      // Waits until the pair has recovered, before the next fault.
       Sleep(2'500 * kMilli);
     }
     faults_done_ = true;
@@ -141,13 +143,13 @@ class World {
     return std::dynamic_pointer_cast<Variable>(*found);
   }
 
-  // Adds the number of the step to each variable, with waits between them. The answer, or nullopt
-  // if the process dies.
+  // Adds the number of the step to each variable, with waits between them. Returns the answer, or
+  // nullopt if the process dies.
   std::optional<Status> TakeStep(Process& process, int64_t number) {
     const int64_t step = ++steps_;
     process.log.StepBegins(step);
     for (int i = 0; i < kVariables; ++i) {
-      // Now and then so long that changes of half a step are sent.
+      // Sometimes waits so long that a part of the step's changes is sent.
       Sleep(Below(Below(3) == 0 ? 60 * kMilli : 2 * kMilli));
       if (!process.alive) return std::nullopt;
       const auto variable = Find(process, i, step);
@@ -163,14 +165,14 @@ class World {
     }
     const auto answer = std::make_shared<std::optional<Status>>();
     process.log.StepEnds(step, OkStatus(), Done([this, answer, &process](Status status) {
-                           // The answer of a process that is dead does not arrive.
+                           // If the process is dead, its answer does not arrive.
                            if (process.alive) *answer = std::move(status);
                          }));
     while (!answer->has_value() && process.alive) Sleep(kMilli / 2);
     return *answer;
   }
 
-  // How many steps the variables have seen. Checks that all have seen the same.
+  // Returns how many steps the variables have seen. Checks that all have seen the same number.
   int64_t StepsIn(Process& process) {
     int64_t steps = -1;
     for (int i = 0; i < kVariables; ++i) {
@@ -192,7 +194,7 @@ class World {
   void Train() {
     int64_t acknowledged = 0;
     int after = 0;
-    // Numbers grow fast: begins again at times.
+    // The variables' values grow fast, so training starts again from time to time.
     while (after < kStepsAfter) {
       Process* const process = Primary();
       if (process == nullptr) {
@@ -201,7 +203,8 @@ class World {
       }
       const int64_t seen = StepsIn(*process);
       if (testing::Test::HasFailure()) return;
-      // One that was taken over from lags behind; it acknowledges nothing.
+      // A former primary that was cut off has not seen the latest steps; it must not
+      // acknowledge a step.
       const bool lags = seen < acknowledged;
       const std::optional<Status> answer =
           seen >= 30 ? StartAgain(*process) : TakeStep(*process, seen + 1);
@@ -241,7 +244,7 @@ class World {
   bool faults_done_ = false, ended_ = false;
 };
 
-// A call of one process by another one, which may be dead or cut off at either end of it.
+// Calls from one process to another. Either may be dead or cut off at any time.
 class SimClient final : public ReplicaClient {
  public:
   SimClient(Process& from, bool to_witness) : from_(from), to_witness_(to_witness) {}
@@ -271,7 +274,7 @@ class SimClient final : public ReplicaClient {
   }
 
  private:
-  // Ended by the answer or the time limit, whichever comes first.
+  // A call, which ends with the answer or at its timeout, whichever comes first.
   template <class Response>
   struct Pending {
     std::optional<Answer<Response>> answer;
@@ -332,13 +335,13 @@ Process::Process(World& w, int i)
             std::printf("%8.3f %s\n", static_cast<double>(world.scheduler().now_ns()) / 1e9,
                         line.c_str());
           },
-      .piece_bytes = sizeof(int64_t)});  // the variables travel in two pieces
+      .piece_bytes = sizeof(int64_t)});  // the variables' values are sent in two pieces
 }
 
 class ReplicaSimTest : public testing::TestWithParam<int> {};
 
 TEST_P(ReplicaSimTest, NoAcknowledgedStepIsLost) {
-  // REPLICA_SIM_SEEDS=1000 for a night of it.
+  // REPLICA_SIM_SEEDS=1000 runs the test for a night.
   const char* const seeds = std::getenv("REPLICA_SIM_SEEDS");
   const int num_seeds = seeds == nullptr ? 8 : std::atoi(seeds);
   int take_overs = 0, lost_answers = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One replica, whose primary and witness the test plays, on a simulated clock: what comes while it
-// claims the next epoch.
+// Tests one replica on a simulated clock while it claims the next epoch. The test plays the
+// primary and the witness.
 #include <functional>
 #include <memory>
 #include <string>
@@ -21,7 +21,7 @@ constexpr char kTask[] = "/job:ps/replica:0/task:0";
 constexpr int64_t kMilli = 1'000'000;
 constexpr uint64_t kEpoch = 7;
 
-// Answers at once, as the test has it.
+// Answers each call at once, with the answer that the test has set.
 class ScriptedClient final : public ReplicaClient {
  public:
   void Greet(const wire::GreetRequest&, int64_t, Answer<wire::GreetResponse> answer) override {
@@ -57,7 +57,7 @@ class ScriptedClient final : public ReplicaClient {
   uint64_t feed = 0;
   bool takes_pieces = false;
   int claims = 0;
-  std::function<void()> claiming;  // while a claim is under way
+  std::function<void()> claiming;  // called during a claim
   Status witness, pushed = Unavailable("the test has no follower");
 };
 
@@ -117,7 +117,7 @@ class TakeOverTest : public testing::Test {
     if (taken.ok()) ++number_;
     return taken;
   }
-  // The question of a new follower.
+  // Returns the request of a new follower.
   static wire::FollowRequest RequestToFollow() {
     wire::FollowRequest request;
     request.set_task(kTask);
@@ -152,8 +152,8 @@ TEST_F(TakeOverTest, AFollowerBecomesThePrimary) {
   });
 }
 
-// The primary was only slow. Had the push been taken and acknowledged, that would have been
-// harmless; but one that fails would leave half of it in the state of the next primary.
+// The primary was only slow. To accept and acknowledge the push would be harmless. But a
+// push that fails would leave half of its changes in the state of the next primary.
 TEST_F(TakeOverTest, PushesAreRefusedWhileItClaims) {
   Follow([&] {
     Status refused;
@@ -184,7 +184,7 @@ TEST_F(TakeOverTest, ItFollowsOnIfThePrimaryIsThereAgain) {
     client_->gone = true;
     while (client_->claims == 0) Pass(1);
     client_->gone = false;
-    Pass(2);  // that claim has ended
+    Pass(2);  // the claim has ended
     EXPECT_EQ(PushValue(2), OkStatus());
     EXPECT_FALSE(serves_);
     client_->witness = OkStatus();

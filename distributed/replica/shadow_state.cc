@@ -48,7 +48,7 @@ Status ShadowState::Take(const wire::PushRequest& push) {
 
 Status ShadowState::Hold(const wire::StateRecord& record, int64_t* bytes_left) {
   ASSIGN_OR_RETURN(KeptChange change, RecordFromProto(record, bytes_left, &pieces_));
-  // The copy comes before the log.
+  // Records of the copy have position 0, and come before those of the log.
   if (change.position == 0 ? last_position_ != 0 : change.position <= last_position_) {
     return DataLoss("record ", change.position, " comes after record ", last_position_);
   }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ShadowState: the state of a parameter server in its follower: applies what the primary pushes to
-// a ResourceStore that nobody else uses yet.
+// ShadowState: the follower's copy of a parameter server's state. It applies the primary's pushes
+// to a ResourceStore that nobody else uses yet.
 //
-// Records behind the last cut are held back: they belong to steps that still run, and are dropped
-// when the follower takes over. Pushes come from another process: what does not fit is an error,
-// not a crash. Not thread-safe.
+// Records after the last cut are not applied yet: they belong to steps that still run, and are
+// dropped when the follower takes over. Pushes come from another process, so a malformed one is an
+// error, not a crash. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -21,23 +21,23 @@ namespace penstock {
 
 class ShadowState {
  public:
-  // `bytes_max` bounds the values of one push, and with them those that have come in pieces before.
+  // `bytes_max` bounds the values of one push, including values that arrived in pieces before it.
   // Borrows the store.
   ShadowState(ResourceStore& store, int64_t bytes_max) : store_(store), bytes_max_(bytes_max) {}
 
-  // Begins anew, with an empty store.
+  // Starts again with an empty store.
   void Clear();
-  // Takes the pushes of one feed in their order. DataLoss if one is missing or a record does not
-  // follow the one before; InvalidArgument if a record is malformed. After an error nothing but
-  // Clear may follow.
+  // Applies the pushes of one feed, in their order. DataLoss if one is missing or a record does
+  // not follow the one before; InvalidArgument if a record is malformed. After an error only
+  // Clear may be called.
   Status Take(const wire::PushRequest& push);
-  // Has all of the primary's state.
+  // Returns whether it has the complete state of the primary.
   bool whole() const { return whole_; }
   uint64_t committed() const { return committed_; }
   uint64_t pushes() const { return pushes_; }
 
-  // Drops what unfinished steps had changed. The store is the primary's from now on. REQUIRES
-  // whole().
+  // Drops the changes of unfinished steps. From then on the store is that of a primary.
+  // REQUIRES whole().
   void TakeOver();
 
  private:

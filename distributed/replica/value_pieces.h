@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Values that are too large for one message travel in pieces, blocks of their elements in row-major
-// order, ahead of the record that they belong to.
+// Splits values that are too large for one message into pieces: blocks of elements in row-major
+// order, which are sent before the record that the value belongs to.
 //
 // PieceReader: not thread-safe. The functions have no state.
 #pragma once
@@ -20,7 +20,7 @@ namespace penstock {
 constexpr int64_t kPieceBytes = 64 << 20;
 
 // Returns whether `value` travels in pieces of `piece_bytes`. Values that are not plain bytes, such
-// as strings, travel whole.
+// as strings, are never split.
 bool TravelsInPieces(const Tensor& value, int64_t piece_bytes);
 
 // Calls `send` for each piece of `value`, in order, until it returns an error, which is returned.
@@ -28,13 +28,13 @@ bool TravelsInPieces(const Tensor& value, int64_t piece_bytes);
 Status SendPieces(const Tensor& value, int64_t piece_bytes,
                   absl::FunctionRef<Status(wire::ValuePiece piece)> send);
 
-// Puts values together again. Pieces come from another process.
+// Reassembles values from their pieces, which come from another process.
 class PieceReader {
  public:
-  // Returns ResourceExhausted if the values that have begun and were not taken would take more than
+  // Adds a piece. ResourceExhausted if the values that have begun and were not taken would exceed
   // `bytes_max`; InvalidArgument if the piece is malformed or does not follow the one before.
   Status Add(const wire::ValuePiece& piece, int64_t bytes_max);
-  // Returns the value that was complete first. InvalidArgument if there is none.
+  // Returns the value that was completed first. InvalidArgument if there is none.
   StatusOr<Tensor> Take();
   void Clear();
   // Returns the size of the values that have begun and were not taken.

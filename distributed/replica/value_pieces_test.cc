@@ -30,7 +30,7 @@ TEST(ValuePiecesTest, OnlyLargePlainValuesTravelSo) {
 
 TEST(ValuePiecesTest, AreTheValueAgain) {
   const std::vector<wire::ValuePiece> pieces = PiecesOf(Matrix());
-  EXPECT_EQ(pieces.size(), 3u);  // three elements, three, two
+  EXPECT_EQ(pieces.size(), 3u);  // pieces of three, three and two elements
   PieceReader reader;
   for (const wire::ValuePiece& piece : pieces) {
     EXPECT_FALSE(reader.Take().ok()) << "not all of it is there";
@@ -50,7 +50,7 @@ TEST(ValuePiecesTest, ARecordFindsItsValues) {
   wire::StateRecord record;
   ASSERT_EQ(RecordToProto(change, &record, kPiece), OkStatus());
   EXPECT_LT(record.ByteSizeLong(), 100u);
-  int64_t bytes_left = 8;  // of the two that travel in the record
+  int64_t bytes_left = 8;  // of the two values that are not split
   PieceReader reader;
   EXPECT_TRUE(absl::IsInvalidArgument(RecordFromProto(record, &bytes_left, &reader).status()));
   for (const wire::ValuePiece& piece : PiecesOf(Matrix())) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Witness: decides which of two replicas goes on when they have lost each other: each epoch of a
-// parameter server is given to one of them. Every task is one; replicas ask the first worker.
+// Witness: decides which of two replicas continues when they have lost each other, by granting
+// each epoch of a parameter server to only one of them. Every task is a witness; replicas ask
+// the first worker.
 //
-// It forgets with its process. Thread-safe.
+// A restart of its process loses what it has granted. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +19,13 @@ namespace penstock {
 
 class Witness {
  public:
-  // Aborted if the epoch, or a later one, is another replica's. A replica that asks again for its
-  // own gets it.
+  // Grants an epoch. Aborted if another replica has this epoch or a later one. A replica that
+  // asks again for its own epoch gets it.
   StatusOr<wire::ClaimResponse> Claim(const wire::ClaimRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // Callers choose names: no cluster has more parameter servers.
+  // Callers choose the names of tasks, so their number is limited. No cluster has more
+  // parameter servers.
   static constexpr size_t kTasksMax = 100'000;
   static constexpr uint64_t kEpochMax = uint64_t{1} << 40;
 

@@ -11,15 +11,16 @@
 #include "distributed/rpc/calls/unary_call.h"
 #include "distributed/rpc/security/connection_diagnosis.h"
 #include "distributed/rpc/security/credentials.h"
+#include "distributed/rpc/value_proto.h"
 #include "proto/penstock/insight.grpc.pb.h"
 
 namespace penstock {
 namespace {
 
-// A task's own time to answer, in milliseconds.
-constexpr int64_t kOwnMs = 1'000, kCostsMs = 60'000;
+// The time that the asked task itself gets to answer, in milliseconds.
+constexpr int64_t kOwnMs = 1'000, kCostsMs = 60'000, kTraceMs = 10'000;
 
-// The task at an address, as a process outside of its cluster calls it.
+// Calls the task at an address, from a process outside its cluster.
 struct AskedTask {
   std::string address;
   std::shared_ptr<const Credentials> credentials;
@@ -39,7 +40,7 @@ StatusOr<AskedTask> TaskAt(const std::string& target) {
   return task;
 }
 
-// Says in words why the task has not answered.
+// Explains in words why the task has not answered.
 Status Explained(const AskedTask& task, const Status& status) {
   if (absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status)) {
     const std::string misfit = DiagnoseConnection(task.address, *task.credentials);
@@ -56,6 +57,32 @@ Status Explained(const AskedTask& task, const Status& status) {
     return Unimplemented("the server at ", task.address, " is not a Penstock task of this version");
   }
   return WithMessage(status, StrCat("the task at ", task.address, ": ", status.message()));
+}
+
+Status AddTrace(const wire::TracedTask& task, ClusterTrace* all) {
+  const wire::TaskTrace& trace = task.trace();
+  all->masters.push_back({.task = task.name(),
+                          .status = task.has_error() ? FromProto(task.error()) : OkStatus(),
+                          .sessions = trace.sessions(),
+                          .steps_begun = trace.steps_begun(),
+                          .cut = trace.cut()});
+  for (const wire::RecordedStep& step : trace.step()) {
+    ASSIGN_OR_RETURN(std::vector<DeviceStats> devices, FromProto(step.stats()));
+    all->steps.push_back({.master = task.name(),
+                          .session = step.session(),
+                          .fetches = {step.fetch().begin(), step.fetch().end()},
+                          .targets = {step.target().begin(), step.target().end()},
+                          .start_ns = step.start_ns(),
+                          .end_ns = step.end_ns(),
+                          .devices = std::move(devices)});
+  }
+  for (const wire::ClockReading& reading : trace.clock()) {
+    all->readings.push_back({task.name(), reading.task(), reading.offset_ns(), reading.error_ns()});
+  }
+  for (const wire::Road& road : trace.road()) {
+    all->roads[{road.from(), task.name()}] = road.protocol();
+  }
+  return OkStatus();
 }
 
 }  // namespace
@@ -87,6 +114,30 @@ StatusOr<wire::CostReport> AskCosts(const std::string& target, int steps_max) {
   }
   if (!status.ok()) return Explained(task, status);
   return report;
+}
+
+StatusOr<ClusterTrace> AskTrace(const std::string& target, int64_t steps, int64_t timeout_ms,
+                                Cancellation* cancellation) {
+  ASSIGN_OR_RETURN(const AskedTask task, TaskAt(target));
+  grpc::ClientContext context;
+  SetTimeout(timeout_ms + kTraceMs, &context);
+  Cancellation::Token token = 0;
+  const bool registered =
+      cancellation != nullptr &&
+      cancellation->Register([&](const Status&) { context.TryCancel(); }, &token);
+  if (cancellation != nullptr && !registered) return cancellation->status();
+  wire::TraceRequest request;
+  request.set_steps(steps);
+  request.set_timeout_ms(timeout_ms);
+  wire::ClusterTrace answer;
+  const Status status = FromGrpc(task.stub->TraceCluster(&context, request, &answer), "");
+  if (registered) cancellation->Deregister(token);
+  if (!status.ok()) return Explained(task, status);
+  ClusterTrace trace{.asked = answer.asked()};
+  for (const wire::TracedTask& traced : answer.task()) {
+    RETURN_IF_ERROR(Annotate(AddTrace(traced, &trace), StrCat("the trace of ", traced.name())));
+  }
+  return trace;
 }
 
 }  // namespace penstock

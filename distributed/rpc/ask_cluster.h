@@ -1,27 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Asks a cluster for its report, from a process outside of it. For the commands `penstock status`,
-// `top`, `why` and `cost`.
+// Asks a cluster for its reports, from a process outside the cluster: for the commands `penstock
+// status`, `top`, `why`, `cost` and `trace`.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
+#include "core/base/cancellation.h"
 #include "core/base/status.h"
+#include "distributed/insight/cluster_trace.h"
 #include "proto/penstock/cost.pb.h"
 #include "proto/penstock/insight.pb.h"
 
 namespace penstock {
 
-// Asks the task at `target`, "grpc://host:port" or "host:port", for the reports of its whole
-// cluster. Takes `timeout_ms` for the other tasks, and a second more for this one. InvalidArgument
-// where `target` is malformed, Unavailable or DeadlineExceeded where the task does not answer; the
-// text names it.
+// Asks the task at `target`, "grpc://host:port" or "host:port", for the reports of all tasks of
+// its cluster. Waits up to `timeout_ms` for the other tasks, and one second more for this one.
+// InvalidArgument if `target` is malformed, Unavailable or DeadlineExceeded if the task does not
+// answer; the text names it.
 StatusOr<wire::ClusterReport> AskCluster(const std::string& target, int64_t timeout_ms = 1'500);
 
-// Asks the task at `target` for the costs of the sessions whose master it is, of at most
-// `steps_max` steps each. Waits 60 s: the task compiles them; DeadlineExceeded says so. Else errors
-// as above.
+// Asks the task at `target` for the costs of its own sessions, of at most `steps_max` steps each.
+// Waits up to 60 s, because the task has to compile the steps; DeadlineExceeded says so. Other
+// errors as above.
 StatusOr<wire::CostReport> AskCosts(const std::string& target, int steps_max);
+
+// Makes each master of the task's cluster trace the next `steps` steps of its sessions, and waits
+// for them for up to `timeout_ms`. Times are by each task's own clock: see AlignTimes.
+// `cancellation`, which may be null, interrupts the wait. InvalidArgument if a number is out of
+// range, ResourceExhausted while the task traces already. Other errors as above.
+StatusOr<ClusterTrace> AskTrace(const std::string& target, int64_t steps, int64_t timeout_ms,
+                                Cancellation* cancellation = nullptr);
 
 }  // namespace penstock

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CallThreads: a thread for each call that has to wait for others (creating, extending and closing
-// sessions). At most kThreadsMax at a time; calls beyond that wait for a thread. Thread-safe.
+// CallThreads: runs each call that may block (creating, extending and closing sessions) on a
+// thread of its own. At most kThreadsMax run at a time; further calls wait for a thread.
+// Thread-safe.
 #pragma once
 
 #include <deque>
@@ -24,7 +25,8 @@ class CallThreads {
 
   ~CallThreads() { Wait(); }
 
-  // ResourceExhausted, and `call` is not run, where too many wait or the system has no thread.
+  // Runs `call` on a thread. ResourceExhausted, and `call` is not run, if too many calls wait
+  // or the system has no thread.
   Status Run(Call call) {
     {
       MutexLock lock(mu_);
@@ -55,7 +57,7 @@ class CallThreads {
   }
 
  private:
-  // `call`, and then those that wait.
+  // Runs `call`, and then the calls that wait.
   void RunAll(Call call) {
     while (true) {
       std::move(call)();

@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-// Calls that wait until the test opens it.
+// Makes calls wait until the test opens the gate.
 class Gate {
  public:
   CallThreads::Call Call() {

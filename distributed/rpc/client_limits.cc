@@ -12,7 +12,8 @@ std::string ClientOf(const grpc::ServerContext& context) {
       return StrCat("certificate '", string_view(name.data(), name.size()), "'");
     }
   }
-  // "ipv4:10.0.0.7:41764"; "fd:23" is a connection of --insecure_client_address.
+  // The peer is "ipv4:10.0.0.7:41764", or "fd:23" for a connection of
+  // --insecure_client_address.
   const std::string peer = context.peer();
   const size_t family = peer.find(':'), port = peer.rfind(':');
   if (peer.compare(0, 2, "ip") != 0 || port == family) return "this host";

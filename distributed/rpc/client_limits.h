@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ClientLimits: how much of a master one client may use. Refusals are RESOURCE_EXHAUSTED and name
-// the flag, the limit and how many there are. Clients in this process are not counted. Thread-safe.
+// ClientLimits: limits how many sessions and calls of a master one client may use. Refusals are
+// RESOURCE_EXHAUSTED and name the flag, the limit and the current number. Clients in this process
+// are not counted. Thread-safe.
 #pragma once
 
 #include <grpcpp/server_context.h>
@@ -17,16 +18,16 @@
 namespace penstock {
 
 // Returns the caller's name: the one in its certificate if the task wants certificates
-// (--tls_client_auth), else the host that it calls from.
+// (--tls_client_auth), else the client's host.
 std::string ClientOf(const grpc::ServerContext& context);
 
 class ClientLimits {
  public:
   struct Options {
     int max_sessions_per_client = 0;  // 0: no limit
-    int max_steps_in_flight = 0;      // of one session; 0: no limit
+    int max_steps_in_flight = 0;      // per session; 0: no limit
   };
-  // Holds a place as long as it lives.
+  // Occupies a place until it is destroyed.
   using Place = std::shared_ptr<void>;
 
   explicit ClientLimits(const Options& options)
@@ -45,7 +46,7 @@ class ClientLimits {
   static Place HoldPlace(std::shared_ptr<Counts> counts, Count Counts::*kind, std::string key);
 
   const Options options_;
-  const std::shared_ptr<Counts> counts_;  // places may outlive this
+  const std::shared_ptr<Counts> counts_;  // shared, because places may outlive this object
 };
 
 }  // namespace penstock

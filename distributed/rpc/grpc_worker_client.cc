@@ -6,6 +6,7 @@
 
 #include "core/base/mutex.h"
 #include "core/graph/graph_proto.h"
+#include "distributed/calibration/calibration_file.h"
 #include "distributed/rpc/calls/unary_call.h"
 #include "distributed/rpc/protocol.h"
 #include "distributed/rpc/run_graph_stream.h"
@@ -191,7 +192,8 @@ class GrpcWorkerClient final : public WorkerClient {
         .serving = response.serving(),
         .protocol = response.protocol(),
         .running_steps = {response.running_step().begin(), response.running_step().end()},
-        .unknown_sessions = {response.unknown_session().begin(), response.unknown_session().end()}};
+        .unknown_sessions = {response.unknown_session().begin(), response.unknown_session().end()},
+        .wall_ns = response.wall_clock_ns()};
     if (response.protocol_version() != kProtocolVersion) {
       return FailedPrecondition(status.self.ToString(), " speaks version ",
                                 response.protocol_version(), " of the worker protocol, this task ",
@@ -201,6 +203,15 @@ class GrpcWorkerClient final : public WorkerClient {
       ASSIGN_OR_RETURN(DeviceInfo info, FromProto(response.device(i)));
       if (i < response.device_lanes_size()) {
         info.lanes = std::clamp(response.device_lanes(i), 1, kMostLanes);
+      }
+      if (i < response.device_rates_size()) {
+        const wire::DeviceRates& rates = response.device_rates(i);
+        info.rates = {.flops_per_ns = rates.flops_per_ns(),
+                      .bytes_per_ns = rates.bytes_per_ns(),
+                      .launch_ns = rates.launch_ns()};
+        RETURN_IF_ERROR(
+            Annotate(CheckRates(info.rates),
+                     StrCat(status.self.ToString(), " tells of ", info.name.ToString())));
       }
       status.devices.push_back(std::move(info));
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The worker of another process, called over gRPC.
+// A WorkerClient that calls the worker of another process over gRPC.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace penstock {
 
-// `task`: name and address; its incarnation is in each call. The others are borrowed.
+// `task`: name and address; each call names the incarnation. The others are borrowed.
 std::unique_ptr<WorkerClient> NewGrpcWorkerClient(const TaskId& task, Channels& channels, Env& env,
                                                   CompletionLoop& loop);
 

@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 constexpr CallOptions kCall = {.incarnation = TestWorker::kIncarnation, .timeout_ms = 30'000};
 
-// Blocks for the end of a call.
+// Waits for the end of a call.
 class Ended {
  public:
   explicit Ended(Scheduler& threads) : wait_(threads, "a call of a worker") {}
@@ -46,7 +46,7 @@ class GrpcWorkerClientTest : public testing::Test {
                                *serving_.host().host().channels, Env::Real(),
                                serving_.host().loop());
   }
-  // Returns the status with which the call that `start` begins ends.
+  // Begins a call with `start`, and returns its status.
   Status Call(const std::function<void(Done)>& start) {
     Ended ended(serving_.threads());
     start(ended.done());
@@ -150,7 +150,7 @@ TEST_F(GrpcWorkerClientTest, AnAbandonedStepIsNotWaitedForButRunsOn) {
   EXPECT_EQ(abandoned.code(), StatusCode::kCancelled);
   EXPECT_THAT(std::string(abandoned.message()), HasSubstr("is not waited for any more"));
   EXPECT_EQ(serving_.worker()->steps().counts().running, 2);
-  // Its late answer is nobody's.
+  // The late answer to step 1 is ignored.
   serving_.worker()->AbortStep(1, Cancelled("late"));
   serving_.worker()->AbortStep(2, Aborted("the other"));
   EXPECT_EQ(second.Get(), Aborted("the other"));
@@ -194,7 +194,7 @@ TEST_F(GrpcWorkerClientTest, AShutdownGivesItsReason) {
   EXPECT_EQ(serving_.AwaitShutdown(), "the end");
 }
 
-// A worker of another version, which says so.
+// A worker of another version, which reports its version.
 class OtherVersion final : public wire::Worker::Service {
   grpc::Status GetStatus(grpc::ServerContext*, const wire::GetStatusRequest*,
                          wire::GetStatusResponse* response) override {

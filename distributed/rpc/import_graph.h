@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ImportForTask: ImportGraph on a task of a cluster, whose errors say what to do if the task lacks
-// an op that others have.
+// ImportForTask: calls ImportGraph in a task of a cluster. Its errors say what to do if the task
+// lacks an op that other tasks have.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@ class GraphDef;
 
 namespace penstock {
 
-// As ImportGraph(def, graph). If an op is unknown, the error also names the task, and the flag that
-// loads libraries of ops.
+// Does the same as ImportGraph(def, graph). If an op is unknown, the error also names the task, and
+// the flag that loads libraries of ops.
 Status ImportForTask(const tensorflow::GraphDef& def, const std::string& task, Graph* graph);
 
 }  // namespace penstock

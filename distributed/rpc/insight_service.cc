@@ -11,12 +11,13 @@
 #include "distributed/rpc/calls/status_proto.h"
 #include "distributed/rpc/calls/unary_call.h"
 #include "distributed/rpc/protocol.h"
+#include "distributed/rpc/trace_calls.h"
 #include "distributed/rpc/value_proto.h"
 
 namespace penstock {
 namespace {
 
-// Callers ask for as much as they like; their calls are held no longer.
+// Callers may ask for any timeout; their calls are held at most this long.
 constexpr int64_t kTimeoutMsMax = 60'000;
 constexpr int32_t kCostStepsDefault = 5, kCostStepsMax = 100;
 
@@ -38,13 +39,13 @@ wire::ReplicaReport ReportOf(const Replica::State& state, int64_t now_ns) {
   return report;
 }
 
-// Makes the process that serves, of the two of a parameter server, the task.
+// For a parameter server with two replicas, makes the one that serves the task's main entry.
 void PutPrimaryFirst(wire::ClusterTask* task) {
   if (!task->has_other_replica()) return;
   const auto serves = [](const wire::ClusterTask& process) {
     return process.report().replica().role() == wire::ReplicaReport::PRIMARY;
   };
-  // Both say so for a moment, after one has been cut off: the later epoch counts.
+  // For a moment after one was cut off, both may say that they serve: the later epoch wins.
   const wire::ClusterTask& other = task->other_replica();
   const uint64_t epoch = serves(*task) ? task->report().replica().epoch() : 0;
   if (!serves(other) || other.report().replica().epoch() <= epoch) return;
@@ -74,7 +75,7 @@ void InsightService::Listen(const Options& options, grpc::ServerCompletionQueue&
         const Status begun = call_threads_.Run([this, call] {
           const int32_t asked = call->request().steps_max();
           const int32_t steps = asked > 0 ? std::min(asked, kCostStepsMax) : kCostStepsDefault;
-          // Given up: the caller has gone, its deadline has passed or the server shuts down.
+          // Stops if the caller has gone, its deadline has passed or the server shuts down.
           call->response() = ReportCosts(*options_.task, static_cast<size_t>(steps),
                                          [&] { return !call->given_up(); });
           call->Finish(OkStatus());
@@ -94,6 +95,43 @@ void InsightService::Listen(const Options& options, grpc::ServerCompletionQueue&
         });
         if (!begun.ok()) call->Finish(begun);
       }}));
+  ListenForTraces(queue);
+}
+
+void InsightService::ListenForTraces(grpc::ServerCompletionQueue& queue) {
+  using Service = wire::Insight::AsyncService;
+  const TraceServices services{.task = options_.task,
+                               .env = options_.env,
+                               .threads = options_.threads,
+                               .channels = options_.channels,
+                               .loop = options_.loop};
+  // Runs `trace` on its own thread, until it has ended or the caller has given up.
+  const auto answer = [this](auto call, auto trace) {
+    const Status begun = call_threads_.Run([call, trace] {
+      const auto cancellation = std::make_shared<Cancellation>();
+      call->OnCancel([cancellation] {
+        cancellation->Cancel(Cancelled("the caller of the trace has given up"));
+      });
+      auto traced = trace(call->request(), cancellation.get());
+      if (traced.ok()) call->response() = *std::move(traced);
+      call->Finish(traced.status());
+    });
+    if (!begun.ok()) call->Finish(begun);
+  };
+  using TaskCall = UnaryCall<Service, wire::TraceRequest, wire::TaskTrace>;
+  TaskCall::Listen(std::make_shared<const TaskCall::Endpoint>(TaskCall::Endpoint{
+      &service_, &Service::RequestTraceTask, options_.loop, &queue, [=](auto call) {
+        answer(call, [services](const auto& request, Cancellation* cancellation) {
+          return TraceTask(services, request, cancellation);
+        });
+      }}));
+  using ClusterCall = UnaryCall<Service, wire::TraceRequest, wire::ClusterTrace>;
+  ClusterCall::Listen(std::make_shared<const ClusterCall::Endpoint>(ClusterCall::Endpoint{
+      &service_, &Service::RequestTraceCluster, options_.loop, &queue, [=](auto call) {
+        answer(call, [services](const auto& request, Cancellation* cancellation) {
+          return TraceCluster(services, request, cancellation);
+        });
+      }}));
 }
 
 wire::TaskReport InsightService::Report() const {
@@ -108,7 +146,7 @@ wire::TaskReport InsightService::Report() const {
   return report;
 }
 
-// The answer as it grows; `timeout_ms` for each process.
+// The report that is being collected; `timeout_ms` for each process.
 struct InsightService::Question {
   wire::ClusterReport report;
   int64_t timeout_ms = 0;
@@ -130,7 +168,7 @@ void InsightService::AskCluster(int64_t timeout_ms, ClusterAnswer answer) {
       task->mutable_other_replica()->set_address(other);
     }
   }
-  // When the last part has ended.
+  // Answers when the last question has ended.
   const auto join =
       std::make_shared<Join>(Done([question, answer = std::move(answer)](const Status&) mutable {
         for (auto& task : *question->report.mutable_task()) PutPrimaryFirst(&task);
@@ -143,11 +181,12 @@ void InsightService::AskCluster(int64_t timeout_ms, ClusterAnswer answer) {
   }
 }
 
-// Fills in the report of a process, or why there is none. `process` belongs to `question`.
+// Asks a process, and fills in its report or the error. `process` belongs to `question`.
 void InsightService::AskProcess(const std::shared_ptr<Question>& question,
                                 wire::ClusterTask* process, Done part) {
   const TaskId& self = options_.task->self();
-  // The address of a task that has one process may have been given its port only when it began.
+  // If the task has one process, its port may have been chosen only when it started, so its
+  // address may differ from the cluster's.
   const bool own = process->name() == self.name &&
                    (options_.replica == nullptr || process->address() == self.address);
   if (own) {

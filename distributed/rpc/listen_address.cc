@@ -21,11 +21,11 @@
 namespace penstock {
 namespace {
 
-// 0, or the error number.
+// Tries to bind a socket to the address. Returns 0, or the error number.
 int TryToBind(const addrinfo& address) {
   const int socket_fd = socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (socket_fd < 0) return errno;
-  // As servers do: a port whose last connections linger is free.
+  // As servers do, treats a port as free if only closed connections linger on it.
   const int on = 1;
   setsockopt(socket_fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   int error = 0;
@@ -43,7 +43,7 @@ bool HasIpv6() {
   return true;
 }
 
-// Whether no other host can call `host`.
+// Returns whether `host` is a loopback address, which no other host can reach.
 bool IsLoopback(const std::string& host) {
   in_addr v4;
   if (inet_pton(AF_INET, host.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
@@ -54,7 +54,7 @@ bool IsLoopback(const std::string& host) {
 
 constexpr auto kResolverTime = std::chrono::seconds(5);
 
-// The bytes of an address, without its port; "" of other families.
+// Returns the bytes of an address without its port; "" for families other than IPv4 and IPv6.
 std::string BytesOf(const sockaddr* address) {
   if (address == nullptr) return "";
   const auto bytes = [](const auto& in) {
@@ -88,7 +88,7 @@ std::set<std::string> OwnAddresses() {
   return own;
 }
 
-// Whether a host's name stands for this host on the network.
+// Returns whether a host's name resolves only to this host's addresses on the network.
 bool IsThisHost(const std::string& host) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -103,7 +103,7 @@ bool IsThisHost(const std::string& host) {
   return all;
 }
 
-// No, if the resolver takes too long.
+// Does the same, but returns false if the resolver takes too long.
 bool IsThisHostInTime(const std::string& host) {
   const auto answer = std::make_shared<std::promise<bool>>();
   std::future<bool> known = answer->get_future();
@@ -111,7 +111,7 @@ bool IsThisHostInTime(const std::string& host) {
   return known.wait_for(kResolverTime) == std::future_status::ready && known.get();
 }
 
-// Whether there is a port in "HOST", "HOST:PORT", "[V6]" or "[V6]:PORT".
+// Returns whether there is a port in "HOST", "HOST:PORT", "[V6]" or "[V6]:PORT".
 bool HasPort(string_view address) {
   const size_t bracket = address.rfind(']');
   return address.find(':', bracket == string_view::npos ? 0 : bracket) != string_view::npos;
@@ -122,7 +122,7 @@ bool HasPort(string_view address) {
 StatusOr<HostPort> FindListenAddress(const HostPort& own, const std::string& listen_address) {
   if (listen_address.empty()) {
     if (IsLoopback(own.host) || IsThisHostInTime(own.host)) return own;
-    // A socket for all addresses of IPv6 takes those of IPv4, too.
+    // An IPv6 socket for all addresses also accepts IPv4 connections.
     return HostPort{.host = HasIpv6() ? "::" : "0.0.0.0", .port = own.port};
   }
   const bool has_port = HasPort(listen_address);
@@ -154,7 +154,7 @@ Status CheckListenAddress(const HostPort& address) {
   int error = 0;
   for (const addrinfo* a = found; a != nullptr; a = a->ai_next) {
     error = TryToBind(*a);
-    if (error == 0) break;  // gRPC is content with one, too
+    if (error == 0) break;  // one address is enough for gRPC, too
   }
   freeaddrinfo(found);
   if (error == 0) return OkStatus();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Finds the address that a server listens at. By default it is the task's address in the cluster.
-// But that address is for the peers, and need not be one of this host: it may be a name that
-// resolves later, or the address of a Kubernetes Service or of a gateway. Then only its port is
+// But peers use that address, and it need not be an address of this host: it may be a name that
+// resolves later, or the address of a Kubernetes Service or a gateway. Then only its port is
 // used.
 #pragma once
 
@@ -13,18 +13,19 @@
 
 namespace penstock {
 
-// Returns the address at which the task listens whose address in the cluster is `own`.
+// Returns the address at which a task listens; `own` is the task's address in the cluster.
 //
-// `listen_address` is "HOST" or "HOST:PORT" (an IPv6 host stands in brackets), the port by default
-// that of `own`. If it is empty: at `own`, if its host is "localhost" or a loopback address, or
-// resolves to addresses of this host's other interfaces and to nothing else; else on all
-// interfaces. (Debian gives a host's own name a loopback address: peers see another.) Waits for the
-// resolver for 5 s at most.
+// `listen_address` is "HOST" or "HOST:PORT" (an IPv6 host stands in brackets); the default port is
+// that of `own`. If it is empty, the task listens at `own` if the host of `own` is "localhost" or a
+// loopback address, or if it resolves only to addresses of this host's other interfaces. Else the
+// task listens on all interfaces. (Debian gives a host's own name a loopback address, but peers
+// resolve it to another one.) Waits for the resolver for at most 5 s.
 //
 // InvalidArgument says what is wrong with --listen_address.
 StatusOr<HostPort> FindListenAddress(const HostPort& own, const std::string& listen_address);
 
-// Whether this process could listen there now; InvalidArgument says why not, in one line.
+// Returns OK if this process could listen there now; InvalidArgument says why not, in one
+// line.
 Status CheckListenAddress(const HostPort& address);
 
 }  // namespace penstock

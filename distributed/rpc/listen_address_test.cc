@@ -18,8 +18,8 @@ using testing::AnyOf;
 using testing::HasSubstr;
 using testing::Not;
 
-// Returns the address at which the task listens whose address in the cluster is `own`, or the error
-// message.
+// Returns the address at which a task listens, or the error message; `own` is the task's address in
+// the cluster.
 std::string Find(const std::string& own, const std::string& listen_address) {
   const auto found = FindListenAddress(*HostPort::Parse(own), listen_address);
   return found.ok() ? found->ToString() : std::string(found.status().message());
@@ -36,7 +36,8 @@ TEST(FindListenAddressTest, AllInterfacesIfTheAddressIsNotThisHosts) {
   }
 }
 
-// The addresses of this host that others may call; none in a sandbox without a network.
+// Uses the addresses of this host that other hosts can reach; there are none in a
+// sandbox without a network.
 TEST(FindListenAddressTest, OnlyTheAddressOfTheClusterIfItIsThisHosts) {
   ifaddrs* list = nullptr;
   ASSERT_EQ(getifaddrs(&list), 0);

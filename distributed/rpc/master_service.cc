@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The calls that concern sessions as a whole. Those that run steps stand in step_service.cc.
+// The calls of MasterService that create, extend, close and reset sessions. The calls that
+// run steps are in step_service.cc.
 #include "distributed/rpc/master_service.h"
 
 #include <google/protobuf/text_format.h>
@@ -9,6 +10,7 @@
 #include <utility>
 
 #include "core/base/error_origin.h"
+#include "core/base/log.h"
 #include "core/base/timeout.h"
 #include "distributed/rpc/import_graph.h"
 #include "distributed/rpc/protocol.h"
@@ -20,8 +22,8 @@
 namespace penstock {
 namespace {
 
-// The server's reflection describes the service from the file that defines it. Nothing else uses
-// that file, which has no messages, and the linker would drop it.
+// The server's reflection needs the generated file that describes the service. No other code
+// refers to that file, which has no messages, so the linker would drop it.
 [[gnu::used]] const auto* const kServiceDescription =
     &descriptor_table_proto_2ftensorflow_2fmaster_5fservice_2eproto;
 
@@ -78,7 +80,7 @@ void MasterService::Listen(Master& master, Scheduler& threads, CompletionLoop& l
     C::Listen(std::make_shared<const typename C::Endpoint>(
         typename C::Endpoint{&service_, method, &loop, &queue, std::move(handler)}));
   };
-  // For calls that wait: on threads of their own.
+  // Runs calls that may block, each on its own thread.
   const auto on_thread = [this](auto call, auto handle) {
     const Status started = call_threads_.Run([call, handle] { call->Finish(handle(*call)); });
     if (!started.ok()) call->Finish(started);
@@ -174,15 +176,17 @@ Status MasterService::ReadNewSession(NewSession* wanted) {
   return ImportForTask(request.graph_def(), master_->self().name, &wanted->graph);
 }
 
-// Says once of each option of clients that it means nothing here.
+// Logs, once per option, that an option which a client sets has no effect.
 void MasterService::TellOfOptions(const tensorflow::ConfigProto& config) {
   for (const std::string& option : OptionsWithoutEffect(config)) {
     MutexLock lock(told_mu_);
     if (!told_.insert(option).second) continue;
-    std::fprintf(stderr,
-                 "%s: a client sets ConfigProto.%s, which has no effect here "
-                 "(docs/session_options.md)\n",
-                 master_->self().name.c_str(), option.c_str());
+    Log({.level = LogLevel::kWarning,
+         .task = master_->self().name,
+         .event = "option_without_effect",
+         .text = StrCat("a client sets ConfigProto.", option,
+                        ", which has no effect here (docs/session_options.md)"),
+         .fields = {{"option", option}}});
   }
 }
 
@@ -206,7 +210,7 @@ void MasterService::MakeSession(std::shared_ptr<NewSession> wanted,
                                                 std::move(tasks), call.context().peer());
     if (!session.ok()) return wanted->Finish(session.status());
     KeepPlace(*session, std::move(wanted->place));
-    if (call.given_up()) {  // a session that nobody knows of would never be closed
+    if (call.given_up()) {  // its client would not know the session, so nobody would close it
       (void)master_->CloseSession((*session)->handle());
       return wanted->Finish(Cancelled("the client does not wait for the session any more"));
     }

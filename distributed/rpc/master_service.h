@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MasterService: TensorFlow's public session protocol (/tensorflow.MasterService/...) in front of a
-// Master. Any number of calls may wait in it: none of them holds a thread.
+// MasterService: TensorFlow's public session protocol (/tensorflow.MasterService/...) for a Master.
+// Any number of calls may wait in it, because a waiting call holds no thread.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +23,12 @@
 
 namespace penstock {
 
-// The ids of the last calls: a call that comes twice, because its answer was lost, must not be done
-// twice. Thread-safe.
+// RecentRequests: the ids of the last calls. A client repeats a call whose answer was lost; the
+// repetition must not be executed. Thread-safe.
 class RecentRequests {
  public:
   static constexpr size_t kRemembered = 10'000;
-  // Aborted where `id` was seen before; 0 is not an id.
+  // Aborted if `id` was seen before. 0 means that the call has no id.
   Status Add(int64_t id, string_view what);
 
  private:
@@ -39,21 +39,22 @@ class RecentRequests {
 
 class MasterService {
  public:
-  // To be registered with the server.
+  // Returns the service, to be registered with the server.
   grpc::Service& service() { return service_; }
-  // Sets the configuration that those of clients are merged into, a ConfigProto in text form. Must
-  // be called before Listen.
+  // Sets the defaults for the configurations of clients: a ConfigProto in text form. Must be
+  // called before Listen.
   Status SetDefaultConfig(const std::string& text);
   // Must be called before Listen.
   void SetLimits(const ClientLimits::Options& limits) { limits_.emplace(limits); }
-  // Begins to take calls, when the server runs. All borrowed; `queue` is the loop's.
+  // Begins to take calls. REQUIRES that the server runs. All arguments are borrowed;
+  // the loop polls `queue`.
   void Listen(Master& master, Scheduler& threads, CompletionLoop& loop,
               grpc::ServerCompletionQueue& queue);
   // Returns when no call has a thread of its own any more.
   void WaitForCalls() { call_threads_.Wait(); }
 
  private:
-  // Messages with tensors or graphs come and go as bytes: see tensor_message.h.
+  // Messages with tensors or graphs are received and sent as bytes: see tensor_message.h.
   template <class Base>
   using RawSteps = tensorflow::MasterService::WithRawMethod_RunStep<
       tensorflow::MasterService::WithRawMethod_RunCallable<Base>>;
@@ -70,15 +71,15 @@ class MasterService {
   using GraphCall = Call<grpc::ByteBuffer, grpc::ByteBuffer>;
   struct NewSession;
 
-  // A session begins in three parts. The first and the last have a thread; between them it waits
-  // for its tasks without one.
+  // A session is created in three phases. The first and the last run on a thread; in the second
+  // one the call waits for the session's tasks without a thread.
   void CreateSession(std::shared_ptr<GraphCall> call);
   Status ReadNewSession(NewSession* wanted);
-  // The new session keeps its client's place until it is gone.
+  // Keeps the client's place (ClientLimits) as long as the new session lives.
   void KeepPlace(const std::shared_ptr<MasterSession>& session, ClientLimits::Place place);
   void ForgetPlaces();
   void MakeSession(std::shared_ptr<NewSession> wanted, std::vector<SessionTask> tasks);
-  // The session that a call names. Notes where the call comes from.
+  // Returns the session that a call names, and notes the client's address.
   StatusOr<std::shared_ptr<MasterSession>> FindSession(const std::string& handle,
                                                        const grpc::ServerContext& context);
   Status ExtendSession(const tensorflow::ExtendSessionRequest& request,
@@ -94,7 +95,8 @@ class MasterService {
   void SetUpPartialRun(std::shared_ptr<PartialSetupCall> call);
   void RunStep(std::shared_ptr<StepCall> call);
   void RunCallable(std::shared_ptr<StepCall> call);
-  // Reading and writing long messages takes time, which a polling thread must not give.
+  // Reading and writing long messages takes too long for a polling thread: these run
+  // them elsewhere.
   void Begin(const StepCall& call, std::function<void()> begin);
   void Answer(const MasterSession::AsyncRun& run, std::function<void()> answer);
 

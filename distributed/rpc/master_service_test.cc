@@ -44,7 +44,7 @@ class MasterServiceTest : public testing::Test {
     return client_->Create(g_.graph(), config);
   }
   tensorflow::RunStepRequest Step(const std::string& fetch) { return client_->Step(fetch); }
-  // With a feed, in a typed field as small client constants come.
+  // Adds a feed to a step, in a typed field, as TensorFlow clients send small constants.
   tensorflow::RunStepRequest FedStep(const std::string& fetch) {
     tensorflow::RunStepRequest request = Step(fetch);
     tensorflow::NamedTensorProto* const feed = request.add_feed();
@@ -64,7 +64,7 @@ class MasterServiceTest : public testing::Test {
   static TestCluster* cluster_;
   std::unique_ptr<MasterClient> client_;
   GraphBuilder g_;
-  std::string sum_;  // a node
+  std::string sum_;  // the name of a node
   tensorflow::RunStepResponse answer_;
 };
 TestCluster* MasterServiceTest::cluster_ = nullptr;
@@ -90,7 +90,7 @@ TEST_F(MasterServiceTest, ErrorsOfStepsAreInTheBody) {
   EXPECT_THAT(answer_.status_error_message(), HasSubstr("\n\t [[{{node TestFail}}]]"));
   EXPECT_GT(answer_.status_error_message().size(), 5000);
   EXPECT_EQ(answer_.tensor_size(), 0);
-  // Unless the client wants them in the trailers, which are short.
+  // If the client asks for it, errors are in the trailers, which have limited space.
   tensorflow::RunStepRequest request = Step("TestFail:0");
   request.set_store_errors_in_response_body(false);
   const grpc::Status status = Send(&Stub::RunStep, request, &answer_);
@@ -136,7 +136,7 @@ TEST_F(MasterServiceTest, ExtensionsNameTheVersionTheyExtend) {
   EXPECT_EQ(response.new_graph_version(), client_->version() + 1);
   ASSERT_TRUE(Send(&Stub::RunStep, FedStep(more.name()), &answer_).ok());
   EXPECT_EQ(answer_.status_code(), 0) << answer_.status_error_message();
-  // The same again: an old version, and nodes that are there.
+  // Sends the same request again: the version is old, and the nodes exist already.
   EXPECT_EQ(Send(&Stub::ExtendSession, request, &response).error_code(), grpc::ABORTED);
   request.set_current_graph_version(client_->version() + 1);
   const grpc::Status twice = Send(&Stub::ExtendSession, request, &response);
@@ -161,7 +161,7 @@ TEST_F(MasterServiceTest, TimeoutsEndSteps) {
   request.mutable_options()->set_timeout_in_ms(50);
   ASSERT_TRUE(Send(&Stub::RunStep, request, &answer_).ok());
   EXPECT_EQ(answer_.status_code(), tensorflow::error::DEADLINE_EXCEEDED);
-  // The session's, too.
+  // The session's timeout applies, too.
   tensorflow::ConfigProto config;
   config.set_operation_timeout_in_ms(50);
   ASSERT_TRUE(Create(config).ok());
@@ -189,7 +189,7 @@ TEST_F(MasterServiceTest, TimeoutsOfAnyLength) {
   }
 }
 
-// More than there are threads for creating sessions.
+// There are more clients than threads for creating sessions.
 TEST_F(MasterServiceTest, ClientsThatWaitForATaskDoNotKeepOthersWaiting) {
   ServerOptions options = TestCluster::Quick();
   options.create_session_timeout_ms = 60'000;
@@ -214,14 +214,14 @@ TEST_F(MasterServiceTest, ClientsThatWaitForATaskDoNotKeepOthersWaiting) {
   }
   tensorflow::ConfigProto config;
   config.add_device_filters("/job:worker");
-  for (int i = 0; i < 20; ++i) {  // some before, some after all wait
+  for (int i = 0; i < 20; ++i) {  // some before all clients wait, some after
     const int64_t begin_ns = Env::Real().NowNanos();
     const grpc::Status created = Create(config);
     ASSERT_TRUE(created.ok()) << created.error_message();
     EXPECT_LT(Env::Real().NowNanos() - begin_ns, 5'000'000'000);
     Env::Real().SleepForNanos(50'000'000);
   }
-  // Some give up; the others have their sessions when the task comes.
+  // Some clients give up; the others get their sessions when the task comes.
   constexpr int kGaveUp = 30;
   for (int i = 0; i < kGaveUp; ++i) waiting[i]->context.TryCancel();
   cluster.Restart("ps", 0);
@@ -318,8 +318,8 @@ TEST_F(MasterServiceTest, TracesAndGraphs) {
     EXPECT_THAT(node.timeline_label(), testing::MatchesRegex(".* = .*\\(.*\\)"));
     EXPECT_GT(node.all_start_micros(), 0);
     if (node.node_name() != sum_) continue;
-    // Memory profilers read these fields. The node has allocated two floats, which are still there
-    // when it ends.
+    // Memory profilers read these fields. The node has allocated two floats, which are still
+    // allocated when it ends.
     ASSERT_EQ(node.memory_size(), 1);
     EXPECT_GE(node.memory(0).total_bytes(), 8);
     EXPECT_GE(node.memory(0).peak_bytes(), 8);
@@ -347,7 +347,8 @@ TEST_F(MasterServiceTest, PartialRuns) {
   setup.set_request_id(Env::Real().RandomU64() | 1);
   tensorflow::PartialRunSetupResponse begun;
   ASSERT_TRUE(Send(&Stub::PartialRunSetup, setup, &begun).ok());
-  EXPECT_EQ(Send(&Stub::PartialRunSetup, setup, &begun).error_code(), grpc::ABORTED);  // again
+  // The same call for the second time.
+  EXPECT_EQ(Send(&Stub::PartialRunSetup, setup, &begun).error_code(), grpc::ABORTED);
 
   tensorflow::RunStepRequest fetch = Step("Identity:0");
   fetch.set_partial_run_handle(begun.partial_run_handle());

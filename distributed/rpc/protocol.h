@@ -3,11 +3,11 @@
 
 namespace penstock {
 
-// The version of proto/penstock/worker.proto. Two tasks of one cluster must agree.
+// The version of proto/penstock/worker.proto. All tasks of a cluster must have the same.
 inline constexpr int kProtocolVersion = 3;
 
-// The name of the master's task, in the trailing metadata of an answer to CreateSession: for the
-// client's errors.
+// The trailing metadata of an answer to CreateSession that names the master's task, for the
+// client's error texts.
 inline constexpr char kMasterTaskMetadata[] = "penstock-task";
 
 }  // namespace penstock

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The client's side of TensorFlow's session protocol. Every call blocks its thread, which is also
-// the one that polls for the answer: the quickest way for one call at a time.
+// The client's side of TensorFlow's session protocol. Every call blocks its thread, and the same
+// thread polls for the answer, which is fastest for one call at a time.
 #include <grpcpp/client_context.h>
 #include <grpcpp/completion_queue.h>
 #include <grpcpp/generic/generic_stub.h>
@@ -34,18 +34,19 @@ namespace {
 constexpr char kScheme[] = "grpc://";
 constexpr int64_t kMinuteMs = 60'000;
 constexpr int64_t kDayMs = 24 * 60 * kMinuteMs;
-// The master ends a step at its deadline and says why; the call waits a little longer for that.
+// The master ends a step at its deadline and reports why; the call waits this much longer for
+// the report.
 constexpr int64_t kAnswerSlackMs = 3'000;
-// For a call that says why a server was waited for in vain.
+// The timeout of a last call that finds out why the server did not answer.
 constexpr int64_t kLastAttemptMs = 1'000;
-constexpr size_t kRequestBytesMax = (size_t{1} << 31) - 1;  // protobuf's
+constexpr size_t kRequestBytesMax = (size_t{1} << 31) - 1;  // protobuf's limit
 
 constexpr TensorField kFetch = {tensorflow::RunStepResponse::kTensorFieldNumber, /*named=*/true,
                                 "fetch"};
 constexpr TensorField kCallableFetch = {tensorflow::RunCallableResponse::kFetchFieldNumber,
                                         /*named=*/false, "fetch"};
 
-// A process has one connection to each master, as long as its credentials stay the same.
+// A process has one connection to each master, as long as its credentials do not change.
 StatusOr<std::shared_ptr<Channels>> ProcessChannels() {
   struct Made {
     Mutex mu;
@@ -95,7 +96,7 @@ Status ReadMetadata(const tensorflow::RunMetadata& proto, RunMetadata* metadata)
   return OkStatus();
 }
 
-// Has a step's cancellation cancel the call that waits for it.
+// Cancels the call that waits for a step when the step is cancelled.
 class CancelCall {
  public:
   CancelCall(Cancellation* cancellation, grpc::ClientContext* context)
@@ -184,7 +185,8 @@ class RemoteSession final : public SessionInterface {
     return response.handle();
   }
 
-  // The protocol's callables know no options of a single run: such a run goes by name.
+  // In the protocol, callables have no options for a single run: a run with options is
+  // sent as a step with names.
   Status RunCallable(CallableId callable, const RunOptions& options, absl::Span<const Tensor> feeds,
                      std::vector<Tensor>* outputs, RunMetadata* metadata) override {
     CallableSpec spec;
@@ -251,7 +253,8 @@ class RemoteSession final : public SessionInterface {
 
   static Status Closed() { return FailedPrecondition("Session is closed."); }
 
-  // The session's, begun with an empty graph if it has none yet.
+  // Returns the session's handle. Creates the session, with an empty graph, if there is none
+  // yet.
   StatusOr<std::string> Handle() {
     MutexLock lock(mu_);
     if (closed_) return Closed();
@@ -261,7 +264,7 @@ class RemoteSession final : public SessionInterface {
 
   int64_t NewRequestId() { return static_cast<int64_t>(env_.RandomU64() | 1); }
 
-  // `request`: what is special to this step.
+  // `request` has the fields that are special to this step.
   Status RunStep(tensorflow::RunStepRequest request, const RunOptions& options, const Feeds& feeds,
                  const std::vector<std::string>& fetches, std::vector<Tensor>* outputs,
                  RunMetadata* metadata) {
@@ -305,7 +308,7 @@ class RemoteSession final : public SessionInterface {
     request.set_target(target_);
     RETURN_IF_ERROR(CheckSize(request));
     tensorflow::CreateSessionResponse response;
-    // The server may be about to start; it, too, waits for others.
+    // The server may not have started yet. When it has, it waits for other tasks in turn.
     const int64_t given = options_.operation_timeout_ms;
     ASSIGN_OR_RETURN(const auto channels, ProcessChannels());
     std::string misfit;
@@ -401,7 +404,7 @@ class RemoteSession final : public SessionInterface {
     return FromGrpc(Answer(method, request, response, &context, 0), master_);
   }
 
-  // `timeout_ms` of 0: that of the session's operations.
+  // A `timeout_ms` of 0 means the session's operation timeout.
   template <class Request, class Response>
   grpc::Status Answer(Method<Request, Response> method, const Request& request, Response* response,
                       grpc::ClientContext* context, int64_t timeout_ms) {
@@ -412,9 +415,9 @@ class RemoteSession final : public SessionInterface {
     return (stub_.get()->*method)(context, request, response);
   }
 
-  // Sends what `writer` holds; a step's call ends with the step, or a little after its deadline.
-  // `names`: of the step, for errors of the connection. `payloads`, if given, gets those of an
-  // error in the answer.
+  // Sends the message in `writer`. The call ends with the step, or a little after its deadline.
+  // `names`: the step's names, for errors of the connection. `payloads`, if not null, receives
+  // the payloads of an error in the answer.
   StatusOr<grpc::ByteBuffer> CallStep(const char* method,
                                       absl::FunctionRef<std::vector<std::string>()> names,
                                       const RunOptions& options, TensorMessageWriter* writer,
@@ -446,7 +449,7 @@ class RemoteSession final : public SessionInterface {
     return answer;
   }
 
-  // ", running a step of 'a:0', 'b:0' and 3 more".
+  // Returns ", running a step of 'a:0', 'b:0' and 3 more".
   static std::string DescribeStep(const std::vector<std::string>& names) {
     constexpr size_t kShownMax = 3;
     std::string text = ", running a step of ";
@@ -457,8 +460,8 @@ class RemoteSession final : public SessionInterface {
     return names.empty() ? "" : text;
   }
 
-  // Blames an answer that cannot be used on the master. A tensor that there is no memory for is a
-  // limit of this process.
+  // Says in the error that the master's answer was malformed. But if there is no memory for a
+  // tensor, that is a limit of this process.
   Status BrokenAnswer(const Status& status) const {
     if (status.ok() || absl::IsResourceExhausted(status)) return status;
     return Internal(master_, ": the answer is broken: ", status.message());
@@ -481,12 +484,12 @@ class RemoteSession final : public SessionInterface {
   }
 
   const std::string target_;
-  // The name that errors of calls begin with: the target, and from Create on the task as well.
+  // The name at the start of error texts: the target, and after Create the task as well.
   std::string master_ = target_;
   const SessionOptions options_;
   Env& env_;
   const std::string address_;
-  // Made with the handle, and not changed while there is one.
+  // Made with the handle, and unchanged while there is a handle.
   std::unique_ptr<Stub> stub_;
   std::unique_ptr<grpc::GenericStub> steps_;
   Mutex mu_;

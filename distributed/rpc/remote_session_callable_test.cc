@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Callables and partial runs of a client's session.
+// Tests callables and partial runs of a client's session.
 #include "core/wire/tensor_proto.h"
 #include "distributed/rpc/testing/scripted_master.h"
 #include "gmock/gmock.h"
@@ -66,7 +66,7 @@ TEST_F(RemoteCallableTest, RunsWithFeedsByPosition) {
   EXPECT_EQ(outputs_[0].scalar<float>(), 5);
 }
 
-// The protocol's callables know no options of a single run.
+// The protocol has no options for a single run of a callable.
 TEST_F(RemoteCallableTest, ARunWithOptionsGoesByName) {
   const int64_t callable = Make();
   tensorflow::RunStepResponse response;
@@ -159,7 +159,7 @@ TEST_F(RemotePartialRunTest, AnInstalmentNamesItsRun) {
   EXPECT_EQ(request.feed(0).name(), "x:0");
 }
 
-// Without one it would be a whole step.
+// Without a handle, the request would run an ordinary step.
 TEST_F(RemotePartialRunTest, AnInstalmentWithoutAHandleIsNotSent) {
   EXPECT_EQ(session_->RunPartial("", {}, {}, {"s:0"}, &outputs_).code(),
             StatusCode::kInvalidArgument);

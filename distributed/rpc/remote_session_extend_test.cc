@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a client's session begins and how its graph grows.
+// Tests how a client's session is created and its graph extended.
 #include <semaphore>
 #include <thread>
 
@@ -124,7 +124,7 @@ TEST_F(RemoteSessionExtendTest, AGraphThatHasLostNodesIsRefused) {
   EXPECT_EQ(master_.extend.calls(), 0);
 }
 
-// Runs before any Extend, from many threads, as a program without a graph might.
+// Calls Run before any Extend, from many threads, as a program without a graph might do.
 TEST_F(RemoteSessionExtendTest, ConcurrentFirstCallsBeginOneSession) {
   const auto session = master_.NewSession();
   std::vector<std::thread> threads;

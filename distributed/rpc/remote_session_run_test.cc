@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A client's step: what is sent, and what becomes of each answer. The steps of callables and
-// partial runs: remote_session_callable_test.cc.
+// Tests the steps of a client's session: the requests, and the results of each kind of
+// answer. Callables and partial runs are in remote_session_callable_test.cc.
 #include <chrono>
 #include <cstring>
 #include <functional>
@@ -40,7 +40,7 @@ class RemoteSessionRunTest : public testing::Test {
              RunMetadata* metadata = nullptr) {
     return session_->Run(options, {}, fetches, {}, &outputs_, metadata);
   }
-  // How long the client gives the server for a step.
+  // Returns the timeout that the client gives the server for a step.
   std::chrono::milliseconds TimeGiven(const RunOptions& options) {
     std::chrono::milliseconds given(0);
     master_.run_step.Do([&](grpc::ServerContext& context, auto&, auto*) {
@@ -76,7 +76,7 @@ TEST_F(RemoteSessionRunTest, AStepIsSentAsItWasAskedFor) {
   EXPECT_EQ(request.partial_run_handle(), "");
 }
 
-// By which a master tells a request that comes twice.
+// By this id a master recognises a request that comes twice.
 TEST_F(RemoteSessionRunTest, EachStepHasAnIdOfItsOwn) {
   ASSERT_EQ(Run({}), OkStatus());
   ASSERT_EQ(Run({}), OkStatus());
@@ -210,7 +210,8 @@ TEST_F(RemoteSessionRunTest, MetadataIsThatOfTheLastStep) {
   EXPECT_TRUE(metadata.partition_graphs.empty());
 }
 
-// Three seconds more than the step, whose end the master reports.
+// The timeout of the call is three seconds longer than the step's, so that the master can
+// report its end.
 TEST_F(RemoteSessionRunTest, ACallMayTakeALittleLongerThanItsStep) {
   using std::chrono::hours, std::chrono::seconds;
   const auto given = TimeGiven({.timeout_ms = 20'000});
@@ -230,7 +231,7 @@ TEST_F(RemoteSessionRunTest, AStepThatIsCancelledBeforeItBeginsHasNoResult) {
   EXPECT_EQ(Run({}, {.cancellation = &cancellation}), Cancelled("had enough"));
 }
 
-// Steps that a master does not answer until the test lets it.
+// Steps that the master answers only when the test lets it.
 class HeldStepTest : public RemoteSessionRunTest {
  protected:
   HeldStepTest() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a client's session ends, and what it asks of its master besides steps and graphs.
+// Tests how a client's session ends, and its calls that concern neither steps nor
+// graphs.
 #include "core/runtime/testing/test_ops.h"
 #include "distributed/rpc/testing/scripted_master.h"
 #include "gmock/gmock.h"

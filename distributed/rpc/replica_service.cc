@@ -94,7 +94,7 @@ void ReplicaService::Listen(const Options& options, CompletionLoop& loop,
         if (response.ok()) call->response() = *std::move(response);
         call->Finish(response.status());
       });
-  // Parsing and applying take time, which the polling thread does not have.
+  // Parsing and applying a push takes too long for the polling thread.
   listen.operator()<grpc::ByteBuffer, grpc::ByteBuffer>(&Service::RequestPush, [this](auto call) {
     options_.threads->Schedule([this, call] {
       wire::PushRequest request;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ReplicaService: a task's Replica and Witness, for other processes; and the client that calls
-// those of another task.
+// ReplicaService: the gRPC service that serves a task's Replica and Witness to other
+// processes; and the client that calls it.
 #pragma once
 
 #include <memory>
@@ -22,9 +22,9 @@ class ReplicaService {
     Replica* replica = nullptr;  // borrowed; null: the task has no other replica
     Scheduler* threads = nullptr;
   };
-  // To be registered with the server.
+  // Returns the service, to be registered with the server.
   grpc::Service& service() { return service_; }
-  // Begins to take calls, when the server runs. `queue` is the loop's.
+  // Begins to take calls. REQUIRES that the server runs. The loop polls `queue`.
   void Listen(const Options& options, CompletionLoop& loop, grpc::ServerCompletionQueue& queue);
 
  private:
@@ -35,7 +35,7 @@ class ReplicaService {
   Service service_;
 };
 
-// Calls the task at "host:port". Borrows the channels and the loop.
+// Makes a client that calls the task at "host:port". Borrows the channels and the loop.
 std::unique_ptr<ReplicaClient> NewGrpcReplicaClient(const std::string& address, Channels& channels,
                                                     CompletionLoop& loop);
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The worker's end of a stream of steps. A test plays the master, and the worker that runs the
-// steps.
+// Tests RunGraphSink. The test plays the master, and the worker that runs the steps.
 #include <chrono>
 #include <utility>
 #include <vector>
@@ -63,7 +62,7 @@ class RunGraphSinkTest : public testing::Test {
     stream->calls = stub_->RunGraphs(&stream->context);
     return stream;
   }
-  // Returns when the worker runs these steps, among others.
+  // Sends requests for these steps, and waits until the worker runs them.
   void Run(Stream& stream, const std::vector<uint64_t>& steps) {
     wire::RunGraphRequests requests;
     for (const uint64_t step : steps) requests.add_run()->set_step_id(step);
@@ -85,7 +84,7 @@ class RunGraphSinkTest : public testing::Test {
     if (!status.ok()) ToProto(status, response.mutable_error());
     answer(std::move(response));
   }
-  // The next answers that the master reads, (step, error).
+  // Returns the next answers that the master reads, as (step, error).
   static std::vector<std::pair<uint64_t, Status>> Read(Stream& stream) {
     wire::RunGraphResponses responses;
     EXPECT_TRUE(stream.calls->Read(&responses));
@@ -105,7 +104,7 @@ class RunGraphSinkTest : public testing::Test {
   std::unique_ptr<wire::Worker::Stub> stub_;
   Mutex mu_;
   CondVar changed_;
-  std::map<uint64_t, RunGraphSink::Answer> answers_ ABSL_GUARDED_BY(mu_);  // of steps that run
+  std::map<uint64_t, RunGraphSink::Answer> answers_ ABSL_GUARDED_BY(mu_);  // of running steps
   std::vector<int64_t> aborted_ ABSL_GUARDED_BY(mu_);
 };
 
@@ -128,7 +127,7 @@ TEST_F(RunGraphSinkTest, AMasterThatIsLostHasItsStepsAborted) {
   ASSERT_EQ(Read(*stream).size(), 1u);
   stream->context.TryCancel();
   EXPECT_THAT(AwaitAborted(2), UnorderedElementsAre(1, 3)) << "2 had ended";
-  // They end nevertheless, and nobody is told.
+  // The steps end nevertheless, but nobody gets their answers.
   End(1, Cancelled("aborted"));
   End(3, Cancelled("aborted"));
 }
@@ -154,7 +153,7 @@ TEST_F(RunGraphSinkTest, StreamsAreApart) {
   EXPECT_THAT(Read(*second), ElementsAre(std::pair(2, OkStatus())));
 }
 
-// Answers that come while one is being written go together; none is lost.
+// Answers that are ready while a message is being written share the next message; none is lost.
 TEST_F(RunGraphSinkTest, ManyStepsAreAnsweredEachOnce) {
   constexpr uint64_t kSteps = 500;
   const auto stream = Open();

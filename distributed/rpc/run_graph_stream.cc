@@ -47,14 +47,15 @@ void RunGraphStream::Started(bool ok) {
 void RunGraphStream::Write() {
   if (!open_ || writing_ || pending_.run_size() == 0) return;
   writing_ = true;
-  stream_->Write(pending_, written_.TagFor(shared_from_this()));  // serializes at once
+  stream_->Write(pending_, written_.TagFor(shared_from_this()));  // serializes before it returns
   pending_.Clear();
 }
 
 void RunGraphStream::Written(bool ok) {
   MutexLock lock(mu_);
   writing_ = false;
-  // If the write has failed, the read fails as well. Once the stream has ended, no write may begin.
+  // If the write has failed, the read fails as well. After the end of the stream, no write may
+  // begin.
   if (ok && !lost_) Write();
 }
 
@@ -64,12 +65,12 @@ void RunGraphStream::Read(bool ok) {
   answers.Swap(&incoming_);
   std::vector<std::pair<Ended, wire::RunGraphResponse*>> answered;
   {
-    // Before the next read: if that finds the end of the stream, on another thread, these steps
-    // have nevertheless ended with their answers.
+    // Before the next read is started: even if that finds the end of the stream, on another
+    // thread, these steps have ended with their answers.
     MutexLock lock(mu_);
     for (wire::RunGraphResponse& answer : *answers.mutable_ended()) {
       const auto found = running_.find(static_cast<int64_t>(answer.step_id()));
-      if (found == running_.end()) continue;  // abandoned
+      if (found == running_.end()) continue;  // its step was abandoned
       answered.emplace_back(std::move(found->second), &answer);
       running_.erase(found);
     }
@@ -79,7 +80,7 @@ void RunGraphStream::Read(bool ok) {
 }
 
 void RunGraphStream::Finished(bool) {
-  // A stream that ends has failed, and with it the task, even if the code is OK.
+  // The end of the stream is a failure of the task, even if the code is OK.
   const Status why = Annotate(FromGrpc(status_, ""), task_);
   MarkLost(why.ok() ? Unavailable(task_, " is shutting down") : why);
   loop_.End(this);
@@ -143,12 +144,12 @@ void RunGraphSink::Ended(wire::RunGraphResponse response) {
 void RunGraphSink::Write() {
   if (pending_.ended_size() == 0) return;
   writing_ = true;
-  stream_.Write(pending_, written_.TagFor(shared_from_this()));  // serializes at once
+  stream_.Write(pending_, written_.TagFor(shared_from_this()));  // serializes before it returns
   pending_.Clear();
 }
 
 void RunGraphSink::Written(bool ok) {
-  if (!ok) Close(OkStatus());  // the connection is lost, which the master sees as well
+  if (!ok) Close(OkStatus());  // the connection is lost; the master notices by itself
   MutexLock lock(mu_);
   writing_ = false;
   if (closing_) {

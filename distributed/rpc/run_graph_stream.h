@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RunGraphStream: the master's end of the steps that it runs on one worker: requests out, answers
-// back, on one stream. RunGraphSink: the worker's end.
+// RunGraphStream: the master's end of a stream to one worker, on which it sends RunGraph requests
+// and receives the answers. RunGraphSink: the worker's end.
 //
-// A stream's message costs much less than a call. Requests that come while one is being written go
-// together. Thread-safe; held by shared pointers, their own operations keep them.
+// A message on a stream costs much less than a call. Requests that are made while a message is
+// being written share the next message. Thread-safe. Held by shared pointers: pending operations
+// keep them alive.
 #pragma once
 
 #include <grpcpp/client_context.h>
@@ -25,21 +26,21 @@
 
 namespace penstock {
 
-// Graphs come as bytes.
+// Graphs are received as bytes.
 using WorkerGrpcService = wire::Worker::WithRawMethod_RegisterGraph<wire::Worker::AsyncService>;
 
 class RunGraphStream final : public Operation, public std::enable_shared_from_this<RunGraphStream> {
  public:
   using Ended = absl::AnyInvocable<void(const Status&, wire::RunGraphResponse&) &&>;
 
-  // `task`: whom errors name.
+  // `task`: the name that errors use.
   RunGraphStream(std::shared_ptr<wire::Worker::Stub> stub, CompletionLoop& loop, std::string task)
       : stub_(std::move(stub)), loop_(loop), task_(std::move(task)) {}
 
-  // Once, before or after the first Run.
+  // Opens the stream. To be called once, before or after the first Run.
   void Open();
-  // `ended` is called once: with the answer, or when the stream is lost. False, and `ended` stays
-  // with the caller, where it is lost already.
+  // Sends a request. `ended` is called once, with the answer, or when the stream is lost. If it
+  // is lost already, returns false and does not take `ended`.
   [[nodiscard]] bool Run(wire::RunGraphRequest request, Ended* ended);
   // Ends the wait for a step with Cancelled.
   void Abandon(int64_t step_id);
@@ -82,12 +83,13 @@ class RunGraphSink final : public Operation, public std::enable_shared_from_this
     WorkerGrpcService* service;
     CompletionLoop* loop;
     grpc::ServerCompletionQueue* queue;  // the loop's
-    // Begins a step; ends with the answer, which says nothing of the step's id.
+    // Begins a step, and calls `Answer` when it ends. The answer need not contain the step's
+    // id.
     std::function<void(const wire::RunGraphRequest&, Answer)> run;
-    // The master has died, or the way to it is lost.
+    // Called when the master has died, or the connection to it is lost.
     std::function<void(int64_t step_id)> abort;
   };
-  // Takes the next stream, and so on until the server shuts down.
+  // Accepts one stream; when it arrives, accepts the next one, until the server shuts down.
   static void Listen(std::shared_ptr<const Endpoint> endpoint);
 
   explicit RunGraphSink(std::shared_ptr<const Endpoint> endpoint)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The master's end of a stream of steps, and workers that answer it as the test says. The worker's
-// end: run_graph_sink_test.cc.
+// Tests RunGraphStream with workers that give the answers the test chooses. The worker's end is in
+// run_graph_sink_test.cc.
 #include "distributed/rpc/run_graph_stream.h"
 
 #include <chrono>
@@ -26,7 +26,7 @@ using WorkerEnd = grpc::ServerReaderWriter<wire::RunGraphResponses, wire::RunGra
 
 constexpr std::chrono::seconds kSoon(30);
 
-// Reads until `count` steps have come, or the stream has ended.
+// Reads until `count` steps have arrived, or the stream has ended.
 Steps TakeSteps(WorkerEnd& stream, size_t count) {
   Steps steps;
   wire::RunGraphRequests requests;
@@ -36,7 +36,8 @@ Steps TakeSteps(WorkerEnd& stream, size_t count) {
   return steps;
 }
 
-// In one message. Each step fails with its own id, so that a test can tell the answers apart.
+// Sends all answers in one message. Each step fails with its own id, so that a test can tell
+// the answers apart.
 void Answer(WorkerEnd& stream, const Steps& steps) {
   wire::RunGraphResponses responses;
   for (const uint64_t step : steps) {
@@ -47,7 +48,7 @@ void Answer(WorkerEnd& stream, const Steps& steps) {
   EXPECT_TRUE(stream.Write(responses));
 }
 
-// Returns when the stream has ended.
+// Waits until the stream has ended.
 grpc::Status AwaitEnd(WorkerEnd& stream) {
   EXPECT_THAT(TakeSteps(stream, 1), ElementsAre());
   return grpc::Status::OK;
@@ -66,7 +67,7 @@ class RunGraphStreamTest : public testing::Test {
     loop_.Stop();
     host_.Stop();
   }
-  // `talk` is what the worker does with each stream.
+  // Starts a worker that runs `talk` for each stream.
   void Serve(std::function<grpc::Status(WorkerEnd&)> talk) {
     worker_.talk = std::move(talk);
     host_.host().builder->RegisterService(&worker_);
@@ -77,7 +78,7 @@ class RunGraphStreamTest : public testing::Test {
     return std::make_shared<RunGraphStream>(
         wire::Worker::NewStub(host_.host().channels->To(address)), loop_, "ps 0");
   }
-  // Runs the step and returns the status that it ends with. If it ended twice, the promise would
+  // Runs the step and returns its status in a future. If the step ended twice, the promise would
   // throw and end the test.
   std::future<Status> Run(uint64_t step_id) {
     auto end = std::make_shared<std::promise<Status>>();
@@ -94,7 +95,7 @@ class RunGraphStreamTest : public testing::Test {
     EXPECT_NE(begun, ended != nullptr) << "`ended` is the caller's where nothing has begun";
     return begun;
   }
-  // Steps that a worker has begun and does not answer.
+  // Runs steps that the worker does not answer.
   std::vector<std::future<Status>> RunForEver(uint64_t count) {
     Serve([this, count](WorkerEnd& stream) {
       TakeSteps(stream, count);
@@ -235,7 +236,7 @@ TEST_F(RunGraphStreamTest, AnAbandonedStepEndsAtOnceAndItsAnswerIsIgnored) {
 }
 
 // The answers 1 and 2 come in one message, right before the end of the stream. The end is noticed
-// while step 1 is still being ended.
+// while the callback of step 1 runs.
 TEST_F(RunGraphStreamTest, AnAnswerFromBeforeTheEndCounts) {
   std::binary_semaphore lost(0);
   Serve([](WorkerEnd& stream) {

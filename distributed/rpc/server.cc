@@ -21,18 +21,19 @@
 #include "absl/strings/strip.h"
 #include "core/base/blocking_calls.h"
 #include "core/base/join.h"
+#include "core/base/log.h"
 #include "core/base/mutex.h"
 #include "core/base/rooted_env.h"
 #include "core/base/thread_pool.h"
 #include "core/op/load_library.h"
 #include "core/tensor/caching_allocator.h"
+#include "distributed/calibration/calibrate.h"
 #include "distributed/insight/status_server.h"
 #include "distributed/insight/stuck_watch.h"
 #include "distributed/insight/task_report.h"
 #include "distributed/rpc/calls/channel.h"
 #include "distributed/rpc/calls/connections.h"
 #include "distributed/rpc/calls/grpc_host.h"
-#include "distributed/rpc/free_memory.h"
 #include "distributed/rpc/grpc_worker_client.h"
 #include "distributed/rpc/insight_service.h"
 #include "distributed/rpc/listen_address.h"
@@ -41,7 +42,9 @@
 #include "distributed/rpc/security/client_port.h"
 #include "distributed/rpc/security/credentials.h"
 #include "distributed/rpc/security/peer_user.h"
+#include "distributed/rpc/server_log.h"
 #include "distributed/rpc/worker_service.h"
+#include "distributed/task/free_memory.h"
 #include "distributed/task/task.h"
 #include "distributed/transport/transport_factory.h"
 
@@ -155,8 +158,11 @@ struct Server::State {
 
 Status Server::State::MakeTransport(grpc::ServerBuilder* builder) {
   grpc_host = {.channels = &channels, .builder = builder};
-  ASSIGN_OR_RETURN(transport,
-                   TransportFactory::Global().Make(options.task.protocol, {.grpc = &grpc_host}));
+  const auto log = [task = options.task.name()](const std::string& line) {
+    Log({.task = task, .event = "transport", .text = line});
+  };
+  ASSIGN_OR_RETURN(transport, TransportFactory::Global().Make(options.task.protocol,
+                                                              {.grpc = &grpc_host, .log = log}));
   return OkStatus();
 }
 
@@ -247,6 +253,8 @@ Status Server::State::MakeTask() {
       .connected_clients = [this] { return Connected(); },
       .return_memory = ReturnFreeMemory,
       .memory = {.session = options.session_memory_limit, .step = options.step_memory_limit}};
+  if (const auto& file = options.calibration_file; file.has_value())
+    UseMeasuredRates(*file, self.name, {&Registry::Global(), &threads, options.env, options.timer});
   ASSIGN_OR_RETURN(parts.devices, MakeDevices({.task = name,
                                                .incarnation = self.incarnation,
                                                .gpus_max = options.gpus_max,
@@ -298,12 +306,18 @@ Status Server::State::MakeReplica() {
       .witness = NewGrpcReplicaClient(witness, channels, *loop),
       .serve = [this] { task->worker().set_serving(true); },
       .fenced =
-          [](const Status& why) {
-            std::fprintf(stderr, "%s\n", std::string(why.message()).c_str());
+          [task = self.name](const Status& why) {
+            Log({.level = LogLevel::kError,
+                 .task = task,
+                 .event = "fenced",
+                 .text = std::string(why.message())});
             std::fflush(stdout);
             std::_Exit(kFencedExitCode);  // sessions that count on this process must not go on
           },
-      .say = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }};
+      .say =
+          [task = self.name](const std::string& line) {
+            Log({.task = task, .event = "replica", .text = line});
+          }};
   LimitPushes(options.max_message_bytes, &replicas);
   replica.emplace(std::move(replicas));
   return OkStatus();
@@ -321,6 +335,7 @@ void Server::State::Listen() {
   insight_service.Listen({.task = &*task,
                           .replica = replica ? &*replica : nullptr,
                           .env = options.env,
+                          .threads = &threads,
                           .channels = &channels,
                           .loop = &*loop},
                          *grpc_host.queue);
@@ -391,7 +406,10 @@ void Server::State::WatchSteps() {
                     .ask_cluster = [this] { return AskCluster(); },
                     .say =
                         [this](const std::string& text) {
-                          std::fprintf(stderr, "%s: %s", self.name.c_str(), text.c_str());
+                          Log({.level = LogLevel::kWarning,
+                               .task = self.name,
+                               .event = "no_progress",
+                               .text = text});
                         }});
   const int64_t interval_ns = std::min(kWatchNanos, options.stuck_after_ms * 1'000'000);
   MutexLock lock(mu);
@@ -415,6 +433,7 @@ Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
 StatusOr<std::unique_ptr<Server>> Server::Create(const ServerOptions& options) {
   if (options.memory_limit > 0) MemoryAccount::Task().set_limit(options.memory_limit);
   RETURN_IF_ERROR(LoadLibrariesOfEnvironment());
+  RETURN_IF_ERROR(LogOptionsOfEnvironment({}).status());
   SecuritySettings security;
   if (options.security.has_value()) {
     security = *options.security;
@@ -435,6 +454,7 @@ StatusOr<std::unique_ptr<Server>> Server::Create(const ServerOptions& options) {
   RETURN_IF_ERROR(server->state_->master_service.SetDefaultConfig(options.default_session_config));
   RETURN_IF_ERROR(server->state_->Bind());
   RETURN_IF_ERROR(server->state_->MakeTask());
+  SetLogTask(server->state_->self.name);
   return server;
 }
 
@@ -493,6 +513,16 @@ Status Server::Start() {
     state_->stuck_watch =
         Scheduler::Real().StartThread("stuck watch", [s = state_.get()] { s->WatchSteps(); });
   }
+  LogStarted({.task = task(),
+              .target = target(),
+              .listens_at = listens_at(),
+              .protocol = std::string(state_->transport->protocol()),
+              .secured = state_->credentials->secured(),
+              .status_url = status_url(),
+              .memory_limit = memory_limit(),
+              .threads = state_->threads.num_threads(),
+              .incarnation = incarnation(),
+              .cluster = state_->cluster.ToString()});
   return OkStatus();
 }
 
@@ -505,6 +535,7 @@ int64_t Server::memory_limit() { return MemoryAccount::Task().limit(); }
 bool Server::in_use() const { return state_->task->in_use(); }
 
 void Server::Drain(int64_t grace_ms) {
+  LogDraining(task(), shutdown_reason(), grace_ms);
   state_->SetServing(false);
   state_->task->Drain(grace_ms);
 }
@@ -519,9 +550,11 @@ std::string Server::DescribeRunning() const {
 
 void Server::Stop() {
   State& s = *state_;
+  bool served = false;
   {
     MutexLock lock(s.mu);
     if (std::exchange(s.stopped, true)) return;
+    served = s.started && s.start_error.ok();
     s.stop_requested.NotifyAll();
   }
   s.stuck_watch = nullptr;
@@ -540,6 +573,7 @@ void Server::Stop() {
   }
   s.loop->Stop();
   if (s.task.has_value()) s.task->WaitForSteps();
+  if (served) Log({.task = s.self.name, .event = "server_ended", .text = "has ended"});
 }
 
 Server::Counts Server::counts() const {

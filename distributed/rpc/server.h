@@ -71,6 +71,11 @@ struct ServerOptions {
   int max_sessions_per_client = 0;
   int max_steps_in_flight = 0;
   int max_message_bytes = 0;
+  // The file that keeps the rates of this machine's CPU, with which placement and predictions are
+  // made: distributed/calibration. If the file does not have them, Create measures them, which
+  // takes about 0.2 s, and writes it; "": it measures and does not keep them. Null: the rates that
+  // were set for the process before (core/runtime/cpu_rates.h), at first the type's defaults.
+  std::optional<std::string> calibration_file = std::nullopt;
   // Sessions that clients in this process have with this task do not go over the network.
   bool direct_sessions = true;
   Env* env = &Env::Real();

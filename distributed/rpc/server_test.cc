@@ -75,7 +75,8 @@ TEST(ServerTest, MistakesAreOneLine) {
   }
 }
 
-// A gateway's address, or a name that resolves later: it is for the peers.
+// The name in the cluster may be a gateway's address, or a name that resolves later: only peers
+// use it.
 TEST(ServerTest, ListensWhateverTheClusterCallsItsHost) {
   for (const std::string host : {"203.0.113.7", "no-such-host.invalid"}) {
     auto server = Server::Create(At(host + ":0"));
@@ -92,7 +93,7 @@ TEST(ServerTest, ListensWhateverTheClusterCallsItsHost) {
 
 TEST(ServerTest, ListensWhereItIsTold) {
   const std::pair<ServerOptions, std::string> cases[] = {
-      {At("127.0.0.1:0"), "127.0.0.1:"},  // no other host could call it
+      {At("127.0.0.1:0"), "127.0.0.1:"},  // no other host could reach it
       {At("localhost:0"), "localhost:"},
       {ListeningAt("ps-0.invalid:0", "127.0.0.1"), "127.0.0.1:"},
       {ListeningAt("127.0.0.1:0", "0.0.0.0:0"), "0.0.0.0:"},
@@ -104,7 +105,7 @@ TEST(ServerTest, ListensWhereItIsTold) {
   }
 }
 
-// As behind a gateway that maps ports.
+// The ports differ, for example, behind a gateway that maps ports.
 TEST(ServerTest, ThePortMayDifferFromTheOneInTheCluster) {
   auto first = Server::Create(At("127.0.0.1:0"));
   ASSERT_TRUE(first.ok());
@@ -145,7 +146,7 @@ TEST(ServerTest, JoinEndsWithAShutdownCall) {
   EXPECT_EQ((*server)->shutdown_reason(), "the chief is done");
 }
 
-// A client that makes a session and goes, without closing it.
+// A client that makes a session and disconnects, without closing the session.
 TEST(ServerTest, SessionsOfClientsThatHaveGoneAreClosed) {
   ServerOptions options = TestCluster::Quick();
   options.session_idle_timeout_ms = 500;
@@ -165,7 +166,7 @@ TEST(ServerTest, SessionsOfClientsThatHaveGoneAreClosed) {
   const auto silent = connect();
   auto gone = connect();
   const std::string kept = create(*silent), left = create(*gone);
-  // Asks without calling the sessions, which would keep them.
+  // Asks the cluster, because calls to the sessions would keep them alive.
   const auto open_sessions = [&] {
     std::vector<std::string> handles;
     const auto report = AskCluster(cluster.target());
@@ -177,7 +178,7 @@ TEST(ServerTest, SessionsOfClientsThatHaveGoneAreClosed) {
   };
   EXPECT_THAT(open_sessions(), UnorderedElementsAre(kept, left));
   gone = nullptr;
-  // Both are looked at together, every 5 s.
+  // The server checks both sessions together, every 5 s.
   for (int i = 0; i < 600 && open_sessions().size() == 2; ++i) {
     Env::Real().SleepForNanos(50'000'000);
   }
@@ -235,7 +236,7 @@ TEST(ServerTest, AProtocolMayNeedTasksOfOneHost) {
                         "another-host:2222"));
 }
 
-// grpc.health.v1 by hand: the answer's field 1 is 1 when serving.
+// Calls grpc.health.v1 without generated code: the answer's field 1 is 1 when serving.
 TEST(ServerTest, TellsWhetherItServes) {
   TestCluster cluster({{"worker", 1}});
   const auto channel =
@@ -251,14 +252,15 @@ TEST(ServerTest, TellsWhetherItServes) {
   }
 }
 
-// A field of a message with a length: a string, or a message.
+// Encodes a field that has a length: a string, or a message.
 std::string Field(char number, const std::string& value) {
   CHECK(value.size() < 128);
   return StrCat(std::string{static_cast<char>(number << 3 | 2), static_cast<char>(value.size())},
                 value);
 }
 
-// The values of the fields of this number; grpc.reflection.v1alpha has no header here.
+// Returns the values of all fields with this number, because grpc.reflection.v1alpha
+// has no header here.
 std::vector<std::string> Fields(const std::string& message, int number) {
   google::protobuf::UnknownFieldSet fields;
   CHECK(fields.ParseFromString(message));
@@ -269,7 +271,7 @@ std::vector<std::string> Fields(const std::string& message, int number) {
   return values;
 }
 
-// The answer to the one question of a call of ServerReflectionInfo.
+// Returns the answer to one question of ServerReflectionInfo.
 std::string Reflect(grpc::GenericStub& stub, const std::string& question) {
   grpc::CompletionQueue queue;
   grpc::ClientContext context;

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
 #include "core/base/timeout.h"
+#include "core/compiler/compile.h"
 #include "proto/tensorflow/config.pb.h"
 
 namespace penstock {
@@ -17,6 +19,7 @@ using tensorflow::RewriterConfig;
 constexpr char kOurOptimizer[] = "penstock";
 constexpr char kDisabledPasses[] = "disabled_passes";
 constexpr char kPlacement[] = "placement";
+constexpr char kMemoryLimit[] = "memory_limit";
 
 std::vector<std::string> DisabledPasses(const RewriterConfig& config) {
   std::vector<std::string> passes;
@@ -32,6 +35,21 @@ std::vector<std::string> DisabledPasses(const RewriterConfig& config) {
   return passes;
 }
 
+// As in TensorFlow, L0 switches off what has no switch of its own that is on. Returns whether any
+// optional pass is left, and adds the others to `disabled`.
+bool ApplyLevel(const tensorflow::OptimizerOptions& config, std::vector<std::string>* disabled) {
+  if (config.opt_level() != tensorflow::OptimizerOptions::L0) return true;
+  const bool folds = config.do_constant_folding();
+  const bool merges = config.do_common_subexpression_elimination();
+  if (!folds && !merges) return false;
+  for (const Pass& pass : Passes()) {
+    const string_view name = pass.name;
+    const bool is_on = (name == "fold" && folds) || (name == "merge" && merges);
+    if (pass.need == Pass::kOptional && !is_on) disabled->emplace_back(name);
+  }
+  return true;
+}
+
 // The last one counts: what a client says stands after the server's default.
 std::string PlacementOf(const RewriterConfig& config) {
   std::string placement = SessionOptions().placement;
@@ -43,6 +61,18 @@ std::string PlacementOf(const RewriterConfig& config) {
   return placement;
 }
 
+// As PlacementOf. A value that is no int is none that a session accepts.
+int64_t MemoryLimitOf(const RewriterConfig& config) {
+  int64_t limit = SessionOptions().memory_limit;
+  for (const auto& optimizer : config.custom_optimizers()) {
+    if (optimizer.name() != kOurOptimizer) continue;
+    const auto given = optimizer.parameter_map().find(kMemoryLimit);
+    if (given == optimizer.parameter_map().end()) continue;
+    limit = given->second.value_case() == tensorflow::AttrValue::kI ? given->second.i() : -1;
+  }
+  return limit;
+}
+
 // The fields that mean something, by path. A message that stands here does so as a whole.
 bool HasEffect(const std::string& path) {
   static constexpr const char* kEffective[] = {
@@ -52,9 +82,9 @@ bool HasEffect(const std::string& path) {
       "graph_options.build_cost_model",
       "graph_options.build_cost_model_after",
       "graph_options.enable_bfloat16_sendrecv",
-      "graph_options.optimizer_options.do_common_subexpression_elimination",  // as it always is
+      "graph_options.optimizer_options.do_common_subexpression_elimination",
       "graph_options.optimizer_options.do_constant_folding",
-      "graph_options.optimizer_options.do_function_inlining",
+      "graph_options.optimizer_options.do_function_inlining",  // as it always is
       "graph_options.optimizer_options.opt_level",
       "graph_options.rewrite_options",
       "isolate_session_state",
@@ -103,24 +133,28 @@ void ToProto(const SessionOptions& options, tensorflow::ConfigProto* config) {
   }
   if (options.bfloat16_transfers) graph.set_enable_bfloat16_sendrecv(true);
   const bool placed = options.placement != SessionOptions().placement;
-  if (options.disabled_passes.empty() && !placed) return;
+  const bool limited = options.memory_limit != SessionOptions().memory_limit;
+  if (options.disabled_passes.empty() && !placed && !limited) return;
   auto* const ours = graph.mutable_rewrite_options()->add_custom_optimizers();
   ours->set_name(kOurOptimizer);
   if (placed) (*ours->mutable_parameter_map())[kPlacement].set_s(options.placement);
+  if (limited) (*ours->mutable_parameter_map())[kMemoryLimit].set_i(options.memory_limit);
   if (options.disabled_passes.empty()) return;
   auto* const names = (*ours->mutable_parameter_map())[kDisabledPasses].mutable_list();
   for (const std::string& pass : options.disabled_passes) names->add_s(pass);
 }
 
 SessionOptions FromProto(const tensorflow::ConfigProto& config) {
-  const auto level = config.graph_options().optimizer_options().opt_level();
+  std::vector<std::string> disabled = DisabledPasses(config.graph_options().rewrite_options());
+  const bool optimizes = ApplyLevel(config.graph_options().optimizer_options(), &disabled);
   return {.operation_timeout_ms = LimitTimeout(config.operation_timeout_in_ms()),
           .allow_soft_placement = config.allow_soft_placement(),
           .log_device_placement = config.log_device_placement(),
-          .optimize = level != tensorflow::OptimizerOptions::L0,
-          .disabled_passes = DisabledPasses(config.graph_options().rewrite_options()),
+          .optimize = optimizes,
+          .disabled_passes = std::move(disabled),
           .bfloat16_transfers = config.graph_options().enable_bfloat16_sendrecv(),
           .placement = PlacementOf(config.graph_options().rewrite_options()),
+          .memory_limit = MemoryLimitOf(config.graph_options().rewrite_options()),
           .build_cost_model = std::max<int64_t>(config.graph_options().build_cost_model(), 0),
           .build_cost_model_after =
               std::max<int64_t>(config.graph_options().build_cost_model_after(), 0),

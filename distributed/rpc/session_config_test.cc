@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/rpc/session_config.h"
 
+#include "core/compiler/compile.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/tensorflow/config.pb.h"
@@ -8,8 +9,10 @@
 namespace penstock {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 TEST(SessionConfigTest, ComesBackAsItWas) {
   tensorflow::ConfigProto config;
@@ -20,6 +23,7 @@ TEST(SessionConfigTest, ComesBackAsItWas) {
            .disabled_passes = {"merge", "sweep"},
            .bfloat16_transfers = true,
            .placement = "auto",
+           .memory_limit = 1 << 20,
            .build_cost_model = 5,
            .build_cost_model_after = 2,
            .isolate_state = true,
@@ -34,6 +38,7 @@ TEST(SessionConfigTest, ComesBackAsItWas) {
   EXPECT_TRUE(options.bfloat16_transfers);
   EXPECT_TRUE(config.graph_options().enable_bfloat16_sendrecv());
   EXPECT_EQ(options.placement, "auto");
+  EXPECT_EQ(options.memory_limit, 1 << 20);
   EXPECT_EQ(options.build_cost_model, 5);
   EXPECT_EQ(options.build_cost_model_after, 2);
   EXPECT_TRUE(options.isolate_state);
@@ -49,6 +54,18 @@ TEST(SessionConfigTest, PlacementGoesAlone) {
   EXPECT_THAT(FromProto(config).disabled_passes, IsEmpty());
 }
 
+TEST(SessionConfigTest, AMemoryLimitIsAnInt) {
+  tensorflow::ConfigProto config;
+  EXPECT_EQ(FromProto(config).memory_limit, 0);
+  ToProto({.memory_limit = 512 << 20}, &config);
+  EXPECT_EQ(FromProto(config).memory_limit, 512 << 20);
+  auto* const client =
+      config.mutable_graph_options()->mutable_rewrite_options()->add_custom_optimizers();
+  client->set_name("penstock");
+  (*client->mutable_parameter_map())["memory_limit"].set_s("512m");
+  EXPECT_LT(FromProto(config).memory_limit, 0) << "which no session accepts";
+}
+
 TEST(SessionConfigTest, TogglesOfRewritesDisablePasses) {
   tensorflow::ConfigProto config;
   EXPECT_THAT(FromProto(config).disabled_passes, IsEmpty());
@@ -59,6 +76,27 @@ TEST(SessionConfigTest, TogglesOfRewritesDisablePasses) {
   rewrites.set_constant_folding(tensorflow::RewriterConfig::ON);
   rewrites.set_common_subgraph_elimination(tensorflow::RewriterConfig::OFF);
   EXPECT_THAT(FromProto(config).disabled_passes, ElementsAre("merge"));
+}
+
+TEST(SessionConfigTest, SwitchesOfPassesHoldAtLevelZeroToo) {
+  tensorflow::ConfigProto config;
+  auto& optimizer = *config.mutable_graph_options()->mutable_optimizer_options();
+  optimizer.set_do_constant_folding(true);
+  EXPECT_TRUE(FromProto(config).optimize);
+  EXPECT_THAT(FromProto(config).disabled_passes, IsEmpty()) << "level 1 has all";
+  optimizer.set_opt_level(tensorflow::OptimizerOptions::L0);
+  const SessionOptions folds = FromProto(config);
+  EXPECT_TRUE(folds.optimize);
+  EXPECT_THAT(folds.disabled_passes, Contains("merge"));
+  EXPECT_THAT(folds.disabled_passes, Contains("sweep"));
+  EXPECT_THAT(folds.disabled_passes, Not(Contains("fold")));
+  EXPECT_TRUE(CheckDisabledPasses(folds.disabled_passes).ok());
+  optimizer.set_do_common_subexpression_elimination(true);
+  EXPECT_THAT(FromProto(config).disabled_passes, Not(Contains("merge")));
+  optimizer.clear_do_constant_folding();
+  EXPECT_THAT(FromProto(config).disabled_passes, Contains("fold"));
+  optimizer.clear_do_common_subexpression_elimination();
+  EXPECT_FALSE(FromProto(config).optimize);
 }
 
 TEST(SessionConfigTest, OptionsThatMeanNothingAreNamed) {

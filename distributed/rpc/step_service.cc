@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The calls of MasterService that run steps: they wait for the step without a thread.
+// The calls of MasterService that run steps. They hold no thread while they wait for
+// a step.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -16,9 +17,9 @@
 namespace penstock {
 namespace {
 
-// Limits of the messages that the polling thread reads or writes itself, so that each takes only
-// microseconds. Reading feeds takes about 1 us per 10 KB. Fetches are written without a copy,
-// unless they are not plain bytes.
+// Larger messages are read or written on other threads, so that the polling thread spends only
+// microseconds on each. Reading feeds takes about 1 us per 10 KB. Fetches are written without a
+// copy, unless they are not plain bytes.
 constexpr size_t kRequestBytesInline = size_t{64} << 10;
 constexpr size_t kFetchesInline = 64;
 
@@ -33,14 +34,14 @@ RunOptions OptionsOf(const tensorflow::RunOptions& options) {
           .partition_graphs = options.output_partition_graphs()};
 }
 
-// A step that a client waits for.
+// A step for which a client waits.
 template <class Request>
 struct ClientStep {
-  Request request;  // without its tensors
+  Request request;  // the request without its tensors
   std::shared_ptr<MasterSession> session;
   MasterSession::AsyncRun run;
   Cancellation cancellation;
-  ClientLimits::Place place;  // until it has been answered
+  ClientLimits::Place place;  // held until the answer
 };
 
 void AddMetadata(const MasterSession::AsyncRun& run, tensorflow::RunMetadata* metadata) {
@@ -84,7 +85,8 @@ bool AnswersQuickly(const MasterSession::AsyncRun& run) {
          run.metadata.partition_graphs.empty() && run.metadata.cost_graph.empty();
 }
 
-// Answers with a message, or an error where clients of the protocol look for it.
+// Answers with a message, or with an error in the place where clients of the protocol expect
+// it.
 template <class Call>
 void Finish(Call& call, StatusOr<grpc::ByteBuffer> answer, bool errors_in_body = false) {
   if (answer.ok()) {
@@ -128,7 +130,7 @@ void MasterService::RunStep(std::shared_ptr<StepCall> call) {
     if (!first.ok()) return Finish(*call, first, in_body);
     step->session = *std::move(session);
     const std::string& partial = request.partial_run_handle();
-    if (partial.empty()) {  // an instalment belongs to a step that has its place
+    if (partial.empty()) {  // an instalment uses the place of its partial run
       auto place = limits_->AddStep(request.session_handle());
       if (!place.ok()) return Finish(*call, place.status(), in_body);
       step->place = *std::move(place);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Requests that name a callable or a partial run by its handle, and clients that go away while they
-// wait.
+// Tests requests that name a callable or a partial run by its handle, and clients that go away
+// while they wait.
 #include <functional>
 #include <string>
 #include <thread>
@@ -36,7 +36,7 @@ class CallableTest : public StepServiceTest {
     request.mutable_options()->add_feed(x_.name());
     ASSERT_TRUE(Make(request).ok());
   }
-  // Returns a request to run the callable with so many feeds.
+  // Returns a request to run the callable with this many feeds.
   tensorflow::RunCallableRequest RunRequest(int feeds) {
     tensorflow::RunCallableRequest request;
     request.set_session_handle(client_.handle());
@@ -152,7 +152,7 @@ TEST_F(CallableTest, ItsOptionsHoldForEachRun) {
 
 class PartialRunTest : public StepServiceTest {
  protected:
-  // Feeds x_; fetches sum_ and block_.
+  // Sets up a partial run that feeds x_ and fetches sum_ and block_.
   grpc::Status SetUpRun(const std::string& other_feed = "") {
     tensorflow::PartialRunSetupRequest request;
     request.set_session_handle(client_.handle());
@@ -169,7 +169,7 @@ class PartialRunTest : public StepServiceTest {
     request.set_partial_run_handle(run_);
     return request;
   }
-  // A test that leaves its run unfinished ends it.
+  // Ends a run that a test leaves unfinished.
   void End() {
     tensorflow::RunStepRequest request = Part(client_.Step(block_.name()));
     request.mutable_options()->set_timeout_in_ms(1);
@@ -196,7 +196,7 @@ TEST_F(PartialRunTest, BelongsToItsSession) {
   End();
 }
 
-// --max_steps_in_flight: a partial run has a place of its own, from its set-up to its end.
+// --max_steps_in_flight: a partial run counts as one step from its set-up to its end.
 TEST_F(PartialRunTest, CountsAsAStepInFlight) {
   ServerOptions options = TestCluster::Quick();
   options.max_steps_in_flight = 1;
@@ -258,8 +258,8 @@ TEST_F(PartialRunTest, ATraceIsRefused) {
   End();
 }
 
-// Clients whose connection ends, or who stop waiting: their step is of no use any more, and
-// TearDown finds that it is gone.
+// Clients that disconnect or stop waiting: their step is useless then, and TearDown checks
+// that it has ended.
 class ClientThatLeavesTest : public CallableTest {
  protected:
   void LeaveDuring(const std::function<grpc::Status(Stub&, grpc::ClientContext*)>& call) {

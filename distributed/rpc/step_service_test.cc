@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Requests for steps from clients that are sloppy or mean harm: each is refused with an error that
-// says what is wrong, and the session goes on. Callables, partial runs and clients that go away:
+// Tests malformed or malicious requests for steps: each is refused with an error that says what is
+// wrong, and the session still works. Callables, partial runs and clients that go away are in
 // step_service_handle_test.cc.
 #include "distributed/rpc/testing/step_service_test.h"
 
@@ -46,7 +46,7 @@ TEST_F(StepServiceTest, BytesThatAreNoRequestAreRefused) {
     for (const char* method : {"RunStep", "RunCallable"}) {
       const grpc::Status status = client_.SendBytes(method, bytes);
       const int code = status.error_code();
-      // A piece may be a whole request: of no session, or of one without that callable.
+      // A prefix may be a valid request: without a session, or without that callable.
       EXPECT_TRUE(code == grpc::INVALID_ARGUMENT || code == grpc::ABORTED || code == grpc::OK)
           << method << ": " << status.error_message();
     }
@@ -145,7 +145,7 @@ TEST_F(StepServiceTest, AFetchMayBeAskedForTwice) {
   EXPECT_EQ(answer_.tensor_size(), 2);
 }
 
-// More than a polling thread may be given to write.
+// These are more fetches than a polling thread may write.
 TEST_F(StepServiceTest, ThousandsOfFetchesAreAnswered) {
   tensorflow::RunStepRequest request = FedStep();
   for (int i = 1; i < 3'000; ++i) request.add_fetch(sum_.name());

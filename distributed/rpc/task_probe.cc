@@ -32,8 +32,8 @@ TaskProbe Failed(Outcome outcome, std::string detail) {
   return {.outcome = outcome, .detail = std::move(detail)};
 }
 
-// Whether HTTP/2 is spoken there. gRPC itself does not tell a peer that is silent from one that is
-// no server of its.
+// Tests whether an HTTP/2 server answers. gRPC itself does not distinguish a silent peer from one
+// that is no gRPC server.
 TaskProbe Greet(const StreamSocket& socket, int timeout_ms) {
   const TaskProbe foreign = Failed(Outcome::kForeign, "it does not speak HTTP/2");
   if (send(socket.fd(), kHttp2Preface, kHttp2PrefaceBytes, MSG_NOSIGNAL) !=
@@ -49,7 +49,7 @@ TaskProbe Greet(const StreamSocket& socket, int timeout_ms) {
   return settings ? Failed(Outcome::kServes, "") : foreign;
 }
 
-// Whether something listens at one of the host's addresses, and speaks HTTP/2.
+// Tests whether something listens at one of the host's addresses, and speaks HTTP/2.
 TaskProbe Reach(const HostPort& to, int timeout_ms, const Credentials& credentials) {
   int error = 0;
   const AddressList found = ResolveAddresses(to, &error);
@@ -102,7 +102,8 @@ TaskProbe Ask(const std::string& address, int64_t timeout_ms, const Credentials&
 TaskProbe Probe(const std::string& address, int64_t timeout_ms, Env& env) {
   const StatusOr<HostPort> to = HostPort::Parse(address);
   if (!to.ok()) return Failed(Outcome::kUnresolved, std::string(to.status().message()));
-  const int third_ms = static_cast<int>(timeout_ms / 3);  // to connect, to be greeted, to ask
+  // A third of the time to connect, a third to get a greeting, a third to ask.
+  const int third_ms = static_cast<int>(timeout_ms / 3);
   const auto credentials = ProcessCredentials();
   if (!credentials.ok()) {
     return Failed(Outcome::kMisfit, std::string(credentials.status().message()));
@@ -112,12 +113,12 @@ TaskProbe Probe(const std::string& address, int64_t timeout_ms, Env& env) {
   return Ask(to->ToString(), third_ms, **credentials, env);
 }
 
-// Shared with the threads, since a resolver that hangs outlives the probe.
+// Shared with the threads, because a resolver that hangs may outlive the probe.
 struct Probes {
   Mutex mu;
   CondVar answered;
   std::vector<TaskProbe> probes ABSL_GUARDED_BY(mu);
-  size_t left ABSL_GUARDED_BY(mu) = 0;
+  size_t num_unanswered ABSL_GUARDED_BY(mu) = 0;
 };
 
 }  // namespace
@@ -127,7 +128,7 @@ std::vector<TaskProbe> ProbeTasks(const std::vector<std::string>& addresses, int
   const auto shared = std::make_shared<Probes>();
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
   MutexLock lock(shared->mu);
-  shared->left = addresses.size();
+  shared->num_unanswered = addresses.size();
   for (size_t i = 0; i < addresses.size(); ++i) {
     shared->probes.push_back(
         Failed(Outcome::kUnresolved, StrCat("the resolver took longer than ", timeout_ms, " ms")));
@@ -135,10 +136,10 @@ std::vector<TaskProbe> ProbeTasks(const std::vector<std::string>& addresses, int
       TaskProbe probe = Probe(address, timeout_ms, env);
       MutexLock lock(shared->mu);
       shared->probes[i] = std::move(probe);
-      if (--shared->left == 0) shared->answered.NotifyAll();
+      if (--shared->num_unanswered == 0) shared->answered.NotifyAll();
     }).detach();
   }
-  while (shared->left > 0 && shared->answered.WaitUntil(shared->mu, end)) {
+  while (shared->num_unanswered > 0 && shared->answered.WaitUntil(shared->mu, end)) {
   }
   return shared->probes;
 }

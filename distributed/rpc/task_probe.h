@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ProbeTasks: what is found at the addresses of tasks, for tools that look at a cluster from
-// outside: whether the name resolves, whether something listens, and what it says that it is.
+// ProbeTasks: probes the addresses of tasks, for tools outside the cluster: whether the name
+// resolves, whether a process listens, and which task it says it is.
 #pragma once
 
 #include <cstdint>
@@ -17,27 +17,28 @@ struct TaskProbe {
   enum class Outcome {
     kServes,       // a task of Penstock has answered
     kUnresolved,   // the host's name has no address
-    kRefused,      // the host answers; nothing listens at the port
+    kRefused,      // the host answers, but nothing listens at the port
     kUnreachable,  // nothing answered an attempt to connect
-    kSilent,       // the connection was accepted, and no answer came in time
-    kForeign,      // what listens is not a task of Penstock
-    kMisfit,       // it is secured in another way than this process, or refuses its token
+    kSilent,       // the connection was accepted, but no answer came in time
+    kForeign,      // the process that listens is not a task of Penstock
+    kMisfit,       // its security settings differ from this process's, or it refuses the token
   };
   Outcome outcome = Outcome::kUnreachable;
-  std::string detail;  // of the system or of gRPC; "" for kServes
+  std::string detail;  // error text from the system or gRPC; "" for kServes
 
-  // The rest is what a task says of itself.
+  // The remaining fields are the task's answer.
   std::string name;  // "/job:ps/replica:0/task:0"
   uint64_t incarnation = 0;
   std::string version;
   int protocol_version = 0;
-  std::string protocol;  // that tensors travel by
-  ClusterSpec cluster;   // that it was started with
+  std::string protocol;  // the transport it uses
+  ClusterSpec cluster;   // the cluster that it was started with
   double round_trip_ms = 0;
-  double clock_ahead_s = 0;  // of this host's wall clock, give or take the round trip
+  double clock_ahead_s = 0;  // relative to this host's wall clock, within the round trip
 };
 
-// Asks all addresses ("host:port") at the same time; takes at most about `timeout_ms`.
+// Probes all addresses ("host:port") at the same time; takes at most about
+// `timeout_ms`.
 std::vector<TaskProbe> ProbeTasks(const std::vector<std::string>& addresses, int64_t timeout_ms,
                                   Env& env = Env::Real());
 

@@ -19,7 +19,7 @@ namespace {
 using ::testing::HasSubstr;
 using Outcome = TaskProbe::Outcome;
 
-// A socket at a free loopback port. It accepts connections once it listens.
+// A socket bound to a free loopback port. It accepts connections once it listens.
 class Socket {
  public:
   Socket() : fd_(socket(AF_INET, SOCK_STREAM, 0)) {

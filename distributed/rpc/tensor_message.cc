@@ -21,7 +21,8 @@ using google::protobuf::io::CodedInputStream;
 using google::protobuf::io::CodedOutputStream;
 using google::protobuf::io::StringOutputStream;
 
-// Below this a copy costs less than a reference-counted slice, and protobuf does it as well.
+// Up to this size a copy costs less than a reference-counted slice, and protobuf's own code
+// is as good.
 constexpr size_t kCopiedBytesMax = 4096;
 constexpr size_t kMessageBytesMax = (size_t{1} << 31) - 1;
 constexpr uint32_t kNameTag = tensorflow::NamedTensorProto::kNameFieldNumber << 3 | 2;
@@ -43,7 +44,7 @@ void AppendTagAndLength(uint32_t tag, size_t length, std::string* to) {
   out.WriteVarint64(length);
 }
 
-// Returns the bytes before the contents of a large tensor; a small tensor whole.
+// Returns the bytes before the contents of a large tensor, or all bytes of a small one.
 StatusOr<std::string> HeadOf(const Tensor& tensor) {
   tensorflow::TensorProto proto;
   if (!IsLarge(tensor)) {
@@ -63,8 +64,8 @@ size_t LengthOf(const Tensor& tensor, const std::string& head) {
 
 Status Malformed() { return InvalidArgument("malformed message"); }
 
-// Copies of fields, one after the other. The streams stay: each time they are made, the string is
-// filled up to its capacity.
+// Copies of fields, one after the other. The streams are kept, because each new one would extend
+// the string to its capacity.
 class FieldCopies {
  public:
   bool Add(CodedInputStream* in, uint32_t tag) { return WireFormatLite::SkipField(in, tag, &out_); }
@@ -82,15 +83,15 @@ class FieldCopies {
 bool ReadLength(CodedInputStream* in, size_t* length) {
   uint64_t value = 0;
   if (!in->ReadVarint64(&value)) return false;
-  // ReadTensorMessage has set a limit: nothing is longer than what is left of the message, so that
-  // no more memory is asked for than bytes were sent.
+  // ReadTensorMessage has set a limit: no length exceeds the rest of the message, so no more
+  // memory is allocated than bytes were sent.
   if (value > static_cast<uint64_t>(in->BytesUntilLimit())) return false;
   *length = static_cast<size_t>(value);
   return true;
 }
 
-// Reads the message of `length` bytes that comes next by `read_field`, called with the tag of each
-// field. False where the bytes are no message.
+// Reads the message of `length` bytes that comes next; calls `read_field` with the tag of each
+// field. Returns false if the bytes are no message.
 bool ReadMessage(CodedInputStream* in, size_t length,
                  absl::FunctionRef<bool(uint32_t)> read_field) {
   const auto limit = in->PushLimit(static_cast<int>(length));
@@ -107,7 +108,8 @@ class TensorReader {
  public:
   explicit TensorReader(CodedInputStream* in) : in_(in) {}
 
-  // False where the bytes are no message; an error where the message is no tensor.
+  // Returns false if the bytes are no message. If the message is no valid tensor, `*tensor` is
+  // an error.
   bool Read(size_t length, StatusOr<Tensor>* tensor) {
     if (!ReadMessage(in_, length, [this](uint32_t tag) { return ReadField(tag); })) return false;
     tensorflow::TensorProto proto;
@@ -125,19 +127,20 @@ class TensorReader {
 
  private:
   bool ReadField(uint32_t tag) {
-    // Only the first content: to look at the fields before each would take quadratic time.
+    // Only for the first content: parsing the fields before each of many contents would
+    // take quadratic time.
     if (tag == kContentTag && !std::exchange(content_seen_, true) && TensorIsDescribed()) {
       return ReadContent();
     }
-    // The fields that describe the tensor come before its contents, and the contents come once, as
-    // every writer of protobuf has it.
+    // The fields that describe the tensor have to come before its content, and the content once,
+    // as all writers of protobuf do it.
     if (tensor_.valid() && (tag == kDTypeTag || tag == kShapeTag || tag == kContentTag)) {
       return false;
     }
     return head_.Add(in_, tag);
   }
 
-  // Whether the fields so far say what the content is of.
+  // Returns whether the fields so far give the dtype and shape of the content.
   bool TensorIsDescribed() {
     tensorflow::TensorProto proto;
     if (!proto.ParseFromString(head_.bytes())) return false;
@@ -151,12 +154,12 @@ class TensorReader {
     return true;
   }
 
-  // Reads the content into a tensor's own memory.
+  // Reads the content into the tensor's memory.
   bool ReadContent() {
     size_t length = 0;
     if (!ReadLength(in_, &length)) return false;
-    if (length == 0) return true;  // as if it were not there: the values are in other fields
-    // Division, because the product of foreign numbers may overflow.
+    if (length == 0) return true;  // same as no content: the values are in other fields
+    // Divides, because a product of numbers from another process may overflow.
     if (length % SizeOf(dtype_) != 0 ||
         length / SizeOf(dtype_) != static_cast<uint64_t>(shape_.num_elements())) {
       bad_ = InvalidArgument("tensor_content of ", length, " bytes for a tensor ", Name(dtype_),
@@ -173,7 +176,7 @@ class TensorReader {
   }
 
   CodedInputStream* const in_;
-  FieldCopies head_;  // the fields so far, but for the content that is read in place
+  FieldCopies head_;  // the fields so far, without content that is read in place
   bool content_seen_ = false;
   DType dtype_ = DType::kInvalid;
   Shape shape_;

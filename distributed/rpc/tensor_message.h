@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TensorMessageWriter and ReadTensorMessage: messages of the session protocol with tensors in them
-// (RunStepRequest and so on), byte for byte what protobuf would write and read, but that the bytes
-// of large tensors are neither serialized nor parsed: they are sent from where they lie, and copied
-// once, to where they will lie. Protobuf copies them three times on each side.
+// TensorMessageWriter and ReadTensorMessage: write and read messages of the session protocol that
+// contain tensors (RunStepRequest and so on). The bytes are the same as protobuf's. But the bytes
+// of large tensors are neither serialized nor parsed: they are sent from the tensor's memory, and
+// the reader copies them once, to the new tensor's memory. Protobuf copies them three times on each
+// side.
 #pragma once
 
 #include <google/protobuf/message_lite.h>
@@ -20,14 +21,14 @@ namespace penstock {
 
 class TensorMessageWriter {
  public:
-  // Adds the fields of `message`, which is of the type that is being written.
+  // Adds the fields of `message`, which has the type of the message being written.
   void Add(const google::protobuf::MessageLite& message);
   // Adds to the repeated field `field` of type NamedTensorProto, or TensorProto.
   void AddNamedTensor(int field, string_view name, const Tensor& tensor);
   void AddTensor(int field, const Tensor& tensor);
 
-  // ResourceExhausted where it is longer than messages can be (2 GiB); the error of a tensor that
-  // cannot be written.
+  // Returns the message. ResourceExhausted if it is longer than messages can be (2 GiB); else the
+  // error of a tensor that cannot be written.
   StatusOr<grpc::ByteBuffer> Take();
 
  private:
@@ -37,20 +38,20 @@ class TensorMessageWriter {
 
   std::string small_;
   std::vector<grpc::Slice> slices_;
-  size_t bytes_ = 0;  // of slices_
+  size_t bytes_ = 0;  // bytes in slices_
   Status status_;
 };
 
 // The repeated field that holds tensors, and its type.
 struct TensorField {
   int number;
-  bool named;        // NamedTensorProto, else TensorProto
+  bool named;        // the type is NamedTensorProto, else TensorProto
   const char* what;  // "feed", for errors
 };
 
-// Parses `bytes`: tensors of the field are appended to `tensors` (with their names, if they have
-// any), everything else goes to `rest`. InvalidArgument where the bytes are no such message, or
-// where a tensor is bad: then it is named, and `rest` is there.
+// Parses `bytes`: appends the tensors of the field to `tensors` (with their names, if they have
+// any), and writes all other fields to `rest`. InvalidArgument if the bytes are no such message,
+// or if a tensor is malformed: then the error names it, and `rest` is filled.
 Status ReadTensorMessage(grpc::ByteBuffer* bytes, TensorField field,
                          google::protobuf::MessageLite* rest,
                          std::vector<std::pair<std::string, Tensor>>* tensors);

@@ -29,7 +29,7 @@ std::string Bytes(const grpc::ByteBuffer& buffer) {
   return bytes;
 }
 
-// In pieces of 1000 bytes, so that fields straddle them.
+// Splits the bytes into slices of 1000 bytes, so that fields cross their borders.
 grpc::ByteBuffer BufferOf(const std::string& bytes) {
   std::vector<grpc::Slice> slices;
   for (size_t at = 0; at < bytes.size(); at += 1000) slices.emplace_back(bytes.substr(at, 1000));
@@ -84,7 +84,7 @@ TEST(TensorMessageTest, ReadsWhatProtobufWrites) {
     feed->set_name(StrCat("x:", request.feed_size()));
     ASSERT_TRUE(TensorToProto(value, feed->mutable_tensor()).ok());
   }
-  // Typed values, the last of which repeats.
+  // Typed values, the last of which is repeated to fill the tensor.
   tensorflow::TensorProto* const typed = request.add_feed()->mutable_tensor();
   typed->set_dtype(tensorflow::DT_INT64);
   typed->mutable_tensor_shape()->add_dim()->set_size(3);
@@ -134,7 +134,7 @@ TEST(TensorMessageTest, BadTensorsAreNamed) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("feed 'x:0': tensor_content of 4 bytes"));
 }
 
-// The bytes of a RunStepRequest with one feed, whose tensor has these.
+// Returns the bytes of a RunStepRequest with one feed, whose tensor has the bytes `tensor`.
 std::string RequestWith(const std::string& tensor) {
   tensorflow::NamedTensorProto named;
   named.set_name("x:0");
@@ -173,7 +173,7 @@ TEST(TensorMessageTest, FieldsInUnusualOrder) {
   EXPECT_EQ(AttrValue(*ReadOne(h + c)), seven);
   EXPECT_EQ(AttrValue(*ReadOne(c + h)), seven);
   EXPECT_EQ(AttrValue(*ReadOne(h + no_content + v)), five);
-  // Protobuf would let the last win; no writer does so.
+  // Protobuf would use the last one, but no writer sends two.
   EXPECT_FALSE(ReadOne(h + c + c).ok());
   EXPECT_FALSE(ReadOne(h + c + h).ok());
 }
@@ -188,7 +188,7 @@ TEST(TensorMessageTest, ShapesThatNoTensorHas) {
   EXPECT_EQ(ReadOne(proto.SerializeAsString()).status().code(), StatusCode::kInvalidArgument);
 }
 
-// Quadratic time would take minutes.
+// If the time were quadratic, this would take minutes.
 TEST(TensorMessageTest, ManyContentsTakeLinearTime) {
   tensorflow::TensorProto strings;
   strings.set_dtype(tensorflow::DT_STRING);
@@ -197,7 +197,7 @@ TEST(TensorMessageTest, ManyContentsTakeLinearTime) {
   EXPECT_FALSE(ReadOne(bytes).ok());
 }
 
-// No memory for what a message only claims to hold.
+// No memory is allocated for lengths that the message only claims.
 TEST(TensorMessageTest, LengthsAreThoseOfTheMessage) {
   for (const std::string tag : {"\x12", "\x12\xff\xff\xff\xff\x07\x12"}) {
     grpc::ByteBuffer buffer = BufferOf(tag + "\xff\xff\xff\xff\x07");
@@ -207,7 +207,8 @@ TEST(TensorMessageTest, LengthsAreThoseOfTheMessage) {
   }
 }
 
-// Any bytes are an error, or parse to the same message as protobuf reads from them.
+// For any bytes, the result is an error, or the same message that protobuf reads
+// from them.
 TEST(TensorMessageTest, AnyBytesAreSafe) {
   google::protobuf::LogSilencer quiet;
   tensorflow::RunStepRequest request;

@@ -65,7 +65,7 @@ StatusOr<NodeStats> FromProto(const tensorflow::NodeExecStats& proto) {
                        .bytes = memory.requested_bytes(),
                        .allocator = memory.allocator_name(),
                        .address = memory.ptr()};
-    // An output that a node left dead has no type.
+    // The output of a node with a dead value has no type.
     if (tensor.dtype() != 0) {
       ASSIGN_OR_RETURN(out.dtype, DTypeFromNumber(tensor.dtype()));
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Values that the services send and receive, to and from their messages. The other direction checks
-// what it reads.
+// Converts values to and from the messages of the services. FromProto checks its input, which comes
+// from other processes.
 #pragma once
 
 #include <vector>
@@ -30,7 +30,8 @@ StatusOr<ClusterSpec> FromProto(const tensorflow::ClusterDef& proto);
 void ToProto(const std::vector<DeviceStats>& stats, tensorflow::StepStats* proto);
 StatusOr<std::vector<DeviceStats>> FromProto(const tensorflow::StepStats& proto);
 
-// A time is in whole microseconds there, rounded up: 0 is a node that did not run.
+// In the message times are in whole microseconds, rounded up; 0 means that the node did not
+// run.
 void ToProto(const std::vector<CostNode>& nodes, tensorflow::CostGraphDef* proto);
 StatusOr<std::vector<CostNode>> FromProto(const tensorflow::CostGraphDef& proto);
 

@@ -112,6 +112,7 @@ Status WorkerService::GetStatus(const wire::GetStatusRequest& request,
   response->set_serving(options_.worker->serving());
   response->set_protocol_version(kProtocolVersion);
   response->set_protocol(std::string(options_.worker->protocol()));
+  response->set_wall_clock_ns(options_.worker->WallNanos());
   for (const int64_t id : options_.worker->steps().running()) {
     response->add_running_step(static_cast<uint64_t>(id));
   }
@@ -119,6 +120,10 @@ Status WorkerService::GetStatus(const wire::GetStatusRequest& request,
     for (const DeviceInfo& device : options_.worker->devices()) {
       ToProto(device, response->add_device());
       response->add_device_lanes(device.lanes);
+      wire::DeviceRates* const rates = response->add_device_rates();
+      rates->set_flops_per_ns(device.rates.flops_per_ns);
+      rates->set_bytes_per_ns(device.rates.bytes_per_ns);
+      rates->set_launch_ns(device.rates.launch_ns);
     }
   }
   const auto& handles = request.session_handle();

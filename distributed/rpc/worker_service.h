@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WorkerService: the Worker of a task, for callers in other processes.
+// WorkerService: the gRPC service that serves a task's Worker to other processes.
 #pragma once
 
 #include <functional>
@@ -21,19 +21,20 @@ class WorkerService {
     Scheduler* threads = nullptr;
     Env* env = nullptr;
     const Registry* registry = nullptr;
-    // Called, on any thread, when somebody asks for the end of the process.
+    // Called, on any thread, when a call asks for the end of the process.
     std::function<void(const std::string& reason)> shutdown;
   };
-  // To be registered with the server.
+  // Returns the service, to be registered with the server.
   grpc::Service& service() { return service_; }
-  // Begins to take calls, when the server runs. `queue` is the loop's.
+  // Begins to take calls. REQUIRES that the server runs. The loop polls `queue`.
   void Listen(Options options, CompletionLoop& loop, grpc::ServerCompletionQueue& queue);
 
  private:
   template <class Request, class Response>
   using Call = UnaryCall<WorkerGrpcService, Request, Response>;
 
-  // InvalidArgument if the call names no incarnation, Aborted if it names another one.
+  // InvalidArgument if the call names no incarnation, Aborted if it names another
+  // incarnation than this task's.
   Status CheckIncarnation(uint64_t incarnation) const;
   Status GetStatus(const wire::GetStatusRequest& request, wire::GetStatusResponse* response);
   Status CreateSession(const wire::CreateSessionRequest& request);

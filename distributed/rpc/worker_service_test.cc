@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests the answers of a worker on the wire, also to messages that no master of ours sends.
+// Tests the answers of a worker on the wire, also to messages that no real master sends.
 #include "distributed/rpc/worker_service.h"
 
 #include <grpcpp/client_context.h>
@@ -42,7 +42,7 @@ class WorkerServiceTest : public testing::Test {
     wire::CreateSessionResponse response;
     return Call(&Stub::CreateSession, request, &response);
   }
-  // Registers as graph 1 of session "s".
+  // Registers the partitions as graph 1 of session "s".
   grpc::Status Register(std::vector<Partition> partitions,
                         const std::function<void(wire::RegisterGraphRequest*)>& change = nullptr) {
     wire::RegisterGraphRequest request;
@@ -66,7 +66,7 @@ class WorkerServiceTest : public testing::Test {
     request.set_step_id(step_id);
     return request;
   }
-  // Runs the steps on one stream, until each is answered; answers by step.
+  // Runs the steps on one stream until each is answered; returns the answers by step.
   std::map<uint64_t, wire::RunGraphResponse> Run(const std::vector<wire::RunGraphRequest>& steps) {
     grpc::ClientContext context;
     SetDeadline(&context);
@@ -90,7 +90,7 @@ class WorkerServiceTest : public testing::Test {
 
 constexpr char kRestarted[] = "/job:ps/replica:0/task:0 at here:1 has restarted";
 
-// Everything but a question for the status names the incarnation that is meant.
+// All calls except GetStatus name the incarnation that they address.
 TEST_F(WorkerServiceTest, CallsNameAnIncarnation) {
   grpc::Status status = Create("s", 0);
   EXPECT_EQ(status.error_code(), grpc::INVALID_ARGUMENT);
@@ -189,7 +189,7 @@ TEST_F(WorkerServiceTest, GraphsThatAreWrongAreRefused) {
   EXPECT_TRUE(Register(TestWorker::PlusOne()).ok()) << "the worker goes on";
 }
 
-// Graphs come as bytes: parsing them takes too long for a polling thread.
+// Graphs are received as bytes, because parsing them takes too long for a polling thread.
 TEST_F(WorkerServiceTest, BytesThatAreNoGraphAreRefused) {
   TestHost& host = serving_.host();
   const grpc::Status status = CallBytes(host.host().channels->To(host.address()),
@@ -232,7 +232,7 @@ TEST_F(WorkerServiceTest, ADeadlineIsHeldByTheWorker) {
   EXPECT_EQ(answers.at(1).error().code(), tensorflow::error::DEADLINE_EXCEEDED);
 }
 
-// A master that has died leaves no step behind.
+// If a master dies, its steps are aborted.
 TEST_F(WorkerServiceTest, AStreamThatEndsTakesItsStepsAlong) {
   ASSERT_TRUE(Create("s").ok());
   ASSERT_TRUE(Register(TestWorker::Stall()).ok());

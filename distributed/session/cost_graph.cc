@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-using Addresses = std::vector<uint64_t>;  // of the buffers of a node's outputs; 0: none
+using Addresses = std::vector<uint64_t>;  // addresses of the buffers of a node's outputs; 0: none
 
 void AddExecution(const NodeStats& stats, CostNode* node, Addresses* addresses) {
   node->nanos = std::max(node->nanos, stats.end_ns - stats.start_ns);
@@ -20,7 +20,8 @@ void AddExecution(const NodeStats& stats, CostNode* node, Addresses* addresses) 
   node->temporary_bytes = std::max(node->temporary_bytes, temporary);
   for (const NodeStats::Out& out : stats.outputs) {
     const auto index = static_cast<size_t>(out.index);
-    if (out.index < 0 || index >= node->outputs.size()) continue;  // another task says
+    // The index may come from another task, so it is checked.
+    if (out.index < 0 || index >= node->outputs.size()) continue;
     CostNode::Output& output = node->outputs[index];
     output.bytes = std::max(output.bytes, out.bytes);
     output.dtype = out.dtype;
@@ -29,8 +30,8 @@ void AddExecution(const NodeStats& stats, CostNode* node, Addresses* addresses) 
   }
 }
 
-// Finds the outputs that share a buffer with an input; a tensor that was there before the step
-// takes no memory of it.
+// Finds outputs that share a buffer with an input. A tensor that existed before the step needs
+// no memory of the step.
 void MarkAliases(const std::vector<Addresses>& addresses, CostNode* node) {
   for (size_t i = 0; i < node->outputs.size(); ++i) {
     const uint64_t address = addresses[node->id][i];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CostNode: what one node of a compiled step was measured to take: the rows of a CostGraphDef, as
-// RunMetadata::cost_graph reports them when SessionOptions::build_cost_model asks for it.
+// CostNode: the measured costs of one node of a compiled step. It is a row of a CostGraphDef,
+// which RunMetadata::cost_graph contains if SessionOptions::build_cost_model is set.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct CostNode {
     int output = 0;
   };
   struct Output {
-    int64_t bytes = 0;     // 0 if the tensor was there before: of a variable or a constant
+    int64_t bytes = 0;     // 0 if the tensor existed before: a variable's or a constant's
     int alias_input = -1;  // the input whose buffer it shares; -1: its own
     DType dtype = DType::kInvalid;
     PartialShape shape;  // unknown if the output carried no value
@@ -30,14 +30,15 @@ struct CostNode {
   std::vector<Input> inputs;
   std::vector<int> control_inputs;  // ids
   std::vector<Output> outputs;
-  // The longest execution in the step; 0 if the node did not run or was not measured.
+  // The time of the longest execution in the step; 0 if the node did not run or was
+  // not measured.
   int64_t nanos = 0;
-  int64_t temporary_bytes = 0;  // the most that it held beside its outputs
+  int64_t temporary_bytes = 0;  // its peak memory apart from its outputs
   int64_t persistent_bytes = 0;
   bool is_send = false;
 };
 
-// Returns the nodes of all partitions, by device, with what `stats` say of them.
+// Returns the nodes of all partitions, by device, with their costs from `stats`.
 std::vector<CostNode> CostGraphOf(const std::vector<std::pair<std::string, Graph>>& partitions,
                                   const std::vector<DeviceStats>& stats);
 

@@ -10,7 +10,7 @@ namespace {
 constexpr char kCpu[] = "/job:a/replica:0/task:0/device:CPU:0";
 constexpr char kOther[] = "/job:b/replica:0/task:0/device:CPU:0";
 
-// x on kOther; y, y = Identity(y's placeholder) on kCpu.
+// Returns partitions with x on kOther, and a placeholder and its Identity on kCpu.
 std::vector<std::pair<std::string, Graph>> TwoPartitions() {
   std::vector<std::pair<std::string, Graph>> partitions;
   Graph other(TestOps()), graph(TestOps());

@@ -14,7 +14,7 @@ struct Table {
   std::map<std::string, InProcessSessions::Make> makers ABSL_GUARDED_BY(mu);  // by address
 };
 
-// Lives for ever: servers may be stopped by static destructors.
+// Never destroyed, because static destructors may stop servers.
 Table& TheTable() {
   static Table& table = *new Table;
   return table;

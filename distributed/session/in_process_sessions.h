@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// InProcessSessions: the addresses that servers of this process serve, and how sessions with them
-// are made. Known to those who make remote sessions; it does not need the server's code.
-// Thread-safe.
+// InProcessSessions: a registry of the addresses of this process's servers, with functions that
+// make sessions there. The code that makes remote sessions uses it without linking the server's
+// code. Thread-safe.
 #pragma once
 
 #include <functional>
@@ -17,10 +17,10 @@ class InProcessSessions {
  public:
   using Make = std::function<std::unique_ptr<SessionInterface>(const SessionOptions&)>;
 
-  // `address`: "host:port", as the server says it.
+  // `address`: "host:port", as the server reports it.
   static void Add(const std::string& address, Make make);
   static void Remove(const std::string& address);
-  // Null if no server of this process has the address.
+  // Makes a session; null if no server of this process has the address.
   static std::unique_ptr<SessionInterface> New(const std::string& address,
                                                const SessionOptions& options);
 };

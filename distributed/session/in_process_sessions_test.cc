@@ -6,7 +6,7 @@
 namespace penstock {
 namespace {
 
-// Does nothing; remembers with which options it was made.
+// Does nothing, but remembers the options that it was made with.
 class FakeSession final : public SessionInterface {
  public:
   FakeSession(int maker, const SessionOptions& options) : maker(maker), options(options) {}
@@ -38,7 +38,7 @@ void Add(const std::string& address, int maker) {
     return std::make_unique<FakeSession>(maker, options);
   });
 }
-// Returns the maker that a new session at `address` comes from; 0: there is none.
+// Returns the maker of a new session at `address`; 0 if there is none.
 int MakerAt(const std::string& address) {
   const auto session = InProcessSessions::New(address, {.operation_timeout_ms = 7});
   if (session == nullptr) return 0;
@@ -61,7 +61,7 @@ TEST(InProcessSessionsTest, AreFoundByTheirServersAddress) {
   InProcessSessions::Remove("127.0.0.1:2");
 }
 
-// A server that is restarted in this process has its old address.
+// A server that is restarted in this process has the same address.
 TEST(InProcessSessionsTest, TheLastServerOfAnAddressCounts) {
   Add("127.0.0.1:1", 1);
   Add("127.0.0.1:1", 2);

@@ -55,6 +55,13 @@ struct SessionOptions {
   // graph, and stay; a second client would put them elsewhere, so graphs that several clients share
   // name their jobs.
   std::string placement = "client";
+  // The most bytes that the tensors of one step may take on each device; 0: no limit. Variables and
+  // feeds do not count. What a step takes is predicted when it is prepared. If that is too much,
+  // its nodes run in an order that takes less, cheap ones run twice, and tensors wait in a file:
+  // results stay the same, bit for bit, and the step takes longer. RESOURCE_EXHAUSTED with a list
+  // of tensors if it does not fit nevertheless, before anything runs; FAILED_PRECONDITION if it has
+  // a loop. InvalidArgument, when the session is made, if it is negative. docs/session_options.md.
+  int64_t memory_limit = 0;
   // How often RunMetadata::cost_graph is filled: in each build_cost_model-th execution of a step,
   // after the first build_cost_model_after. 0: never. Such an execution is measured, which costs
   // two clock readings per node, and compiles the step a second time.

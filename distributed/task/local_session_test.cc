@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
 #include <thread>
 
+#include "core/base/env.h"
 #include "core/graph/builder.h"
 #include "distributed/session/session.h"
 #include "distributed/testing/test_ops.h"
@@ -50,8 +52,36 @@ TEST_F(LocalSessionTest, FeedsAndFetches) {
   EXPECT_EQ(out[0].scalar<float>(), 49);
   EXPECT_EQ(out[1].scalar<float>(), 7);
   EXPECT_EQ(out[2].scalar<float>(), 49);
-  // Any tensor can be fed.
+  // Any tensor can be fed, also the result of an op.
   EXPECT_EQ(Value({{y.name(), Tensor::Scalar(2.0f)}}, z.name()), 4);
+}
+
+int64_t ResidentBytes() {
+  const StatusOr<std::string> status = Env::Real().ReadFile("/proc/self/status");
+  CHECK_OK(status.status());
+  const size_t at = status->find("VmRSS:");
+  CHECK(at != std::string::npos);
+  return std::atoll(status->c_str() + at + 6) * 1024;
+}
+
+// The caller may hold a session for long after it has closed it.
+TEST_F(LocalSessionTest, AClosedSessionKeepsNoMemory) {
+  const Output x = Placeholder(g);
+  std::vector<std::string> targets;
+  Output y = x;
+  for (int i = 0; i < 30'000; ++i) {
+    y = y + x;
+    if (i % 100 == 0) targets.push_back(g.NodeOf(y)->name());
+  }
+  const int64_t before = ResidentBytes();
+  ASSERT_TRUE(Run({{x.name(), Tensor::Scalar(1.0f)}}, {y.name()}, targets).ok());
+  EXPECT_EQ(out[0].scalar<float>(), 30'001);
+  const int64_t taken = ResidentBytes() - before;
+  EXPECT_GT(taken, 30'000 * 500) << "the session's graph and the step's";
+  ASSERT_TRUE(session->Close().ok());
+  EXPECT_LT(ResidentBytes() - before, taken / 3);
+  EXPECT_THAT(session->Run({}, {}, {y.name()}, {}, &out, nullptr).message(),
+              HasSubstr("Session is closed"));
 }
 
 TEST_F(LocalSessionTest, TheGraphGrows) {
@@ -183,7 +213,7 @@ TEST_F(LocalSessionTest, TheCallerCanCancel) {
   });
   EXPECT_EQ(Run({}, {block.name()}, {}, {.cancellation = &cancellation}), Cancelled("had enough"));
   canceller.join();
-  // Cancelled before it begins.
+  // The step is cancelled before it begins.
   EXPECT_EQ(Run({}, {block.name()}, {}, {.cancellation = &cancellation}), Cancelled("had enough"));
 }
 
@@ -271,7 +301,7 @@ TEST_F(LocalSessionTest, StepsInInstalments) {
     EXPECT_EQ(out[0].scalar<float>(), 4);
     EXPECT_FALSE(session->RunPartial(*handle, {}, {}, {}, &out).ok());
   }
-  // One that is left behind ends with the session.
+  // A partial run that is left unfinished ends with the session.
   const auto left = session->SetUpPartialRun({.feeds = {a.name()}, .fetches = {twice.name()}});
   ASSERT_TRUE(left.ok());
   EXPECT_TRUE(session->Close().ok());

@@ -11,10 +11,10 @@ namespace penstock {
 namespace {
 
 constexpr int64_t kHousekeepingNanos = 5'000'000'000;
-// How often is looked whether steps have ended.
+// The time between two checks whether steps have ended.
 constexpr int64_t kPollNanos = 20'000'000;
 
-// Set by whoever made the server, else what is sensible on this machine.
+// Sets a limit that suits this machine, unless the owner of the server has set one.
 void LimitMemory() {
   MemoryAccount& account = MemoryAccount::Task();
   if (account.limit() == 0) account.set_limit(DefaultMemoryLimit());

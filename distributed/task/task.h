@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Task: one task of a cluster: its worker, the transport that brings it the tensors of other tasks,
-// and the master of the clients that address it. Made of parts that are handed in, so that the same
-// task runs behind a gRPC server (distributed/rpc/server.h) and in a simulation
-// (distributed/transport/sim).
+// and the master of the clients that address it. The constructor takes the components that differ
+// between a gRPC server (distributed/rpc/server.h) and a simulation (distributed/transport/sim), so
+// that the same class runs in both.
 //
 //   Task task({.self = self, .env = &env, ...});
 //   RETURN_IF_ERROR(task.Start(cluster));  // may be a master
 //   task.Join();          // until RequestShutdown
 //   task.Stop();
 //
-// Thread-safe, but for Start. Destruction stops it.
+// Thread-safe, except Start. Destruction stops it.
 #pragma once
 
 #include <cstdint>
@@ -40,14 +40,14 @@ class Task {
 
   struct Parts {
     TaskId self;
-    // Borrowed. They belong together: the timer and the scheduler's deadlines go by the Env's
+    // Borrowed. They must go together: the timer and the scheduler's deadlines use the Env's
     // clock.
     Env* env = nullptr;
     Scheduler* scheduler = nullptr;
     DeadlineTimer* timer = nullptr;
     const Registry* registry = nullptr;
     std::vector<std::unique_ptr<Device>> devices;
-    // Moves tensors to and from other tasks. Borrowed, until whoever made it has stopped it.
+    // Moves tensors to and from other tasks. Borrowed until its owner has stopped it.
     Transport* transport = nullptr;
     // Makes the client of another task's worker.
     std::function<std::shared_ptr<WorkerClient>(const TaskId&)> connect;
@@ -57,8 +57,8 @@ class Task {
     // See Master::CloseIdleSessions. 0: never; else `connected_clients` is needed.
     int64_t idle_timeout_ms = 0;
     std::function<absl::flat_hash_set<std::string>()> connected_clients = nullptr;
-    // Called after sessions have ended. `tensors`: no session is left that would use memory again
-    // that the allocator of tensors keeps. May be null.
+    // Called after sessions have ended. `tensors`: no session is left that would reuse memory
+    // which the allocator of tensors keeps. May be null.
     std::function<void(bool tensors)> return_memory = nullptr;
     MemoryLimits memory = {};  // Worker::Options::memory
   };
@@ -68,44 +68,44 @@ class Task {
   const TaskId& self() const { return worker_.self(); }
   Worker& worker() { return worker_; }
   Master& master() { return *master_; }  // REQUIRES Start
-  // How long ago it was made.
+  // Returns the time since the construction.
   int64_t uptime_ns() const { return parts_.env->NowNanos() - made_ns_; }
 
-  // Makes the master, for the tasks of `cluster`, and has the transport serve. REQUIRES that it is
-  // called once. Errors are the transport's.
+  // Makes the master for the tasks of `cluster`, and makes the transport serve. To be called once.
+  // Errors are the transport's.
   Status Start(const ClusterSpec& cluster);
-  // Lets sessions that are made in this process for the task's address use its master directly.
+  // Makes sessions that this process creates for the task's address use its master directly.
   // REQUIRES Start.
   void PublishSessions() { sessions_->Publish(); }
-  // A session with the task's master, in this process. REQUIRES Start.
+  // Makes a session with the task's master, in this process. REQUIRES Start.
   std::unique_ptr<SessionInterface> NewSession(const SessionOptions& options) {
     return sessions_->NewSession(options);
   }
 
-  // Returns when RequestShutdown or Stop is called.
+  // Blocks until RequestShutdown or Stop is called.
   void Join();
   void RequestShutdown(const std::string& reason);
   std::string shutdown_reason() const;
-  // Whether other tasks' and processes' sessions use this one: see Worker::in_use.
+  // Returns whether sessions of other tasks or processes use this task: see Worker::in_use.
   bool in_use() const { return worker_.in_use(kQuietNanos); }
-  // Refuses new sessions, and waits until those that there are no longer use the task, but at most
-  // `grace_ms`: their clients may have been told to end, too, and save what they have. A session
-  // that runs nothing here for kQuietNanos is not waited for.
+  // Refuses new sessions, and waits until the existing ones no longer use the task, but at most
+  // `grace_ms`: their clients may have been told to end, too, and save their state. Does not wait
+  // for sessions that have run nothing here for kQuietNanos.
   void Drain(int64_t grace_ms);
 
-  // Ends the sessions, and aborts the steps that run. Other tasks may still call this one, and
-  // begin steps here, until it is destroyed.
+  // Ends the sessions, and aborts the running steps. Until the task is destroyed, other tasks
+  // may still call it and begin steps here.
   void Stop();
   // Waits for the calls of sessions in this process. REQUIRES Stop.
   void WaitForSessions() { sessions_.reset(); }
-  // Aborts the steps that have begun since Stop, and waits until nothing of any step runs. So the
-  // scheduler and the transport may go. REQUIRES Stop, and that other tasks can no longer call.
-  // Without a deadline, because a kernel that still ran would use what is destroyed next: a process
-  // whose kernels may not return ends itself (client::ExitDeadline).
+  // Aborts the steps that have begun since Stop, and waits until no step runs any more, so that the
+  // scheduler and the transport may be destroyed. REQUIRES Stop, and that other tasks can no longer
+  // call. Has no deadline, because a kernel that still ran would use destroyed objects. A process
+  // whose kernels may not return limits the time itself (client::ExitDeadline).
   void WaitForSteps();
 
  private:
-  // Has the transport serve. An error names the protocol, and says which others there are.
+  // Makes the transport serve. An error names the protocol and lists the other ones.
   Status ServeTransport();
   void RunHousekeeping();
   Status ShuttingDown() const;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TestCluster: real servers on loopback ports, in the process of a test. Its sessions go over the
-// network nevertheless, unless the options say otherwise.
+// TestCluster: real servers on loopback ports, in the process of a test. Its sessions use the
+// network although they are in one process, unless the options say otherwise.
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@ namespace penstock {
 
 class TestCluster {
  public:
-  // `jobs`: how many tasks each has.
+  // `jobs`: the number of tasks of each job.
   explicit TestCluster(const std::map<std::string, int>& jobs, ServerOptions options = Quick())
       : options_(std::move(options)) {
     for (const auto& [job, count] : jobs) {
@@ -38,7 +38,7 @@ class TestCluster {
     }
   }
 
-  // Lost tasks are noticed within a second.
+  // Returns options with which lost tasks are noticed within a second.
   static ServerOptions Quick() {
     return {.num_threads = 2,
             .heartbeat_ms = 200,
@@ -47,7 +47,7 @@ class TestCluster {
             .create_session_timeout_ms = 2'000,
             .direct_sessions = false};
   }
-  // The same with sessions that do not go over the network.
+  // Returns the same options, with sessions that do not use the network.
   static ServerOptions Direct() {
     ServerOptions options = Quick();
     options.direct_sessions = true;
@@ -67,7 +67,7 @@ class TestCluster {
   }
 
   void Stop(const std::string& job, int task) { servers_.at({job, task}) = nullptr; }
-  // On its old address.
+  // Restarts a task on its old address.
   void Restart(const std::string& job, int task) {
     Stop(job, task);
     ServerOptions own = options_;
@@ -78,7 +78,7 @@ class TestCluster {
     servers_.at({job, task}) = *std::move(server);
   }
 
-  // Whether nothing is left of any step, within a second.
+  // Waits up to a second for all steps to end; returns whether none is left.
   bool Idle() {
     for (int i = 0; i < 100; ++i) {
       int64_t left = 0;

@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-// How many kernels block.
+// Counts the kernels that block.
 struct Blocked {
   Mutex mu;
   CondVar changed;

@@ -4,15 +4,15 @@
 //
 //   TestBlock    waits until its step is cancelled, then ends with the cancellation's status
 //   TestFail     fails with `message`
-//   TestSleep    its input, `millis` later, holding a thread
+//   TestSleep    returns its input after `millis`, and blocks a thread meanwhile
 #pragma once
 
 #include <cstdint>
 
 namespace penstock {
 
-// Returns when `count` kernels of TestBlock or more wait in this process; false if they do not
-// within half a minute.
+// Waits until at least `count` kernels of TestBlock block in this process; returns false if
+// they do not within half a minute.
 bool AwaitBlocked(int64_t count = 1);
 
 }  // namespace penstock

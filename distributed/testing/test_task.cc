@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One task of a cluster as a process of its own, for tests that kill, stop and restart it. Flags
-// are ps_hosts, worker_hosts, job_name and task_index, in this order.
+// A program that runs one task of a cluster, for tests that kill, stop and restart it. Its
+// arguments are ps_hosts, worker_hosts, job_name and task_index, in this order.
 #include <cstdio>
 #include <cstdlib>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TwoTasksTest: tests of a ps and two workers, for each way in which sessions and tensors travel.
+// TwoTasksTest: the fixture for tests of a ps and two workers, for each combination of network
+// use below.
 #pragma once
 
 #include <memory>
@@ -16,7 +17,7 @@ namespace penstock {
 inline constexpr char kPs[] = "/job:ps/task:0";
 inline constexpr char kWorker[] = "/job:worker/task:0";
 
-// With sessions over the network, and without; and with tensors that do not go over it.
+// Says whether sessions, tensors or both use the network.
 enum Network { kForAll, kForTensors, kForSessions };
 class TwoTasksTest : public testing::TestWithParam<Network> {
  protected:
@@ -35,7 +36,7 @@ class TwoTasksTest : public testing::TestWithParam<Network> {
     EXPECT_TRUE(cluster_->Idle());
     EXPECT_TRUE(ResetCluster(cluster_->target(), {}, {}).ok());
   }
-  // Runs with everything that `g` has.
+  // Runs a step with all nodes of `g`.
   Status Run(SessionInterface& session, const GraphBuilder& g, const Feeds& feeds,
              const std::vector<std::string>& fetches, const std::vector<std::string>& targets = {},
              const RunOptions& options = {}) {

@@ -6,7 +6,7 @@
 namespace penstock {
 namespace {
 
-// The keys with numbers of one connection. Further keys are spelled out each time.
+// The most keys with numbers in one connection. The text of further keys is sent each time.
 constexpr size_t kNumbersMax = size_t{1} << 20;
 
 }  // namespace

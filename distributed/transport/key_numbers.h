@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers for rendezvous keys: a way from one task to another spells a key out once and names it by
-// its number from then on.
+// Numbers for rendezvous keys: a connection from one task to another sends the text of a key once,
+// and then only its number.
 //
-// KeyNumbers gives the numbers at the producer, NumberedKeys knows them at the consumer. One of
-// each per connection, for headers that arrive in the order in which they were numbered. Not
-// thread-safe.
+// KeyNumbers assigns the numbers at the producer; NumberedKeys maps them back at the consumer.
+// There is one of each per connection. Headers have to arrive in the order in which they were
+// numbered. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ namespace penstock {
 class KeyNumbers {
  public:
   struct Number {
-    uint32_t value;  // from 1; 0: no number is left for the key
-    bool is_new;     // the key has to be spelled out, as TextOf does
+    uint32_t value;  // from 1; 0: the numbers are used up
+    bool is_new;     // the key's text, from TextOf, has to be sent
   };
   // Keys that differ only in frame and iteration have the same number.
   Number NumberOf(const HashedKey& key);
@@ -33,14 +33,14 @@ class KeyNumbers {
   struct Hash {
     size_t operator()(const HashedKey& key) const { return key.hash(); }
   };
-  absl::flat_hash_map<HashedKey, uint32_t, Hash> numbers_;  // of keys outside of loops
+  absl::flat_hash_map<HashedKey, uint32_t, Hash> numbers_;  // by key without frame and iteration
 };
 
 class NumberedKeys {
  public:
-  // Returns the key of a header. `text` is empty unless the key is spelled out. The header comes
-  // from another process: DataLoss or InvalidArgument says what is wrong with it, and later headers
-  // cannot be understood any more.
+  // Returns the key of a header. `text` is empty unless the producer sent the key's text. The
+  // header comes from another process: DataLoss or InvalidArgument says what is wrong with it, and
+  // later headers cannot be understood after that.
   StatusOr<HashedKey> Find(uint32_t number, const std::string& text, uint64_t frame,
                            uint64_t iteration);
 

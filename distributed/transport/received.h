@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Results of a transport's reader: tensors that have arrived whole, and steps that the producer or
-// the reader has given up.
+// Results of a transport's reader: tensors that have arrived completely, and steps that the
+// producer or the reader has refused.
 #pragma once
 
 #include <cstdint>

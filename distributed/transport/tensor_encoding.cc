@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-// Protobuf's own limit.
+// Protobuf's limit for a message.
 constexpr uint64_t kEncodedBytesMax = (uint64_t{1} << 31) - 1;
 
 class StringBuffer final : public Buffer {
@@ -78,7 +78,7 @@ StatusOr<IncomingTensor> IncomingTensor::Begin(int64_t step_id, const HashedKey&
   }
   ASSIGN_OR_RETURN(const DType dtype, DTypeFromNumber(header.dtype));
   ASSIGN_OR_RETURN(const Shape shape, Shape::Make(header.dims));
-  // Division, because the product of foreign numbers may overflow.
+  // Divides, because a product of numbers from another process may overflow.
   if (!IsPlain(dtype) || header.bytes % SizeOf(dtype) != 0 ||
       static_cast<uint64_t>(shape.num_elements()) != header.bytes / SizeOf(dtype)) {
     return DataLoss("a tensor ", Name(dtype), shape.ToString(), " of ", header.bytes, " bytes");
@@ -97,7 +97,7 @@ char* IncomingTensor::Next(size_t count) {
   if (count == 0) return nullptr;
   const size_t from = std::exchange(filled_, filled_ + count);
   if (!is_encoded_) return static_cast<char*>(value_.mutable_raw_data()) + from;
-  encoded_.resize(filled_);  // grows with what comes, not with what was promised
+  encoded_.resize(filled_);  // grows as bytes arrive, because the header's length is not trusted
   return encoded_.data() + from;
 }
 

@@ -24,7 +24,7 @@ StatusOr<IncomingTensor> Begin(const TensorHeader& header) {
   return IncomingTensor::Begin(1, Key(), header, landing);
 }
 
-// Returns the tensor that arrives when the bytes come in pieces.
+// Returns the tensor that is received when the bytes come in pieces of this size.
 Tensor Moved(const OutgoingTensor& sent, size_t piece) {
   auto tensor = Begin(sent.header());
   CHECK_OK(tensor.status());
@@ -93,7 +93,8 @@ TEST(TensorEncodingTest, WrongHeadersAreErrors) {
   const std::pair<TensorHeader, StatusCode> cases[] = {
       {{.dtype = 1, .dims = two, .bytes = 7}, StatusCode::kDataLoss},
       {{.dtype = 1, .dims = two, .bytes = 12}, StatusCode::kDataLoss},
-      {{.dtype = 7, .dims = two, .bytes = 8}, StatusCode::kDataLoss},  // strings, not encoded
+      // Strings that are not encoded.
+      {{.dtype = 7, .dims = two, .bytes = 8}, StatusCode::kDataLoss},
       {{.dtype = 999, .dims = two, .bytes = 8}, StatusCode::kInvalidArgument},
       {{.dtype = 1, .dims = negative, .bytes = 8}, StatusCode::kInvalidArgument},
       {{.dtype = 1, .dims = vast, .bytes = uint64_t{1} << 60}, StatusCode::kResourceExhausted},

@@ -4,8 +4,8 @@
 //
 // A transport's source file adds itself to the global factory with a static initialiser:
 //   const bool added = TransportFactory::Global().Add("grpc", MakeGrpcTransport);
-// and a program knows the protocols that it is linked with. Other factories are values. Thread-safe
-// once main runs.
+// So a program knows the protocols that are linked into it. Other factories are ordinary values.
+// Thread-safe once main runs.
 #pragma once
 
 #include <functional>
@@ -21,13 +21,13 @@ namespace penstock {
 
 struct GrpcHost;
 
-// Parts of the task's process that are lent to its transport. Borrowed as long as the transport
-// lives.
+// Services of the task's process that are lent to its transport. Borrowed as long as the
+// transport lives.
 struct TransportHost {
-  // The server that the task has for calls, before it listens: a transport may register a service
-  // with it. Null in a process without one.
+  // The task's gRPC server, before it listens: a transport may register a service with it. Null
+  // in a process without one.
   GrpcHost* grpc = nullptr;
-  // Takes the lines that say which way tensors go; null: they go to stderr.
+  // Called with the log lines that say which road tensors take; null: the lines go to stderr.
   std::function<void(const std::string& line)> log = nullptr;
 };
 
@@ -37,9 +37,10 @@ class TransportFactory {
 
   static TransportFactory& Global();
 
-  // Returns true. REQUIRES that the protocol is new.
+  // Adds a protocol and returns true. REQUIRES that the protocol is new.
   bool Add(const std::string& protocol, Maker maker);
-  // InvalidArgument lists the protocols that are known; FailedPrecondition says what `host` lacks.
+  // Makes a transport. InvalidArgument lists the known protocols; FailedPrecondition says what
+  // `host` lacks.
   StatusOr<std::unique_ptr<Transport>> Make(const std::string& protocol,
                                             const TransportHost& host) const;
   std::vector<std::string> protocols() const;

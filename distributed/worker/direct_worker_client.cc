@@ -22,7 +22,8 @@ class DirectWorkerClient final : public WorkerClient {
                     .serving = worker_.serving(),
                     .protocol = std::string(worker_.protocol()),
                     .running_steps = worker_.steps().running(),
-                    .unknown_sessions = worker_.TouchSessions(question.sessions)};
+                    .unknown_sessions = worker_.TouchSessions(question.sessions),
+                    .wall_ns = worker_.WallNanos()};
     if (question.want_devices) task.devices = worker_.devices();
     std::move(answer)(std::move(task));
   }
@@ -60,7 +61,8 @@ class DirectWorkerClient final : public WorkerClient {
     if (status.ok()) worker_.AbortStep(step_id, why);
     std::move(done)(status);
   }
-  // AbortStep is enough: nothing that a step in this process waits for outlasts its cancellation.
+  // Does nothing: AbortStep is enough, because all waits of a step in this process end when it is
+  // cancelled.
   void AbandonStep(int64_t step_id) override {}
   void Reset(const std::vector<std::string>& containers, const CallOptions& options,
              Done done) override {

@@ -56,7 +56,7 @@ TEST_F(DirectWorkerClientTest, TellsTheTasksStatus) {
   });
 }
 
-// A master that was alive before the task was restarted.
+// The call comes from a master that does not know yet that the task was restarted.
 TEST_F(DirectWorkerClientTest, ACallForAnotherIncarnationChangesNothing) {
   Calling([&] {
     const Status restarted = Aborted("/job:ps/replica:0/task:0 at here:1 has restarted");

@@ -11,7 +11,8 @@
 namespace penstock {
 namespace {
 
-// Thread-safe. Held by the gate, and by what may end the wait before the gate does.
+// Thread-safe. Held by the gate, and by the callbacks that may end the wait before
+// the gate does.
 class GateWait : public std::enable_shared_from_this<GateWait> {
  public:
   GateWait(const StepGate& gate, std::shared_ptr<Step> step, const GateServices& services,
@@ -21,9 +22,9 @@ class GateWait : public std::enable_shared_from_this<GateWait> {
         services_(services),
         done_(std::move(done)) {}
 
-  // Tells the gate, and has the step's cancellation and its deadline end the wait. Called once. An
-  // answer that comes meanwhile is given at its end: with the step's Done, the worker may go, and
-  // with it the gate and the timer.
+  // Reports `ran` to the gate, and makes the step's cancellation and deadline end the wait. Called
+  // once. An answer that comes during Begin is passed on at the end of Begin: after the step's
+  // Done, the worker may be destroyed, and with it the gate and the timer.
   void Begin(StepGate& gate, const Status& ran, int64_t deadline_ns) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -37,7 +38,7 @@ class GateWait : public std::enable_shared_from_this<GateWait> {
   const char* const awaited_;
   const std::shared_ptr<Step> step_;
   const GateServices services_;
-  // Set by Begin; then of the thread that ends the wait.
+  // Set by Begin; then used by the thread that ends the wait.
   std::optional<Cancellation::Token> cancellation_;
   std::optional<DeadlineTimer::Token> timer_;
   Done done_;
@@ -69,7 +70,8 @@ void GateWait::Watch(int64_t deadline_ns) {
   }
   cancellation_ = token;
   if (deadline_ns == 0) return;
-  // The timer's thread must not end the step: that would have it wait for itself.
+  // Not on the timer's thread, because the end of the step disarms the timer and would wait for
+  // itself.
   timer_ = services_.timer->Arm(deadline_ns, [step = step_, threads = services_.threads] {
     threads->Schedule([step] {
       step->Cancel(DeadlineExceeded("step ", step->id(), " did not end before its deadline"));
@@ -92,8 +94,8 @@ void GateWait::Answer(const Status& status) {
   End(status);
 }
 
-// Ends the wait on another thread: this one may be that of a caller whose cancellation the end of
-// the step deregisters.
+// Ends the wait on another thread, because the end of the step deregisters the caller's
+// cancellation, which may be running on this thread.
 void GateWait::StepCancelled(const Status& why) {
   services_.threads->Schedule([self = shared_from_this(), why] {
     self->Answer(
@@ -103,7 +105,7 @@ void GateWait::StepCancelled(const Status& why) {
   });
 }
 
-// Called once, when the wait has begun and there is an answer.
+// Called once, when Begin has ended and there is an answer.
 void GateWait::End(const Status& status) {
   if (cancellation_) step_->cancellation().Deregister(*cancellation_);
   if (timer_) services_.timer->Disarm(*timer_);

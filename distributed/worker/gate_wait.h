@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AwaitGate: has a step that has run wait at its task's gate, for no longer than the step lives.
+// AwaitGate: makes a step that has run wait for the answer of its task's gate, until the step is
+// cancelled or its deadline passes.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +23,12 @@ struct GateServices {
   std::string task;  // its name, for errors
 };
 
-// Tells the gate that `step` has ended with `ran`. Calls `done` once, on any thread, when the first
-// of these comes:
-//   the gate's answer      with that
+// Reports to the gate that `step` has ended with `ran`. Calls `done` once, on any thread, when the
+// first of these happens:
+//   the gate's answer      with that status
 //   the step's cancelled   with the cancellation's error, and what the step waited for
 //   its deadline           DeadlineExceeded; cancels the step. `deadline_ns`: 0 is none
-// The last two leave the step's place at the gate as it is: what the gate says later is dropped.
+// In the last two cases the gate still keeps the step: its later answer is dropped.
 void AwaitGate(StepGate& gate, std::shared_ptr<Step> step, const Status& ran, int64_t deadline_ns,
                const GateServices& services, Done done);
 

@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Keeps the ends of steps until the test answers them.
+// Keeps the Dones of steps until the test answers them.
 class HoldingGate final : public StepGate {
  public:
   void StepBegins(int64_t) override {}
@@ -30,8 +30,8 @@ class HoldingGate final : public StepGate {
   }
 
   std::vector<Done> held;
-  bool at_once = false;             // answers when it is told
-  std::function<void()> meanwhile;  // called when it is told
+  bool at_once = false;             // whether StepEnds answers at once
+  std::function<void()> meanwhile;  // called during StepEnds
 };
 
 class GateWaitTest : public SimTest {
@@ -108,8 +108,8 @@ TEST_F(GateWaitTest, AStepThatIsCancelledWhileTheGateIsToldEnds) {
   });
 }
 
-// With the end of its step the worker may go, and with it the gate and the timer: not while the
-// thread that has run the step still uses them.
+// After the end of its step, the worker may be destroyed, and with it the gate and the timer.
+// So the step must not end while the thread that has run it still uses them.
 TEST_F(GateWaitTest, AnAnswerFromElsewhereWaitsForTheOneThatAsks) {
   Gated([&] {
     bool ended_meanwhile = false;
@@ -136,7 +136,7 @@ TEST_F(GateWaitTest, TheDeadlineEndsTheWait) {
     EXPECT_EQ(ended_->code(), StatusCode::kDeadlineExceeded);
     EXPECT_THAT(Message(), HasSubstr(StrCat("step 7 did not end before its deadline", kWaited)));
     EXPECT_LE(NowMs(), begun_ms + 510);
-    gate_.Answer(OkStatus());  // too late for anybody
+    gate_.Answer(OkStatus());  // too late to have an effect
     EXPECT_EQ(ended_->code(), StatusCode::kDeadlineExceeded);
   });
 }

@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-// "edge_12_w:0", as the partitioner calls it: the tensor w:0.
+// Returns the tensor's name for a key of the partitioner: "w:0" for "edge_12_w:0".
 string_view TensorOf(string_view edge) {
   const size_t number_end = edge.find('_', edge.find('_') + 1);
   return number_end == string_view::npos ? edge : edge.substr(number_end + 1);
@@ -63,8 +63,8 @@ void Step::Collect(CollectiveCall call, Collected collected) {
 
 void Step::Deliver(const HashedKey& key, Tensor value, bool is_dead) {
   const Status sent = local_->Send(key, std::move(value), is_dead);
-  // Fails when the step has been aborted, which is no news, or when the key came twice, which would
-  // be a mistake of the producer's.
+  // Send fails if the step has been aborted, which changes nothing here, or if the key came twice,
+  // which is a mistake of the producer.
   if (!sent.ok()) Cancel(sent);
 }
 
@@ -110,7 +110,7 @@ void Step::Subscribe(const TaskName& consumer, std::shared_ptr<TensorSink> sink)
   std::vector<Held> held;
   {
     MutexLock lock(mu_);
-    if (!aborted_.ok()) return;  // the consumer's part is aborted, too
+    if (!aborted_.ok()) return;  // the consumer's part of the step is aborted, too
     Outbox& box = outboxes_[consumer];
     held = std::exchange(box.held, {});
     box.sink = sink;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Step: one task's part of one step of the cluster, while it runs: where its executors meet each
-// other (a local rendezvous), what they send to other tasks (an outbox per consumer), how it is
-// cancelled, and the resources that live no longer than it.
+// Step: one task's part of one step of the cluster, while it runs. It holds a local rendezvous, in
+// which its executors exchange tensors; an outbox per consumer for tensors to other tasks; the
+// step's cancellation; and resources that live as long as the step.
 //
 // Tensors from other tasks arrive through Deliver and meet their receivers in the local rendezvous.
-// Kernels of collectives find their Collectives here, too; what these exchange belongs to no step.
-// Thread-safe. Held by shared pointers: the StepTable's, and those of tensors on their way out.
+// Kernels of collectives find their Collectives here, too, although the messages of collectives
+// belong to no step. Thread-safe. The StepTable and tensors that are being sent hold shared
+// pointers to it.
 #pragma once
 
 #include <map>
@@ -30,10 +31,10 @@ namespace collective {
 class Exchange;
 }
 
-// Counts the tensors that were sent to one task.
+// The tensors that were sent to one task.
 struct Sent {
   int64_t tensors = 0;  // empty ones and dead values included
-  int64_t bytes = 0;    // of tensors, without what the transport adds
+  int64_t bytes = 0;    // size of the tensors, without the transport's headers
   void Add(const Sent& other) {
     tensors += other.tensors;
     bytes += other.bytes;
@@ -44,8 +45,8 @@ class Step final : public Rendezvous,
                    public Collectives,
                    public std::enable_shared_from_this<Step> {
  public:
-  // `task`: the task that this is; `session`: whose step it is; `begun_ns`: when, by the Env's
-  // clock. `exchange`: the task's part in collectives, borrowed; null: it has none.
+  // `task`: this task; `session`: the step's session; `begun_ns`: when the step began, by the
+  // Env's clock. `exchange`: runs this task's collectives; borrowed; null: it has none.
   Step(int64_t id, TaskName task, std::string session, int64_t begun_ns = 0,
        collective::Exchange* exchange = nullptr);
   ~Step() override;
@@ -56,32 +57,36 @@ class Step final : public Rendezvous,
   Cancellation& cancellation() { return cancellation_; }
   ResourceStore& resources() { return resources_; }
 
-  // Rendezvous. A key whose destination is another task goes to the outbox of that task.
+  // Rendezvous: a key whose destination is another task goes to the outbox for that
+  // task.
   Status Send(const HashedKey& key, Tensor value, bool is_dead) override;
   void Recv(const HashedKey& key, Received received) override;
   void Abort(const Status& why) override;
 
-  // Collectives.
+  // Collectives:
   void Collect(CollectiveCall call, Collected collected) override;
 
-  // Cancels whatever runs or waits in the step.
+  // Cancels all that runs or waits in the step.
   void Cancel(const Status& why);
 
-  // A consumer asks for its tensors: those that are there and those to come.
+  // Sends the consumer its tensors, now and as they come.
   void Subscribe(const TaskName& consumer, std::shared_ptr<TensorSink> sink);
-  // A tensor from another task. Late and repeated ones are dropped.
+  // Takes a tensor from another task. Drops late and repeated ones.
   void Deliver(const HashedKey& key, Tensor value, bool is_dead);
 
-  // "step 7 of /job:worker/replica:0/task:0 waited for 'w:0' from /job:ps/replica:0/task:0", for
-  // the error of a step that has lost a task; "step 7 of ... ran" if it waits for no other task.
+  // Returns "step 7 of /job:worker/replica:0/task:0 waited for 'w:0' from
+  // /job:ps/replica:0/task:0", for the error of a step that has lost a task; "step 7 of ... ran"
+  // if it waits for no other task.
   std::string Describe() const;
 
-  // By consumer.
+  // Returns the tensors sent so far, by consumer.
   std::map<TaskName, Sent> SentTo() const;
-  // The tasks that have not asked yet for tensors that wait here for them, with their number.
+  // Returns the consumers that have not subscribed yet although tensors wait for them here,
+  // with the number of these tensors.
   std::map<TaskName, size_t> Unasked() const;
 
-  // Ends when everything sent so far has left for its consumer, or the step is aborted.
+  // Calls `done` when everything sent so far has been handed over to the transport, or
+  // the step is aborted.
   void WhenSent(Done done);
 
  private:
@@ -91,7 +96,7 @@ class Step final : public Rendezvous,
     bool is_dead;
   };
   struct Outbox {
-    std::vector<Held> held;  // until the consumer subscribes
+    std::vector<Held> held;  // kept until the consumer subscribes
     Sent sent;
     std::shared_ptr<TensorSink> sink;
   };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StepGate: is told which steps run in a task, and decides when the end of one may be known
-// outside. ReplicaLog holds it back until another process has what the step changed.
+// StepGate: hears of the beginning and end of each step in a task, and decides when the end
+// may be reported outside the task. ReplicaLog delays it until another process has the
+// step's changes.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +15,13 @@ namespace penstock {
 // Thread-safe; calls do not block.
 class StepGate {
  public:
-  // The task's part of the step begins.
+  // Notes that the task's part of the step begins.
   virtual void StepBegins(int64_t step_id) = 0;
-  // It has ended with `status`: nothing of it runs any more. `done` is called with that, or with
-  // the gate's error, on any thread.
+  // Notes that the part has ended with `status`: no kernel of it runs any more. `done` is called
+  // with `status`, or with the gate's error, on any thread.
   virtual void StepEnds(int64_t step_id, const Status& status, Done done) = 0;
-  // Returns what steps wait for here, for errors: "the follower to acknowledge its changes".
+  // Returns the event that steps wait for here, for errors: "the follower to acknowledge its
+  // changes".
   virtual const char* awaited() const = 0;
 
  protected:

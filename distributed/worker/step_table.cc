@@ -56,7 +56,7 @@ StatusOr<std::shared_ptr<Step>> StepTable::Begin(int64_t step_id, const std::str
 }
 
 void StepTable::End(int64_t step_id) {
-  std::shared_ptr<Step> step;  // destroyed without the lock
+  std::shared_ptr<Step> step;  // destroyed after the lock is released
   const int64_t now_ns = env_.NowNanos();
   MutexLock lock(mu_);
   const auto it = steps_.find(step_id);
@@ -131,7 +131,8 @@ void StepTable::Subscribe(const std::string& name, int64_t step_id,
     if (it != steps_.end()) {
       step = it->second;
     } else if (ended_.contains(step_id)) {
-      // It failed here, and who aborts it elsewhere knows why: a refusal could overtake the cause.
+      // The step has failed here. The task that aborts the consumer's part knows the cause, and a
+      // refusal from here could arrive before it.
       return;
     } else if (kNotParked.Fires()) {
       return;
@@ -261,7 +262,8 @@ void StepTable::Expire() {
     p.sink->Refuse(p.step_id, Aborted("step ", p.step_id, " did not begin in ", task_.ToString(),
                                       " within ", kParkedNanosMax / 1'000'000'000, " s"));
   }
-  // Last: the destructor waits for the one that is armed, and so for this call.
+  // This comes last, because the destructor waits for the armed timer, and thereby for this
+  // call.
   MutexLock lock(mu_);
   expiry_armed_ = false;
   ArmExpiry();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StepTable: the steps that run in one task, by id; where transports find them.
+// StepTable: the steps that run in one task, by id. Transports find them here.
 //
-// A consumer's subscription may come before the producer's part of the step has begun: it is
-// parked, but not many per consumer and not for long. Whatever comes for a step that has ended is
-// refused or dropped. Thread-safe. No lock is held while a step or a sink is called.
+// A consumer's subscription may come before the producer's part of the step has begun: then it is
+// parked, within limits of number and time. Subscriptions to a step that has ended are refused,
+// and tensors for it are dropped. Thread-safe. No lock is held while a step or a sink is called.
 #pragma once
 
 #include <cstdint>
@@ -26,30 +26,31 @@ namespace penstock {
 
 class StepTable final : public TaskSteps {
  public:
-  // Limits of subscriptions for steps that have not begun here.
+  // Limits of the parked subscriptions.
   static constexpr int64_t kParkedPerConsumerMax = 10'000;
   static constexpr int64_t kParkedNanosMax = 60'000'000'000;
 
-  // `task`: the task whose steps these are.
+  // `task`: the task in which these steps run.
   StepTable(TaskName task, Env& env, DeadlineTimer& timer);
   ~StepTable();
 
-  // The task's part in collectives: steps that begin from now on use it, and it gets what comes for
-  // reserved step ids. Borrowed. Before the transport serves.
+  // Sets the object that runs this task's collectives: steps that begin from now on use it, and it
+  // receives subscriptions and tensors for reserved step ids. Borrowed. Must be called before the
+  // transport serves.
   void set_exchange(collective::Exchange* exchange) { exchange_ = exchange; }
 
-  // AlreadyExists where the step runs here, Aborted where it has ended or was aborted before it
-  // could begin.
+  // AlreadyExists if the step runs here, Aborted if it has ended or was aborted before it could
+  // begin.
   StatusOr<std::shared_ptr<Step>> Begin(int64_t step_id, const std::string& session);
-  // Forgets the step, but that it was.
+  // Removes the step, but remembers its id.
   void End(int64_t step_id);
 
-  // Cancels a step; one that has not begun will not.
+  // Cancels a step. If it has not begun, it cannot begin any more.
   void Abort(int64_t step_id, const Status& why);
   void AbortSession(const std::string& session, const Status& why);
   void AbortAll(const Status& why);
 
-  // TaskSteps. Tensors are received into the CPU's memory. A consumer whose name is not that of a
+  // TaskSteps: tensors are received into CPU memory. A consumer whose name is not the name of a
   // task is refused.
   void Subscribe(const std::string& consumer, int64_t step_id,
                  std::shared_ptr<TensorSink> sink) override;
@@ -62,13 +63,12 @@ class StepTable final : public TaskSteps {
     int64_t last_end_ns = 0;  // when the last step ended, by the Env's clock; 0: none has
   };
   Counts counts() const;
-  // The error of a step that has lost a task: `task_lost` with the step, and what it waited for
-  // here; or what the step has failed with already, if it has.
+  // Returns the error of a step that has lost a task: the step's own failure, if it has failed
+  // already; else `task_lost` with the step and what it waited for here.
   Status Explain(int64_t step_id, const Status& task_lost) const;
   std::vector<int64_t> running() const;
   std::vector<std::shared_ptr<Step>> steps() const;
-  // How much the steps have sent to other tasks, by consumer. What a step that was aborted had sent
-  // is not counted.
+  // Returns how much the steps have sent to other tasks, by consumer. Does not count aborted steps.
   std::map<TaskName, Sent> SentTo() const;
 
  private:
@@ -97,13 +97,14 @@ class StepTable final : public TaskSteps {
 
   mutable Mutex mu_;  // locked before the timer's
   std::map<int64_t, std::shared_ptr<Step>> steps_ ABSL_GUARDED_BY(mu_);
-  absl::flat_hash_set<int64_t> ended_ ABSL_GUARDED_BY(mu_);  // the last so many
+  absl::flat_hash_set<int64_t> ended_ ABSL_GUARDED_BY(mu_);  // the last ids
   std::deque<int64_t> ended_order_ ABSL_GUARDED_BY(mu_);
   int64_t last_end_ns_ ABSL_GUARDED_BY(mu_) = 0;
-  std::map<TaskName, Sent> sent_ ABSL_GUARDED_BY(mu_);  // by steps that have ended
+  std::map<TaskName, Sent> sent_ ABSL_GUARDED_BY(mu_);  // sent by steps that have ended
   std::deque<Parked> parked_ ABSL_GUARDED_BY(mu_);      // oldest first
   absl::flat_hash_map<TaskName, int64_t> parked_per_consumer_ ABSL_GUARDED_BY(mu_);
-  bool expiry_armed_ ABSL_GUARDED_BY(mu_) = false;                   // while something is parked
+  // The timer is armed while something is parked.
+  bool expiry_armed_ ABSL_GUARDED_BY(mu_) = false;
   std::optional<DeadlineTimer::Token> expiry_ ABSL_GUARDED_BY(mu_);  // the last one
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
 };

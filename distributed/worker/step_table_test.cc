@@ -19,7 +19,7 @@ HashedKey Key(const std::string& tensor, const std::string& from, const std::str
                     .tensor = tensor});
 }
 
-// Keeps what it is given.
+// Records what it is given.
 class FakeSink : public TensorSink {
  public:
   void SendEncoded(OutgoingTensor tensor, HandedOver handed_over) override {
@@ -80,7 +80,7 @@ TEST_F(StepTableTest, SubscriptionsAreBounded) {
   EXPECT_TRUE(sink->refused.empty());
   table.Subscribe(kWorker, 999'999, sink);
   EXPECT_EQ(sink->refused[999'999].code(), StatusCode::kResourceExhausted);
-  // Another consumer is not in the way.
+  // The limit does not affect another consumer.
   table.Subscribe("/job:worker/replica:0/task:2", 999'999, sink);
   EXPECT_EQ(table.counts().parked, StepTable::kParkedPerConsumerMax + 1);
 }
@@ -168,7 +168,7 @@ TEST_F(StepTableTest, KnowsWhenTheLastStepEnded) {
   Begin(1);
   table.End(1);
   EXPECT_GE(table.counts().last_end_ns, before);
-  table.End(2);  // never was
+  table.End(2);  // this step never began
 }
 
 TEST_F(StepTableTest, TensorsFromOtherTasksMeetTheirReceiver) {
@@ -192,7 +192,7 @@ TEST_F(StepTableTest, WhenSentWaitsForTheLastTensor) {
   step->WhenSent(Done([&](Status s) { sent = s.ok(); }));
   EXPECT_FALSE(sent);
   std::move(sink->held[0])();
-  sink->held.clear();  // it knows the step, which knows the sink
+  sink->held.clear();  // it keeps the step alive, which keeps the sink alive
   EXPECT_TRUE(sent);
   table.End(1);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A step of worker 1, beside a worker 10. How steps are found stands in step_table_test.cc.
+// Tests a step of worker 1 that has a consumer with a similar name, worker 10. The table of
+// steps has its own test, step_table_test.cc.
 #include "distributed/worker/step.h"
 
 #include "gmock/gmock.h"
@@ -44,7 +45,7 @@ class StepTest : public testing::Test {
  protected:
   ~StepTest() override {
     step_->Cancel(Cancelled("end of test"));
-    sink_->held.clear();  // they hold the step, which holds the sink
+    sink_->held.clear();  // they keep the step alive, which keeps the sink alive
   }
   Status Send(const HashedKey& key) { return step_->Send(key, Tensor::Scalar(1.0f), false); }
   // Records how a Recv has ended so far: "none", an error, "dead" or "value".
@@ -69,7 +70,7 @@ TEST_F(StepTest, KnowsWhatItIs) {
   EXPECT_EQ(step_->session(), "session");
 }
 
-// "/job:worker/replica:0/task:1" is the beginning of the name of task 10.
+// The name of this task, "/job:worker/replica:0/task:1", is a prefix of the name of task 10.
 TEST_F(StepTest, ATensorForAnotherTaskLeaves) {
   step_->Subscribe(Name(kOther), sink_);
   ASSERT_EQ(Send(Key("x", kOther)), OkStatus());

@@ -306,6 +306,31 @@ std::vector<Worker::Store> Worker::stores() const {
   return stores;
 }
 
+std::vector<Worker::AllocatorUse> Worker::allocators() const {
+  std::vector<AllocatorUse> uses;
+  for (const auto& device : devices_) {
+    Allocator& allocator = device->allocator();
+    AllocatorUse use = {device->name(), allocator.name(), allocator.stats()};
+    if (use.stats.bytes_limit == 0 && allocator.host_accessible()) {
+      use.stats.bytes_limit = MemoryAccount::Task().limit();
+    }
+    uses.push_back(std::move(use));
+  }
+  return uses;
+}
+
+std::vector<Worker::SessionUse> Worker::session_memory() const {
+  std::vector<SessionUse> uses;
+  MutexLock lock(mu_);
+  for (const auto& [handle, session] : sessions_) {
+    const MemoryAccount& account = session->memory->account();
+    uses.push_back({handle, account.in_use(), account.peak(), account.limit()});
+  }
+  std::sort(uses.begin(), uses.end(),
+            [](const SessionUse& a, const SessionUse& b) { return a.session < b.session; });
+  return uses;
+}
+
 StatusOr<std::vector<TaskId>> Worker::ProducersOf(const std::string& handle,
                                                   const WorkerGraph& graph) const {
   std::vector<TaskId> producers;

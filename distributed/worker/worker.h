@@ -81,6 +81,12 @@ class Worker {
   void set_serving(bool serving) { serving_ = serving; }
   // How it moves tensors to and from other tasks; "" without a transport.
   string_view protocol() const { return transport_ == nullptr ? "" : transport_->protocol(); }
+  // The road by which tensors of the task `producer` come, "shm"; "" if none is known yet.
+  std::string RoadFrom(const std::string& producer) const {
+    return transport_ == nullptr ? "" : transport_->RoadFrom(producer);
+  }
+  // This task's wall clock, in nanoseconds since 1970.
+  int64_t WallNanos() const { return env_.WallMicros() * 1'000; }
 
   const TaskId& self() const { return self_; }
   std::vector<DeviceInfo> devices() const;
@@ -122,6 +128,18 @@ class Worker {
     std::shared_ptr<ResourceStore> kept;  // `resources`, if it is a session's
   };
   std::vector<Store> stores() const;
+  // The devices' allocators, and the accounts of sessions; for inspection.
+  struct AllocatorUse {
+    std::string device, name;
+    AllocatorStats stats;
+  };
+  std::vector<AllocatorUse> allocators() const;
+  struct SessionUse {
+    std::string session;
+    int64_t bytes = 0, peak_bytes = 0;
+    int64_t limit = 0;  // 0: none
+  };
+  std::vector<SessionUse> session_memory() const;
 
   // `done` is called when nothing of the step runs here any more and all its tensors for other
   // tasks have left. An error is the first cause in this task.

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WorkerClient: how a master calls the worker of one task, in its own process or in another one.
+// WorkerClient: the interface by which a master calls the worker of one task, in its own process
+// or in another one.
 //
-// Calls never block: each ends by its continuation, exactly once, on any thread (possibly before
-// the call returns), within its timeout. Arguments are borrowed until then if they are pointers,
-// and copied otherwise. A call addresses one incarnation of a task (CallOptions::incarnation); any
-// other answers Aborted. A task that cannot be reached is Unavailable. Thread-safe.
+// Calls never block: each ends by calling its continuation, exactly once, on any thread (possibly
+// before the call returns), within its timeout. Arguments are borrowed until then if they are
+// pointers, and copied otherwise. A call addresses one incarnation of a task
+// (CallOptions::incarnation); any other incarnation answers Aborted. A task that cannot be reached
+// is Unavailable. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -22,23 +24,25 @@
 namespace penstock {
 
 struct CallOptions {
-  uint64_t incarnation = 0;  // 0: whichever it is; GetStatus only
+  uint64_t incarnation = 0;  // 0: any incarnation; GetStatus only
   int64_t timeout_ms = 0;    // > 0
 };
 
 struct TaskStatus {
   TaskId self;
   bool serving = false;
-  std::string protocol;                       // of its transport
-  std::vector<DeviceInfo> devices;            // if asked for
-  std::vector<int64_t> running_steps;         // ids
-  std::vector<std::string> unknown_sessions;  // of those named in the question
+  std::string protocol;                // names of transports
+  std::vector<DeviceInfo> devices;     // if asked for
+  std::vector<int64_t> running_steps;  // ids
+  // The sessions named in the question that the task does not know.
+  std::vector<std::string> unknown_sessions;
+  int64_t wall_ns = 0;  // the task's wall clock when it answered; 0: unknown
 };
 
 class WorkerClient {
  public:
   struct StatusQuestion {
-    std::vector<std::string> sessions = {};  // leases to renew
+    std::vector<std::string> sessions = {};  // sessions whose leases to renew
     bool want_devices = false;
   };
   using StatusAnswer = absl::AnyInvocable<void(StatusOr<TaskStatus>) &&>;
@@ -54,21 +58,21 @@ class WorkerClient {
                              Done done) = 0;
   virtual void DeregisterGraph(const std::string& session, uint64_t graph,
                                const CallOptions& options, Done done) = 0;
-  // Ends when the step's part has ended there. A worker in another process neither takes feeds nor
-  // gives fetches back: they enter and leave by the master's own task.
+  // Ends when the step's part has ended in the task. A worker in another process takes no feeds
+  // and returns no fetches: these enter and leave through the master's own task.
   virtual void RunGraph(const RunGraphArgs& args, const CallOptions& options, Done done) = 0;
-  // Has the step's part end with `why`; its RunGraph is answered when it has.
+  // Makes the step's part end with `why`. Its RunGraph is answered when it has ended.
   virtual void AbortStep(int64_t step_id, const Status& why, const CallOptions& options,
                          Done done) = 0;
-  // Stops waiting for the RunGraph of a step: it ends with Cancelled, wherever it stands. For tasks
-  // that are lost; nothing happens if the worker is in this process.
+  // Stops waiting for the RunGraph of a step, which ends with Cancelled at once. For tasks that are
+  // lost. Does nothing if the worker is in this process.
   virtual void AbandonStep(int64_t step_id) = 0;
   virtual void Reset(const std::vector<std::string>& containers, const CallOptions& options,
                      Done done) = 0;
   // Asks the task to end its process in an orderly way.
   virtual void Shutdown(const std::string& reason, const CallOptions& options, Done done) = 0;
 
-  // The worker itself, if it is in this process.
+  // Returns the worker itself, if it is in this process; else null.
   virtual Worker* in_process() { return nullptr; }
 };
 

@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-// The end of the last of several parts.
+// Calls Done when the last of several executors has ended.
 class LastPart {
  public:
   LastPart(size_t parts, Cancellation* cancellation, Done done)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WorkerGraph: what one task runs of a compiled step: one executor per device that has a part.
+// WorkerGraph: one task's part of a prepared step: an executor per device that has a partition.
 //
-// Immutable; Run and RunAsync are thread-safe. Held by shared pointers: whoever runs it keeps it,
-// so that it may be deregistered at any time.
+// Immutable; Run and RunAsync are thread-safe. Held by shared pointers: running steps keep it
+// alive, so that it may be deregistered at any time.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,16 @@
 
 namespace penstock {
 
-// In bytes; 0: no limit but the task's.
+// In bytes; 0: only the task's limit applies.
 struct MemoryLimits {
   int64_t session = 0;
   int64_t step = 0;
 };
 
 // The memory account of one session in a task, with the limits of the session and of each of its
-// steps. A tensor counts from when a kernel of the session makes it until it is freed, wherever it
-// is meanwhile: in a variable, in a queue, on its way to a client. core/tensor/caching_allocator.h
-// says what is not counted. Immutable; held by shared pointers.
+// steps. A tensor counts from when a kernel of the session makes it until it is freed, even while
+// it is in a variable, in a queue, or on its way to a client. core/tensor/caching_allocator.h
+// lists the memory that is not counted. Immutable; held by shared pointers.
 class SessionMemory {
  public:
   SessionMemory(const std::string& handle, const MemoryLimits& limits)
@@ -47,10 +47,11 @@ class SessionMemory {
   MemoryAccount& account_;
 };
 
-// The memory account of one step. Keeps the account while the step runs.
+// The memory account of one step. Keeps the account alive while the step runs.
 class StepMemory {
  public:
-  // Without a limit for steps it is the session's account, and nothing is allocated.
+  // Without a limit for steps this is the session's account, and nothing is
+  // allocated.
   StepMemory(const SessionMemory& session, int64_t step_id) : account_(&session.account()) {
     if (session.step_limit() > 0) {
       account_ = MemoryAccount::New(StrCat("step ", step_id, " (--step_memory_limit)"),
@@ -75,12 +76,13 @@ class WorkerGraph : public std::enable_shared_from_this<WorkerGraph> {
  public:
   struct Part {
     std::unique_ptr<Executor> executor;
-    ResourceStore* resources = nullptr;         // null: the device's own
-    std::shared_ptr<ResourceStore> store_kept;  // what `resources` points to, if it is a session's
+    ResourceStore* resources = nullptr;         // null: the device's allocator
+    std::shared_ptr<ResourceStore> store_kept;  // owns `resources`, if they belong to a session
   };
 
-  // `producers`: other tasks that it receives tensors from. `communicates`: it has a _Send or
-  // _Recv, so a step needs a rendezvous. `memory`: what its steps are charged to.
+  // `producers`: other tasks from which it receives tensors. `communicates`: it has a _Send
+  // or _Recv, so a step needs a rendezvous. `memory`: the account that is charged for its
+  // steps.
   WorkerGraph(std::vector<Part> parts, std::vector<TaskName> producers, bool communicates,
               std::shared_ptr<const SessionMemory> memory)
       : parts_(std::move(parts)),
@@ -93,10 +95,10 @@ class WorkerGraph : public std::enable_shared_from_this<WorkerGraph> {
   const std::vector<Part>& parts() const { return parts_; }
   bool one_part() const { return parts_.size() == 1; }
 
-  // Runs all parts; `done` is called when nothing of them runs any more. The parts share `args`,
-  // which must bring a cancellation: the first failure ends them all and is the status.
+  // Runs all executors; calls `done` when none of them runs any more. They share `args`, which
+  // must have a cancellation: the first failure cancels all of them and is the status.
   void RunAsync(const StepArgs& args, Done done);
-  // On this thread. REQUIRES one_part().
+  // Runs on this thread. REQUIRES one_part().
   Status Run(StepArgs args) {
     args.resources = parts_[0].resources;
     const StepMemory memory(*memory_, args.step_id);

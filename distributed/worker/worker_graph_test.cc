@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Graphs of several parts; those of one part are run by worker_test.cc.
+// Tests graphs with several executors. Graphs with one executor are in worker_test.cc.
 #include "distributed/worker/worker_graph.h"
 
 #include "core/base/join.h"
@@ -37,7 +37,7 @@ KERNEL_DEF({.op = "TestLarge", .make = Make<LargeKernel>});
 class WorkerGraphTest : public testing::Test {
  protected:
   void Add(TestGraph g) { parts_.push_back({.executor = task_.Make(g.Take())}); }
-  // Fetch `index` is the number of the part.
+  // Adds an executor whose fetch `index` is the executor's number.
   void AddNumber(int index) {
     TestGraph g;
     g.Fetch(g.AddSum("TestSum", {}, {{"plus", index}}), index);
@@ -48,7 +48,7 @@ class WorkerGraphTest : public testing::Test {
     g.AddSum(op, {}, std::move(attrs));
     Add(std::move(g));
   }
-  // Fetch `index` is a tensor of so many bytes.
+  // Adds an executor whose fetch `index` is a tensor of `bytes` bytes.
   void AddLarge(int64_t bytes, int index) {
     TestGraph g;
     Node* const large = *g.graph().AddNode(

@@ -151,7 +151,7 @@ TEST_F(WorkerTest, ALeaseEndsWithoutASignOfTheMaster) {
 
 class WorkerStateTest : public WorkerTest {
  protected:
-  // Assigns the feed to a variable.
+  // Returns a graph that assigns the feed to a variable.
   static std::vector<Partition> Variable() {
     TestGraph g;
     Node* const variable = g.Add("TestVariable", {}, {{"name", "v"}});

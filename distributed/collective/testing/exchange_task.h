@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ExchangeTask: a task that consists of a transport and an Exchange.
+// ExchangeTask: for tests, a task that consists only of a transport and an Exchange.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,7 @@ class ExchangeTask {
  public:
   using TasksOf = std::function<StatusOr<std::vector<TaskId>>(const std::string& session)>;
 
-  // Serves as /job:worker/task:NUMBER at a free port.
+  // Serves as /job:worker/task:NUMBER on a free port.
   ExchangeTask(const std::string& protocol, int number, TasksOf tasks_of)
       : exchange_({.self = {.job = "worker", .task = number},
                    .threads = &Scheduler::Real(),
@@ -54,7 +54,7 @@ class ExchangeTask {
   }
 
  private:
-  // Has nothing but reserved steps.
+  // Refuses all step ids except the reserved ones.
   class ReservedSteps final : public TaskSteps {
    public:
     explicit ReservedSteps(TaskSteps& steps) : steps_(steps) {}
@@ -75,7 +75,7 @@ class ExchangeTask {
   TaskId id_;
   Exchange exchange_;
   ReservedSteps steps_;
-  std::unique_ptr<Transport> transport_;  // outlives the server, which may know its service
+  std::unique_ptr<Transport> transport_;  // outlives the server, which may refer to its service
   TestHost host_;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MemoryNetwork: links between the peers of one execution, in one thread. Messages arrive in a
-// random order, one after the other, when Run is called. Counts what each peer sends.
+// MemoryNetwork: in-memory links between the peers of one execution, on one thread. Run
+// delivers the messages one by one, in random order. Counts the bytes that each peer sends.
 //
 // Not thread-safe.
 #pragma once
@@ -28,7 +28,7 @@ class MemoryNetwork {
   }
   PeerLink& link(int peer) { return *links_[peer]; }
 
-  // Delivers until nothing is on its way.
+  // Delivers messages until none is under way.
   void Run() {
     while (!on_the_way_.empty()) {
       const size_t i = random_() % on_the_way_.size();
@@ -45,14 +45,14 @@ class MemoryNetwork {
       std::move(received)(std::move(value));
     }
   }
-  // All that waits, and all that will, gets the error.
+  // Ends pending and future receives with the error.
   void Break(const Status& why) {
     broken_ = why;
     on_the_way_.clear();
     for (auto& [slot, received] : std::exchange(waiting_, {})) std::move(received)(why);
   }
   size_t waiting() const { return waiting_.size(); }
-  // Messages that nobody has asked for.
+  // Returns the number of messages that nobody has asked for.
   size_t left_over() const { return arrived_.size(); }
   int64_t sent_bytes(int peer) const { return sent_bytes_[peer]; }
 

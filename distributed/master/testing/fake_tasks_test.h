@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FakeTasksTest: tests of a session whose two tasks are fakes, on a simulated clock: "worker", the
-// master's own, and "ps". Its graph has the NoOps "here" (on the worker), "there" (on the ps) and
-// "both" (on the worker, after "there"), and the placeholder "fed", a float scalar on the worker.
+// FakeTasksTest: the fixture for tests of a session with two fake tasks, on a simulated clock:
+// "worker", the master's own, and "ps". Its graph has the NoOps "here" (on the worker), "there"
+// (on the ps) and "both" (on the worker, after "there"), and the placeholder "fed", a float scalar
+// on the worker.
 #pragma once
 
 #include <functional>
@@ -42,7 +43,7 @@ class FakeTasksTest : public SimTest {
          .registry = &Registry::Global(),
          .counters = counters_});
   }
-  // Runs `body` with `session_`, which is closed after it.
+  // Runs `body` with `session_`, and closes the session after it.
   void InSession(const std::function<void()>& body, const SessionOptions& options = {}) {
     Simulate([&] {
       auto session = Create(options);
@@ -73,7 +74,7 @@ class FakeTasksTest : public SimTest {
     return OkStatus();
   }
 
-  // A step that the test lets run until EndStep.
+  // A step that runs until the test calls EndStep.
   struct Running {
     MasterSession::AsyncRun run;
     std::optional<Status> ended;
@@ -85,10 +86,10 @@ class FakeTasksTest : public SimTest {
     running->run.targets = targets;
     session_->RunAsync(&running->run,
                        Done([running](const Status& status) { running->ended = status; }));
-    Pass(1);  // the pool prepares it
+    Pass(1);  // lets the pool prepare it
     return running;
   }
-  // Ends the last step that `client` was given.
+  // Ends the last step that `client` was told to run.
   static void End(FakeWorkerClient& client, const Status& status = OkStatus()) {
     ASSERT_FALSE(client.run_calls.empty());
     client.EndStep(client.run_calls.back().args.step_id, status);

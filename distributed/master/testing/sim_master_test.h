@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SimMasterTest: tests of a master whose only task is its own, on a simulated clock. The graph of
-// its sessions is "Placeholder", "Identity" of it, "Placeholder_1", "Identity_1" of it: scalars.
+// SimMasterTest: the fixture for tests of a master whose only task is its own, on a simulated
+// clock. The graph of its sessions has two scalar placeholders and their identities:
+// "Placeholder", "Identity", "Placeholder_1" and "Identity_1".
 #pragma once
 
 #include <memory>

@@ -16,11 +16,11 @@
 namespace penstock {
 namespace {
 
-// A restarted peer is found again within a second.
+// With these values a restarted peer is reached again within a second.
 constexpr int kReconnectMsMin = 100;
 constexpr int kReconnectMsMax = 1000;
 constexpr int64_t kNanosPerMilli = 1'000'000;
-// How old a diagnosis may be before another is made, and before it counts no more.
+// The age at which a diagnosis is renewed, and the age at which it is no longer used.
 constexpr int64_t kDiagnosisNanos = 3'000'000'000;
 constexpr int64_t kStaleNanos = 10'000'000'000;
 
@@ -33,8 +33,8 @@ std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
   args.SetMaxReceiveMessageSize(-1);
   args.SetMaxSendMessageSize(-1);
   args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // A call that has failed may have been executed all the same: only its caller knows whether to
-  // repeat it.
+  // No retries: a failed call may have been executed nevertheless, and only its caller knows
+  // whether it may be repeated.
   args.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   args.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, keepalive.time_ms);
   args.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, keepalive.timeout_ms);
@@ -43,9 +43,9 @@ std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
   args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectMsMin);
   args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kReconnectMsMax);
   args.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectMsMax);
-  // A peer that comes back at another address, too.
+  // Makes a peer that restarts at another address reachable within a second, too.
   args.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, kReconnectMsMax);
-  // A connection of its own: two servers in one process must not share one.
+  // Gives each channel its own connection: two servers in one process must not share one.
   args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return credentials.NewChannel(address, std::move(args));
 }
@@ -58,15 +58,15 @@ void SetServerArguments(const KeepaliveOptions& keepalive, grpc::ServerBuilder* 
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, keepalive.timeout_ms);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  // Peers probe as often as they are told to: not to be taken for an attack.
+  // Peers may probe this often; otherwise gRPC would treat their pings as an attack.
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                               keepalive.time_ms / 2);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
-  // A port that is taken is an error, not shared.
+  // A port in use is an error, and is not shared.
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
 }
 
-// Shared with the threads that make diagnoses, which may outlive the channels.
+// Shared with the diagnosing threads, which may outlive the channels.
 struct Channels::Diagnoses {
   struct Entry {
     std::string text;
@@ -126,7 +126,7 @@ std::string Channels::Misfit(const std::string& address) {
   try {
     std::thread(diagnose).detach();
     entry.under_way = true;
-  } catch (const std::system_error&) {  // no thread is left: the next call tries again
+  } catch (const std::system_error&) {  // no thread available: the next call tries again
   }
   return entry.text;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How channels and servers are set up: keepalive that finds dead and frozen peers, no limit on
-// messages, no proxy. Channels: one per peer, shared by all who call it.
+// Settings of gRPC channels and servers: keepalive that detects dead and frozen peers, no
+// limit on message sizes, no proxy. Channels: keeps one channel per peer, shared by all
+// callers.
 #pragma once
 
 #include <grpcpp/channel.h>
@@ -18,9 +19,9 @@
 namespace penstock {
 
 struct KeepaliveOptions {
-  // A connection on which nothing is heard is probed after `time_ms`, and closed when the probe is
-  // not answered within `timeout_ms`. The timeout is longer than pauses that are harmless: half of
-  // what the heartbeats allow.
+  // A connection on which nothing was received for `time_ms` is probed, and closed if the probe is
+  // not answered within `timeout_ms`. The timeout is half of what the heartbeats allow, so that
+  // harmless pauses do not exceed it.
   int time_ms = 2000;
   int timeout_ms = 4000;
 };
@@ -28,7 +29,7 @@ struct KeepaliveOptions {
 std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
                                           const KeepaliveOptions& keepalive,
                                           const Credentials& credentials = *Credentials::None());
-// `message_bytes_max`: of a message that the server takes; 0: no limit.
+// `message_bytes_max`: the size limit of a message that the server accepts; 0: no limit.
 void SetServerArguments(const KeepaliveOptions& keepalive, grpc::ServerBuilder* builder,
                         int message_bytes_max = 0);
 
@@ -37,17 +38,19 @@ class Channels {
  public:
   explicit Channels(const KeepaliveOptions& keepalive,
                     std::shared_ptr<const Credentials> credentials = Credentials::None());
-  // A new one where the last cannot reach the peer and is older than a second. gRPC waits longer
-  // and longer before it resolves a name again, up to two minutes; a new channel does it at once.
-  // So callers that wait for a peer get its channel anew before each attempt.
+  // Returns the channel to `address`. Replaces it with a new one if it cannot reach the peer and
+  // is older than a second: gRPC waits up to two minutes before it resolves a name again, while a
+  // new channel resolves it at once. So callers that wait for a peer call this before each
+  // attempt.
   std::shared_ptr<grpc::Channel> To(const std::string& address);
-  // Tries to connect until `timeout_ms` are over, or until it is clear that the settings of the two
-  // sides do not fit; `*misfit` then says how. The channel may not be connected.
+  // Tries to connect until `timeout_ms` have passed, or until it is clear that the TLS or other
+  // settings of the two sides do not match; then `*misfit` says how. The channel may not be
+  // connected.
   std::shared_ptr<grpc::Channel> Connect(const std::string& address, int64_t timeout_ms,
                                          std::string* misfit);
-  // Returns the last answer of DiagnoseConnection about the address. If that is more than a few
-  // seconds old, also has it asked again, on a thread of its own. Never blocks: for callers that
-  // call again later.
+  // Returns the last result of DiagnoseConnection for the address. If that is older than a few
+  // seconds, also starts a new diagnosis on its own thread. Never blocks: callers call again
+  // later.
   std::string Misfit(const std::string& address);
 
  private:

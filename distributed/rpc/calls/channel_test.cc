@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-// Answers with the session that it is asked for.
+// Answers with the name of the session in the request.
 class Echo final : public wire::Worker::Service {
   grpc::Status GetStatus(grpc::ServerContext*, const wire::GetStatusRequest* request,
                          wire::GetStatusResponse* response) override {
@@ -24,7 +24,7 @@ class Echo final : public wire::Worker::Service {
   }
 };
 
-// Null if the port is not to be had.
+// Returns null if the port is in use.
 std::unique_ptr<grpc::Server> Serve(Echo* echo, int* port) {
   grpc::ServerBuilder builder;
   SetServerArguments({}, &builder);
@@ -86,7 +86,7 @@ TEST(ChannelTest, APortIsNotShared) {
   EXPECT_EQ(Serve(&second, &taken), nullptr);
 }
 
-// A timeout of any length is one.
+// A timeout of any length works.
 TEST(ChannelsTest, ConnectsWithinItsTimeout) {
   Echo echo;
   int port = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CompletionLoop: the threads that take what gRPC has finished and hand it on. They never block, so
-// a few of them serve any number of calls that wait.
+// CompletionLoop: the threads that poll gRPC's completion queue and call the handlers of finished
+// operations. They never block, so a few threads serve any number of waiting calls.
 //
 //   Event      the tag of one gRPC operation; Proceed is called when it has ended.
 //   Operation  a call under way, either side; Stop cancels those that are left and waits for them.
@@ -19,8 +19,8 @@
 #include "core/base/mutex.h"
 
 #if defined(PENSTOCK_TSAN)
-// gRPC is not instrumented: tell the sanitizer that what precedes the start of an operation
-// precedes its end.
+// gRPC is not instrumented. These calls tell the sanitizer that code before the start of an
+// operation happens before its end.
 extern "C" void __tsan_acquire(void* address);
 extern "C" void __tsan_release(void* address);
 #define PENSTOCK_TSAN_ACQUIRE(address) __tsan_acquire(address)
@@ -36,14 +36,15 @@ class Event {
  public:
   virtual ~Event() = default;
   virtual void Proceed(bool ok) = 0;
-  // Returns the tag that the operation is started with.
+  // Returns the tag to start the operation with.
   void* tag() {
     PENSTOCK_TSAN_RELEASE(this);
     return this;
   }
 };
 
-// An operation of an object that is held by shared pointers, and is kept until the operation ends.
+// An operation of an object that is held by shared pointers. It keeps the object until the
+// operation ends.
 template <class T>
 class EventOf final : public Event {
  public:
@@ -52,7 +53,7 @@ class EventOf final : public Event {
     self_ = std::move(self);
     return tag();
   }
-  // The operation was never begun.
+  // Releases the object if the operation was never started.
   void Forget() { self_ = nullptr; }
   void Proceed(bool ok) override {
     const std::shared_ptr<T> self = std::move(self_);
@@ -67,7 +68,7 @@ class EventOf final : public Event {
 class Operation {
  public:
   virtual ~Operation() = default;
-  // Has it end soon. Thread-safe; may come after its end, but not after End.
+  // Makes the operation end soon. Thread-safe; may be called after its end, but not after End.
   virtual void Cancel() = 0;
 };
 
@@ -77,12 +78,13 @@ class CompletionLoop {
   ~CompletionLoop();  // REQUIRES Stop
   grpc::CompletionQueue& queue() { return *queue_; }
 
-  // False, and nothing may be started, when the loop is being stopped.
+  // Registers an operation. Returns false if the loop is being stopped: the caller must not
+  // start it then.
   [[nodiscard]] bool Begin(Operation* operation);
   void End(Operation* operation);
 
-  // Cancels what is left, waits for its end, ends the threads. The caller has seen to it that
-  // handlers of incoming calls end.
+  // Cancels the remaining operations, waits for their end, and ends the threads. REQUIRES
+  // that handlers of incoming calls will end.
   void Stop();
 
  private:

@@ -14,7 +14,7 @@ namespace {
 
 std::unique_ptr<grpc::CompletionQueue> Queue() { return std::make_unique<grpc::CompletionQueue>(); }
 
-// An operation of gRPC's that ends by itself, or when it is cancelled.
+// A gRPC operation that ends by itself, or when it is cancelled.
 class AlarmOperation final : public Operation, public std::enable_shared_from_this<AlarmOperation> {
  public:
   AlarmOperation(CompletionLoop& loop, std::atomic<int>* ended, std::atomic<int>* destroyed)

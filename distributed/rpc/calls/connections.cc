@@ -19,13 +19,13 @@ int64_t IdOf(const Json& ref, const char* name) {
 }
 
 // Calls `use` with each entry of a list that comes in pages: `get(id)` returns the page that starts
-// at the first entry with that id or a higher one. `use` returns its entry's id.
+// at the first entry whose id is at least `id`. `use` returns its entry's id.
 template <class Get, class Use>
 void ForEach(const char* list, Get get, Use use) {
   int64_t next = 0;
   for (bool more = true; more;) {
     const std::unique_ptr<char, void (*)(void*)> text(get(next), gpr_free);
-    if (text == nullptr) return;  // what was asked about is gone
+    if (text == nullptr) return;  // the server or socket no longer exists
     const Json page = Json::parse(text.get());
     const auto entries = page.find(list);
     if (entries == page.end()) return;
@@ -39,7 +39,7 @@ void ForEach(const char* list, Get get, Use use) {
 absl::flat_hash_set<std::string> ConnectedClients() {
   absl::flat_hash_set<std::string> clients;
   const auto add = [&](const Json& socket) {
-    // "chttp2 ADDRESS"
+    // The name is "chttp2 ADDRESS".
     const std::string name = socket.value("name", "");
     clients.insert(name.substr(name.find(' ') + 1));
     return IdOf(socket, "socketId");

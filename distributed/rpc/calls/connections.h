@@ -2,8 +2,8 @@
 //
 // Lists the clients that have a connection to the gRPC servers of this process.
 //
-// gRPC tells nobody when a connection ends, but it keeps a list of those that are open (channelz).
-// Keepalive (channel.h) takes a peer that has vanished off that list.
+// gRPC has no callback for the end of a connection, but it keeps a list of open ones (channelz).
+// Keepalive (channel.h) removes a peer that has vanished from that list.
 #pragma once
 
 #include <string>

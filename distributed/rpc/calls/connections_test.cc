@@ -19,7 +19,7 @@ namespace {
 using testing::Contains;
 using testing::Not;
 
-// Remembers who has called.
+// Remembers the address of the last caller.
 class Callee final : public wire::Worker::Service {
  public:
   grpc::Status Reset(grpc::ServerContext* context, const wire::ResetRequest*,
@@ -30,7 +30,7 @@ class Callee final : public wire::Worker::Service {
   std::string peer;
 };
 
-// Calls from a connection of its own; returns the caller's address.
+// Makes a call on a new connection; returns the caller's address.
 std::string CallFrom(const std::shared_ptr<grpc::Channel>& channel, Callee& callee) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
@@ -53,7 +53,7 @@ TEST(ConnectedClientsTest, AreThoseWithAConnection) {
   EXPECT_THAT(ConnectedClients(), testing::UnorderedElementsAre(staying, going));
 
   goes = nullptr;
-  // gRPC closes the connection when it likes.
+  // gRPC closes the connection some time later.
   for (int i = 0; i < 1'000 && ConnectedClients().contains(going); ++i) {
     Env::Real().SleepForNanos(10'000'000);
   }
@@ -61,7 +61,7 @@ TEST(ConnectedClientsTest, AreThoseWithAConnection) {
   EXPECT_THAT(ConnectedClients(), Contains(staying));
 }
 
-// gRPC gives the list in pages of a few hundred.
+// gRPC returns the list in pages of a few hundred entries.
 TEST(ConnectedClientsTest, AreFoundHoweverManyThereAre) {
   Callee callee;
   TestHost host;

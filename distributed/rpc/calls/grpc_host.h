@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GrpcHost: the gRPC server of a task's process, as it is lent to what shares it.
+// GrpcHost: the gRPC server of a task's process, as lent to the services that share it.
 //
 // Before the server is built: register services with the builder. Once it runs: take calls from
 // `queue`, which `loop` polls.
@@ -15,8 +15,8 @@ namespace penstock {
 
 struct GrpcHost {
   Channels* channels = nullptr;
-  grpc::ServerBuilder* builder = nullptr;        // until the server is built
-  CompletionLoop* loop = nullptr;                // from then on
+  grpc::ServerBuilder* builder = nullptr;        // set until the server is built
+  CompletionLoop* loop = nullptr;                // set when the server is built
   grpc::ServerCompletionQueue* queue = nullptr;  // the loop's
 };
 

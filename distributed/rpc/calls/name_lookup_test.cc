@@ -18,7 +18,7 @@ namespace penstock {
 namespace {
 
 // A name server that answers "there is no such name" to the first questions for addresses of
-// "late", and 127.0.0.1 after that.
+// "late", and then 127.0.0.1.
 class NameServer {
  public:
   explicit NameServer(int refusals) : refusals_(refusals) {
@@ -33,7 +33,7 @@ class NameServer {
   }
   ~NameServer() {
     stop_ = true;
-    shutdown(fd_, SHUT_RDWR);  // ends the receiving
+    shutdown(fd_, SHUT_RDWR);  // ends the receive call
     thread_.join();
     close(fd_);
   }
@@ -69,7 +69,7 @@ class NameServer {
     std::string answer = StrCat(query.substr(0, 2), flags, std::string{0, 1, 0, answers},
                                 std::string(4, '\0'), question);
     if (answers == 0) return answer;
-    // The name above, type A, class IN, for no time, four bytes.
+    // The name above, type A, class IN, a time to live of 0, four bytes.
     return answer + std::string{'\xc0', kHeader, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, 127, 0, 0, 1};
   }
 
@@ -81,7 +81,7 @@ class NameServer {
   std::thread thread_;
 };
 
-// gRPC alone would ask for the sixth time after 12 s at the earliest.
+// Without Channels, gRPC would ask for the sixth time after 12 s at the earliest.
 TEST(ChannelsTest, ANameIsLookedUpAgainAndAgain) {
   grpc::CallbackGenericService any_call;
   grpc::ServerBuilder builder;
@@ -96,7 +96,8 @@ TEST(ChannelsTest, ANameIsLookedUpAgainAndAgain) {
   std::string misfit;
   const auto channel = channels.Connect(address, 10'000, &misfit);
   EXPECT_EQ(channel->GetState(false), GRPC_CHANNEL_READY);
-  EXPECT_EQ(names.questions(), 6);
+  // An answer that comes late, on a busy machine, is asked for twice.
+  EXPECT_GE(names.questions(), 6);
   EXPECT_EQ(channels.To(address), channel);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// UnaryCall: one incoming call, answered whenever its handler likes; ClientCall: one outgoing call,
-// ended by a continuation. Neither holds a thread while it waits.
+// UnaryCall: one incoming call, which its handler may answer at any later time. ClientCall: one
+// outgoing call, which ends with a callback. Neither blocks a thread.
 #pragma once
 
 #include <grpc/support/time.h>
@@ -32,7 +32,8 @@ class UnaryCall final : public Operation,
   using Method = void (Service::*)(grpc::ServerContext*, Request*,
                                    grpc::ServerAsyncResponseWriter<Response>*,
                                    grpc::CompletionQueue*, grpc::ServerCompletionQueue*, void*);
-  // Runs on the loop's threads and must not block. It, or what it starts, calls Finish once.
+  // Runs on the loop's threads and must not block. The handler, or work that it starts,
+  // calls Finish once.
   using Handler = std::function<void(std::shared_ptr<UnaryCall>)>;
 
   struct Endpoint {
@@ -43,7 +44,8 @@ class UnaryCall final : public Operation,
     Handler handler;
   };
 
-  // Takes the next call of the method, and so on until the server shuts down.
+  // Accepts one call of the method; when it arrives, accepts the next one, until the server
+  // shuts down.
   static void Listen(std::shared_ptr<const Endpoint> endpoint) {
     auto call = std::make_shared<UnaryCall>(std::move(endpoint));
     const Endpoint& e = *call->endpoint_;
@@ -60,7 +62,7 @@ class UnaryCall final : public Operation,
   Response& response() { return response_; }
   grpc::ServerContext& context() { return context_; }
 
-  // Has `cancelled` called, without locks, if the caller gives up before Finish.
+  // Sets a function that is called, without locks, if the caller gives up before Finish.
   void OnCancel(std::function<void()> cancelled) {
     {
       MutexLock lock(mu_);
@@ -72,7 +74,7 @@ class UnaryCall final : public Operation,
     cancelled();
   }
 
-  // The caller does not wait any more.
+  // Returns whether the caller has given up.
   bool given_up() {
     MutexLock lock(mu_);
     return given_up_;
@@ -107,7 +109,7 @@ class UnaryCall final : public Operation,
   void Finished(bool) {
     if (!refused_) endpoint_->loop->End(this);
   }
-  // The call is over, answered or given up.
+  // Called when the call is over, answered or given up.
   void Over(bool) {
     if (!context_.IsCancelled()) return;
     std::function<void()> cancelled;
@@ -133,8 +135,8 @@ class UnaryCall final : public Operation,
   std::function<void()> cancelled_ ABSL_GUARDED_BY(mu_);
 };
 
-// Messages of calls that are taken as bytes, because a polling thread may not be given the time
-// that parsing them takes.
+// Parses the message of a call that is taken as bytes, so that no polling thread spends time on
+// parsing.
 template <class Message>
 Status Parse(grpc::ByteBuffer* bytes, Message* message) {
   const grpc::Status parsed = grpc::SerializationTraits<Message>::Deserialize(bytes, message);
@@ -149,7 +151,7 @@ grpc::ByteBuffer BytesOf(const Message& message) {
   return bytes;
 }
 
-// On the monotonic clock.
+// Sets the deadline by the monotonic clock.
 inline void SetTimeout(int64_t timeout_ms, grpc::ClientContext* context) {
   context->set_deadline(
       gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(timeout_ms, GPR_TIMESPAN)));
@@ -161,8 +163,8 @@ class ClientCall final : public Event, public Operation {
   using Reader = std::unique_ptr<grpc::ClientAsyncResponseReader<Response>>;
   using Ended = absl::AnyInvocable<void(const Status&, Response&) &&>;
 
-  // `prepare` makes the reader: stub->PrepareAsyncX(context, request, queue). `task`: whom errors
-  // name. The call object is alive until `ended` is called.
+  // `prepare` makes the reader: stub->PrepareAsyncX(context, request, queue). Errors name `task`.
+  // The call object lives until `ended` is called.
   static void Start(CompletionLoop& loop, const std::string& task, int64_t timeout_ms,
                     absl::FunctionRef<Reader(grpc::ClientContext*, grpc::CompletionQueue*)> prepare,
                     Ended ended) {

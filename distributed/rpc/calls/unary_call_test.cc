@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls of Worker.Reset over the loopback: both ends are here.
+// Tests both ends of a call, Worker.Reset, on a loopback port.
 #include "distributed/rpc/calls/unary_call.h"
 
 #include <future>
@@ -30,7 +30,7 @@ class UnaryCallTest : public testing::Test {
     Incoming::Listen(std::make_shared<const Incoming::Endpoint>(Incoming::Endpoint{
         &service_, &Service::RequestReset, &host_.loop(), host_.host().queue, std::move(handler)}));
   }
-  // Begins a call; returns the status that it ends with.
+  // Begins a call; returns its status in a future.
   std::future<Status> Call(int64_t timeout_ms, const std::string& container = "") {
     auto ended = std::make_shared<std::promise<Status>>();
     wire::ResetRequest request;

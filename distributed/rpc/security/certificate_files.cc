@@ -27,7 +27,7 @@ StatusOr<std::string> ReadPem(string_view setting, const std::string& path, Env&
   return InvalidArgument(NameOfSetting(setting), ": ", contents.status().message());
 }
 
-// The first certificate of the file.
+// Returns the first certificate in the file.
 StatusOr<X509Ptr> ReadCertificate(string_view setting, const std::string& path, Env& env) {
   ASSIGN_OR_RETURN(const std::string pem, ReadPem(setting, path, env));
   const BioPtr bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
@@ -49,7 +49,7 @@ Status CheckDates(string_view setting, const std::string& path, const X509& cert
                       "this host right?"));
 }
 
-// A key with a passphrase is refused: nobody is there to type it.
+// Refuses a key with a passphrase, because nobody is there to type it.
 int NoPassphrase(char*, int, int, void*) { return -1; }
 
 Status CheckKey(const SecuritySettings& settings, const X509& certificate, Env& env) {

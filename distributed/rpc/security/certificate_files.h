@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Looks at the files of --tls_cert, --tls_key and --tls_ca before they are used: gRPC would only
-// log that it cannot use them, and clients would see connections that close.
+// Checks the files of --tls_cert, --tls_key and --tls_ca before they are used: gRPC would only
+// log that it cannot use them, and then close all connections.
 #pragma once
 
 #include <string>
@@ -13,9 +13,9 @@
 
 namespace penstock {
 
-// InvalidArgument names the setting, the file and what is wrong: it cannot be read, is no PEM, has
-// expired, or the key is not the certificate's. What works but should not be is added to
-// `warnings`: a key that other users may read. Files that are not given are not looked at.
+// Checks the files that are set. InvalidArgument names the setting, the file and the mistake: the
+// file cannot be read, is no PEM, has expired, or the key does not belong to the certificate. A
+// key that other users may read works, but is added to `warnings`.
 Status CheckCertificateFiles(const SecuritySettings& settings, Env& env,
                              std::vector<std::string>* warnings);
 

@@ -47,7 +47,7 @@ HostPort NumbersOf(const sockaddr& address) {
   return {.host = text, .port = ntohs(v6.sin6_port)};
 }
 
-// 0 of a descriptor that is not open.
+// Returns 0 for a descriptor that is not open.
 ino_t InodeOf(int fd) {
   struct stat info;
   return fstat(fd, &info) == 0 ? info.st_ino : 0;
@@ -64,7 +64,7 @@ HostPort NameOf(int socket, GetName get) {
 
 }  // namespace
 
-// Ends every call with one error.
+// Ends every call with the same error.
 class ClientPort::Refusal final : public grpc::CallbackGenericService {
  public:
   explicit Refusal(std::string why) : why_(std::move(why)) {}
@@ -84,8 +84,8 @@ class ClientPort::Refusal final : public grpc::CallbackGenericService {
   const std::string why_;
 };
 
-// gRPC tells a server nothing of a connection by which it could refuse it, so those that are
-// refused go to a server of their own.
+// gRPC does not let a server inspect and refuse a connection, so connections to be refused
+// are handed to a separate server.
 class ClientPort::RefusingServer {
  public:
   explicit RefusingServer(const std::string& address)
@@ -93,7 +93,7 @@ class ClientPort::RefusingServer {
                         geteuid(), ") and root: others come in by TLS or a token")) {
     grpc::ServerBuilder builder;
     builder.RegisterCallbackGenericService(&refusal_);
-    // Strangers keep no connection, even if they never call.
+    // Connections of refused processes are closed after this time, even if they never call.
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, kRefusedSeconds * 1000);
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, 500);
     server_ = builder.BuildAndStart();
@@ -132,7 +132,7 @@ Status ClientPort::Bind(const HostPort& wanted) {
           "is not on the loopback interface; other hosts come in by TLS or a token. "
           "Write localhost:PORT");
     }
-    // The second family gets the port of the first.
+    // The socket of the second address family gets the port of the first.
     auto& in_port = a->ai_family == AF_INET
                         ? reinterpret_cast<sockaddr_in*>(a->ai_addr)->sin_port
                         : reinterpret_cast<sockaddr_in6*>(a->ai_addr)->sin6_port;
@@ -146,7 +146,7 @@ Status ClientPort::Bind(const HostPort& wanted) {
     if (fd < 0 || bind(fd, a->ai_addr, a->ai_addrlen) != 0 || listen(fd, kBacklog) != 0) {
       error = errno;
       if (fd >= 0) close(fd);
-      // localhost has an address of IPv6 also where the system has no IPv6.
+      // "localhost" may resolve to an IPv6 address even if the system has no IPv6.
       const bool absent = error == EADDRNOTAVAIL || error == EAFNOSUPPORT;
       if (absent && (!listeners_.empty() || a->ai_next != nullptr)) continue;
       return wrong(std::strerror(error));
@@ -195,13 +195,14 @@ void ClientPort::Accept() {
       if (events[i].revents == 0) continue;
       const int connection = accept4(events[i].fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
       if (connection >= 0) Take(connection);
-      // No descriptor is left: others may be closed in a moment.
+      // No descriptor is free. Waits, because others may be closed soon.
       if (connection < 0 && (errno == EMFILE || errno == ENFILE)) poll(nullptr, 0, 100);
     }
   }
 }
 
-// A descriptor that was closed, or closed and given to something else, has another inode.
+// Forgets descriptors that were closed: if the number was reused for something else, its
+// inode differs.
 void ClientPort::ForgetClosed(Sockets* sockets) {
   std::erase_if(*sockets, [](const auto& held) { return InodeOf(held.first) != held.second; });
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ClientPort: a port without TLS and tokens for clients that know neither, such as TensorFlow's
-// (--insecure_client_address). It is on the loopback interface, and serves the processes of the
-// task's own user, and root's: they could read the task's key and tokens anyway.
+// (--insecure_client_address). It is on the loopback interface, and serves only processes of
+// root and of the task's own user: these could read the task's key and tokens anyway.
 #pragma once
 
 #include <grpcpp/server.h>
@@ -25,28 +25,29 @@ namespace penstock {
 class ClientPort {
  public:
   // Listens. InvalidArgument names --insecure_client_address if `address` is not HOST:PORT, is not
-  // a loopback address, or is taken. Connections wait until Serve.
+  // a loopback address, or is in use. Connections wait until Serve is called.
   static StatusOr<std::unique_ptr<ClientPort>> Listen(const std::string& address);
-  // Stops.
+  // Stops the port.
   ~ClientPort();
 
-  // Hands connections to `server`, which must outlive this. Calls of processes that `check` refuses
-  // are answered with PERMISSION_DENIED, for about kRefusedSeconds: then their connections are
-  // closed. Beyond kRefusedMax of these, further ones are closed at once.
+  // Hands connections to `server`, which must outlive this object. If `check` refuses the process
+  // of a connection, its calls are answered with PERMISSION_DENIED for about kRefusedSeconds; then
+  // the connection is closed. While there are kRefusedMax such connections, further ones are closed
+  // at once.
   using PeerCheck = std::function<Status(const HostPort& peer, const HostPort& own)>;
   static constexpr int kRefusedSeconds = 5;
   static constexpr size_t kRefusedMax = 32;
   void Serve(grpc::Server& server, PeerCheck check = CheckOwnUser);
-  // Takes no more connections. May be called twice.
+  // Accepts no more connections. May be called twice.
   void Stop();
-  // The clients that are connected, in the form of ServerContext::peer(): "fd:23". gRPC's own list
-  // (calls/connections.h) does not have them.
+  // Returns the connected clients, in the form of ServerContext::peer(): "fd:23". gRPC's own list
+  // (calls/connections.h) does not contain them.
   std::vector<std::string> Connected();
-  // "127.0.0.1:2300", with the port that was bound.
+  // Returns "127.0.0.1:2300", with the port that was bound.
   const std::string& address() const { return address_; }
 
  private:
-  // OK for processes of this one's user, and root's.
+  // OK for processes of root and of this process's user.
   static Status CheckOwnUser(const HostPort& peer, const HostPort& own);
 
   class Refusal;
@@ -65,11 +66,11 @@ class ClientPort {
   std::unique_ptr<RefusingServer> refusing_;
   std::thread thread_;
   Mutex mu_;
-  // Sockets that a server has been given: descriptor and inode. It closes them.
+  // Sockets that were given to a server, which closes them: descriptor and inode.
   using Sockets = std::map<int, ino_t>;
   static void ForgetClosed(Sockets* sockets);
   Sockets taken_ ABSL_GUARDED_BY(mu_);
-  Sockets refused_;  // of the thread that accepts
+  Sockets refused_;  // used by the accepting thread only
 };
 
 }  // namespace penstock

@@ -44,7 +44,7 @@ class Connection {
   }
   ~Connection() { close(fd_); }
   int port() const { return port_; }
-  // Whether the other side has closed it, or does within `ms`.
+  // Returns whether the other side has closed the connection, or closes it within `ms`.
   bool Closed(int ms) {
     pollfd event = {.fd = fd_, .events = POLLIN, .revents = 0};
     char bytes[256];
@@ -65,7 +65,7 @@ grpc::Status Call(const std::string& address) {
   return CallBytes(Credentials::None()->NewChannel(address, arguments), "/a.B/C");
 }
 
-// A server that has no port but the client port, and no service.
+// A server whose only port is the client port, without a service.
 class Served {
  public:
   explicit Served(ClientPort::PeerCheck check = nullptr)
@@ -123,7 +123,7 @@ TEST(ClientPortTest, KnowsWhoIsConnected) {
   EXPECT_EQ(count(0), 0u);
 }
 
-// They never say a word, so that no call of theirs can be answered.
+// These clients never send anything, so there is no call that could be answered.
 TEST(ClientPortTest, RefusedConnectionsAreFewAndClosed) {
   Served served([](const HostPort&, const HostPort&) { return PermissionDenied("a stranger"); });
   std::vector<std::unique_ptr<Connection>> strangers;
@@ -143,7 +143,7 @@ TEST(ClientPortTest, RefusedConnectionsAreFewAndClosed) {
 
 constexpr char kAskAt[] = "PENSTOCK_TEST_ASK_AT";
 
-// RefusesOtherUsers runs this test in a process of another user.
+// RefusesOtherUsers runs this test in a process that belongs to another user.
 TEST(ClientPortTest, AsksForOthers) {
   const char* const address = std::getenv(kAskAt);
   if (address == nullptr) GTEST_SKIP() << "another test runs this one";
@@ -160,10 +160,11 @@ TEST(ClientPortTest, RefusesOtherUsers) {
   if (geteuid() != 0) GTEST_SKIP() << "takes root, to become another user";
   const Served served;
   const std::string variable = StrCat(kAskAt, "=", served.address());
-  const int program = open("/proc/self/exe", O_RDONLY);  // that user may not see its folder
+  // That user may not have access to the program's folder.
+  const int program = open("/proc/self/exe", O_RDONLY);
   const pid_t child = fork();
   if (child == 0) {
-    // Only system calls: the other threads of the process are not here.
+    // Only system calls are allowed here, because fork has not copied the other threads.
     if (setuid(kNobody) != 0) _exit(kNoOtherUser);
     char name[] = "test", filter[] = "--gtest_filter=ClientPortTest.AsksForOthers";
     char* const arguments[] = {name, filter, nullptr};
@@ -191,7 +192,7 @@ TEST(PeerUserTest, FindsTheConnectionAndNoOther) {
   EXPECT_EQ(
       LoopbackPeerUser("127.0.0.2", connection.port(), "127.0.0.1", served.port()).status().code(),
       StatusCode::kNotFound);
-  // Another connection from the same port, to another address of this host, is another one.
+  // A connection from the same port to another address of this host does not match.
   EXPECT_EQ(
       LoopbackPeerUser("127.0.0.1", connection.port(), "127.0.0.5", served.port()).status().code(),
       StatusCode::kNotFound);

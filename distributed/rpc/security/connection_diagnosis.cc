@@ -25,8 +25,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// OpenSSL writes to sockets whose other end may be closed. Keeps the signal that this raises from
-// ending the process, in this thread alone.
+// OpenSSL writes to sockets whose other end may be closed. This class keeps the resulting SIGPIPE
+// from ending the process, on this thread only.
 class WithoutPipeSignal {
  public:
   WithoutPipeSignal() {
@@ -64,19 +64,19 @@ class Diagnosis {
   }
 
  private:
-  // Facts that OpenSSL tells its callbacks during a handshake, and does not keep.
+  // Facts that OpenSSL passes to callbacks during a handshake, and does not store.
   struct Noted {
-    bool asked_for_certificate = false;  // of this process, which has none
+    bool asked_for_certificate = false;  // the task asked this process, which has none
     std::string expired_on;              // when the server's certificate expired; "" if it has not
   };
   struct Handshake {
     SslContextPtr context;
     std::unique_ptr<StreamSocket> socket;
     SslPtr ssl;
-    bool connected = false;   // TCP
-    bool done = false;        // TLS
-    bool silent = false;      // the time was over
-    unsigned long error = 0;  // OpenSSL's
+    bool connected = false;   // the TCP connection is open
+    bool done = false;        // the TLS handshake is complete
+    bool silent = false;      // no answer came in time
+    unsigned long error = 0;  // OpenSSL's error
     Noted noted;
   };
 
@@ -116,7 +116,7 @@ class Diagnosis {
     return Refused(shake);
   }
 
-  // Whether a server of HTTP/2 answers without TLS.
+  // Returns whether an HTTP/2 server answers without TLS.
   bool SpeaksPlain() const {
     const auto socket = Connect();
     if (socket == nullptr) return false;
@@ -134,7 +134,7 @@ class Diagnosis {
     return shake.ssl != nullptr && SSL_get0_peer_certificate(shake.ssl.get()) != nullptr;
   }
 
-  // Runs `step` until it neither wants to read nor to write. Returns what it returned last.
+  // Repeats `step` as long as it wants to read or write. Returns its last result.
   template <class Step>
   int Drive(Handshake* shake, Step step) const {
     while (true) {
@@ -215,7 +215,7 @@ class Diagnosis {
                   " the authority that signed the task's --tls_cert");
   }
 
-  // The names that the certificate is for.
+  // Returns the names that the certificate is valid for.
   static std::string NamesOf(X509* certificate) {
     std::vector<std::string> names;
     auto* const all = static_cast<GENERAL_NAMES*>(
@@ -246,7 +246,8 @@ class Diagnosis {
                   NameOfSetting("tls_server_name"), " a name that it has");
   }
 
-  // Since TLS 1.3 the server judges the client's certificate when the client believes to be done.
+  // Checks the server's first answer. Since TLS 1.3, the server checks the client's certificate
+  // only after the handshake seems complete to the client.
   std::string CheckWelcome(Handshake* shake) const {
     SSL* const ssl = shake->ssl.get();
     Drive(shake, [ssl] { return SSL_write(ssl, kHttp2Preface, kHttp2PrefaceBytes); });

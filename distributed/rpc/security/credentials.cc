@@ -22,7 +22,7 @@ namespace {
 using grpc::experimental::FileWatcherCertificateProvider;
 using grpc::experimental::InterceptionHookPoints;
 
-// gRPC sends credentials of calls on encrypted connections only; a header goes everywhere.
+// gRPC sends call credentials only on encrypted connections; a header is sent on all.
 class TokenSender final : public grpc::experimental::Interceptor {
  public:
   explicit TokenSender(const std::string& header) : header_(header) {}
@@ -34,7 +34,7 @@ class TokenSender final : public grpc::experimental::Interceptor {
   }
 
  private:
-  const std::string& header_;  // the factory's, which lives as long as the channel
+  const std::string& header_;  // owned by the factory, which lives as long as the channel
 };
 
 class TokenSenders final : public grpc::experimental::ClientInterceptorFactoryInterface {
@@ -49,8 +49,8 @@ class TokenSenders final : public grpc::experimental::ClientInterceptorFactoryIn
   const std::string header_;
 };
 
-// gRPC logs each handshake that fails, without saying whose: strangers could fill the log, and what
-// people need to know is in the errors. GRPC_VERBOSITY brings the lines back.
+// gRPC logs each failed handshake without naming the peer, so any stranger could fill the log.
+// Errors contain everything that operators need. GRPC_VERBOSITY brings these lines back.
 void QuietenHandshakes() {
   static const bool once [[maybe_unused]] = [] {
     if (std::getenv("GRPC_VERBOSITY") != nullptr) return false;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Credentials: what SecuritySettings mean to gRPC. Every channel and every port of Penstock is made
-// here, so none can be opened without them.
+// Credentials: makes gRPC channels and ports secured as SecuritySettings say. All channels and
+// ports of Penstock are made here, so none can be opened without them.
 //
-// Immutable and thread-safe. Certificates are read again when their files change (looked at every
-// kRefreshSeconds); connections that are open go on with the old ones. The token file is read once.
+// Immutable and thread-safe. Certificates are read again when their files change (checked every
+// kRefreshSeconds); open connections keep the old ones. The token file is read once.
 #pragma once
 
 #include <grpcpp/channel.h>
@@ -28,25 +28,26 @@ class Credentials {
   static constexpr unsigned kRefreshSeconds = 10;
   enum class Role { kTask, kClient };
 
-  // Neither TLS nor a token.
+  // Returns credentials with neither TLS nor a token.
   static const std::shared_ptr<const Credentials>& None();
-  // InvalidArgument names the setting that is missing, and the file that cannot be used.
+  // InvalidArgument names the missing setting, or the file that cannot be used.
   static StatusOr<std::shared_ptr<const Credentials>> Load(const SecuritySettings& settings,
                                                            Role role, Env& env = Env::Real());
 
-  // Returns the weaknesses of these credentials, a line each: a key that others may read, a token
-  // that travels in the clear.
+  // Returns the weaknesses of these credentials, one line each: a key that other users may read,
+  // a token that is sent unencrypted.
   const std::vector<std::string>& warnings() const { return warnings_; }
   const SecuritySettings& settings() const { return settings_; }
   const Tokens& tokens() const { return tokens_; }
   bool tls() const { return provider_ != nullptr; }
-  // Whether a task with them turns anybody away.
+  // Returns whether a task with these credentials refuses some clients.
   bool secured() const { return tls() || !tokens_.empty(); }
 
-  // Calls on the channel bring the token.
+  // Makes a channel whose calls carry the token.
   std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
                                             grpc::ChannelArguments arguments) const;
-  // The port refuses calls without a token with UNAUTHENTICATED, whatever they call.
+  // Makes credentials for a port: calls of any service without a token end with
+  // UNAUTHENTICATED.
   std::shared_ptr<grpc::ServerCredentials> NewServerCredentials() const;
 
  private:
@@ -60,7 +61,8 @@ class Credentials {
   std::shared_ptr<grpc::experimental::CertificateProviderInterface> provider_;  // null: plaintext
 };
 
-// Those of ProcessSecurity, as a client's; loaded once for as long as the settings stay the same.
+// Returns the credentials of ProcessSecurity, for a client. They are loaded only when the
+// settings have changed.
 StatusOr<std::shared_ptr<const Credentials>> ProcessCredentials();
 
 }  // namespace penstock

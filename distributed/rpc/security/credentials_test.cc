@@ -28,7 +28,8 @@ std::string LoadError(const SecuritySettings& settings, Role role = Role::kTask)
   return std::string(Credentials::Load(settings, role).status().message());
 }
 
-// A server behind a port of the credentials that has no service of its own but health.
+// A server with a port of the given credentials, and no service except the health
+// check.
 class TestPort {
  public:
   explicit TestPort(const SecuritySettings& settings) {
@@ -68,7 +69,8 @@ grpc::Status Call(const std::string& address, const SecuritySettings& settings,
   return CallBytes((*credentials)->NewChannel(address, arguments), method);
 }
 
-// Those that are let in reach the server, which does not know the method.
+// Expects that a client with `settings` is admitted: its call reaches the server, which does
+// not know the method.
 void ExpectAdmitted(const TestPort& port, const SecuritySettings& settings) {
   const grpc::Status status = Call(port.address(), settings);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED) << status.error_message();

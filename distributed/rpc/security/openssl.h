@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Owning pointers of OpenSSL's objects.
+// Owning pointers to OpenSSL's objects.
 #pragma once
 
 #include <openssl/bio.h>
@@ -27,7 +27,7 @@ using SslContextPtr = std::unique_ptr<SSL_CTX, OpensslFree<SSL_CTX_free>>;
 using SslPtr = std::unique_ptr<SSL, OpensslFree<SSL_free>>;
 using X509Ptr = std::unique_ptr<X509, OpensslFree<X509_free>>;
 
-// "Nov  2 10:00:00 2030 GMT".
+// Returns "Nov  2 10:00:00 2030 GMT".
 std::string TextOf(const ASN1_TIME& time);
 
 }  // namespace penstock

@@ -18,7 +18,8 @@ namespace {
 
 constexpr absl::string_view kEstablished = "01";
 
-// As the system's lists write it: each 32-bit word as a number of this machine.
+// Formats an address like the system's lists: each 32-bit word as a number in this machine's
+// byte order.
 template <size_t words>
 std::string InWords(const void* address) {
   uint32_t word[words];
@@ -28,14 +29,14 @@ std::string InWords(const void* address) {
   return text;
 }
 
-// Both ends of a connection, as the system's lists write them: "0100007F:A324". All of both is
-// compared: the peer may have another connection from the same port to another address of this
-// host, with another user at its end.
+// Both ends of a connection in the form of the system's lists: "0100007F:A324". Both ends have
+// to match: the peer may have a second connection from the same port to another address of
+// this host, where another user's process listens.
 struct Wanted {
   std::string peer, own;
 };
 
-// The user at the peer's end of the connection, if a list of /proc has it.
+// Returns the user at the peer's end of the connection, if a list of /proc has it.
 std::optional<uid_t> FindUser(const std::string& list, const Wanted& wanted) {
   for (const absl::string_view line : absl::StrSplit(list, '\n')) {
     const std::vector<absl::string_view> fields = absl::StrSplit(line, ' ', absl::SkipWhitespace());
@@ -43,7 +44,8 @@ std::optional<uid_t> FindUser(const std::string& list, const Wanted& wanted) {
     if (fields.size() <= kInode || fields[kLocal] != wanted.peer) continue;
     if (fields[kRemote] != wanted.own || fields[kState] != kEstablished) continue;
     uint32_t user = 0;
-    // A connection without an inode belongs to nobody (yet, or any more), and may say root.
+    // A connection without an inode has no owner (not yet, or no longer); its entry may say
+    // root.
     if (fields[kInode] != "0" && absl::SimpleAtoi(fields[kUser], &user)) return user;
   }
   return std::nullopt;
@@ -51,7 +53,7 @@ std::optional<uid_t> FindUser(const std::string& list, const Wanted& wanted) {
 
 std::string PortText(int port) { return absl::StrFormat(":%04X", port); }
 
-// As a socket for both families shows an address of the older one.
+// Returns an IPv4 address as a socket for both families shows it.
 in6_addr Mapped(const in_addr& v4) {
   in6_addr v6 = {};
   v6.s6_addr[10] = v6.s6_addr[11] = 0xff;

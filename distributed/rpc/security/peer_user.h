@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds the user of a program that has connected over the loopback interface. TCP does not tell it,
-// but the system's list of connections does.
+// Finds the user of a process that has connected over the loopback interface. A TCP socket does not
+// know the peer's user, but the system's list of connections has it.
 #pragma once
 
 #include <sys/types.h>
@@ -13,13 +13,13 @@
 namespace penstock {
 
 // Returns the user of the process at "peer_host:peer_port" that is connected to
-// "own_host:own_port". The hosts are loopback addresses in numbers, of one family. NotFound if
-// there is no such connection, or it is being closed.
+// "own_host:own_port". The hosts are numeric loopback addresses of one address family.
+// NotFound if there is no such connection, or it is being closed.
 StatusOr<uid_t> LoopbackPeerUser(const std::string& peer_host, int peer_port,
                                  const std::string& own_host, int own_port);
 
-// OK if that user is this process's, or root: both could read this process's key and tokens anyway.
-// Else PermissionDenied, which says whose process it is.
+// Returns OK if that user is root or this process's user: both could read this process's key and
+// tokens anyway. Else PermissionDenied, which names the user.
 Status CheckLoopbackPeer(const std::string& peer_host, int peer_port, const std::string& own_host,
                          int own_port);
 

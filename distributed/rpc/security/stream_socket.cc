@@ -54,7 +54,7 @@ std::unique_ptr<StreamSocket> ConnectToAny(const addrinfo* addresses, int timeou
 }
 
 bool IsSettingsFrame(const char* bytes, size_t count) {
-  // Three bytes of length, one of type.
+  // A frame starts with three bytes of length and one of type; type 4 is SETTINGS.
   return count >= 4 && bytes[3] == 4;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StreamSocket: a TCP connection made by hand, to look at what listens at an address. Nothing
-// blocks longer than it is told to.
+// StreamSocket: a plain TCP connection, to find out what listens at an address. No function
+// blocks longer than its timeout.
 #pragma once
 
 #include <netdb.h>
@@ -16,7 +16,8 @@ namespace penstock {
 
 using AddressList = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
 
-// The TCP addresses of a host and port; `*error` is getaddrinfo's, 0 if there are some.
+// Returns the TCP addresses of a host and port; `*error` is getaddrinfo's error, 0 if
+// there are addresses.
 AddressList ResolveAddresses(const HostPort& to, int* error);
 
 class StreamSocket {
@@ -26,9 +27,9 @@ class StreamSocket {
   StreamSocket(const StreamSocket&) = delete;
   StreamSocket& operator=(const StreamSocket&) = delete;
 
-  // 0, or the error number.
+  // Returns 0, or the error number.
   int Connect(const addrinfo& address, int timeout_ms);
-  // Whether the event of poll(2) has come in time.
+  // Returns whether the event of poll(2) has come in time.
   bool Await(short event, int timeout_ms) const;
   int fd() const { return fd_; }
 
@@ -36,14 +37,15 @@ class StreamSocket {
   const int fd_;
 };
 
-// Connected to the first of the addresses that answers; null if none does, with the last `*error`.
+// Connects to the first of the addresses that answers; returns null if none does, with the last
+// one's `*error`.
 std::unique_ptr<StreamSocket> ConnectToAny(const addrinfo* addresses, int timeout_ms, int* error);
 
 // The first bytes that an HTTP/2 client sends: the preface and an empty SETTINGS frame (RFC 9113,
 // 3.4).
 inline constexpr char kHttp2Preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0";
 inline constexpr size_t kHttp2PrefaceBytes = sizeof(kHttp2Preface);
-// Whether what a server said first, `count` bytes, begins a SETTINGS frame.
+// Returns whether the first `count` bytes that a server sent begin a SETTINGS frame.
 bool IsSettingsFrame(const char* bytes, size_t count);
 
 }  // namespace penstock

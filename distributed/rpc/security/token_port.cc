@@ -25,7 +25,8 @@ absl::string_view TextOf(const grpc_slice& slice) {
                            GRPC_SLICE_LENGTH(slice));
 }
 
-// Returns the message that the call is refused with, or null if the call is let in.
+// Returns the message with which the call is refused, or null if the call is
+// admitted.
 const char* Refusal(const Tokens& tokens, const grpc_metadata* metadata, size_t count) {
   const char* refusal = kNoToken;
   for (size_t i = 0; i < count; ++i) {
@@ -48,7 +49,8 @@ void Process(void* state, grpc_auth_context*, const grpc_metadata* metadata, siz
 
 void Destroy(void* state) { delete static_cast<Tokens*>(state); }
 
-// grpc::InsecureServerCredentials() takes no processor, the credentials below it do.
+// grpc::InsecureServerCredentials() accepts no processor, but the C object below it
+// does.
 class TokenPort final : public grpc::ServerCredentials {
  public:
   TokenPort(grpc_server_credentials* port, Tokens tokens) : port_(port) {

@@ -24,7 +24,7 @@ StatusOr<Tokens> Tokens::Read(const std::string& path, const std::string& settin
                              " characters, expected at least ", kLengthMin,
                              "; make a token with `openssl rand -hex 32`");
     }
-    // It travels in a header of HTTP/2.
+    // A token is sent in an HTTP/2 header, so its characters must be allowed there.
     if (!std::all_of(token.begin(), token.end(), absl::ascii_isgraph)) {
       return InvalidArgument(setting, ": line ", number, " of '", path,
                              "' has blanks or characters that are not ASCII; make a token with "
@@ -40,7 +40,7 @@ StatusOr<Tokens> Tokens::Read(const std::string& path, const std::string& settin
 bool Tokens::Contains(string_view token) const {
   bool found = false;
   for (const std::string& own : tokens_) {
-    // Only whether the lengths differ can be told from the time.
+    // The time reveals only whether the lengths differ.
     found |=
         own.size() == token.size() && CRYPTO_memcmp(own.data(), token.data(), token.size()) == 0;
   }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tokens: the secrets of a token file, one per line; empty lines and lines that begin with '#' do
-// not count. Several let a cluster change its token without a stop: add the new one below the old
-// one everywhere, move it to the top everywhere, remove the old one.
+// Tokens: the secrets of a token file, one per line; empty lines and lines that begin with '#'
+// are ignored. With several tokens a cluster can change its token without a stop: add the new one
+// below the old one everywhere, move it to the top everywhere, remove the old one.
 //
-// A value that does not change. Never printed: no error quotes a token.
+// Immutable value type. No error or log line quotes a token.
 #pragma once
 
 #include <string>
@@ -19,14 +19,15 @@ class Tokens {
  public:
   static constexpr size_t kLengthMin = 16;
 
-  Tokens() = default;  // none
-  // InvalidArgument names `setting` (see NameOfSetting), the file and the line.
+  Tokens() = default;  // no tokens
+  // Reads a token file. InvalidArgument names `setting` (see NameOfSetting), the file and the
+  // line.
   static StatusOr<Tokens> Read(const std::string& path, const std::string& setting, Env& env);
 
   bool empty() const { return tokens_.empty(); }
-  // REQUIRES !empty().
+  // Returns the first token. REQUIRES !empty().
   const std::string& first() const { return tokens_.front(); }
-  // Takes the same time wherever the two differ.
+  // Returns whether this is one of the tokens. Takes the same time wherever two tokens differ.
   bool Contains(string_view token) const;
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // MasterClient: for tests of a server, a client of TensorFlow's session protocol that sends exactly
-// what it is told to. One session at a time. Every call ends within kTimeout.
+// the requests that the test makes. It has one session at a time. Every call ends within kTimeout.
 #pragma once
 
 #include <grpcpp/client_context.h>
@@ -31,7 +31,7 @@ class MasterClient {
         stub_(tensorflow::MasterService::NewStub(channel_)) {}
 
   Stub& stub() { return *stub_; }
-  // Those of the session that Create has made.
+  // The handle and version of the session that Create made.
   const std::string& handle() const { return handle_; }
   int64_t version() const { return version_; }
 
@@ -54,7 +54,8 @@ class MasterClient {
     return status;
   }
 
-  // A step of the session; its errors are asked for in the body. Fetches nothing if `fetch` is "".
+  // Returns a request for a step of the session; errors will be in the answer's body. Fetches
+  // nothing if `fetch` is "".
   tensorflow::RunStepRequest Step(const std::string& fetch) const {
     tensorflow::RunStepRequest request;
     request.set_session_handle(handle_);
@@ -63,7 +64,7 @@ class MasterClient {
     return request;
   }
 
-  // Sends `bytes` as the request of a method, "RunStep".
+  // Calls a method, such as "RunStep", with `bytes` as the request.
   grpc::Status SendBytes(const std::string& method, const std::string& bytes) {
     return CallBytes(channel_, "/tensorflow.MasterService/" + method, bytes);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ScriptedMaster: for tests of clients, a master on a loopback port that remembers what it is asked
-// and answers what the test tells it to: also what none of our masters answers.
+// ScriptedMaster: for tests of clients, a master on a loopback port that remembers its requests and
+// gives the answers that the test sets, also answers that no real master gives.
 #pragma once
 
 #include <grpcpp/server_context.h>
@@ -20,14 +20,14 @@
 
 namespace penstock {
 
-// One method of the service. Answers with an empty message unless it is told otherwise.
-// Thread-safe; answers run on gRPC's threads, several at a time, and may block.
+// One method of the service. Answers with an empty message unless the test sets another
+// answer. Thread-safe; answers run on gRPC's threads, several at a time, and may block.
 template <class Request, class Response>
 class ScriptedMethod {
  public:
   using Answer = std::function<grpc::Status(grpc::ServerContext&, const Request&, Response*)>;
 
-  // How calls are answered from now on.
+  // Sets how calls are answered from now on.
   void Do(Answer answer) {
     MutexLock lock(mu_);
     answer_ = std::move(answer);
@@ -48,7 +48,7 @@ class ScriptedMethod {
     MutexLock lock(mu_);
     return static_cast<int>(requests_.size());
   }
-  // By the order in which they came; -1 is the last.
+  // Returns a request by its position in order of arrival; -1 is the last.
   Request request(int index) const {
     MutexLock lock(mu_);
     return requests_.at(index < 0 ? requests_.size() + index : index);
@@ -85,7 +85,7 @@ class ScriptedMaster final : public tensorflow::MasterService::Service {
   static constexpr char kHandle[] = "session 1";
   static constexpr int64_t kVersion = 10;
 
-  // Makes sessions of this handle and version.
+  // Answers CreateSession with this handle and version.
   ScriptedMaster() {
     tensorflow::CreateSessionResponse created;
     created.set_session_handle(kHandle);
@@ -102,7 +102,7 @@ class ScriptedMaster final : public tensorflow::MasterService::Service {
     CHECK_OK(session.status());
     return *std::move(session);
   }
-  // Breaks all connections; returns when the answers that run have returned.
+  // Breaks all connections, and returns when the running answers have returned.
   void Stop() { host_.Stop(); }
 
   SCRIPTED_METHOD(CreateSession, create)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ServingWorker: for tests, a TestWorker that is called over the loopback.
+// ServingWorker: for tests, a TestWorker that serves calls on a loopback port.
 #pragma once
 
 #include <future>
@@ -32,7 +32,7 @@ class ServingWorker {
   TestWorker& worker() { return worker_; }
   TestHost& host() { return host_; }
   Scheduler& threads() { return threads_; }
-  // Waits for somebody to ask for the end of the process; returns why.
+  // Waits until a call asks for the end of the process; returns the reason.
   std::string AwaitShutdown() { return shutdown_.get_future().get(); }
   void Stop() {
     worker_->steps().AbortAll(Cancelled("the worker has been stopped"));

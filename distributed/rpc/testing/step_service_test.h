@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StepServiceTest: tests of what a master answers to requests for steps. After each test nothing is
-// left of any step, and the session still works.
+// StepServiceTest: the fixture for tests of a master's answers to requests for steps. It checks
+// after each test that no step is left, and that the session still works.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ class StepServiceTest : public testing::Test {
   static void SetUpTestSuite() { cluster_ = new TestCluster({{"worker", 1}}); }
   static void TearDownTestSuite() { delete cluster_; }
 
-  // The graph: sum_ is x_ + x_; block_ does not end before its step is cancelled.
+  // Builds the graph: sum_ is x_ + x_; block_ ends only when its step is cancelled.
   void SetUp() override {
     x_ = CallIn(g_, "Placeholder", {}, {{"dtype", DType::kFloat}, {"shape", PartialShape()}});
     sum_ = x_ + x_;
@@ -35,13 +35,13 @@ class StepServiceTest : public testing::Test {
         << "the session does not go on: " << answer_.status_error_message();
   }
 
-  // A feed of 21.
+  // Writes a feed of the value 21.
   static void SetFeed(const std::string& name, tensorflow::NamedTensorProto* feed) {
     feed->set_name(name);
     feed->mutable_tensor()->set_dtype(tensorflow::DT_FLOAT);
     feed->mutable_tensor()->add_float_val(21);
   }
-  // A step that is right.
+  // Returns a correct request, with all feeds.
   tensorflow::RunStepRequest FedStep() {
     tensorflow::RunStepRequest request = client_.Step(sum_.name());
     SetFeed(x_.name(), request.add_feed());

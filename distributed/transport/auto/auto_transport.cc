@@ -16,7 +16,7 @@ AutoTransport::AutoTransport(std::vector<std::unique_ptr<Transport>> roads, Log 
 
 AutoTransport::~AutoTransport() = default;
 
-// Claims only what every one of its transports can do.
+// Claims only the abilities that all of its transports have.
 TransportCapabilities AutoTransport::capabilities() const {
   TransportCapabilities all = roads_.back()->capabilities();
   for (const auto& road : roads_) {
@@ -27,6 +27,13 @@ TransportCapabilities AutoTransport::capabilities() const {
     all.lands_in_device_memory &= can.lands_in_device_memory;
   }
   return all;
+}
+
+std::string AutoTransport::RoadFrom(const std::string& producer) {
+  MutexLock lock(mu_);
+  const auto way = ways_.find(producer);
+  if (way == ways_.end() || way->second.road == nullptr) return "";
+  return std::string(way->second.road->protocol());
 }
 
 Status AutoTransport::Serve(const TaskId& self, TaskSteps& steps) {
@@ -62,7 +69,8 @@ void AutoTransport::FindRoad(const TaskId& producer, size_t index, const std::st
   if (index + 1 == roads_.size()) return Take(producer, index, reasons);
   const auto reached = [this, producer, index, reasons](const Status& status) {
     if (status.ok()) return Take(producer, index, reasons);
-    // The last road says, too, that the producer is not there. The next step asks again.
+    // The producer does not answer. The last road gives the steps that error, too. The
+    // next step tries all roads again.
     if (!absl::IsFailedPrecondition(status)) return TakeOnce(producer, roads_.size() - 1);
     FindRoad(producer, index + 1,
              StrCat(reasons, "; not by ", roads_[index]->protocol(), ": ", status.message()));
@@ -91,7 +99,7 @@ void AutoTransport::TakeOnce(const TaskId& producer, size_t index) {
     MutexLock lock(mu_);
     stopped = stopped_;
     const auto way = ways_.find(producer.name);
-    if (way == ways_.end() || way->second.producer != producer) return;  // of another incarnation
+    if (way == ways_.end() || way->second.producer != producer) return;  // another incarnation's
     steps.swap(way->second.waiting);
     way->second.asking = false;
   }
@@ -128,7 +136,7 @@ namespace {
 
 void LogToStderr(const std::string& line) { std::fprintf(stderr, "penstock: %s\n", line.c_str()); }
 
-// The roads between tasks that share nothing but their servers, the fastest first.
+// Makes the roads between tasks that share only their servers, fastest first.
 StatusOr<std::unique_ptr<Transport>> Make(const TransportHost& host) {
   std::vector<std::unique_ptr<Transport>> roads;
   for (const char* const protocol : {"shm", "grpc"}) {

@@ -17,7 +17,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Pair;
 
-// Records what is asked of it, and answers Reach when the test says so.
+// Records the calls, and answers Reach when the test says so.
 class Road final : public Transport {
  public:
   Road(const std::string& name, Status serves) : name_(name), serves_(std::move(serves)) {}
@@ -75,9 +75,12 @@ TEST_F(AutoTransportTest, TheFirstRoadThatLeadsThere) {
   Begin();
   transport->Subscribe(ps, 1);
   transport->Subscribe(ps, 2);
-  EXPECT_EQ(fast->asked.size(), 1);  // once for both
+  EXPECT_EQ(fast->asked.size(), 1);  // one question for both steps
   EXPECT_THAT(fast->subscribed, IsEmpty());
+  EXPECT_EQ(transport->RoadFrom("ps"), "");
   fast->Answer(OkStatus());
+  EXPECT_EQ(transport->RoadFrom("ps"), "fast");
+  EXPECT_EQ(transport->RoadFrom("worker"), "");
   EXPECT_THAT(fast->subscribed, ElementsAre(Pair("ps", 1), Pair("ps", 2)));
   transport->Subscribe(ps, 3);
   EXPECT_THAT(fast->asked, IsEmpty());
@@ -101,7 +104,7 @@ TEST_F(AutoTransportTest, AProducerThatIsNotThereIsAskedAgain) {
   Begin();
   transport->Subscribe(ps, 1);
   fast->Answer(Unavailable("nobody answers"));
-  EXPECT_THAT(slow->subscribed, ElementsAre(Pair("ps", 1)));  // which fails the step
+  EXPECT_THAT(slow->subscribed, ElementsAre(Pair("ps", 1)));  // the subscription fails the step
   EXPECT_THAT(log, IsEmpty());
   transport->Subscribe(ps, 2);
   fast->Answer(OkStatus());
@@ -132,7 +135,8 @@ TEST_F(AutoTransportTest, AnotherIncarnationHasARoadOfItsOwn) {
   TaskId restarted = ps;
   restarted.incarnation = 8;
   transport->Subscribe(restarted, 2);
-  fast->Answer(Aborted("restarted"));  // about the first one, which nobody waits for any more
+  // Answers the first question, for which no step waits any more.
+  fast->Answer(Aborted("restarted"));
   EXPECT_THAT(slow->subscribed, IsEmpty());
   fast->Answer(OkStatus());
   EXPECT_THAT(fast->subscribed, ElementsAre(Pair("ps", 2)));

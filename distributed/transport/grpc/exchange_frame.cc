@@ -13,7 +13,8 @@
 namespace penstock {
 namespace {
 
-// Below this a copy costs less than a reference-counted slice and its entry in the socket's list.
+// Up to this size a copy costs less than a reference-counted slice and its entry in the list for
+// the socket.
 constexpr size_t kCopiedBytesMax = 4096;
 constexpr uint32_t kHeaderTag = 1 << 3 | 2;  // field 1, length-delimited
 constexpr uint32_t kBodyTag = 2 << 3 | 2;
@@ -58,7 +59,7 @@ void FrameWriter::AddBytes(const OutgoingTensor& tensor, size_t from, size_t cou
     return;
   }
   FlushSmall();
-  Buffer* const buffer = tensor.body().buffer();  // the slice keeps what it points into
+  Buffer* const buffer = tensor.body().buffer();  // the slice keeps its bytes alive
   buffer->Ref();
   body_.emplace_back(
       const_cast<char*>(bytes), count, [](void* kept) { static_cast<Buffer*>(kept)->Unref(); },
@@ -109,7 +110,8 @@ class FrameReader::Cursor {
   }
   size_t left() const { return left_; }
 
-  // Copies the next `count` bytes; with a null `to` skips them. REQUIRES count <= left().
+  // Copies the next `count` bytes to `to`, or skips them if `to` is null. REQUIRES count
+  // <= left().
   void Read(size_t count, char* to) {
     left_ -= count;
     while (count > 0) {
@@ -125,7 +127,8 @@ class FrameReader::Cursor {
     }
   }
 
-  // A field of `tag` that fits into the message; its length.
+  // Reads the tag and the length of a field. An error if the tag is not `tag` or the length
+  // exceeds the message.
   StatusOr<size_t> ReadFieldLength(uint32_t tag) {
     uint64_t found = 0, length = 0;
     if (!ReadVarint(&found) || found != tag || !ReadVarint(&length) || length > left_) {
@@ -197,7 +200,7 @@ Status FrameReader::ReadPart(const wire::TensorPart& part, bool wanted, Cursor* 
   const PartialKey id(step_id, key.hash());
   const auto begun = partials_.find(id);
   if (begun == partials_.end() && part.offset() != 0) {
-    // The rest of a tensor whose beginning was refused, or not wanted.
+    // This is the rest of a tensor that was refused or not wanted.
     body->Read(part.bytes(), nullptr);
     return OkStatus();
   }

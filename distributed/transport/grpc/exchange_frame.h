@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FrameWriter and FrameReader: the messages of the Exchange stream (TensorBatch in
-// proto/penstock/exchange.proto), without a copy in user space at the producer and with one, into
-// the tensor's own memory, at the consumer.
+// FrameWriter and FrameReader: write and read the messages of the Exchange stream (TensorBatch in
+// proto/penstock/exchange.proto). The writer does not copy a tensor's bytes in user space. The
+// reader copies them once, into the tensor's memory.
 //
-// One writer and one reader per stream, since the numbers of keys live as long as it does. Not
-// thread-safe.
+// One writer and one reader per stream, because the numbers of keys are valid within one stream.
+// Not thread-safe.
 #pragma once
 
 #include <grpcpp/support/byte_buffer.h>
@@ -26,18 +26,19 @@
 
 namespace penstock {
 
-// The body of a frame is about this long at most: tensors are cut, so that small ones never wait
-// for long behind large ones, and so that the consumer copies one part while the next is on its
-// way.
+// The largest body of a frame, approximately. Tensors are cut into frames, so that small ones
+// never wait long behind large ones, and so that the consumer copies one frame while the next is
+// on its way.
 inline constexpr size_t kFrameBytes = size_t{1} << 20;
 
 class FrameWriter {
  public:
-  // Adds what fits of the tensor's bytes from `*sent` on, and moves `*sent`. True when all are in.
+  // Adds as many of the tensor's bytes as fit, beginning at `*sent`, and advances `*sent`. Returns
+  // true when all are added.
   bool Add(const OutgoingTensor& tensor, size_t* sent);
   void Refuse(int64_t step_id, const Status& why);
   bool full() const { return body_bytes_ >= kFrameBytes; }
-  // The frame of what was added since the last call.
+  // Returns the frame with everything added since the last call.
   grpc::ByteBuffer Take();
 
  private:
@@ -54,12 +55,12 @@ class FrameWriter {
 
 class FrameReader {
  public:
-  // `landing` is borrowed: into which memory tensors are received.
+  // `landing`, which chooses the memory of received tensors, is borrowed.
   explicit FrameReader(Landing& landing) : landing_(landing) {}
 
-  // Adds what the frame completes. Tensors of steps that are not wanted are skipped. One that is
-  // wrong in itself, or for which there is no memory, is a refusal of its step. The bytes come from
-  // another process: an error means that nothing more of the stream can be understood.
+  // Adds the tensors and refusals that the frame completes. Skips tensors of steps that are not
+  // wanted. If a tensor is malformed, or there is no memory for it, its step is refused. The bytes
+  // come from another process: an error means that the rest of the stream cannot be understood.
   Status Read(const grpc::ByteBuffer& frame, absl::FunctionRef<bool(int64_t step_id)> wanted,
               std::vector<ReceivedTensor>* received, std::vector<RefusedStep>* refused);
 
@@ -72,7 +73,8 @@ class FrameReader {
 
   Landing& landing_;
   NumberedKeys keys_;
-  absl::flat_hash_map<PartialKey, IncomingTensor> partials_;  // more parts of them are to come
+  // Tensors that have arrived partially; the rest follows in later frames.
+  absl::flat_hash_map<PartialKey, IncomingTensor> partials_;
 };
 
 }  // namespace penstock

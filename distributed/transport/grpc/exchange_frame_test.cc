@@ -30,7 +30,7 @@ std::string Bytes(const grpc::ByteBuffer& frame) {
 }
 
 grpc::ByteBuffer FrameOf(const std::string& bytes) {
-  // In two slices, so that fields straddle them.
+  // Two slices, so that fields cross their border.
   const size_t half = bytes.size() / 2;
   const grpc::Slice slices[] = {grpc::Slice(bytes.substr(0, half)),
                                 grpc::Slice(bytes.substr(half))};
@@ -53,7 +53,7 @@ class ExchangeFrameTest : public testing::Test {
     return reader.Read(
         frame, [this](int64_t step) { return step != unwanted; }, &received, &refused);
   }
-  // Adds one that fits into the frame.
+  // Adds a tensor that fits into the frame.
   void Add(const OutgoingTensor& tensor) {
     size_t sent = 0;
     ASSERT_TRUE(writer.Add(tensor, &sent));
@@ -147,7 +147,7 @@ TEST_F(ExchangeFrameTest, UnwantedStepsAreSkipped) {
   EXPECT_EQ(received[0].step_id, 2);
 }
 
-// A frame of which the header says what it likes.
+// Returns a frame with an arbitrary header.
 grpc::ByteBuffer FrameSaying(const std::vector<wire::TensorPart>& parts, const std::string& body) {
   wire::TensorBatch frame;
   for (const wire::TensorPart& part : parts) *frame.mutable_header()->add_part() = part;
@@ -165,11 +165,12 @@ wire::TensorPart PartSaying(const std::string& tensor, uint64_t total, uint64_t 
 }
 
 TEST_F(ExchangeFrameTest, AWrongTensorIsTheEndOfItsStepOnly) {
-  wire::TensorPart dead = PartSaying("dead", 100, 8);  // has no value, so no bytes
+  wire::TensorPart dead = PartSaying("dead", 100, 8);  // a dead value has no bytes
   dead.set_is_dead(true);
   wire::TensorPart more = PartSaying("dead", 0, 8);
   more.set_offset(8);
-  wire::TensorPart vast = PartSaying("vast", uint64_t{1} << 60, 4);  // more than there is memory
+  // More than the available memory.
+  wire::TensorPart vast = PartSaying("vast", uint64_t{1} << 60, 4);
   vast.set_dtype(tensorflow::DT_FLOAT);
   vast.add_dim(int64_t{1} << 58);
   wire::TensorPart text = PartSaying("text", 3, 3);
@@ -190,7 +191,7 @@ TEST_F(ExchangeFrameTest, AWrongTensorIsTheEndOfItsStepOnly) {
   EXPECT_EQ(refused[2].why.code(), StatusCode::kDataLoss);
 }
 
-// Bytes of a stranger: whatever they are, an error or tensors, and no more.
+// Any bytes from another process lead to an error or to tensors, and to nothing else.
 TEST_F(ExchangeFrameTest, AnyBytesAreSafe) {
   OutgoingTensor a(1, Key("a"), Tensor::Vector<float>({1, 2, 3}), false);
   OutgoingTensor s(1, Key("s"), Tensor::Vector<std::string>({"x", "yz"}), false);

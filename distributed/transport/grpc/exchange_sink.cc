@@ -115,7 +115,7 @@ void ExchangeSink::WriteFrame(Ended* ended) {
 }
 
 void ExchangeSink::Written(bool ok) {
-  if (!ok) Close(OkStatus());  // the connection is lost, which the consumer sees as well
+  if (!ok) Close(OkStatus());  // the connection is lost; the consumer notices by itself
   Ended ended;
   {
     MutexLock lock(mu_);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ExchangeSink: the producer's end of one Exchange stream: takes the consumer's subscriptions and
-// sends it tensors.
+// ExchangeSink: the producer's end of one Exchange stream. It takes the consumer's subscriptions
+// and sends it tensors.
 //
-// While a frame is on its way, what is sent meanwhile gathers for the next: the number of messages
-// grows with time, not with the number of small tensors. Small tensors overtake large ones, which
-// go in pieces.
+// While a frame is on its way, further tensors gather for the next frame. So the number of
+// messages grows with time, not with the number of small tensors. Large tensors are cut into
+// frames, and small ones overtake them.
 #pragma once
 
 #include <grpcpp/server_context.h>
@@ -26,12 +26,13 @@
 
 namespace penstock {
 
-// Messages are bytes: frames are written and read without protobuf's copies.
+// Messages are sent and received as bytes, so that frames are written and read without
+// protobuf's copies.
 using ExchangeService =
     wire::TensorExchange::WithRawMethod_Exchange<wire::TensorExchange::AsyncService>;
 
-// Tensors up to this size overtake larger ones: together they cost a large one less time than one
-// of its own pieces.
+// Tensors up to this size overtake larger ones. All waiting small ones together delay a large one
+// less than one of its own frames takes.
 inline constexpr size_t kSmallBytesMax = size_t{64} << 10;
 
 class ExchangeSink final : public TensorSink,
@@ -45,7 +46,7 @@ class ExchangeSink final : public TensorSink,
     TaskSteps* steps;
     TaskId self;
   };
-  // Takes the next stream, and so on until the server shuts down.
+  // Accepts one stream; when it arrives, accepts the next one, until the server shuts down.
   static void Listen(std::shared_ptr<const Endpoint> endpoint);
 
   explicit ExchangeSink(std::shared_ptr<const Endpoint> endpoint);
@@ -58,9 +59,9 @@ class ExchangeSink final : public TensorSink,
   struct Item {
     OutgoingTensor tensor;
     HandedOver handed_over;
-    size_t sent = 0;  // of its bytes
+    size_t sent = 0;  // bytes of the tensor that were sent
   };
-  using Ended = std::vector<HandedOver>;  // to be called without the lock
+  using Ended = std::vector<HandedOver>;  // call after releasing the lock
 
   void SendEncoded(OutgoingTensor tensor, HandedOver handed_over) override;
   void Received(bool ok);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sink against a consumer that is written out: a plain client of the TensorExchange service.
+// Tests the sink with a hand-written consumer: a plain client of the TensorExchange service.
 #include "distributed/transport/grpc/exchange_sink.h"
 
 #include <grpcpp/create_channel.h>
@@ -26,7 +26,7 @@ HashedKey Key(const std::string& tensor) {
                     .tensor = tensor});
 }
 
-// A consumer, call by call.
+// A consumer that the test drives call by call.
 class Consumer {
  public:
   explicit Consumer(const std::string& address) {
@@ -162,7 +162,7 @@ TEST_F(ExchangeSinkTest, DropsWhatWaits) {
   const auto sink = Connect(1);
   const Tensor large(DType::kFloat, Shape({32 << 18}));
   for (int i = 0; i < 4; ++i) Send(*sink, StrCat("large", i), large);
-  EXPECT_LT(handed_over, 4);  // nobody reads
+  EXPECT_LT(handed_over, 4);  // the consumer does not read
   sink->Drop(1);
   EXPECT_TRUE(HandedOver(4));
   Send(*sink, "small", Tensor::Scalar(1.0f));

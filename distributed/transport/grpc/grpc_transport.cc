@@ -18,10 +18,11 @@
 namespace penstock {
 namespace {
 
-// gRPC receives into memory of malloc, pieces of up to some MB. By default malloc maps and unmaps
-// each, so that every page of a tensor costs a fault: with them a large tensor takes a third longer
-// (tools/bench --only=transfer). For the whole process, since malloc knows no other scope; what
-// stays with it beyond its use is up to 128 MiB, and 64 MiB more for each further arena.
+// gRPC receives into memory from malloc, in blocks of up to some MB. By default malloc maps and
+// unmaps each block, so that every page of a tensor causes a page fault; then a large tensor takes
+// a third longer (tools/bench --only=transfer). These settings keep the memory. They apply to the
+// entire process, because malloc has no smaller scope. At most 128 MiB stay allocated, and 64 MiB
+// more for each further arena.
 void KeepReceiveMemory() {
   static const bool once [[maybe_unused]] = [] {
     return mallopt(M_MMAP_THRESHOLD, 32 << 20) != 0 && mallopt(M_TRIM_THRESHOLD, 128 << 20) != 0;
@@ -48,7 +49,7 @@ class ExchangeStream final : public Operation, public std::enable_shared_from_th
     stream_->StartCall(started_.TagFor(shared_from_this()));
   }
 
-  // False when the stream is lost.
+  // Returns false if the stream is lost.
   bool Subscribe(int64_t step_id) {
     MutexLock lock(mu_);
     if (lost_) return false;
@@ -93,7 +94,7 @@ class ExchangeStream final : public Operation, public std::enable_shared_from_th
   void Written(bool ok) {
     MutexLock lock(mu_);
     writing_ = false;
-    // If the write failed, the read fails as well; once the stream has ended, nothing may be begun.
+    // If the write failed, the read fails as well. After the end of the stream, no write may begin.
     if (ok && !lost_) Write();
   }
 
@@ -154,13 +155,13 @@ class ExchangeStream final : public Operation, public std::enable_shared_from_th
   EventOf<ExchangeStream> written_{&ExchangeStream::Written};
   EventOf<ExchangeStream> finished_{&ExchangeStream::Finished};
   grpc::ByteBuffer incoming_;
-  FrameReader reader_;  // of Read alone
+  FrameReader reader_;  // used by Read only
   Status malformed_;
   grpc::Status status_;
 
   Mutex mu_ ABSL_ACQUIRED_AFTER(transport_.mu_);
-  std::set<int64_t> steps_ ABSL_GUARDED_BY(mu_);       // subscribed to
-  std::vector<int64_t> pending_ ABSL_GUARDED_BY(mu_);  // of them, not yet told to the producer
+  std::set<int64_t> steps_ ABSL_GUARDED_BY(mu_);       // subscribed steps
+  std::vector<int64_t> pending_ ABSL_GUARDED_BY(mu_);  // subscriptions not yet sent to the producer
   bool open_ ABSL_GUARDED_BY(mu_) = false;
   bool introduced_ ABSL_GUARDED_BY(mu_) = false;
   bool writing_ ABSL_GUARDED_BY(mu_) = false;

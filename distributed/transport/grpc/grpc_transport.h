@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GrpcTransport: tensors move on Exchange streams, over the connections and the port that a task
-// has for calls. One stream per producer: opened by the consumer when it is first needed, and again
+// GrpcTransport: moves tensors on Exchange streams, over the same connections and port as a task's
+// calls. There is one stream per producer: the consumer opens it when it first needs it, and again
 // after it was lost.
 #pragma once
 
@@ -20,8 +20,8 @@ class ExchangeStream;
 
 class GrpcTransport final : public Transport {
  public:
-  // Registers its service with the host's builder. `host` is borrowed. Destroy the transport when
-  // the host's server and loop have been stopped.
+  // Registers its service with the host's builder. `host` is borrowed. Destroy the transport
+  // after the host's server and loop have been stopped.
   explicit GrpcTransport(GrpcHost& host);
   ~GrpcTransport() override;
 
@@ -33,7 +33,7 @@ class GrpcTransport final : public Transport {
   Status Serve(const TaskId& self, TaskSteps& steps) override;
   void Subscribe(const TaskId& producer, int64_t step_id) override;
   void Unsubscribe(const TaskId& producer, int64_t step_id) override;
-  // Ends the streams to producers. Those to consumers end with the host's server.
+  // Ends the streams to producers. The streams to consumers end with the host's server.
   void Stop() override;
 
  private:
@@ -42,8 +42,8 @@ class GrpcTransport final : public Transport {
 
   GrpcHost& host_;
   ExchangeService service_;
-  TaskId self_;                 // from Serve on
-  TaskSteps* steps_ = nullptr;  // from Serve on
+  TaskId self_;                 // set by Serve
+  TaskSteps* steps_ = nullptr;  // set by Serve
   Mutex mu_;                    // locked before a stream's
   std::map<std::string, std::shared_ptr<ExchangeStream>> streams_
       ABSL_GUARDED_BY(mu_);  // by task name

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The consumer's end against a producer that is written out: a plain TensorExchange service.
+// Tests the consumer's end with a hand-written producer: a plain TensorExchange service.
 #include "distributed/transport/grpc/grpc_transport.h"
 
 #include <deque>
@@ -19,12 +19,12 @@ namespace {
 
 using testing::HasSubstr;
 
-// Records the requests, and answers each with what the test has prepared.
+// Records the requests, and gives each the answer that the test has prepared.
 class Producer final : public wire::TensorExchange::Service {
  public:
   struct Answer {
     std::optional<wire::TensorBatch> batch;
-    grpc::Status end = grpc::Status::OK;  // without a batch
+    grpc::Status end = grpc::Status::OK;  // used if there is no batch
   };
 
   Producer() {
@@ -39,7 +39,7 @@ class Producer final : public wire::TensorExchange::Service {
             .address = StrCat("127.0.0.1:", port_),
             .incarnation = incarnation};
   }
-  // The first requests of streams, and all steps that were subscribed to, so far.
+  // Return the first requests of all streams, and all subscribed steps, once there are `count`.
   std::vector<wire::ExchangeRequest> WaitForStreams(size_t count) {
     MutexLock lock(mu_);
     while (streams_.size() < count) CHECK(changed_.WaitFor(mu_, std::chrono::seconds(30)));
@@ -148,7 +148,7 @@ TEST_F(GrpcTransportTest, AnAbortKeepsItsCode) {
 
 TEST_F(GrpcTransportTest, AMessageThatCannotBeUnderstoodEndsTheStream) {
   wire::TensorBatch batch;
-  batch.mutable_header()->add_part()->set_key(5);  // a number that was never given
+  batch.mutable_header()->add_part()->set_key(5);  // a number that was never assigned
   batch.set_body("x");
   producer.Prepare({.batch = batch});
   transport.Subscribe(producer.id(), 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The transport "local": tasks of one process, without a network and without threads. Sending calls
-// the consumer's steps. Tensors of plain bytes share the producer's memory.
+// The transport "local": tasks of one process, without a network and without threads. Send calls
+// the consumer's steps directly. Tensors of plain bytes share the producer's memory.
 #include <atomic>
 #include <cstring>
 #include <map>
@@ -16,7 +16,7 @@
 namespace penstock {
 namespace {
 
-// Lands a tensor in memory that has been chosen before.
+// Receives a tensor into memory that was chosen before.
 class FixedLanding final : public Landing {
  public:
   explicit FixedLanding(Allocator& memory) : memory_(memory) {}
@@ -29,7 +29,8 @@ class FixedLanding final : public Landing {
   Allocator& memory_;
 };
 
-// Shares the producer's memory if it is of the kind that the consumer asks for, else copies.
+// Shares the producer's memory if it comes from the allocator that the consumer asks for,
+// else copies.
 StatusOr<Tensor> Receive(const OutgoingTensor& sent, Landing& landing) {
   const TensorHeader header = sent.header();
   const Tensor& body = sent.body();
@@ -46,14 +47,14 @@ StatusOr<Tensor> Receive(const OutgoingTensor& sent, Landing& landing) {
 
 class LocalSink;
 
-// A task that serves. Held by its transport, and by the sinks that lead to it.
+// A task that serves. Its transport, and the sinks that lead to it, hold pointers to it.
 class Port : public std::enable_shared_from_this<Port> {
  public:
   Port(const TaskId& self, TaskSteps& steps) : self_(self), steps_(steps) {}
 
   const TaskId& self() const { return self_; }
 
-  // Calls `call` with the task's steps. Nothing is called once the task has stopped.
+  // Calls `call` with the task's steps, unless the task has stopped.
   template <class F>
   void Visit(F call) {
     {
@@ -66,10 +67,10 @@ class Port : public std::enable_shared_from_this<Port> {
     if (--visits_ == 0) none_.NotifyAll();
   }
 
-  // As a producer. False once the task has stopped.
+  // Producer: adds a subscription. Returns false if the task has stopped.
   bool Subscribe(const std::shared_ptr<Port>& consumer, int64_t step_id);
   void Unsubscribe(const Port* consumer, int64_t step_id);
-  // Waits for the visits under way, and fails the steps that are subscribed.
+  // Waits for running visits, and fails the subscribed steps.
   void Stop();
 
  private:
@@ -84,7 +85,7 @@ class Port : public std::enable_shared_from_this<Port> {
   std::map<Subscription, std::shared_ptr<LocalSink>> sinks_ ABSL_GUARDED_BY(mu_);
 };
 
-// The way to one consumer for one step.
+// The sink for one consumer and one step.
 class LocalSink final : public TensorSink {
  public:
   explicit LocalSink(std::shared_ptr<Port> consumer) : consumer_(std::move(consumer)) {}
@@ -93,8 +94,8 @@ class LocalSink final : public TensorSink {
     if (closed_) return;
     consumer_->Visit([&](TaskSteps& steps) { steps.Fail(step_id, why); });
   }
-  void Drop(int64_t step_id) override {}  // nothing waits here
-  // The consumer is not interested any more.
+  void Drop(int64_t step_id) override {}  // Drop has no effect, because no tensor waits here
+  // Called when the consumer unsubscribes.
   void Close() { closed_ = true; }
 
  private:
@@ -199,7 +200,7 @@ class LocalTransport final : public Transport {
   }
 
   void Stop() override {
-    if (own_ == nullptr) return;  // has never served
+    if (own_ == nullptr) return;  // it never served
     {
       Network& network = Network::Get();
       MutexLock lock(network.mu);
@@ -210,7 +211,7 @@ class LocalTransport final : public Transport {
   }
 
  private:
-  std::shared_ptr<Port> own_;  // from Serve on
+  std::shared_ptr<Port> own_;  // set by Serve
 };
 
 StatusOr<std::unique_ptr<Transport>> Make(const TransportHost&) {

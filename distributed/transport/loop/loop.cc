@@ -20,7 +20,7 @@ constexpr uint64_t kListenerId = 1;
 constexpr int64_t kTickNanos = 1'000'000'000;
 constexpr int kTickMillis = 1'000;
 constexpr int kEventsMax = 32;
-// While there is work, sockets are looked at after so many rounds.
+// While there is work, sockets are polled once in this many rounds.
 constexpr int kRoundsPerPoll = 16;
 
 bool Watch(int epoll, int fd, uint64_t id) {
@@ -141,8 +141,8 @@ void TransportLoop::Accept() {
   UniqueFd accepted(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (accepted.valid()) return accepted_(std::move(accepted));
   if (errno != EMFILE && errno != ENFILE) return;
-  // Peers that connect wait until the next tick, which may find descriptors: until then epoll would
-  // report the listener at once, again and again.
+  // No descriptor is free. Connecting peers wait until the next tick, by which time there may be
+  // one. Until then the listener is removed, because epoll would report it again and again.
   accepting_ = epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr) != 0;
 }
 

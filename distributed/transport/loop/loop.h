@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TransportLoop: the thread of a transport that polls. It serves the ends of all connections of a
-// task: has them look for work, receives what their descriptors announce, and notices when a peer
+// TransportLoop: the polling thread of a transport. It serves the ends of all connections of a
+// task: it makes them look for work, receives from readable descriptors, and notices when a peer
 // has gone.
 //
-// After work it spins for kSpin at most, where that has been worth it lately (core/base/spin.h).
-// Then the ends say that they sleep, and it sleeps until the descriptor of one of them is readable.
+// After work it spins for at most kSpin, if spinning has recently found work (core/base/spin.h).
+// Then the ends raise their sleep flags, and it sleeps until the descriptor of one of them is
+// readable.
 #pragma once
 
 #include <atomic>
@@ -30,34 +31,35 @@ class TransportLoop {
  public:
   static constexpr auto kSpin = std::chrono::microseconds(50);
 
-  // One end of a connection. The loop's thread alone makes these calls, without locks.
+  // One end of a connection. Only the loop's thread makes these calls, without locks.
   class End {
    public:
     virtual ~End() = default;
     virtual int fd() const = 0;
-    // Does some of what there is to do. Returns whether there was anything.
+    // Does some of the pending work. Returns whether there was any.
     virtual bool Advance() = 0;
     virtual bool HasMore() = 0;
-    // The end has said that it sleeps: raises its flag. Then HasMore is asked once more.
+    // Raises the flag that tells the other end that this one sleeps. Afterwards the loop
+    // calls HasMore once more.
     virtual void FallAsleep() = 0;
     virtual void WakeUp() = 0;
-    // There are messages, or the other end has gone, or this one has shut the socket down. False if
-    // the connection has ended: Close follows.
+    // Called when there are messages, when the other end has gone, or when this end has shut down
+    // the socket. Returns false if the connection has ended: Close follows.
     virtual bool Receive() = 0;
-    // Once a second or more often. False if the connection has ended.
+    // Called at least once a second. Returns false if the connection has ended.
     virtual bool Tick(int64_t now_ns) = 0;
-    // The transport stops.
+    // Called when the transport stops, or the connection has ended.
     virtual void Close() = 0;
   };
 
-  // `name`: of the thread, as debuggers show it.
+  // `name`: the name of the thread in debuggers.
   TransportLoop(Env& env, std::string name) : env_(env), name_(std::move(name)) {}
   ~TransportLoop() { Stop(); }
 
-  // Starts the thread. `accepted` takes each connection to `listener`, on the loop's thread; an
-  // invalid listener accepts none. Once.
+  // Starts the thread; to be called once. `accepted` is called on the loop's thread for each
+  // connection to `listener`; an invalid listener accepts none.
   Status Start(UniqueFd listener = {}, std::function<void(UniqueFd)> accepted = nullptr);
-  // False, and nothing has happened, once the loop is being stopped.
+  // Adds an end. Returns false, and does nothing, once the loop is being stopped.
   [[nodiscard]] bool Add(std::shared_ptr<End> end);
   // Ends the thread, then closes all ends.
   void Stop();
@@ -81,7 +83,7 @@ class TransportLoop {
   std::atomic<bool> has_added_ = false;
   std::atomic<bool> stopping_ = false;
   Mutex mu_;
-  bool stopped_ ABSL_GUARDED_BY(mu_) = true;  // until Start, and from Stop on
+  bool stopped_ ABSL_GUARDED_BY(mu_) = true;  // set until Start, and after Stop
   std::vector<std::shared_ptr<End>> added_ ABSL_GUARDED_BY(mu_);
 
   // Used by the thread only.

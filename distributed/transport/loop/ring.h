@@ -3,9 +3,9 @@
 // RingWriter and RingReader: a stream of bytes from one process to another through memory that
 // both map.
 //
-// Appended bytes become visible with Publish, all at once: those of a writer that dies before are
-// never seen. Each end keeps its own position in its own memory and believes the other's only after
-// checking it. One thread at a time per end.
+// Publish makes all appended bytes visible at once. If the writer dies before it calls Publish, the
+// reader sees none of them. Each end keeps its own position in its own memory, and checks the other
+// end's position before using it. One thread at a time per end.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,8 @@
 
 namespace penstock {
 
-// The positions of both ends, which only grow. In the shared memory, zero at first.
+// The positions of both ends, which only grow. They lie in the shared memory, and
+// start at zero.
 struct RingPositions {
   alignas(64) std::atomic<uint64_t> published{0};
   alignas(64) std::atomic<uint64_t> consumed{0};
@@ -34,13 +35,13 @@ class RingWriter {
  public:
   explicit RingWriter(const RingMemory& memory) : memory_(memory) {}
 
-  // Returns how many bytes may be appended. DataLoss if the reader claims to have read what was
-  // never written.
+  // Returns how many bytes may be appended. DataLoss if the reader claims to have read bytes
+  // that were never written.
   StatusOr<size_t> Room();
-  // REQUIRES that there is room.
+  // Appends bytes. REQUIRES that there is room.
   void Append(const void* bytes, size_t count);
   void Publish() { memory_.positions->published.store(appended_, std::memory_order_seq_cst); }
-  // How many bytes were appended since the beginning, and how many of them the reader had consumed
+  // The number of bytes appended since the beginning, and how many of them the reader had consumed
   // when Room was last called.
   uint64_t appended() const { return appended_; }
   uint64_t consumed() const { return consumed_; }
@@ -55,15 +56,17 @@ class RingReader {
  public:
   explicit RingReader(const RingMemory& memory) : memory_(memory) {}
 
-  // Returns how many bytes may be read. DataLoss if the writer claims more than fits.
+  // Returns how many bytes may be read. DataLoss if the writer claims more than fit
+  // into the ring.
   StatusOr<size_t> Readable();
-  // True if there is something to read.
+  // Returns whether there is something to read.
   bool HasMore() const {
     return memory_.positions->published.load(std::memory_order_seq_cst) != read_;
   }
-  // Copies the next bytes; with a null `to` skips them. REQUIRES that they are readable.
+  // Copies the next bytes to `to`, or skips them if `to` is null. REQUIRES that they are
+  // readable.
   void Read(void* to, size_t count);
-  // Gives what was read back to the writer.
+  // Makes the space of the bytes that were read available to the writer.
   void Release() { memory_.positions->consumed.store(read_, std::memory_order_seq_cst); }
 
  private:

@@ -72,7 +72,7 @@ TEST_F(RingTest, PositionsThatCannotBeAreErrors) {
   EXPECT_EQ(Read(10), "0123456789");
   positions.published = 9;
   EXPECT_EQ(reader.Readable().status().code(), StatusCode::kDataLoss);
-  positions.published = 27;  // more than fits
+  positions.published = 27;  // more than fit into the ring
   EXPECT_EQ(reader.Readable().status().code(), StatusCode::kDataLoss);
   positions.published = 26;
   EXPECT_EQ(*reader.Readable(), 16);

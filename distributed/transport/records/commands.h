@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ring of commands, from a consumer to its producer.
+// Writes and reads the ring of commands that a consumer sends to its producer.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@
 
 namespace penstock {
 
-// Writes as many of `waiting` as there is room for, and removes them. DataLoss: see RingWriter.
+// Writes as many of `waiting` as fit into the ring, and removes them. DataLoss: see RingWriter.
 Status WriteCommands(RingWriter& ring, std::deque<Command>* waiting);
 
-// Reads all commands that `consumer` has sent. Appends the steps that it subscribes to, and calls
-// `done` with the value of each kDone, which returns false if there is no such value. DataLoss if
-// the commands make no sense. Returns whether there were any.
+// Reads all commands that `consumer` has sent. Appends the subscribed steps, and calls `done`
+// with the value of each kDone; `done` returns false if no such value is outstanding. DataLoss if
+// the commands are malformed. Returns whether there were any commands.
 StatusOr<bool> ReadCommands(RingReader& ring, const std::string& consumer,
                             std::vector<int64_t>* subscribed,
                             absl::FunctionRef<bool(uint64_t)> done);

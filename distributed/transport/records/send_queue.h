@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SendQueue: what a sink has to send over one connection, and cannot yet: refusals, small tensors,
-// and large ones. Refusals leave first and small tensors overtake large ones, which the sink sends
-// by itself.
+// SendQueue: holds what a sink cannot send over one connection yet: refusals, small tensors, and
+// large tensors. Refusals are sent first, and small tensors overtake large ones. The sink itself
+// sends the large ones.
 //
-// Not thread-safe: the sink's lock guards it. `Progress` is what the sink notes with each tensor.
+// Not thread-safe: the sink's lock guards it. `Progress` is the sink's own state of each tensor.
 #pragma once
 
 #include <algorithm>
@@ -26,10 +26,10 @@ class SendQueue {
   using HandedOver = TensorSink::HandedOver;
   struct Item {
     OutgoingTensor tensor;
-    HandedOver handed_over;  // empty once it was moved elsewhere
+    HandedOver handed_over;  // empty after it was moved out
     Progress progress = {};
   };
-  // Tensors that have left or were dropped. Call End once the sink's lock has been released.
+  // Tensors that were sent or dropped. Call End after releasing the sink's lock.
   using Ended = std::vector<Item>;
 
   void Push(OutgoingTensor tensor, HandedOver handed_over) {
@@ -40,7 +40,7 @@ class SendQueue {
   std::deque<Item>& large() { return large_; }
   bool empty() const { return refusals_.empty() && small_.empty() && large_.empty(); }
 
-  // Writes refusals, then small tensors, as far as there is room.
+  // Writes refusals, then small tensors, as long as there is room.
   Status SendSmall(TensorRecordWriter& writer, Ended* ended) {
     RETURN_IF_ERROR(SendRefusals(writer));
     while (!small_.empty()) {
@@ -60,8 +60,9 @@ class SendQueue {
     }
     return OkStatus();
   }
-  // Whether this thread sends the large tensors: not while another one does, which may have
-  // released the sink's lock. After true, EndLarge must follow.
+  // Returns whether this thread shall send the large tensors. Returns false while another
+  // thread, which may have released the sink's lock, sends them. After true, EndLarge must
+  // follow.
   bool BeginLarge() { return !std::exchange(sending_large_, true); }
   void EndLarge() { sending_large_ = false; }
 
@@ -83,7 +84,7 @@ class SendQueue {
     refusals_.clear();
   }
 
-  // Frees the tensors, and calls each `handed_over` after its tensor is gone.
+  // Frees the tensors, and calls each `handed_over` after its tensor was freed.
   static void End(Ended ended) {
     for (Item& item : ended) {
       HandedOver handed_over;

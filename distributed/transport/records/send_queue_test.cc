@@ -27,7 +27,7 @@ class SendQueueTest : public testing::Test {
     const size_t i = memory_.size() - 1;
     queue_.Push(OutgoingTensor(step_id, key, std::move(value), /*is_dead=*/false),
                 [this, step_id, i] {
-                  // The queue's reference is gone before the step hears of it.
+                  // The queue has dropped its reference before it calls `handed_over`.
                   EXPECT_TRUE(memory_[i].buffer()->unique()) << i;
                   handed_over_.push_back(step_id);
                 });
@@ -62,7 +62,7 @@ TEST_F(SendQueueTest, LargeTensorsAreLeftToTheSink) {
   End();
   EXPECT_THAT(handed_over_, ElementsAre(2));
   ASSERT_EQ(queue_.large().size(), 1);
-  // Another thread that comes while the lock is released finds that one is at it.
+  // If another thread comes while the lock is released, it finds that one is sending.
   EXPECT_TRUE(queue_.BeginLarge());
   EXPECT_FALSE(queue_.BeginLarge());
   queue_.EndLarge();
@@ -101,7 +101,7 @@ TEST(CommandsTest, AreReadAsTheyWereWritten) {
     done.push_back(value);
     return value != 4;
   };
-  // An error with the value that is not known.
+  // Reading ends with an error at the unknown value.
   const StatusOr<bool> read = ReadCommands(reader, "/job:worker/task:0", &subscribed, take);
   EXPECT_EQ(read.status().code(), StatusCode::kDataLoss);
   EXPECT_THAT(std::string(read.status().message()), testing::HasSubstr("kind 2 for 4"));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StreamTable: the streams of a consumer, one per producer: opened when it is first needed, and
-// again after it was lost.
+// StreamTable: the streams of a consumer, one per producer. Each is opened when it is first
+// needed, and again after it was lost.
 //
 // Thread-safe. `Stream` has producer, WhenOpen, Subscribe and Unsubscribe.
 #pragma once
@@ -23,12 +23,13 @@ class StreamTable {
  public:
   using Made = StatusOr<std::shared_ptr<Stream>>;
 
-  // `make` is called with the table's lock. `open` connects a new stream and is called without it.
+  // `make` is called with the table's lock. `open` connects a new stream, and is called without
+  // the lock.
   StreamTable(std::function<Made(const TaskId&)> make,
               std::function<void(const std::shared_ptr<Stream>&)> open)
       : make_(std::move(make)), open_(std::move(open)) {}
 
-  // As Transport's.
+  // Implements Transport::Reach.
   void Reach(const TaskId& producer, Transport::Reached reached) {
     bool is_new = false;
     Made stream = nullptr;
@@ -40,14 +41,14 @@ class StreamTable {
     (*stream)->WhenOpen(std::move(reached));
     if (is_new) open_(*stream);
   }
-  // Returns why no stream could be made.
+  // Subscribes to a step. Returns an error if no stream could be made.
   Status Subscribe(const TaskId& producer, int64_t step_id) {
     bool is_new = false;
     Made stream = nullptr;
     {
       MutexLock lock(mu_);
       stream = Find(producer, &is_new);
-      if (stream.ok() && !(*stream)->Subscribe(step_id)) {  // it has just been lost
+      if (stream.ok() && !(*stream)->Subscribe(step_id)) {  // the stream has just been lost
         streams_.erase(producer.name);
         stream = Find(producer, &is_new);
         if (stream.ok()) (*stream)->Subscribe(step_id);
@@ -62,7 +63,7 @@ class StreamTable {
     const auto found = streams_.find(producer.name);
     if (found != streams_.end()) found->second->Unsubscribe(step_id);
   }
-  // The stream has been lost.
+  // Removes a stream that has been lost.
   void Forget(const Stream* stream) {
     MutexLock lock(mu_);
     const auto found = streams_.find(stream->producer().name);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Subscriptions: what a consumer's stream knows besides its connection: the steps that want its
-// tensors, the commands that have not been written, and the calls that wait for it to open.
+// Subscriptions: the state of a consumer's stream apart from its connection: the subscribed
+// steps, the commands that have not been written, and the callbacks that wait for the stream to
+// open.
 //
-// Not thread-safe: the stream's lock guards it. The methods that end something return what the
-// stream has to call without its lock.
+// Not thread-safe: the stream's lock guards it. The methods that end a subscription or a wait
+// return callbacks; the stream calls them after releasing its lock.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +25,11 @@ class Subscriptions {
  public:
   using Calls = std::vector<Transport::Reached>;
   struct Ended {
-    std::set<int64_t> steps;  // that have to fail
+    std::set<int64_t> steps;  // steps that have to fail
     Calls opened;
   };
 
-  // Returns false if the stream is lost.
+  // Adds a subscription. Returns false if the stream is lost.
   bool Add(int64_t step_id) {
     if (!lost_.ok()) return false;
     wanted_.insert(step_id);
@@ -38,11 +39,11 @@ class Subscriptions {
   void Remove(int64_t step_id) { wanted_.erase(step_id); }
   bool Wants(int64_t step_id) const { return wanted_.contains(step_id); }
   void Say(const Command& command) { waiting_.push_back(command); }
-  // The commands to be written.
+  // Returns the commands that are not written yet.
   std::deque<Command>& waiting() { return waiting_; }
 
-  // Keeps `*opened` until the stream is open or lost, and returns nothing; or returns with what to
-  // call it at once.
+  // Keeps `*opened` until the stream is open or lost, and returns nothing. If it is open or lost
+  // already, returns the status that the caller passes to `*opened`.
   std::optional<Status> WhenOpen(Transport::Reached* opened) {
     if (!lost_.ok() || is_open_) return lost_;
     opened_.push_back(std::move(*opened));
@@ -52,7 +53,7 @@ class Subscriptions {
     is_open_ = true;
     return std::exchange(opened_, {});
   }
-  // Returns nothing if the stream was lost before.
+  // Returns the steps and callbacks to end; nothing if the stream was lost before.
   std::optional<Ended> MarkLost(const Status& why) {
     if (!lost_.ok()) return std::nullopt;
     lost_ = why;
@@ -73,22 +74,23 @@ class Subscriptions {
   Status lost_;
 };
 
-// True if `why` means that both tasks are there, and one of them lacks what the transport needs.
+// Returns whether `why` means that both tasks run, but one of them lacks something that the
+// transport needs.
 inline bool HasNoWay(const Status& why) {
   return absl::IsFailedPrecondition(why) || absl::IsResourceExhausted(why);
 }
 
-// The words that a transport says for it.
+// A transport's words for that error.
 struct NoWayText {
   string_view what;    // "--protocol=shm: no shared memory"
   string_view advice;  // "choose --protocol=auto or grpc in all tasks"
 };
 
-// Returns why the stream to `producer` is lost, as its steps see it: FailedPrecondition with the
-// transport's words if HasNoWay, Aborted and DataLoss as they are, else Unavailable.
+// Returns the error with which the steps of a lost stream to `producer` fail: FailedPrecondition
+// with the transport's words if HasNoWay, Aborted and DataLoss unchanged, else Unavailable.
 Status DescribeLost(const TaskId& producer, const Status& why, const NoWayText& no_way);
 
-// Fails the steps with `status`, and answers those that wait for the stream to open because of
+// Fails the steps with `status`, and calls the callbacks that wait for the stream to open with
 // `why`.
 void TellLost(Subscriptions::Ended ended, TaskSteps& steps, const Status& status,
               const Status& why);

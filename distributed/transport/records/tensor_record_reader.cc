@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-constexpr size_t kRankMax = 254;  // as shapes have it
+constexpr size_t kRankMax = 254;  // the same limit as for shapes
 
 }  // namespace
 
@@ -68,7 +68,7 @@ Status TensorRecordReader::ReadTensor(size_t bytes, Wanted wanted, Received* rec
     return ReadElsewhere(std::move(record), is_wanted, received);
   }
   if (fields.place == Place::kPieces) {
-    partial_.reset();  // the producer has dropped what it had begun
+    partial_.reset();  // the producer has dropped the previous tensor
     pieces_left_ = fields.total_bytes;
   }
   const size_t body = fields.place == Place::kInline ? fields.total_bytes : 0;
@@ -127,7 +127,7 @@ Status TensorRecordReader::ReadRefusal(size_t bytes, Wanted wanted, Received* re
   std::string message(bytes - sizeof(fields), '\0');
   ring_.Read(message.data(), message.size());
   if (!wanted(fields.step_id)) return OkStatus();
-  const bool known = fields.code > 0 && fields.code <= 16;  // the canonical codes
+  const bool known = fields.code > 0 && fields.code <= 16;  // gRPC's canonical codes
   const StatusCode code = known ? static_cast<StatusCode>(fields.code) : StatusCode::kUnknown;
   received->refused.push_back({fields.step_id, Status(code, message)});
   return OkStatus();

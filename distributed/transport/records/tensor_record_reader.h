@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TensorRecordReader: the consumer's end of a ring. Believes nothing: lengths are checked, in
-// copies that the producer cannot change any more.
+// TensorRecordReader: the consumer's end of a ring. It does not trust the producer: it checks
+// lengths, in copies that the producer can no longer change.
 //
-// A transport derives from it to say how tensors are received whose bytes are not in the ring. One
-// per connection, since the numbers of keys live as long as it does. Not thread-safe.
+// A transport derives from it to receive tensors whose bytes are not in the ring. One per
+// connection, because the numbers of keys are valid within one connection. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -22,13 +22,13 @@
 
 namespace penstock {
 
-// A tensor's record but for the bytes of Place::kInline.
+// A tensor's record without the bytes of Place::kInline.
 struct TensorRecord {
   TensorFields fields;
   std::vector<int64_t> dims;
   HashedKey key;
 
-  // Borrows from this object.
+  // Returns a header that borrows from this object.
   TensorHeader header() const {
     return {.dtype = fields.dtype,
             .dims = dims,
@@ -51,18 +51,19 @@ class TensorRecordReader {
   virtual ~TensorRecordReader() = default;
 
   RingReader& ring() { return ring_; }
-  // Reads one record, if there is one, and adds what it completes. Tensors of steps that are not
-  // wanted are skipped. An error means that nothing more of the ring can be understood. Returns
-  // false if there was no record.
+  // Reads one record, if there is one, and adds what it completes to `*received`. Skips tensors
+  // of steps that are not wanted. An error means that the rest of the ring cannot be understood.
+  // Returns false if there was no record.
   StatusOr<bool> Read(Wanted wanted, Received* received);
-  // Gives back the memory of a tensor that has come in part, if its step is not wanted any more.
+  // Frees the memory of a tensor that has arrived partially, if its step is no longer wanted.
   void DropUnwanted(Wanted wanted);
 
  protected:
-  // Receives a tensor of Place::kElsewhere, which is larger than kInlineBytesMax, or begins to. One
-  // that is not wanted has to be given back to the producer. An error ends the connection.
+  // Receives, or begins to receive, a tensor of Place::kElsewhere, which is larger than
+  // kInlineBytesMax. If the tensor is not wanted, returns its memory to the producer. An error ends
+  // the connection.
   virtual Status ReadElsewhere(TensorRecord record, bool wanted, Received* received) = 0;
-  // Adds the tensor, or an error that names it.
+  // Adds the tensor to `*received`, or a refusal of its step that names it.
   static void Finish(const TensorRecord& record, StatusOr<IncomingTensor> tensor,
                      Received* received);
 
@@ -80,8 +81,8 @@ class TensorRecordReader {
 
   RingReader ring_;
   NumberedKeys keys_;
-  std::optional<Partial> partial_;  // pieces of it are to come
-  size_t pieces_left_ = 0;          // bytes that are to come in pieces, wanted or not
+  std::optional<Partial> partial_;  // a tensor with pieces still to come
+  size_t pieces_left_ = 0;          // bytes still to come in pieces, wanted or not
 };
 
 }  // namespace penstock

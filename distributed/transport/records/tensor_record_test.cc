@@ -39,7 +39,7 @@ struct Ring {
   RingMemory memory() { return {&positions, data.data(), data.size()}; }
 };
 
-// Keeps the tensors whose bytes are elsewhere.
+// Keeps the records of tensors whose bytes are elsewhere.
 class Reader final : public TensorRecordReader {
  public:
   using TensorRecordReader::TensorRecordReader;
@@ -62,7 +62,7 @@ class RecordsTest : public testing::Test, public Landing {
   bool Write(Tensor value, int64_t step_id = 1, const std::string& name = "edge") {
     return *writer.Write(Outgoing(std::move(value), step_id, name), Place::kInline);
   }
-  // Reads all that there is; steps below 100 are wanted.
+  // Reads all records; steps from 100 on are not wanted.
   Status Read() {
     while (true) {
       ASSIGN_OR_RETURN(const bool read, reader.Read(Wanted, &received));
@@ -108,7 +108,8 @@ TEST_F(RecordsTest, AKeyIsSpelledOutOnceAndShapesMayChange) {
 
 TEST_F(RecordsTest, ARecordSaysWhereTheBytesAre) {
   const ElsewhereBytes where = {.address = 0x7f0000001000, .offer = 5, .address_key = 0xabcd};
-  for (const int64_t step_id : {1, 100}) {  // wanted or not: the producer waits
+  // Wanted or not, because the producer waits for an answer.
+  for (const int64_t step_id : {1, 100}) {
     EXPECT_TRUE(*writer.Write(Outgoing(Numbers(1 << 20), step_id), Place::kElsewhere, where));
   }
   ASSERT_TRUE(Read().ok());
@@ -198,14 +199,14 @@ TEST_F(RecordsTest, ABrokenHeaderFailsItsStepOnly) {
   EXPECT_EQ(tensors.size(), 1);
 }
 
-// Numbers of 32 bits that a producer may write into the ring instead of a record.
+// 32-bit numbers that a broken producer may write into the ring instead of a record.
 TEST_F(RecordsTest, WhatIsNoRecordEndsTheConnection) {
   const std::vector<uint32_t> cases[] = {
-      {1},        // ends within its head
-      {9, 0},     // of no known kind
-      {1, 100},   // longer than what is there
+      {1},        // the record ends within its header
+      {9, 0},     // unknown kind
+      {1, 100},   // longer than the bytes in the ring
       {1, 4, 0},  // shorter than its fields
-      {2, 4, 0},  // a piece of nothing
+      {2, 4, 0},  // a piece without a tensor
       {2, 0},     // an empty piece
       {3, 4, 0},  // half a refusal
   };

@@ -10,7 +10,8 @@ namespace {
 constexpr size_t kPieceBytesMax = size_t{128} << 10;
 
 size_t HeaderBytes(const OutgoingTensor& tensor) {
-  // Whether the key has a number already is not known yet: leave room for its text.
+  // It is not known yet whether the key has a number already, so this leaves room
+  // for its text.
   const RendezvousKey& key = tensor.key().key();
   const size_t text = key.src_device.size() + key.dst_device.size() + key.tensor.size() + 64;
   return sizeof(RecordHead) + sizeof(TensorFields) + tensor.header().dims.size() * sizeof(int64_t) +

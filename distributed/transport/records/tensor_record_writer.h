@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TensorRecordWriter: the producer's end of a ring. Small tensors go in whole; of large ones the
-// ring has the header, and the bytes lie elsewhere, or follow as pieces.
+// TensorRecordWriter: the producer's end of a ring. It writes small tensors completely. For a
+// large one it writes the header; the bytes lie elsewhere, or follow as pieces.
 //
-// One per connection, since the numbers of keys live as long as it does. Not thread-safe.
+// One per connection, because the numbers of keys are valid within one connection. Not
+// thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,8 @@
 
 namespace penstock {
 
-// The place of bytes of Place::kElsewhere. The transport gives the numbers their meaning.
+// Says where bytes of Place::kElsewhere are. The transport defines the meaning of the
+// numbers.
 struct ElsewhereBytes {
   uint64_t address = 0;
   uint64_t offer = 0;
@@ -29,15 +31,15 @@ class TensorRecordWriter {
   explicit TensorRecordWriter(const RingMemory& ring) : ring_(ring) {}
 
   RingWriter& ring() { return ring_; }
-  // ResourceExhausted if the tensor's header does not fit into a record.
+  // Returns ResourceExhausted if the tensor's header does not fit into a record.
   static Status CheckHeader(const OutgoingTensor& tensor);
-  // Returns false, and nothing is written, if there is no room now.
+  // Returns false, and writes nothing, if there is no room now.
   StatusOr<bool> Write(const OutgoingTensor& tensor, Place place, const ElsewhereBytes& where = {});
-  // Writes what there is room for of the bytes of the last tensor that was written with
-  // Place::kPieces, and moves `*sent`. Stops when all are written, or there is no room. A tensor
-  // that is begun and not continued is dropped when the next one is begun.
+  // Writes as many bytes of the last tensor with Place::kPieces as there is room for, and
+  // advances `*sent`. If a tensor is begun before the last one is complete, the last one is
+  // dropped.
   Status WritePieces(const OutgoingTensor& tensor, size_t* sent);
-  // As Write.
+  // Like Write, writes the refusal of a step.
   StatusOr<bool> WriteRefusal(int64_t step_id, const Status& why);
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ArenaReader: the consumer's end of a shared ring: large tensors lie in the arena.
+// ArenaReader: the consumer's end of a ring in shared memory; it finds large
+// tensors in the arena.
 //
 // Not thread-safe.
 #pragma once
@@ -15,7 +16,7 @@ namespace penstock {
 
 class ArenaReader final : public TensorRecordReader {
  public:
-  // `memory`: of the arena. `landing` is borrowed.
+  // `memory`: the arena. `landing` is borrowed.
   ArenaReader(const RingMemory& ring, std::shared_ptr<ReceivedMemory> memory, Landing& landing)
       : TensorRecordReader(ring, landing), memory_(std::move(memory)) {}
 

@@ -21,7 +21,7 @@ class ArenaReaderTest : public testing::Test, public Landing {
     for (int32_t i = 0; i < 1 << 20; ++i) t.mutable_flat<int32_t>()[i] = i;
     return t;
   }
-  // Writes the record of a tensor at `offset` of the arena.
+  // Writes the record of a tensor whose bytes are at `offset` of the arena.
   void Write(const Tensor& value, int64_t step_id, uint64_t offset) {
     const HashedKey key({.src_device = "/job:ps/replica:0/task:0/device:CPU:0",
                          .dst_device = "/job:worker/replica:0/task:0/device:CPU:0",

@@ -20,8 +20,8 @@ constexpr size_t kTextMax = 2048;
 struct Fields {
   uint32_t magic;
   uint32_t version;
-  uint64_t incarnation;  // of Hello
-  int64_t code;          // of Welcome
+  uint64_t incarnation;  // for Hello
+  int64_t code;          // for Welcome
 };
 
 std::string Bytes(Fields fields, string_view text) {
@@ -89,7 +89,7 @@ std::string WelcomeBytes(const Status& status) {
 Status ParseWelcome(string_view bytes) {
   ASSIGN_OR_RETURN(const Fields fields, ParseFields(bytes));
   if (fields.code == 0) return OkStatus();
-  const bool known = fields.code > 0 && fields.code <= 16;  // the canonical codes
+  const bool known = fields.code > 0 && fields.code <= 16;  // gRPC's canonical codes
   return Status(known ? static_cast<StatusCode>(fields.code) : StatusCode::kUnknown,
                 bytes.substr(sizeof(fields)));
 }

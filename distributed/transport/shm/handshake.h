@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How two tasks come to share memory. The consumer asks the producer over gRPC (Meet) which host it
-// is on and which socket it listens at; connects, which proves that both are in one network
-// namespace; and says Hello. The producer answers with Welcome, which brings the segment.
+// The handshake by which two tasks set up shared memory. The consumer asks the producer over gRPC
+// (Meet) which host it is on and on which socket it listens. Then it connects to that socket, which
+// proves that both are in one network namespace, and sends Hello. The producer answers with
+// Welcome, which carries the segment.
 #pragma once
 
 #include <cstdint>
@@ -12,34 +13,36 @@
 
 namespace penstock {
 
-// Raised with each change of what the two ends share: of the handshake, the records or the segment.
+// To be raised with each change of the handshake, the records or the segment.
 inline constexpr uint32_t kShmVersion = 2;
-// The other end has to answer within so long.
+// The time within which the other end has to answer.
 inline constexpr int64_t kHandshakeNanosMax = 10'000'000'000;
 
-// Equal in all tasks of one host and network namespace.
+// Is equal in all tasks of one host and network namespace.
 struct HostIdentity {
   std::string boot_id;             // of the kernel, new at each start
-  uint64_t network_namespace = 0;  // its number
+  uint64_t network_namespace = 0;  // the namespace's number
 
-  // FailedPrecondition if the system does not say.
+  // FailedPrecondition if the system does not provide it.
   static StatusOr<HostIdentity> Own();
-  // FailedPrecondition says how `other` differs: "it is on another host (boot id ..., here ...)".
+  // Returns OK if both are equal. FailedPrecondition says how `other` differs: "it is on another
+  // host (boot id ..., here ...)".
   Status Compare(const HostIdentity& other) const;
 };
 
-// FailedPrecondition unless the process at the other end of the socket belongs to this one's user.
+// Returns FailedPrecondition unless the process at the other end of the socket belongs to this
+// process's user.
 Status CheckUser(int socket);
 
 struct Hello {
-  std::string consumer;      // its task
-  uint64_t incarnation = 0;  // of the producer that is meant
+  std::string consumer;      // the consumer's task
+  uint64_t incarnation = 0;  // incarnation of the producer that the consumer expects
 
   std::string ToBytes() const;
   static StatusOr<Hello> Parse(string_view bytes);
 };
 
-// As a message: OK comes with the segment.
+// Welcome as a message. If the status is OK, the segment's descriptor comes with it.
 std::string WelcomeBytes(const Status& status);
 Status ParseWelcome(string_view bytes);
 

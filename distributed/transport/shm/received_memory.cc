@@ -7,7 +7,8 @@
 
 namespace penstock {
 
-// Asks the consumer, and takes the CPU's memory to mean that the tensor may stay where it is.
+// Asks the consumer for its allocator; if that is the CPU allocator, the tensor stays where
+// it is.
 class ReceivedMemory::InPlace final : public Landing {
  public:
   InPlace(ReceivedMemory& memory, Landing& landing, bool* in_place)
@@ -59,7 +60,7 @@ void* ReceivedMemory::Allocate(size_t bytes) {
 
 void ReceivedMemory::Deallocate(void* pointer, size_t bytes) {
   freed_(static_cast<uint64_t>(static_cast<char*>(pointer) - segment_->arena()));
-  std::shared_ptr<ReceivedMemory> last;  // ends this object when the lock is free
+  std::shared_ptr<ReceivedMemory> last;  // destroys this object after the lock is released
   MutexLock lock(mu_);
   bytes_ -= static_cast<int64_t>(bytes);
   if (--blocks_ == 0) last = std::move(self_);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ReceivedMemory: tensors that stay where the producer has written them, in the arena of a
-// connection, for as long as the consumer uses them. They outlive the connection.
+// ReceivedMemory: an allocator for received tensors that stay where the producer has
+// written them, in the arena of a connection, for as long as the consumer uses them. They
+// may outlive the connection.
 #pragma once
 
 #include <cstddef>
@@ -24,17 +25,17 @@ class ReceivedMemory final : public Allocator, public std::enable_shared_from_th
   ReceivedMemory(std::shared_ptr<SharedSegment> segment, std::function<void(uint64_t)> freed)
       : segment_(std::move(segment)), freed_(std::move(freed)) {}
 
-  // Returns the bytes of a block. DataLoss unless it lies in the arena.
+  // Returns the bytes of a block. DataLoss unless the block lies in the arena.
   StatusOr<const char*> Find(uint64_t offset, uint64_t bytes) const;
   void Free(uint64_t offset) { freed_(offset); }
 
-  // Begins a tensor of the block at `offset`, which must have been found. Where the consumer wants
-  // it in the CPU's memory it stays in place, and `*in_place` is set: it is complete, and frees the
-  // block when it ends. Else the caller copies the bytes and frees the block.
+  // Begins a tensor of the block at `offset`, which must have been found. If the consumer wants the
+  // tensor in CPU memory, it stays in place, and `*in_place` is set: the tensor is complete, and
+  // frees the block when it is destroyed. Else the caller copies the bytes and frees the block.
   StatusOr<IncomingTensor> Begin(int64_t step_id, const HashedKey& key, const TensorHeader& header,
                                  uint64_t offset, Landing& landing, bool* in_place);
 
-  // Allocator.
+  // Allocator:
   const std::string& name() const override { return name_; }
   void* Allocate(size_t bytes) override;
   void Deallocate(void* pointer, size_t bytes) override;
@@ -49,9 +50,10 @@ class ReceivedMemory final : public Allocator, public std::enable_shared_from_th
   char* next_ = nullptr;  // what Allocate returns; set by Begin for its own call
 
   mutable Mutex mu_;
-  int64_t blocks_ ABSL_GUARDED_BY(mu_) = 0;  // in use
+  int64_t blocks_ ABSL_GUARDED_BY(mu_) = 0;  // blocks in use
   int64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
-  std::shared_ptr<ReceivedMemory> self_ ABSL_GUARDED_BY(mu_);  // while blocks are in use
+  // Keeps this object alive while blocks are in use.
+  std::shared_ptr<ReceivedMemory> self_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace penstock

@@ -18,7 +18,8 @@ constexpr size_t kRingsAt = kStateBytes;
 constexpr size_t kCommandsAt = kRingsAt + SharedSegment::kTensorRingBytes;
 constexpr size_t kArenaAt = kCommandsAt + SharedSegment::kCommandRingBytes;
 constexpr size_t kSegmentBytes = kArenaAt + SharedSegment::kArenaBytes;
-// No end can shorten it, which would end the other end with SIGBUS, nor lift this seal.
+// No process can shorten the memory, which would kill the other end with SIGBUS, or
+// remove this seal.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 static_assert(sizeof(SharedState) <= kStateBytes);
 static_assert(kArenaAt % 4096 == 0);
@@ -35,7 +36,7 @@ Status NoMemory(const char* what) {
 StatusOr<std::shared_ptr<SharedSegment>> SharedSegment::Map(UniqueFd fd) {
   void* const base = mmap(nullptr, kSegmentBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (base == MAP_FAILED) return NoMemory("mmap");
-  // A child of this process must not write to what the parent's connections share.
+  // A child of this process must not write to memory that the parent's connections share.
   madvise(base, kSegmentBytes, MADV_DONTFORK);
   return std::shared_ptr<SharedSegment>(new SharedSegment(std::move(fd), static_cast<char*>(base)));
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SharedSegment: the memory that the two ends of one connection share. A memfd, which has no name
-// and is gone with the last process that maps it, sealed so that its length cannot change.
+// SharedSegment: the memory that the two ends of one connection share. It is a memfd: it has no
+// name, disappears with the last process that maps it, and is sealed so that its length cannot
+// change.
 //
 //   SharedState   who sleeps and who waits for room
 //   tensors()     the ring of records, from the producer
@@ -23,8 +24,8 @@
 
 namespace penstock {
 
-// A flag that one end raises before it looks a last time and waits; the other end takes it down
-// after a change and rings the bell.
+// A flag that one end raises before it checks once more and then waits. After a change, the
+// other end lowers the flag and wakes the first end.
 class WaitFlag {
  public:
   void Raise() { raised_.store(1, std::memory_order_seq_cst); }
@@ -54,24 +55,27 @@ class SharedSegment {
   static constexpr size_t kCommandRingBytes = size_t{64} << 10;
   static constexpr size_t kArenaBytes = size_t{1} << 30;
 
-  // Takes the memory of both rings. ResourceExhausted says what the system lacks.
+  // Makes a segment, and allocates the memory of both rings. ResourceExhausted names the
+  // resource that the system lacks.
   static StatusOr<std::shared_ptr<SharedSegment>> Create();
-  // Maps another process's segment. DataLoss if it is not what Create makes.
+  // Maps another process's segment. DataLoss if its layout is not the one that Create makes.
   static StatusOr<std::shared_ptr<SharedSegment>> Open(UniqueFd fd);
   SharedSegment(const SharedSegment&) = delete;
   ~SharedSegment();
 
-  // Until CloseFd: what is sent to the other end.
+  // The descriptor to send to the other end; valid until CloseFd.
   int fd() const { return fd_.get(); }
   void CloseFd() { fd_.Close(); }
   SharedState& state() { return *reinterpret_cast<SharedState*>(base_); }
   RingMemory tensors();
   RingMemory commands();
   char* arena();
-  // Has the system find memory for part of the arena, unless it has done so already. False if there
-  // is none: writing to that part would end the process. Of the producer. Thread-safe.
+  // Makes the system allocate memory for a range of the arena, unless it has already done so.
+  // Returns false if there is none: then a write to that range would kill the process. Called by
+  // the producer. Thread-safe.
   bool Reserve(const char* part, size_t bytes);
-  // Gives the memory of part of the arena back; it reads as zero then. Thread-safe.
+  // Returns the memory of a range of the arena to the system; the range reads as
+  // zero then. Thread-safe.
   bool Discard(char* part, size_t bytes);
 
  private:

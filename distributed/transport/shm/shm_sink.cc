@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// Free blocks of the arena keep their memory up to this, for as long as the arena is in use.
+// Free blocks of the arena keep up to this much memory, as long as the arena is in use.
 constexpr size_t kCachedBytesMax = size_t{256} << 20;
 constexpr int64_t kTrimNanos = 5'000'000'000;
 constexpr int kMessagesPerCall = 64;
@@ -99,7 +99,8 @@ void ShmSink::Pump(Ended* ended) {
     const Status sent = PumpOnce(ended);
     if (!sent.ok()) return Break(sent);
     if (queue_.empty()) break;
-    // There is no room. The consumer rings when it has made some, unless it has just done so.
+    // There is no room. The flag asks the consumer to ring when it has made room; it may have
+    // done so just now, hence the second look.
     const uint64_t seen = writer_->ring().consumed();
     segment_->state().producer_blocked.Raise();
     const Status looked = writer_->ring().Room().status();
@@ -138,13 +139,13 @@ Status ShmSink::SendLarge(Ended* ended) {
 }
 
 Status ShmSink::CopyToArena(Item* item) {
-  RETURN_IF_ERROR(ReadCommands());  // which free blocks
+  RETURN_IF_ERROR(ReadCommands());  // this frees blocks
   const size_t bytes = item->tensor.bytes();
   char* const block = static_cast<char*>(arena_->Allocate(bytes));
   if (block == nullptr) return OkStatus();
   RingIf(segment_->state().consumer_sleeps);
   used_ = true;
-  SharedSegment& segment = *segment_;  // which lives as long as this object, held by the caller
+  SharedSegment& segment = *segment_;  // lives on: the caller holds this object
   mu_.Unlock();
   const bool reserved = segment.Reserve(block, bytes);
   if (reserved) std::memcpy(block, item->tensor.data(), bytes);
@@ -161,7 +162,7 @@ Status ShmSink::CopyToArena(Item* item) {
 StatusOr<bool> ShmSink::SendItem(Item* item) {
   Progress& progress = item->progress;
   if (progress.in_arena == nullptr && !progress.begun) RETURN_IF_ERROR(CopyToArena(item));
-  if (broken_) return true;  // nothing is sent any more
+  if (broken_) return true;  // no more sends
   if (progress.in_arena != nullptr) {
     const uint64_t offset = static_cast<uint64_t>(progress.in_arena - segment_->arena());
     ASSIGN_OR_RETURN(const bool sent,
@@ -244,10 +245,10 @@ bool ShmSink::Receive() {
     StatusOr<std::optional<SocketMessage>> message = ReceiveMessage(fd_);
     if (!message.ok()) return false;
     if (!message->has_value()) return true;
-    if (!consumer_.empty()) continue;  // the bell
+    if (!consumer_.empty()) continue;  // a wake-up message
     const Status greeted = Greet(**std::move(message));
     if (greeted.ok()) continue;
-    (void)SendMessage(fd_, WelcomeBytes(greeted));  // to a peer that may have gone
+    (void)SendMessage(fd_, WelcomeBytes(greeted));  // the peer may have gone already
     return false;
   }
   return true;
@@ -285,12 +286,13 @@ bool ShmSink::Tick(int64_t now_ns) {
 
 void ShmSink::Break(const Status& why) {
   if (std::exchange(broken_, true)) return;
-  (void)SendMessage(fd_, WelcomeBytes(why));  // to a peer that may have gone
-  shutdown(fd_, SHUT_RDWR);                   // the loop finds it closed, and calls Close
+  (void)SendMessage(fd_, WelcomeBytes(why));  // the peer may have gone already
+  shutdown(fd_, SHUT_RDWR);                   // the loop notices, and calls Close
 }
 
 void ShmSink::RingIf(WaitFlag& flag) {
-  // A peer that has gone is noticed by the loop; one that does not read has enough to wake it.
+  // The error is ignored: the loop notices a peer that has gone, and a peer that does not read
+  // has enough messages to wake it.
   if (!broken_ && flag.TakeDown()) (void)SendMessage(fd_, "!");
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ShmSink: the producer's end of one connection: takes the consumer's subscriptions and sends it
+// ShmSink: the producer's end of one connection: it takes the consumer's subscriptions and sends it
 // tensors.
 //
-// Send copies the tensor at once, on the caller's thread, where there is room: a small one into the
+// If there is room, Send copies the tensor at once, on the caller's thread: a small one into the
 // ring, a large one into the arena, where it stays while the consumer uses it. One caller at a time
-// copies large ones, without the lock; others leave theirs in the queue for it. Where the arena is
-// full, the tensor goes through the ring in pieces.
+// copies large tensors, without the lock; other callers leave theirs in the queue for it. If the
+// arena is full, the tensor goes through the ring in pieces.
 #pragma once
 
 #include <deque>
@@ -27,22 +27,22 @@
 
 namespace penstock {
 
-// What is larger than kInlineBytesMax and has not been read yet: at most so many bytes, or one
-// tensor. What goes beyond waits as a reference.
+// The most bytes of tensors larger than kInlineBytesMax that are sent and not yet read; one
+// tensor may always be sent. Further tensors wait in the queue, without a copy.
 inline constexpr uint64_t kUnreadBytesMax = uint64_t{32} << 20;
 
 class ShmSink final : public TensorSink,
                       public TransportLoop::End,
                       public std::enable_shared_from_this<ShmSink> {
  public:
-  // The connection `socket` has been accepted. `steps` is borrowed until Close.
+  // Takes over the accepted connection `socket`. `steps` is borrowed until Close.
   ShmSink(UniqueFd socket, const TaskId& self, TaskSteps& steps, int64_t now_ns);
   ~ShmSink() override;
 
-  // TensorSink.
+  // TensorSink:
   void Refuse(int64_t step_id, const Status& why) override;
   void Drop(int64_t step_id) override;
-  // End.
+  // End:
   int fd() const override { return fd_; }
   bool Advance() override;
   bool HasMore() override;
@@ -53,10 +53,10 @@ class ShmSink final : public TensorSink,
   void Close() override;
 
  private:
-  // How much of a large tensor has left.
+  // How much of a large tensor has been sent.
   struct Progress {
-    char* in_arena = nullptr;  // its bytes have been copied there
-    bool begun = false;        // its pieces follow; so many have gone:
+    char* in_arena = nullptr;  // its bytes were copied there
+    bool begun = false;        // it is sent in pieces; so many bytes are sent:
     size_t sent = 0;
   };
   using Queue = SendQueue<Progress>;
@@ -67,12 +67,12 @@ class ShmSink final : public TensorSink,
   void SendEncoded(OutgoingTensor tensor, HandedOver handed_over) override;
   Status Greet(SocketMessage message);
   Status ReadCommands() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Sends what there is room for. An error means that the connection is broken.
+  // Sends as much as there is room for. An error means that the connection is broken.
   void Pump(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status PumpOnce(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status SendLarge(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Copies the item to the arena, if that has room, or sends it in pieces. Returns true when all of
-  // it has been sent, or nothing can be sent any more.
+  // Copies the item to the arena if there is room there, or sends it in pieces. Returns true when
+  // all of it has been sent, or when it can no longer be sent.
   StatusOr<bool> SendItem(Item* item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status CopyToArena(Item* item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool MayHaveMoreUnread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -88,20 +88,21 @@ class ShmSink final : public TensorSink,
 
   Mutex mu_;
   UniqueFd socket_ ABSL_GUARDED_BY(mu_);
-  std::shared_ptr<SharedSegment> segment_ ABSL_GUARDED_BY(mu_);  // from the greeting on
+  // Set, as are the next, once the consumer has sent Hello.
+  std::shared_ptr<SharedSegment> segment_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<ArenaSource> source_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<Arena> arena_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<TensorRecordWriter> writer_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<RingReader> commands_ ABSL_GUARDED_BY(mu_);
-  std::vector<int64_t> subscribed_ ABSL_GUARDED_BY(mu_);    // read, for Advance to hand on
-  absl::flat_hash_set<char*> blocks_ ABSL_GUARDED_BY(mu_);  // of the arena, in use
+  std::vector<int64_t> subscribed_ ABSL_GUARDED_BY(mu_);    // read, for Advance to process
+  absl::flat_hash_set<char*> blocks_ ABSL_GUARDED_BY(mu_);  // blocks of the arena in use
   std::deque<std::pair<uint64_t, uint64_t>> unread_
-      ABSL_GUARDED_BY(mu_);  // large tensors: where their records end in the ring; bytes
+      ABSL_GUARDED_BY(mu_);  // large tensors: where their records end in the ring, and their sizes
   uint64_t unread_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   Queue queue_ ABSL_GUARDED_BY(mu_);
   bool broken_ ABSL_GUARDED_BY(mu_) = false;
-  bool used_ ABSL_GUARDED_BY(mu_) = false;    // the arena, since the last tick
-  int64_t used_ns_ ABSL_GUARDED_BY(mu_) = 0;  // the last tick that found it used
+  bool used_ ABSL_GUARDED_BY(mu_) = false;    // the arena was used since the last tick
+  int64_t used_ns_ ABSL_GUARDED_BY(mu_) = 0;  // the last tick at which it was used
 };
 
 }  // namespace penstock

@@ -68,7 +68,7 @@ bool ShmStream::Wants(int64_t step_id) {
 void ShmStream::Free(uint64_t offset) {
   MutexLock lock(mu_);
   if (!subscriptions_.lost().ok()) return;
-  // Nobody is woken for it: the producer looks before it takes more memory.
+  // This does not wake the producer: it reads the command before it allocates more memory.
   subscriptions_.Say({Command::kDone, offset});
   Flush();
 }
@@ -77,16 +77,17 @@ void ShmStream::Flush() {
   if (commands_ == nullptr) return;
   while (true) {
     if (!WriteCommands(*commands_, &subscriptions_.waiting()).ok()) {
-      shutdown(fd_, SHUT_RDWR);  // the loop finds it closed
+      shutdown(fd_, SHUT_RDWR);  // the loop notices
       return;
     }
     if (subscriptions_.waiting().empty() || state_->consumer_blocked.IsRaised()) return;
-    state_->consumer_blocked.Raise();  // and look a last time
+    state_->consumer_blocked.Raise();  // then check once more
   }
 }
 
 void ShmStream::Ring(WaitFlag& flag) {
-  // A peer that has gone is noticed by the loop; one that does not read has enough to wake it.
+  // The error is ignored: the loop notices a peer that has gone, and a peer that does not read
+  // has enough messages to wake it.
   if (subscriptions_.lost().ok() && flag.TakeDown()) (void)SendMessage(fd_, "!");
 }
 
@@ -99,7 +100,7 @@ bool ShmStream::Advance() {
     const StatusOr<bool> read = reader_->Read(wants, &received);
     if (!read.ok()) {
       broken_ = read.status();
-      shutdown(fd_, SHUT_RDWR);  // the loop finds it closed
+      shutdown(fd_, SHUT_RDWR);  // the loop notices
       break;
     }
     if (!*read) break;
@@ -133,7 +134,8 @@ bool ShmStream::Receive() {
   for (int i = 0; i < kMessagesPerCall && broken_.ok(); ++i) {
     StatusOr<std::optional<SocketMessage>> message = ReceiveMessage(fd_);
     if (!message.ok()) {
-      // The producer may have ended in good order: what it has published counts.
+      // The producer may have closed the connection without an error: what it has published is
+      // valid.
       for (int drained = 0; drained < kDrainCalls && Advance(); ++drained) {
       }
       if (broken_.ok()) broken_ = message.status();
@@ -141,7 +143,7 @@ bool ShmStream::Receive() {
       return true;
     } else if (reader_ == nullptr) {
       broken_ = Open(**std::move(message));
-    } else if ((*message)->bytes.size() > 1) {  // not the bell: the producer's reason to end
+    } else if ((*message)->bytes.size() > 1) {  // an error, not a wake-up message
       broken_ = ParseWelcome((*message)->bytes);
     }
   }

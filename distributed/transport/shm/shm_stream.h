@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ShmStream: the consumer's end of one connection: subscribes to steps and hands on what comes.
+// ShmStream: the consumer's end of one connection. It subscribes to steps and delivers the
+// tensors that arrive.
 //
-// Made before it is connected: what is subscribed meanwhile is told to the producer when it is.
+// It exists before it is connected: subscriptions made earlier are sent to the producer once it
+// is connected.
 #pragma once
 
 #include <functional>
@@ -29,18 +31,19 @@ class ShmStream final : public TransportLoop::End, public std::enable_shared_fro
             int64_t now_ns);
 
   const TaskId& producer() const { return producer_; }
-  // Connects to the producer's socket and greets it. Then the stream belongs to a loop.
+  // Connects to the producer's socket and sends Hello. After that the stream belongs to
+  // a loop.
   Status Connect(const std::string& socket_name);
-  // Calls `opened` once: when the segment has come, or with the error if it does not.
+  // Calls `opened` once: when the segment has arrived, or with the error.
   void WhenOpen(Transport::Reached opened);
-  // False when the stream is lost.
+  // Returns false if the stream is lost.
   bool Subscribe(int64_t step_id);
   void Unsubscribe(int64_t step_id);
-  // Ends the stream and fails its steps. `why` is FailedPrecondition where the tasks cannot share
+  // Ends the stream and fails its steps. `why` is FailedPrecondition if the tasks cannot share
   // memory.
   void MarkLost(const Status& why);
 
-  // End.
+  // End:
   int fd() const override { return fd_; }
   bool Advance() override;
   bool HasMore() override;
@@ -53,7 +56,7 @@ class ShmStream final : public TransportLoop::End, public std::enable_shared_fro
  private:
   Status Open(SocketMessage message);
   bool Wants(int64_t step_id);
-  // Any thread, without locks.
+  // May be called on any thread, without locks.
   void Free(uint64_t offset);
   void Flush() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Ring(WaitFlag& flag) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -63,16 +66,16 @@ class ShmStream final : public TransportLoop::End, public std::enable_shared_fro
   TaskSteps& steps_;
   const Lost when_lost_;
   const int64_t made_ns_;
-  int fd_ = -1;  // from Connect on
-  // Of the loop's thread.
-  std::shared_ptr<SharedSegment> segment_;  // from the welcome on
+  int fd_ = -1;  // set by Connect
+  // Used by the loop's thread only.
+  std::shared_ptr<SharedSegment> segment_;  // set by the welcome
   std::unique_ptr<ArenaReader> reader_;
-  Status broken_;  // why the loop is to end the stream
+  Status broken_;  // why the loop shall end the stream
 
   Mutex mu_;
   UniqueFd socket_ ABSL_GUARDED_BY(mu_);
   SharedState* state_ ABSL_GUARDED_BY(mu_) = nullptr;
-  std::unique_ptr<RingWriter> commands_ ABSL_GUARDED_BY(mu_);  // from the welcome on
+  std::unique_ptr<RingWriter> commands_ ABSL_GUARDED_BY(mu_);  // set by the welcome
   Subscriptions subscriptions_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -35,7 +35,7 @@ Status ShmTransport::Serve(const TaskId& self, TaskSteps& steps) {
   self_ = self;
   steps_ = &steps;
   ASSIGN_OR_RETURN(identity_, HostIdentity::Own());
-  // Nobody can guess the name, and take it first.
+  // The name is random, so that no other process can guess it and bind it first.
   Env& env = Env::Real();
   socket_name_ = absl::StrFormat("penstock-%016x%016x", env.RandomU64(), env.RandomU64());
   ASSIGN_OR_RETURN(UniqueFd listener, ListenAbstract(socket_name_));

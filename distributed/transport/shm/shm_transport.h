@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ShmTransport: tensors move between tasks of one host through memory that both map. One
-// connection per ordered pair of tasks: opened by the consumer when it is first needed, and again
-// after it was lost.
+// ShmTransport: moves tensors between tasks of one host through memory that both map. There is
+// one connection per ordered pair of tasks: the consumer opens it when it first needs it, and
+// again after it was lost.
 #pragma once
 
 #include <memory>
@@ -21,8 +21,8 @@ namespace penstock {
 
 class ShmTransport final : public Transport {
  public:
-  // Registers its service with the host's builder. `host` is borrowed. Destroy the transport when
-  // the host's server and loop have been stopped.
+  // Registers its service with the host's builder. `host` is borrowed. Destroy the transport
+  // after the host's server and loop have been stopped.
   explicit ShmTransport(GrpcHost& host);
   ~ShmTransport() override;
 
@@ -51,7 +51,7 @@ class ShmTransport final : public Transport {
 
   GrpcHost& host_;
   Service service_;
-  TaskId self_;  // from Serve on, as are the next
+  TaskId self_;  // set by Serve, as are the next
   TaskSteps* steps_ = nullptr;
   HostIdentity identity_;
   std::string socket_name_;

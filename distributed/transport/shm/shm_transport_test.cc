@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each end against another that is written out: a producer's socket, and a consumer's.
+// Tests each end with a hand-written other end: a producer's socket, and a consumer's.
 #include "distributed/transport/shm/shm_transport.h"
 
 #include <grpcpp/create_channel.h>
@@ -38,7 +38,7 @@ Tensor Megabytes(int64_t count, int32_t first = 0) {
   return t;
 }
 
-// A task with the transport.
+// A task that has only the transport.
 class Task {
  public:
   explicit Task(const std::string& name) : transport_(host_.host()) {
@@ -62,7 +62,7 @@ class Task {
   TaskId id_;
 };
 
-// Waits until the socket has a message.
+// Waits until the socket has a message, and returns it.
 SocketMessage WaitForMessage(int socket) {
   for (int i = 0; i < 3000; ++i) {
     StatusOr<std::optional<SocketMessage>> message = ReceiveMessage(socket);
@@ -80,7 +80,7 @@ bool WaitForEnd(int socket) {
   return false;
 }
 
-// A producer that the test plays: it answers Meet, and the test does the rest.
+// A producer that the test plays: it answers Meet; the test does all else.
 class Producer final : public wire::SharedMemory::Service {
  public:
   Producer() : identity_(*HostIdentity::Own()), listener_(*ListenAbstract(name_)) {
@@ -97,7 +97,7 @@ class Producer final : public wire::SharedMemory::Service {
   }
   HostIdentity& identity() { return identity_; }
 
-  // Takes the consumer's connection and its greeting.
+  // Accepts the consumer's connection, and reads its Hello.
   void Accept() {
     for (int i = 0; i < 3000 && !socket_.valid(); ++i) {
       socket_ = AcceptConnection(listener_.get());
@@ -106,7 +106,7 @@ class Producer final : public wire::SharedMemory::Service {
     CHECK(socket_.valid(), "nobody connects");
     CHECK_OK(Hello::Parse(WaitForMessage(socket_.get()).bytes).status());
   }
-  // Accepts, and shares memory.
+  // Accepts the connection, and sends the segment.
   void Welcome() {
     Accept();
     segment_ = *SharedSegment::Create();
@@ -188,7 +188,8 @@ TEST_F(ConsumerTest, AProducerThatDiesWhileItWrites) {
   ASSERT_TRUE(*ps.writer().Write(whole, Place::kInline));
   ps.Ring();
   EXPECT_EQ(worker.steps().WaitForTensors(1).size(), 1);
-  // Half a record lies in the ring, and half a tensor in the arena, which no record names.
+  // Leaves half a record in the ring, and half a tensor in the arena, to which no record
+  // refers.
   const uint32_t half[] = {1, 1000, 7};
   ps.writer().ring().Append(half, sizeof(half));
   std::memset(ps.segment().arena(), 1, 4096);
@@ -240,7 +241,7 @@ TEST_F(ConsumerTest, TensorsOutliveTheConnectionAndTheTransport) {
 
 class ProducerTest : public testing::Test {
  protected:
-  // Connects as a consumer does; greets with `hello`.
+  // Connects as a consumer does, and sends `hello`.
   UniqueFd Greet(const std::string& hello) {
     const auto channel = grpc::CreateChannel(ps.id().address, grpc::InsecureChannelCredentials());
     grpc::ClientContext context;
@@ -311,7 +312,7 @@ TEST_F(ProducerTest, AConsumerThatDiesGivesTheTensorsBack) {
   EXPECT_TRUE(value.unique());
 }
 
-// The resources that a process holds for connections.
+// The resources that this process uses for connections.
 struct Held {
   int sockets_and_memory = 0;
   int mappings = 0;
@@ -342,7 +343,8 @@ TEST(ShmTest, ConnectionsLeaveNothingBehind) {
       worker.steps().ForgetTensors();
     }
     ps.steps().ForgetSinks();
-    // The first round also pays for what gRPC keeps, and may count what is about to be closed.
+    // After the first round gRPC keeps some resources, and others may still be closed later,
+    // so that round only sets the baseline.
     const auto left = [&] {
       const Held held = CountHeld();
       return held.mappings > 0 ||
@@ -370,7 +372,7 @@ TEST(ShmTest, ConsumersMayHoldMoreThanTheArena) {
   }
   EXPECT_EQ(elsewhere, 1);
   worker.steps().ForgetTensors();
-  // The memory is used again.
+  // The memory of the arena is used again.
   sink->Send(1, Key("last"), value, false, [] {});
   EXPECT_NE(worker.steps().WaitForTensors(1)[0].value.buffer()->allocator(), &CpuAllocator());
 }

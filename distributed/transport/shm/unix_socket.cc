@@ -23,7 +23,7 @@ Status Failed(const char* what) {
 struct Address {
   explicit Address(const std::string& name) {
     raw.sun_family = AF_UNIX;
-    // A zero in front makes it abstract.
+    // A leading zero byte makes the name abstract.
     const size_t count = std::min(name.size(), sizeof(raw.sun_path) - 1);
     std::memcpy(raw.sun_path + 1, name.data(), count);
     bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + count);
@@ -105,7 +105,7 @@ StatusOr<std::optional<SocketMessage>> ReceiveMessage(int socket) {
     received.fd = UniqueFd(fd);
   }
   if (count == 0) return Unavailable("its process has ended");
-  // Descriptors that there was no room for have been closed by the system.
+  // If there was no room for descriptors, the system has closed them.
   if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
     return DataLoss("a message of more than ", kMessageBytesMax, " bytes on a unix socket");
   }

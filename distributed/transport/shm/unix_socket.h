@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Unix sockets of the abstract namespace: they need no file, end with their process, and do not
-// leave the network namespace. Messages are kept apart (SOCK_SEQPACKET). Nothing here blocks.
+// Unix sockets of the abstract namespace: they need no file, vanish with their process, and are
+// visible only in the network namespace. They keep the boundaries of messages (SOCK_SEQPACKET).
+// No function blocks.
 #pragma once
 
 #include <sys/types.h>
@@ -16,22 +17,23 @@ namespace penstock {
 
 struct SocketMessage {
   std::string bytes;
-  UniqueFd fd;  // that came with it, or invalid
+  UniqueFd fd;  // the descriptor sent with the message, or invalid
 };
 
 StatusOr<UniqueFd> ListenAbstract(const std::string& name);
 // Unavailable if nothing listens there in this network namespace; FailedPrecondition if this
 // process may not connect.
 StatusOr<UniqueFd> ConnectAbstract(const std::string& name);
-// Invalid if nobody waits.
+// Accepts a connection; returns an invalid descriptor if none waits.
 UniqueFd AcceptConnection(int listener);
-// The user that the other end's process belonged to when it connected or listened.
+// Returns the user of the other end's process at the time it connected or listened.
 StatusOr<uid_t> PeerUser(int socket);
 
-// `fd` is sent along unless it is -1. Unavailable if the other end has gone or does not read.
+// Sends a message, with the descriptor `fd` unless it is -1. Unavailable if the other end has
+// gone or does not read.
 Status SendMessage(int socket, string_view bytes, int fd = -1);
-// Nothing if there is no message now. Unavailable if the other end has gone; DataLoss if the
-// message is longer than 4096 bytes.
+// Returns the next message, or nothing if there is none now. Unavailable if the other end
+// has gone; DataLoss if the message is longer than 4096 bytes.
 StatusOr<std::optional<SocketMessage>> ReceiveMessage(int socket);
 
 }  // namespace penstock

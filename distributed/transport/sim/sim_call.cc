@@ -14,7 +14,7 @@ std::shared_ptr<SimCall> SimCall::Start(SimNetwork& network, const SimEnd& from,
                                         std::string what, int64_t timeout_ms, Done done) {
   std::shared_ptr<SimCall> call(new SimCall(network, from, to, std::move(what), std::move(done)));
   const auto end_later = [&network, weak = std::weak_ptr(call)](const Status& why) {
-    // The timer's thread must not end the call, which disarms it.
+    // Not on the timer's thread, because the end of the call disarms the timer.
     network.scheduler().Schedule([weak, why] {
       if (const auto self = weak.lock()) self->End(why);
     });
@@ -23,7 +23,7 @@ std::shared_ptr<SimCall> SimCall::Start(SimNetwork& network, const SimEnd& from,
       network.env().NowNanos() + timeout_ms * kNanosPerMilli,
       [end_later, why = DeadlineExceeded(call->what_, ": no answer from ", to.ToString(),
                                          " within ", timeout_ms, " ms")] { end_later(why); });
-  // A connection holds the call that waits for its answer.
+  // The watch on the connection keeps the call alive while it waits for its answer.
   call->watch_ = network.Watch(from, SimEnd::Of(to), [call](const std::string& why) {
     call->End(Unavailable("lost the connection to ", call->to_.ToString(), ": ", why));
   });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SimCall: one call on a simulated network. It ends once: by its answer, by its time limit, or by
-// the loss of the connection, whichever comes first.
+// SimCall: one call on a simulated network. It ends once: with its answer, at its timeout, or
+// with the loss of the connection, whichever comes first.
 //
 //   SimCall::Start(network, self, task, "Greet", 1'000, std::move(done))
 //       ->Ask([](Done answer) { ...; std::move(answer)(status); });
@@ -22,16 +22,16 @@ namespace penstock {
 
 class SimCall : public std::enable_shared_from_this<SimCall> {
  public:
-  // Answers the call in the process that is called.
+  // Handles the call in the process that is called.
   using Serve = std::function<void(Done answer)>;
 
-  // `to`: the task that is called, for its address and for messages.
+  // `to`: the called task, for its address and for messages.
   static std::shared_ptr<SimCall> Start(SimNetwork& network, const SimEnd& from, const TaskId& to,
                                         std::string what, int64_t timeout_ms, Done done);
   ~SimCall();
 
-  // Sends the request. `serve` runs when it has arrived, and once more if `repeatable` and the
-  // network repeats it: the answer to the one that arrives last counts for nothing.
+  // Sends the request. `serve` runs when it has arrived. If `repeatable`, the network may
+  // repeat the request, so that `serve` runs twice; only the first answer to arrive counts.
   void Ask(Serve serve, bool repeatable = false);
   void End(const Status& status);
 

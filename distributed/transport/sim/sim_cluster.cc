@@ -49,7 +49,8 @@ SimCluster::~SimCluster() {
     transports_[name]->Stop();
   }
   for (auto& [name, task] : tasks_) network_.Remove(*task);
-  // The clock goes on when nothing is left to run: closures of the tasks have ended then.
+  // The clock advances only when nothing is left to run, so the closures of the tasks
+  // have ended after this.
   scheduler_.SleepUntil(scheduler_.now_ns() + 1);
 }
 

@@ -8,7 +8,7 @@
 //     ...
 //   });
 //
-// It is made and destroyed in SimScheduler::Run, where all of it runs.
+// It is made and destroyed in SimScheduler::Run, and runs only there.
 #pragma once
 
 #include <map>
@@ -22,7 +22,7 @@ namespace penstock {
 
 class SimCluster {
  public:
-  // `jobs`: how many tasks each has.
+  // `jobs`: the number of tasks of each job.
   SimCluster(SimScheduler& scheduler, Env& env, const std::map<std::string, int>& jobs,
              const SimNetwork::Options& options = {});
   ~SimCluster();

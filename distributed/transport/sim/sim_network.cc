@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-// How soon the other end notices that a connection was reset.
+// The time after which the other end notices that a connection was reset.
 constexpr int64_t kResetNanos = 1'000'000;
 
 }  // namespace

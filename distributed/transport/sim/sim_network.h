@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SimNetwork: the network between tasks that are simulated in one thread. Each message takes a time
-// of its own on the simulated clock, drawn from the scheduler's seed, so that messages overtake
-// each other as the seed decides. Everything that arrives is a line of the log: two runs with one
-// seed have the same log, byte for byte.
+// SimNetwork: the network between tasks that are simulated in one thread. Each message takes a
+// random time on the simulated clock, drawn from the scheduler's seed, so that the seed decides
+// which messages overtake others. Each arrival is a line of the log: two runs with the same seed
+// have the same log, byte for byte.
 //
 //   SimNetwork network(scheduler, env, timer, {});
 //   const auto transport = network.NewTransport();
@@ -12,11 +12,11 @@
 //   network.Add(task);
 //   auto session = network.NewSession({"client"}, task.self(), {});
 //
-// Faults behave as gRPC's connections do. A message that is lost takes its connection with it: all
-// calls and subscriptions between the two hosts end with Unavailable. So they do if a host is
-// silent for longer than the keepalive time. A call of a task that was removed ends with
-// Unavailable; one of a task that was replaced by another incarnation, with Aborted. What a process
-// sends after its death is dropped.
+// Faults have the same effects as with gRPC's connections. The loss of a message breaks its
+// connection: all calls and subscriptions between the two hosts end with Unavailable. The same
+// happens if a host is silent for longer than the keepalive time. A call to a task that was removed
+// ends with Unavailable; a call to a task that was replaced by another incarnation, with Aborted.
+// Messages that a process sends after its death are dropped.
 //
 // One thread uses it.
 #pragma once
@@ -41,9 +41,9 @@ namespace penstock {
 // One process on the network.
 struct SimEnd {
   std::string host;
-  uint64_t incarnation = 0;  // 0: it never counts as dead
+  uint64_t incarnation = 0;  // 0: this end never counts as dead
 
-  // The host of a task is its address without the port.
+  // Returns the end of a task. Its host is its address without the port.
   static SimEnd Of(const TaskId& task) {
     return {task.address.substr(0, task.address.find(':')), task.incarnation};
   }
@@ -52,28 +52,28 @@ struct SimEnd {
 class SimNetwork {
  public:
   struct Options {
-    // The time that a message takes.
+    // The range of a message's time.
     int64_t delay_min_ns = 50'000;
     int64_t delay_max_ns = 2'000'000;
-    // A host that is silent for so long has lost its connections.
+    // A host that is silent for this long loses its connections.
     int64_t keepalive_ns = 2'000'000'000;
   };
-  // All are borrowed; `env` and `timer` go by the scheduler's clock.
+  // All are borrowed; `env` and `timer` use the scheduler's clock.
   SimNetwork(SimScheduler& scheduler, Env& env, DeadlineTimer& timer, const Options& options);
-  // Waits until all that was sent has arrived.
+  // Waits until all messages that were sent have arrived.
   ~SimNetwork();
 
-  // Lets others reach the task at its address. Borrowed until Remove.
+  // Makes the task reachable at its address. Borrowed until Remove.
   void Add(Task& task);
   void Remove(const Task& task);
-  // Null where no such task is there, in this incarnation (0: whichever).
+  // Returns the task; null if no task with this incarnation (0: any) is at the address.
   Task* Find(const std::string& address, uint64_t incarnation) const;
 
   // Runs `arrive` after the time that a message takes, or drops it. `what` names the message in the
   // log.
   void Send(const SimEnd& from, const SimEnd& to, const std::string& what,
             Scheduler::Closure arrive);
-  // Adds a line, "MICROSECONDS us  TEXT".
+  // Adds a line "MICROSECONDS us  TEXT" to the log.
   void Log(const std::string& text);
   const std::string& log() const { return log_; }
 
@@ -82,17 +82,18 @@ class SimNetwork {
   uint64_t Watch(const SimEnd& a, const SimEnd& b, Broken broken);
   void Unwatch(uint64_t watch) { watches_.erase(watch); }
 
-  // Faults. What is blocked arrives after `until_ns`, or not at all.
+  // Injects faults. Blocked messages arrive after `until_ns`, or never.
   void Block(const std::string& from, const std::string& to, int64_t until_ns);
   void Freeze(const std::string& host, int64_t until_ns);
   void Break(const std::string& a, const std::string& b, const std::string& why);
-  // The process is dead from now on. `silent`: with its host, so that nobody is told.
+  // Kills the process. `silent`: its host fails, too, so that no connection is
+  // reported as broken.
   void Kill(const SimEnd& end, bool silent);
-  // The host is up again.
+  // Starts the host again.
   void Boot(const std::string& host) { down_.erase(host); }
   bool IsDead(const SimEnd& end) const { return dead_.count({end.host, end.incarnation}) != 0; }
-  // Until then one message in so many is lost, or a call's request is sent twice (0: none), and
-  // messages take so many times as long.
+  // Until `until_ns`, one message in so many is lost, one request in so many is sent twice (0:
+  // none), and messages take so many times as long.
   struct Weather {
     int64_t until_ns = 0;
     int lose_one_in = 0, repeat_one_in = 0, slowness = 1;
@@ -100,15 +101,16 @@ class SimNetwork {
   void set_weather(const Weather& weather) { weather_ = weather; }
   bool Repeats();
 
-  // Notes that a step begins in a task: each may do so once.
+  // Notes that a step begins in a task. A step that begins twice in a task is listed as
+  // repeated.
   void NoteStep(const TaskId& task, int64_t step_id);
   const std::vector<std::string>& repeated_steps() const { return repeated_steps_; }
 
-  // For Task::Parts.
+  // Arguments for Task::Parts.
   std::unique_ptr<Transport> NewTransport();
   std::function<std::shared_ptr<WorkerClient>(const TaskId&)> Connector(const TaskId& self);
 
-  // A session of `client` with the master of `task`.
+  // Makes a session of `client` with the master of `task`.
   std::unique_ptr<SessionInterface> NewSession(const SimEnd& client, const TaskId& task,
                                                const SessionOptions& options);
 
@@ -126,7 +128,7 @@ class SimNetwork {
   int64_t DrawDelay();
   int64_t BlockedUntil(const std::string& from, const std::string& to) const;
   void Lose(const std::string& from, const std::string& to, int64_t notice_ns, const char* why);
-  // Breaks the connections of the hosts `a` and `b` then; "" is any host.
+  // Breaks the connections between the hosts `a` and `b` at `at_ns`; "" is any host.
   void BreakAt(int64_t at_ns, const std::string& a, const std::string& b, const char* why);
   void Deliver(int64_t at_ns, std::string line, Scheduler::Closure arrive);
 
@@ -144,14 +146,15 @@ class SimNetwork {
   std::map<std::string, int64_t> frozen_;
   std::set<std::string> down_;
   std::set<std::pair<std::string, uint64_t>> dead_;
-  std::set<std::pair<uint64_t, int64_t>> steps_;  // by incarnation
+  // The (incarnation, step id) of each step that has begun.
+  std::set<std::pair<uint64_t, int64_t>> steps_;
   std::vector<std::string> repeated_steps_;
   Mutex mu_;
   Condition arrived_;
   int64_t under_way_ ABSL_GUARDED_BY(mu_) = 0;  // messages
 };
 
-// The three roads of a network; SimNetwork makes them.
+// The transport, worker clients and replica clients of a network; SimNetwork makes them.
 std::unique_ptr<Transport> NewSimTransport(SimNetwork& network);
 std::shared_ptr<WorkerClient> NewSimWorkerClient(SimNetwork& network, const TaskId& self,
                                                  const TaskId& task);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A client's session on a simulated network: each call takes a message there and one back. The
-// master serves it on a routine of its own, with copies of the arguments: the client may give up
-// while it does.
+// A client's session on a simulated network: each call sends one message to the master and one
+// back. The master serves it in a separate routine, with copies of the arguments, because the
+// client may give up meanwhile.
 #include <memory>
 #include <utility>
 #include <vector>
@@ -14,10 +14,10 @@
 namespace penstock {
 namespace {
 
-// A call without a time limit of its own takes at most so long, and another one so much longer
-// than it: the master ends it before that.
+// The longest time of a call without a timeout, and the additional time of a call with one:
+// the master ends the call before that.
 constexpr int64_t kCallMs = 300'000, kSlackMs = 30'000;
-// A session whose client is gone is closed after this long.
+// A session is closed this long after its client is gone.
 constexpr int64_t kIdleNanos = 10'000'000'000;
 
 class SimSession final : public SessionInterface {
@@ -88,11 +88,11 @@ class SimSession final : public SessionInterface {
 
  private:
   using Serve = std::function<Status(SessionInterface& session)>;
-  // The session in the master's process, from the first call on.
+  // The session in the master's process; exists from the first call on.
   struct There {
     std::shared_ptr<SessionInterface> session;
   };
-  // The results of a step, until its answer has arrived.
+  // The results of a step, kept until its answer arrives.
   struct Results {
     std::vector<Tensor> outputs;
     RunMetadata metadata;
@@ -103,7 +103,7 @@ class SimSession final : public SessionInterface {
     }
   };
 
-  // A cancellation does not travel.
+  // Removes the pointers: a cancellation cannot be sent.
   static RunOptions WithoutPointers(RunOptions options) {
     options.cancellation = nullptr;
     return options;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors on a simulated network: a message for each subscription and for each tensor. Either end
-// may be gone when a message arrives.
+// The transport of a simulated network: sends one message for each subscription and for each
+// tensor. Either end may be gone when a message arrives.
 #include <cstring>
 #include <map>
 #include <memory>
@@ -26,7 +26,7 @@ class SimSink final : public TensorSink {
     ToConsumer(StrCat("refusal of ", StepName(step_id)),
                [step_id, why](TaskSteps& steps) { steps.Fail(step_id, why); });
   }
-  // Tensors that are on their way arrive, and are dropped there.
+  // Tensors that are under way still arrive, and the consumer drops them.
   void Drop(int64_t) override {}
 
  private:
@@ -108,8 +108,8 @@ class SimTransport final : public Transport {
 
  private:
   SimNetwork& network_;
-  TaskId self_;  // from Serve on
-  // Null before Serve, and after Stop. Shared with messages that are under way.
+  TaskId self_;  // set by Serve
+  // Null before Serve, and after Stop. Shared with messages under way.
   const std::shared_ptr<TaskSteps*> steps_ = std::make_shared<TaskSteps*>(nullptr);
   std::map<std::pair<std::string, int64_t>, uint64_t> watches_;  // by producer and step
 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls of workers on a simulated network: a message there, what a direct client does, and a
-// message back. A call ends at its time limit, whatever happens to the messages.
+// The worker client of a simulated network: a call sends a message to the task, calls a
+// direct client there, and sends a message back. A call ends at its timeout, even if
+// messages are lost.
 #include <map>
 #include <memory>
 #include <utility>
@@ -73,7 +74,8 @@ class SimWorkerClient final : public WorkerClient,
         std::move(done));
   }
   void RunGraph(const RunGraphArgs& args, const CallOptions& options, Done done) override {
-    // Pointers into the caller's memory stay here: statistics come back with the answer.
+    // Pointers into the caller's memory are not sent: statistics come back with the
+    // answer.
     auto stats = args.stats == nullptr ? nullptr : std::make_shared<StepStatsCollector>();
     const RunGraphArgs run{.session = args.session,
                            .graph = args.graph,
@@ -134,7 +136,7 @@ class SimWorkerClient final : public WorkerClient,
   }
 
  private:
-  // Answers a call in the task itself.
+  // Handles a call in the called task.
   using Serve = std::function<void(Task& task, WorkerClient& worker, Done done)>;
 
   std::shared_ptr<SimCall> Call(const std::string& what, const CallOptions& options, Serve serve,

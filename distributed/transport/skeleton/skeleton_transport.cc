@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The transport "skeleton": where to begin with a new one. It is complete and passes the
-// conformance suite, but joins only tasks of one process: each has a mailbox, which is a queue and
-// a thread.
+// The transport "skeleton": the starting point for a new transport. It is complete and passes the
+// conformance suite, but connects only tasks of one process: each has a mailbox, which is a queue
+// and a thread.
 //
-// To write a transport: copy this folder, rename what is called skeleton, let tests/transport link
-// it, and replace the parts marked WIRE, one after the other. ../README.md lists the steps.
+// To write a transport: copy this folder, rename everything called skeleton, let tests/transport
+// link it, and replace the places marked WIRE, one after the other. ../README.md lists the steps.
 #include <algorithm>
 #include <cstring>
 #include <deque>
@@ -26,28 +26,30 @@ namespace {
 
 class Mailbox;
 
-// A message between tasks. WIRE: becomes bytes; proto/penstock/exchange.proto is an example.
+// A message between tasks. WIRE: replace by bytes; proto/penstock/exchange.proto is an
+// example.
 struct Message {
   enum Kind {
-    kSubscribe,  // consumer to producer: send me what the step has for me
-    kTensor,     // producer to consumer, as are the following
-    kRefusal,    // the step has failed
-    kLost,       // all steps have: the producer has gone. WIRE: the connection breaks instead
+    kSubscribe,  // consumer to producer: subscribe to a step
+    kTensor,     // producer to consumer, like the following
+    kRefusal,    // a step has failed
+    // All steps have failed: the producer has gone. WIRE: not needed, the connection breaks.
+    kLost,
   };
   Kind kind;
-  TaskId producer;  // as the consumer knows it
+  TaskId producer;  // in the consumer's subscription
   int64_t step_id = 0;
-  std::shared_ptr<Mailbox> consumer;  // kSubscribe
-  Status why;                         // kRefusal, kLost
-  // kTensor. WIRE: the header's fields and the key are written into a message (key_numbers.h spells
-  // each key out only once); the consumer's end reads the bytes from a stream, from shared memory,
-  // or from the producer's memory. A tensor waits as a reference until there is room for it.
+  std::shared_ptr<Mailbox> consumer;  // for kSubscribe
+  Status why;                         // for kRefusal and kLost
+  // For kTensor. WIRE: write the header's fields and the key into a message (key_numbers.h sends
+  // the text of each key only once); the consumer's end reads the bytes from a stream, from shared
+  // memory, or from the producer's memory. A tensor that waits for room is held by reference.
   std::string key;
   std::optional<OutgoingTensor> tensor;
   TensorSink::HandedOver handed_over;
 };
 
-// One task: takes what other tasks send it, message by message.
+// One task: handles the messages of other tasks one by one.
 class Mailbox : public std::enable_shared_from_this<Mailbox> {
  public:
   Mailbox(const TaskId& self, TaskSteps& steps) : self_(self), steps_(steps) {}
@@ -71,7 +73,7 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
     Return(message);
   }
 
-  // Drops the producer's tensors of the step that still wait here.
+  // Drops the producer's tensors of the step that still wait in this mailbox.
   void Drop(const TaskId& producer, int64_t step_id) {
     std::deque<Message> dropped;
     {
@@ -86,7 +88,7 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
     for (Message& m : dropped) std::move(m.handed_over)();
   }
 
-  // As a consumer: which steps are waiting for which producers.
+  // Consumer: records that a step waits for a producer.
   void Want(int64_t step_id, const TaskId& producer) {
     MutexLock lock(mu_);
     wanted_[step_id].push_back(producer);
@@ -107,7 +109,7 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
       left.swap(queue_);
       changed_.NotifyOne();
     }
-    if (!thread_.joinable()) return;  // closed before
+    if (!thread_.joinable()) return;  // the mailbox was closed before
     thread_.join();
     for (Message& m : left) Return(m);
     for (const auto& consumer : consumers_) {
@@ -117,7 +119,7 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   }
 
  private:
-  // WIRE: a loop that polls, or callbacks of a library. Nothing here may block.
+  // WIRE: replace by a polling loop, or by callbacks of a library. Nothing here may block.
   void Run() {
     while (true) {
       MutexLock lock(mu_);
@@ -134,7 +136,7 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
     return Unavailable("lost the connection to ", self_.ToString(), ": it has stopped");
   }
 
-  // Deals with a message that this task will not handle any more.
+  // Ends a message that this task will not handle any more.
   void Return(Message& message) {
     if (message.handed_over) std::move(message.handed_over)();
     if (message.kind == Message::kSubscribe) Refuse(message, Gone());
@@ -164,8 +166,8 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
 
   void HandleSubscribe(const Message& message);
 
-  // Takes memory where the consumer wants it, and copies the bytes there. WIRE: as they come, in as
-  // many pieces as they come in.
+  // Allocates memory of the consumer's choice, and copies the bytes into it. WIRE: copy the bytes
+  // as they arrive, in any number of pieces.
   void HandleTensor(const OutgoingTensor& sent, const std::string& key_text) {
     const auto received = [&]() -> Status {
       ASSIGN_OR_RETURN(RendezvousKey parsed, RendezvousKey::Parse(key_text));
@@ -204,7 +206,7 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   const TaskId self_;
   TaskSteps& steps_;
   std::thread thread_;
-  std::vector<std::shared_ptr<Mailbox>> consumers_;  // of the thread alone, until it has ended
+  std::vector<std::shared_ptr<Mailbox>> consumers_;  // used by the thread only, until it has ended
 
   Mutex mu_;
   CondVar changed_;
@@ -213,7 +215,8 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
 };
 
-// The producer's end of the way to one consumer. Steps keep it for as long as they run.
+// The producer's end of the connection to one consumer. Steps keep it as long as they
+// run.
 class SkeletonSink final : public TensorSink {
  public:
   SkeletonSink(const TaskId& producer, std::shared_ptr<Mailbox> consumer)
@@ -251,8 +254,8 @@ void Mailbox::HandleSubscribe(const Message& message) {
                    std::make_shared<SkeletonSink>(self_, message.consumer));
 }
 
-// WIRE: addresses lead to other processes. A transport that needs a connection of its own may agree
-// on it over the task's gRPC server (TransportHost).
+// WIRE: replace by addresses of other processes. A transport that needs its own connections may set
+// them up over the task's gRPC server (TransportHost).
 struct Mailboxes {
   Mutex mu;
   std::map<std::string, std::shared_ptr<Mailbox>> by_address ABSL_GUARDED_BY(mu);
@@ -273,7 +276,7 @@ class SkeletonTransport final : public Transport {
   ~SkeletonTransport() override { Stop(); }
 
   string_view protocol() const override { return "skeleton"; }
-  // The conformance suite checks each of them.
+  // The conformance suite checks each claimed ability.
   TransportCapabilities capabilities() const override { return {.needs_same_host = true}; }
 
   Status Serve(const TaskId& self, TaskSteps& steps) override {
@@ -304,7 +307,7 @@ class SkeletonTransport final : public Transport {
   }
 
   void Stop() override {
-    if (own_ == nullptr) return;  // has never served
+    if (own_ == nullptr) return;  // it never served
     {
       Mailboxes& all = Mailboxes::Get();
       MutexLock lock(all.mu);
@@ -315,7 +318,7 @@ class SkeletonTransport final : public Transport {
   }
 
  private:
-  std::shared_ptr<Mailbox> own_;  // from Serve on
+  std::shared_ptr<Mailbox> own_;  // set by Serve
 };
 
 StatusOr<std::unique_ptr<Transport>> Make(const TransportHost&) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RecordingSteps: for tests, the steps of a task that only record what a transport brings them.
+// RecordingSteps: for tests, a TaskSteps that only records the calls of a transport.
 #pragma once
 
 #include <atomic>
@@ -30,7 +30,7 @@ class RecordingSteps final : public TaskSteps {
   void set_memory(Allocator& memory) { memory_ = &memory; }
   int allocators_asked() const { return asked_; }
 
-  // From now on Deliver waits for Unblock.
+  // Makes Deliver block from now on, until Unblock is called.
   void Block() {
     MutexLock lock(mu_);
     blocked_ = true;
@@ -40,19 +40,19 @@ class RecordingSteps final : public TaskSteps {
     blocked_ = false;
     changed_.NotifyAll();
   }
-  // Waits until a call of Deliver waits.
+  // Waits until a call of Deliver blocks.
   void WaitUntilStuck() {
     Wait("a tensor that waits", [this] { return stuck_; });
   }
 
-  // Waits for the subscription of `consumer`; returns the way there.
+  // Waits for the subscription of `consumer`; returns the sink that leads to it.
   std::shared_ptr<TensorSink> WaitForSink(const std::string& consumer, int64_t step_id) {
     const auto key = std::make_pair(consumer, step_id);
     Wait("a subscription", [&] { return sinks_.contains(key); });
     MutexLock lock(mu_);
     return sinks_.at(key);
   }
-  // Waits for so many tensors; returns all that are here.
+  // Waits for `count` tensors; returns all that have arrived.
   std::vector<Received> WaitForTensors(size_t count) {
     Wait("tensors", [&] { return received_.size() >= count; });
     return received();
@@ -79,7 +79,7 @@ class RecordingSteps final : public TaskSteps {
     return failures_.contains(step_id);
   }
 
-  // TaskSteps.
+  // TaskSteps:
   void Subscribe(const std::string& consumer, int64_t step_id,
                  std::shared_ptr<TensorSink> sink) override {
     MutexLock lock(mu_);
@@ -118,7 +118,7 @@ class RecordingSteps final : public TaskSteps {
   CondVar changed_;
   std::map<std::pair<std::string, int64_t>, std::shared_ptr<TensorSink>> sinks_;
   std::vector<Received> received_;
-  std::map<int64_t, Status> failures_;  // the first of each step
+  std::map<int64_t, Status> failures_;  // the first error of each step
   bool blocked_ = false;
   bool stuck_ = false;
 };

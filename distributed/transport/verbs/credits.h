@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Flow control of a queue pair. Each message uses up one of the receives that the other end keeps
-// posted, so no end sends more messages than the other has confirmed.
+// Flow control of a queue pair. Each message consumes one of the receives that the other end keeps
+// posted, so an end limits the number of messages that the other end has not confirmed.
 //
 //   Immediate       the 32 bits that come with each message
 //   MessageCredits  counts one direction: of messages that were sent, and of those that arrived
@@ -19,10 +19,10 @@ namespace penstock {
 
 struct Immediate {
   enum Kind : uint32_t {
-    kPublished = 0,  // `bytes` more of the ring have been written
-    kConfirmed,      // `messages` have been read, and `bytes` of the ring may be used again
+    kPublished = 0,  // `bytes` more of the ring were written
+    kConfirmed,      // `messages` were read, and `bytes` of the ring may be reused
     kPing,
-    kGoodbye,  // the sender ends in good order
+    kGoodbye,  // the sender closes the connection without an error
   };
   static constexpr uint32_t kBytesMax = (1u << 20) - 1;
   static constexpr uint32_t kMessagesMax = (1u << 10) - 1;
@@ -31,7 +31,7 @@ struct Immediate {
   uint32_t messages = 0;
   uint32_t bytes = 0;
 
-  // REQUIRES that both numbers are in their ranges.
+  // Packs the message into 32 bits. REQUIRES that both numbers are in their ranges.
   uint32_t Encode() const { return kind << 30 | messages << 20 | bytes; }
   static Immediate Decode(uint32_t bits) {
     return {static_cast<Kind>(bits >> 30), bits >> 20 & kMessagesMax, bits & kBytesMax};
@@ -47,10 +47,10 @@ class MessageCredits {
 
   uint32_t messages_max() const { return messages_max_; }
 
-  // The sender's side.
+  // For the sender.
   bool CanSend() const { return sent_ < messages_max_; }
   void Sent() { ++sent_; }
-  // DataLoss if the other end confirms more than was sent.
+  // Notes a confirmation. DataLoss if the other end confirms more than was sent.
   Status Confirmed(uint32_t messages) {
     if (messages > sent_) {
       return DataLoss("the other end confirmed ", messages, " messages of ", sent_);
@@ -59,18 +59,17 @@ class MessageCredits {
     return OkStatus();
   }
 
-  // The receiver's side.
-  // DataLoss if the other end sends more than it may.
+  // For the receiver. DataLoss if the other end sends more than it may.
   Status Received() {
     if (++received_ <= messages_max_) return OkStatus();
     return DataLoss("the other end sent more than ", messages_max_, " messages at a time");
   }
-  // Returns true if a confirmation is worth a message: a quarter of the messages, or of `ring`
+  // Returns true if a confirmation should be sent now: a quarter of the messages, or of `ring`
   // bytes, has been read.
   bool ShouldConfirm(uint64_t bytes, uint64_t ring) const {
     return received_ >= messages_max_ / 4 || bytes >= ring / 4;
   }
-  // Takes all that arrived since the last call, for a confirmation.
+  // Returns the number of messages that arrived since the last call, for a confirmation.
   uint32_t TakeReceived() {
     const uint32_t messages = received_;
     received_ = 0;
@@ -79,8 +78,8 @@ class MessageCredits {
 
  private:
   const uint32_t messages_max_;
-  uint32_t sent_ = 0;      // and not confirmed by the other end
-  uint32_t received_ = 0;  // and not confirmed by this end
+  uint32_t sent_ = 0;      // not confirmed by the other end
+  uint32_t received_ = 0;  // not confirmed by this end
 };
 
 }  // namespace penstock

@@ -47,7 +47,8 @@ TEST(MessageCreditsTest, ASenderThatIgnoresItsLimitIsNoticed) {
   EXPECT_EQ(credits.Received().code(), StatusCode::kDataLoss);
 }
 
-// Both directions and the pings fit into the receives of a queue of any depth.
+// The messages of both directions and the pings fit into the receives, for any depth of the
+// queue.
 TEST(MessageCreditsTest, AllFitsIntoTheReceives) {
   for (const int depth : {64, 65, 256, 1024}) {
     const MessageCredits credits(depth);

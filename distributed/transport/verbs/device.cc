@@ -27,7 +27,7 @@ bool IsIpv4(const ibv_gid& gid) {
   return std::memcmp(gid.raw, kMapped, sizeof(kMapped)) == 0;
 }
 
-// The limit of locked memory, as `ulimit -l` shows it.
+// Returns the limit of locked memory, in the form of `ulimit -l`.
 std::string LockLimit() {
   rlimit limit = {};
   getrlimit(RLIMIT_MEMLOCK, &limit);
@@ -46,7 +46,7 @@ Status CannotOpen(const std::string& name, int error) {
                             "): check that /dev/infiniband has its files");
 }
 
-// The devices of this host; destroyed as a list.
+// The devices of this host. Destruction frees the list.
 struct DeviceList {
   DeviceList() : devices(ibv_get_device_list(&count)) {
     if (devices == nullptr) count = 0;  // ENOSYS: the kernel has no RDMA
@@ -61,7 +61,7 @@ struct DeviceList {
 }  // namespace
 
 StatusOr<std::shared_ptr<VerbsDevice>> VerbsDevice::Open(const VerbsSettings& settings) {
-  (void)ibv_fork_init();  // old kernels: children would take registered pages away
+  (void)ibv_fork_init();  // with old kernels, forked children would take registered pages away
   const DeviceList list;
   if (list.count == 0) {
     return FailedPrecondition("this host has no RDMA device: load its driver");

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// VerbsDevice: an RDMA device that has been opened, with the port that this task uses.
-// MemoryRegion: memory that has been registered with it, which pins the memory unless the device
-// takes page faults (ODP).
+// VerbsDevice: an open RDMA device, with the port that this task uses. MemoryRegion: memory that
+// has been registered with it, which pins the memory unless the device takes page faults (ODP).
 //
-// Thread-safe. Regions and queue pairs hold the device.
+// Thread-safe. Regions and queue pairs keep the device alive.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -38,7 +37,7 @@ class MemoryRegion {
 
 class VerbsDevice : public std::enable_shared_from_this<VerbsDevice> {
  public:
-  // Properties of the port that the other end has to know.
+  // Properties of the port that are sent to the other end.
   struct Port {
     int number = 0;
     int gid_index = 0;
@@ -49,8 +48,8 @@ class VerbsDevice : public std::enable_shared_from_this<VerbsDevice> {
     bool is_routable = true;  // RoCE v2, else v1
   };
 
-  // FailedPrecondition if there is no device, port or address as `settings` want it, or this
-  // process may not use it: one line that names the setting and what to do.
+  // Opens the device. FailedPrecondition if no device, port or address matches `settings`,
+  // or if this process may not use it: one line names the setting and what to do.
   static StatusOr<std::shared_ptr<VerbsDevice>> Open(const VerbsSettings& settings);
   VerbsDevice(const VerbsDevice&) = delete;
   ~VerbsDevice();
@@ -59,10 +58,10 @@ class VerbsDevice : public std::enable_shared_from_this<VerbsDevice> {
   const Port& port() const { return port_; }
   ibv_context* context() const { return context_; }
   ibv_pd* domain() const { return domain_; }
-  // How many reads of one queue pair the device has under way at once.
+  // The number of RDMA reads of one queue pair that the device runs at once.
   int reads_max() const { return reads_max_; }
   bool takes_page_faults() const { return takes_page_faults_; }
-  // Returns one line: the settings as they are used.
+  // Returns one line: the settings in effect.
   std::string Describe() const;
 
   // `access`: flags of ibv_reg_mr. ResourceExhausted names the limit of locked memory.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// VerbsEndpoint: one end of a connection, as the other end has to know it. The tasks exchange them
-// over gRPC before any RDMA.
+// VerbsEndpoint: describes one end of a connection to the other end. The tasks exchange their
+// endpoints over gRPC before any RDMA.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -37,7 +37,8 @@ struct VerbsEndpoint {
   void ToProto(wire::VerbsEndpoint* proto) const;
   // DataLoss if a field is missing or out of range.
   static StatusOr<VerbsEndpoint> Parse(const wire::VerbsEndpoint& proto);
-  // FailedPrecondition names the first setting in which `other` differs, and both values.
+  // OK if both agree. FailedPrecondition names the first setting in which `other`
+  // differs, and both values.
   Status CheckAgreement(const VerbsEndpoint& other) const;
 };
 

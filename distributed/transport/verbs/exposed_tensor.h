@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ExposedTensor: the bytes of a large tensor where the other end may read them.
+// ExposedTensor: the bytes of a large tensor in memory that the other end may read.
 //
 //   memory that is registered already   stays where it is (tensors that were received over RDMA)
 //   up to kStagedBytesMax               is copied into registered memory
@@ -19,25 +19,25 @@
 
 namespace penstock {
 
-// Below it a copy costs less than to register memory and to give it back, which is some 100 us of
-// system calls.
+// Up to this size a copy is cheaper than to register and unregister the memory, which takes some
+// 100 us of system calls.
 inline constexpr size_t kStagedBytesMax = size_t{256} << 10;
 
 class ExposedTensor {
  public:
-  // ResourceExhausted if there is no memory that can be registered.
+  // ResourceExhausted if no memory can be registered.
   static StatusOr<ExposedTensor> Make(const OutgoingTensor& tensor, VerbsDevice& device,
                                       RegisteredMemory& memory);
 
   uint64_t address() const { return reinterpret_cast<uint64_t>(bytes_.raw_data()); }
   uint32_t key() const { return key_; }
-  // True if the tensor itself is not needed any more.
+  // Returns true if the tensor itself is no longer needed.
   bool is_copy() const { return is_copy_; }
 
  private:
   static StatusOr<ExposedTensor> Copy(const OutgoingTensor& tensor, RegisteredMemory& memory);
 
-  Tensor bytes_;  // of which the memory is exposed; ends after the region
+  Tensor bytes_;  // the tensor whose memory is exposed; destroyed after the region
   std::unique_ptr<MemoryRegion> region_;
   uint32_t key_ = 0;
   bool is_copy_ = false;

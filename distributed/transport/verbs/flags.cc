@@ -19,7 +19,7 @@ void AddVerbsFlags(CLI::App& app) {
            },
            StrCat(info.description, " (", info.range, "; ", VerbsVariable(name), ")"))
         ->check([name](const std::string& value) {
-          // CLI11 puts the flag in front.
+          // CLI11 adds the name of the flag itself.
           const std::string why(CheckVerbsSetting(name, value).message());
           const size_t named = why.find("): ");
           return named == std::string::npos ? why : why.substr(named + 3);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The flags of the RDMA transport, for programs that serve as a task.
+// The flags of the RDMA transport, for programs that run a task.
 #pragma once
 
 #include <CLI/App.hpp>
 
 namespace penstock {
 
-// Adds --verbs_device and the others. Each sets its variable of the environment, where the
-// transport looks for it: parse before there are threads.
+// Adds --verbs_device and the other flags. Each sets the environment variable that the
+// transport reads, so flags must be parsed before other threads start.
 void AddVerbsFlags(CLI::App& app);
 
 }  // namespace penstock

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OfferReader: the consumer's end of a ring: large tensors wait in the producer's memory.
+// OfferReader: the consumer's end of a ring whose large tensors wait in the producer's
+// memory.
 //
 // Not thread-safe.
 #pragma once
@@ -19,7 +20,8 @@ class OfferReader final : public TensorRecordReader {
  public:
   using TensorRecordReader::TensorRecordReader;
 
-  // Returns the offers that were read since the last call, wanted or not: each has to be answered.
+  // Returns the offers read since the last call, wanted or not: the caller has to answer each of
+  // them.
   std::vector<TensorOffer> TakeOffers() { return std::exchange(offers_, {}); }
 
  private:

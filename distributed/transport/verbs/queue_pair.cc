@@ -21,7 +21,8 @@ enum RequestId : uint64_t { kReceiveId, kWriteId, kReadId, kControlId };
 
 constexpr int64_t kGoodbyeNanos = 200'000'000;
 constexpr uint8_t kHopLimit = 64;
-// Receives are always posted in time (credits.h): what the other end is told is never used.
+// Receives are always posted in time (credits.h), so these values, which the other end
+// gets, are never used.
 constexpr uint8_t kRnrTimer = 12, kRnrRetries = 6;
 
 Status LacksQueues(const VerbsDevice& device, const char* what) {
@@ -174,7 +175,7 @@ Status QueuePair::Connect(const VerbsEndpoint& other, int64_t now_ns) {
 }
 
 Status QueuePair::PostReceives(int count) {
-  ibv_recv_wr request = {};  // the immediate is all that it receives
+  ibv_recv_wr request = {};  // only the immediate is received
   request.wr_id = kReceiveId;
   for (int i = 0; i < count; ++i) {
     ibv_recv_wr* failed = nullptr;
@@ -230,7 +231,7 @@ Status QueuePair::Flush() {
   const size_t at = static_cast<size_t>(sent_) & (out_bytes_ - 1);
   const size_t first = std::min(bytes, out_bytes_ - at);
   const Immediate immediate{Immediate::kPublished, 0, static_cast<uint32_t>(bytes)};
-  if (first < bytes) {  // beyond the ring's end it goes on at its begin
+  if (first < bytes) {  // wraps around at the ring's end
     RETURN_IF_ERROR(PostWrite(out_ + at, at, first, nullptr));
     RETURN_IF_ERROR(PostWrite(out_, 0, bytes - first, &immediate));
   } else {
@@ -274,7 +275,7 @@ bool QueuePair::HasEvents() {
 
 StatusOr<int> QueuePair::Poll(int64_t now_ns) {
   int receives = 0, reads_ended = 0;
-  // As much as a round of the loop should take; what is left comes in the next.
+  // Handles as many events as one round of the loop should; the rest come in the next round.
   for (int round = 0; round < 4 && HasEvents(); ++round) {
     if (pending_ < 0) return Unavailable("the completion queue is broken");
     const int count = std::exchange(pending_, 0);
@@ -307,7 +308,7 @@ Status QueuePair::Handle(const ibv_wc& event, int64_t now_ns, int* receives, int
     default:
       ++*receives;
       has_heard_ = true;
-      heard_ns_ = now_ns;  // acknowledgements do not count: they come from the device
+      heard_ns_ = now_ns;  // acknowledgements do not count, because the device sends them
       return HandleMessage(Immediate::Decode(ntohl(event.imm_data)));
   }
 }
@@ -340,7 +341,7 @@ void QueuePair::TakeEvents() {
 
 Status QueuePair::Ping(int64_t now_ns) {
   said_ns_ = now_ns;
-  if (controls_ >= kControlsMax) return OkStatus();  // it is told enough
+  if (controls_ >= kControlsMax) return OkStatus();  // enough messages are under way
   return PostControl({Immediate::kPing});
 }
 

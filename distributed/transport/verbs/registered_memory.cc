@@ -14,7 +14,7 @@ namespace penstock {
 void* RegisteredMemory::Source::Map(size_t bytes) {
   void* const memory = HugePages().Map(bytes);
   if (memory == nullptr) return nullptr;
-  // A child of this process must not take pages away that the device writes to.
+  // A forked child must not take away pages that the device writes to.
   (void)madvise(memory, bytes, MADV_DONTFORK);
   StatusOr<Registration> registration = register_(memory, bytes);
   MutexLock lock(mu_);
@@ -30,7 +30,7 @@ void* RegisteredMemory::Source::Map(size_t bytes) {
 void RegisteredMemory::Source::Unmap(void* region, size_t bytes) {
   {
     MutexLock lock(mu_);
-    regions_.erase(static_cast<const char*>(region));  // before the addresses mean something else
+    regions_.erase(static_cast<const char*>(region));  // unregister before the addresses are reused
   }
   HugePages().Unmap(region, bytes);
 }
@@ -98,7 +98,7 @@ void* RegisteredMemory::Allocate(size_t bytes) {
 void RegisteredMemory::Deallocate(void* pointer, size_t bytes) {
   arena_.Deallocate(pointer);
   MemoryAccount::Task().Return(static_cast<int64_t>(bytes));
-  std::shared_ptr<RegisteredMemory> last;  // ends this object when the lock is free
+  std::shared_ptr<RegisteredMemory> last;  // destroys this object after the lock is released
   MutexLock lock(mu_);
   bytes_ -= static_cast<int64_t>(bytes);
   if (--blocks_ == 0) last = std::move(self_);

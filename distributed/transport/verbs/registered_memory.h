@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RegisteredMemory: an allocator whose memory is registered with the RDMA device, in regions of 16
-// MiB and more that stay registered for as long as they are kept. Large tensors are received into
-// it and live there until their last user frees them, even if the transport has ended.
+// MiB and more that stay registered until they are unmapped. Large tensors are received into it,
+// and stay there until their last user frees them, even if the transport has ended.
 //
 // Memory that it hands out is charged to the task's MemoryAccount. Thread-safe.
 #pragma once
@@ -31,7 +31,7 @@ struct MemoryKeys {
 class RegisteredMemory final : public Allocator,
                                public std::enable_shared_from_this<RegisteredMemory> {
  public:
-  // A region that has been registered: its keys, and what unregisters it when it ends.
+  // A registered region: its keys, and the object that unregisters it when destroyed.
   struct Registration {
     MemoryKeys keys;
     std::shared_ptr<void> holder;
@@ -39,19 +39,20 @@ class RegisteredMemory final : public Allocator,
   using Register = std::function<StatusOr<Registration>(void* memory, size_t bytes)>;
 
   static constexpr size_t kRegionBytes = size_t{16} << 20;
-  // Free memory is kept up to this, so that the next step finds it registered.
+  // Up to this much free memory is kept, so that the next step finds it registered.
   static constexpr size_t kCachedBytesMax = size_t{512} << 20;
 
   explicit RegisteredMemory(Register register_memory);
-  // Registers with the device, for reads and writes of both ends.
+  // Returns an allocator that registers memory with the device, for reads and writes by both
+  // ends.
   static std::shared_ptr<RegisteredMemory> Of(std::shared_ptr<VerbsDevice> device);
 
-  // Registers the first region, which shows whether that is allowed.
+  // Registers the first region, which shows whether this process may register memory.
   Status Warm();
-  // Returns the keys of the region that holds all of the range, or nothing.
+  // Returns the keys of the region that contains the entire range, or nothing.
   std::optional<MemoryKeys> Find(const void* begin, size_t bytes);
 
-  // Allocator.
+  // Allocator:
   const std::string& name() const override { return name_; }
   void* Allocate(size_t bytes) override;
   void Deallocate(void* pointer, size_t bytes) override;
@@ -74,7 +75,7 @@ class RegisteredMemory final : public Allocator,
     };
     const Register register_;
     Mutex mu_;
-    std::map<const char*, Region> regions_ ABSL_GUARDED_BY(mu_);  // by their begin
+    std::map<const char*, Region> regions_ ABSL_GUARDED_BY(mu_);  // by their first byte
     Status error_ ABSL_GUARDED_BY(mu_);
   };
 
@@ -82,9 +83,10 @@ class RegisteredMemory final : public Allocator,
   Source source_;
   Arena arena_;
   mutable Mutex mu_;
-  int64_t blocks_ ABSL_GUARDED_BY(mu_) = 0;  // in use
+  int64_t blocks_ ABSL_GUARDED_BY(mu_) = 0;  // blocks in use
   int64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
-  std::shared_ptr<RegisteredMemory> self_ ABSL_GUARDED_BY(mu_);  // while blocks are in use
+  // Keeps this object alive while blocks are in use.
+  std::shared_ptr<RegisteredMemory> self_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace penstock

@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A device that counts what is registered with it.
+// A device that records the memory registered with it.
 struct FakeDevice {
   RegisteredMemory::Register Registrar() {
     return [this](void* memory, size_t bytes) -> StatusOr<RegisteredMemory::Registration> {

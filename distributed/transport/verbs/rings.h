@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rings of a connection: their sizes, and the version of what they carry
+// The rings of a connection: their sizes, and the version of their contents
 // (records/tensor_record.h).
 #pragma once
 
@@ -9,9 +9,9 @@
 
 namespace penstock {
 
-// Raised with each change of what the two ends share: of the handshake, the records or the rings.
+// To be raised with each change of the handshake, the records or the rings.
 inline constexpr uint32_t kVerbsVersion = 2;
-// Powers of two; a message says how many bytes were written.
+// Sizes are powers of two. A message says how many bytes of a ring were written.
 inline constexpr size_t kVerbsTensorRingBytes = size_t{512} << 10;
 inline constexpr size_t kVerbsCommandRingBytes = size_t{64} << 10;
 

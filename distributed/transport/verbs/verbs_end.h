@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// VerbsEnd: what both ends of a connection have in common: a queue pair that the loop serves.
+// VerbsEnd: the base of VerbsSink and VerbsStream: an end of a connection, whose queue pair
+// the loop serves.
 #pragma once
 
 #include <cstdint>
@@ -30,12 +31,13 @@ class VerbsEnd : public TransportLoop::End {
     if (pair_ != nullptr) pair_->TakeEvents();
     return pair_ != nullptr;
   }
-  // Once a second, on any thread: has the other end hear that this process lives while the loop's
-  // thread is busy, because what was delivered to a step may have it compute for long.
+  // To be called once a second, on any thread. Keeps the connection alive while the loop's thread
+  // is busy: delivering a tensor to a step may run the step's kernels on that thread for a long
+  // time.
   void KeepAlive(int64_t now_ns) {
     MutexLock lock(mu_);
     if (pair_ == nullptr || !broken_.ok() || now_ns - ticked_ns_ < kBusyNanosMin) return;
-    if (ticked_ns_ == 0 || !pair_->has_heard()) return;  // the loop has not begun
+    if (ticked_ns_ == 0 || !pair_->has_heard()) return;  // not yet added to a loop
     PollPair(now_ns);
     if (broken_.ok()) broken_ = pair_->Ping(now_ns);
     polled_ = true;
@@ -52,7 +54,7 @@ class VerbsEnd : public TransportLoop::End {
       broken_ = ended.status();
     }
   }
-  // Polls. Returns whether there is work for the loop.
+  // Polls the queue pair. Returns whether there is work for the loop.
   bool TakeWork(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     const bool worked = std::exchange(polled_, false) || pair_->HasEvents() || !broken_.ok();
     if (worked && broken_.ok()) PollPair(now_ns);
@@ -64,10 +66,12 @@ class VerbsEnd : public TransportLoop::End {
   const int fd_;
   Mutex mu_;
   std::unique_ptr<QueuePair> pair_ ABSL_GUARDED_BY(mu_);  // null: the connection has ended
-  Status broken_ ABSL_GUARDED_BY(mu_);                    // why the loop is to end it
-  int64_t ticked_ns_ ABSL_GUARDED_BY(mu_) = 0;            // when the loop was here last
-  int ended_reads_ ABSL_GUARDED_BY(mu_) = 0;              // for the loop to take note of
-  bool polled_ ABSL_GUARDED_BY(mu_) = false;              // by KeepAlive, since the loop has
+  Status broken_ ABSL_GUARDED_BY(mu_);                    // why the loop shall end the connection
+  int64_t ticked_ns_ ABSL_GUARDED_BY(mu_) = 0;            // when the loop last called TakeWork
+  // The number of reads that have ended and are not yet processed by the loop.
+  int ended_reads_ ABSL_GUARDED_BY(mu_) = 0;
+  // KeepAlive has polled since the loop last did.
+  bool polled_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace penstock

@@ -55,7 +55,8 @@ void VerbsSink::Drop(int64_t step_id) {
   {
     MutexLock lock(mu_);
     queue_.Drop(step_id, &ended.items);
-    // The consumer may be reading what was offered: its memory stays until it has been told so.
+    // The consumer may be reading offered tensors: their memory stays until the consumer has
+    // answered.
     for (auto& [number, offer] : offers_) {
       if (offer.step_id == step_id && offer.handed_over) {
         ended.calls.push_back(std::exchange(offer.handed_over, nullptr));
@@ -161,7 +162,8 @@ bool VerbsSink::Advance() {
       RETURN_IF_ERROR(broken_);
       RETURN_IF_ERROR(ReadCommands(&subscribed, &ended));
       RETURN_IF_ERROR(pair_->Confirm());
-      // The consumer waits for a first word, which shows that the way leads back, too.
+      // The consumer waits for a first message, which shows that this direction works,
+      // too.
       if (pair_->has_heard() && !std::exchange(greeted_, true)) return pair_->Ping(now_ns);
       return OkStatus();
     };
@@ -183,7 +185,7 @@ bool VerbsSink::Tick(int64_t now_ns) {
   if (pair_ == nullptr || !broken_.ok()) return false;
   ticked_ns_ = now_ns;
   if (polled_ || pair_->HasEvents()) return true;
-  // Before the consumer has said something it may not be able to hear.
+  // The consumer may not be able to receive before it has sent something.
   if (greeted_) {
     broken_ = pair_->KeepAlive(now_ns);
   } else if (pair_->IsSilent(now_ns)) {
@@ -207,7 +209,7 @@ void VerbsSink::Close() {
     commands_.reset();
   }
   if (pair != nullptr && broken.ok()) pair->SayGoodbye();
-  pair.reset();  // nobody reads any more: the memory of what was offered may go
+  pair.reset();  // no more reads: offered memory may be freed
   for (auto& [number, offer] : offers) {
     if (offer.handed_over) ended.calls.push_back(std::move(offer.handed_over));
     ended.offers.push_back(std::move(offer));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// VerbsSink: the producer's end of one connection: takes the consumer's subscriptions and sends it
-// tensors.
+// VerbsSink: the producer's end of one connection. It takes the consumer's subscriptions and sends
+// it tensors.
 //
-// Send writes a small tensor into the ring at once, on the caller's thread, where there is room. A
-// large one is exposed (exposed_tensor.h) and offered; the consumer reads it, says so, and then it
-// is handed over. One caller at a time exposes tensors, without the lock; others leave theirs in
-// the queue for it.
+// If there is room, Send writes a small tensor into the ring at once, on the caller's thread. A
+// large one is exposed (exposed_tensor.h) and offered; it counts as handed over when the consumer
+// confirms that it has read it. One caller at a time exposes tensors, without the lock; other
+// callers leave theirs in the queue for it.
 #pragma once
 
 #include <cstdint>
@@ -26,23 +26,24 @@
 
 namespace penstock {
 
-// Large tensors that were offered and not read yet: at most so many bytes, or one tensor. What goes
-// beyond waits as a reference.
+// The most bytes of large tensors that are offered and not yet read; one tensor may always be
+// offered. Further tensors wait in the queue, without a copy.
 inline constexpr uint64_t kOfferedBytesMax = uint64_t{32} << 20;
 
 class VerbsSink final : public TensorSink,
                         public VerbsEnd,
                         public std::enable_shared_from_this<VerbsSink> {
  public:
-  // `pair` is connected to that of the task `consumer`. `steps` is borrowed until Close.
+  // `pair` is connected to the queue pair of the task `consumer`. `steps` is borrowed
+  // until Close.
   VerbsSink(std::unique_ptr<QueuePair> pair, std::string consumer, TaskSteps& steps,
             std::shared_ptr<VerbsDevice> device, std::shared_ptr<RegisteredMemory> memory);
   ~VerbsSink() override { Close(); }
 
-  // TensorSink.
+  // TensorSink:
   void Refuse(int64_t step_id, const Status& why) override;
   void Drop(int64_t step_id) override;
-  // End.
+  // End:
   bool Advance() override;
   bool Tick(int64_t now_ns) override;
   void Close() override;
@@ -54,9 +55,9 @@ class VerbsSink final : public TensorSink,
     int64_t step_id;
     uint64_t bytes;
     ExposedTensor exposed;
-    HandedOver handed_over;  // empty once it was called
+    HandedOver handed_over;  // empty after it was called
   };
-  // Work for the time after the lock has been released: tensors that have left, offers that were
+  // Objects to free or call after releasing the lock: tensors that were sent, offers that were
   // answered, and callbacks of offers that were not.
   struct Ended {
     Queue::Ended items;
@@ -65,13 +66,13 @@ class VerbsSink final : public TensorSink,
   };
 
   void SendEncoded(OutgoingTensor tensor, HandedOver handed_over) override;
-  // Sends what there is room for. An error breaks the connection.
+  // Sends as much as there is room for. An error breaks the connection.
   void Pump(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status PumpOnce(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status SendLarge(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Exposes the tensor, for which it releases the lock.
+  // Exposes the tensor; releases the lock meanwhile.
   Status Expose(Item* item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns false if there is no room in the ring.
+  // Writes an offer into the ring. Returns false if there is no room.
   StatusOr<bool> WriteOffer(Item* item, Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status ReadCommands(std::vector<int64_t>* subscribed, Ended* ended)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -86,7 +87,8 @@ class VerbsSink final : public TensorSink,
   const std::shared_ptr<RegisteredMemory> memory_;
 
   bool greeted_ ABSL_GUARDED_BY(mu_) = false;
-  std::optional<TensorRecordWriter> writer_ ABSL_GUARDED_BY(mu_);  // of the pair, as is the next
+  // These two use the rings of the pair.
+  std::optional<TensorRecordWriter> writer_ ABSL_GUARDED_BY(mu_);
   std::optional<RingReader> commands_ ABSL_GUARDED_BY(mu_);
   Queue queue_ ABSL_GUARDED_BY(mu_);
   std::map<uint64_t, Offer> offers_ ABSL_GUARDED_BY(mu_);  // by number

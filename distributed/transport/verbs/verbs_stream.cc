@@ -18,7 +18,8 @@ constexpr NoWayText kNoWay = {"--protocol=verbs: no RDMA",
 
 }  // namespace
 
-// Asks the consumer, and takes the CPU's memory to mean any memory of the CPU.
+// Asks the consumer for its allocator; if that is the CPU allocator, uses registered memory,
+// which is CPU memory, too.
 class VerbsStream::InRegistered final : public Landing {
  public:
   InRegistered(Allocator& memory, Landing& landing) : memory_(memory), landing_(landing) {}
@@ -51,7 +52,7 @@ VerbsStream::VerbsStream(std::unique_ptr<QueuePair> pair, const TaskId& producer
 
 VerbsStream::~VerbsStream() {
   MutexLock lock(mu_);
-  pair_.reset();  // before the memory of what is being read
+  pair_.reset();  // before the memory into which it reads
 }
 
 VerbsEndpoint VerbsStream::endpoint() {
@@ -119,7 +120,7 @@ bool VerbsStream::Advance() {
     heard = pair_->has_heard();
   }
   if (heard && !std::exchange(open_, true)) MarkOpen();
-  // Even if the connection has broken: what the producer has sent before counts.
+  // Even if the connection has broken, messages that the producer sent before are valid.
   const StatusOr<bool> read = ReadMessages();
   if (read.ok() && *read) worked = true;
   if (read.ok() && broken.ok()) EndReads(ended);
@@ -273,7 +274,7 @@ void VerbsStream::MarkLost(const Status& why) {
   const auto self = shared_from_this();
   Status reason = why;
   if (connected_ns_ != 0 && !open_ && absl::IsUnavailable(why)) {
-    // It has answered over gRPC.
+    // The producer has answered over gRPC, so the RDMA path must be the problem.
     reason = FailedPrecondition("RDMA packets do not reach it (", why.message(),
                                 "): check --verbs_device and --verbs_gid_index in both tasks");
   }
@@ -290,7 +291,7 @@ void VerbsStream::MarkLost(const Status& why) {
   }
   if (pair != nullptr && absl::IsCancelled(why)) pair->SayGoodbye();
   reader_.reset();
-  pair.reset();  // the device writes no more to the memory of what is being read
+  pair.reset();  // from here on the device does not write to the memory of reads
   readings_.clear();
   offers_.clear();
   TellLost(*std::move(ended), steps_, status, reason);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// VerbsStream: the consumer's end of one connection: subscribes to steps, reads the large tensors
-// that are offered, and hands on what comes.
+// VerbsStream: the consumer's end of one connection. It subscribes to steps, reads offered large
+// tensors, and delivers the tensors that arrive.
 //
-// Made before it is connected: what is subscribed meanwhile is told to the producer when it is.
+// It exists before it is connected: subscriptions made earlier are sent to the producer once it
+// is connected.
 #pragma once
 
 #include <deque>
@@ -20,9 +21,9 @@
 
 namespace penstock {
 
-// A read that is under way: at most so many bytes, or one tensor.
+// The most bytes that are being read at once; one tensor may always be read.
 inline constexpr uint64_t kReadingBytesMax = uint64_t{32} << 20;
-// The producer has to answer over RDMA within so long.
+// The time within which the producer has to answer over RDMA.
 inline constexpr int64_t kFirstWordNanosMax = 5'000'000'000;
 
 class VerbsStream final : public VerbsEnd, public std::enable_shared_from_this<VerbsStream> {
@@ -37,19 +38,18 @@ class VerbsStream final : public VerbsEnd, public std::enable_shared_from_this<V
 
   const TaskId& producer() const { return producer_; }
   VerbsEndpoint endpoint();
-  // Connects to the producer's end. Then the stream belongs to a loop.
+  // Connects to the producer's end. After that the stream belongs to a loop.
   Status Connect(const VerbsEndpoint& other, int64_t now_ns);
-  // Calls `opened` once: when the producer has answered over RDMA, or with the error if it does
-  // not.
+  // Calls `opened` once: when the producer has answered over RDMA, or with the error.
   void WhenOpen(Transport::Reached opened);
-  // False when the stream is lost.
+  // Returns false if the stream is lost.
   bool Subscribe(int64_t step_id);
   void Unsubscribe(int64_t step_id);
-  // Ends the stream and fails its steps. `why` is FailedPrecondition where the tasks have no RDMA
-  // between them. On the loop's thread, or before a loop has the stream.
+  // Ends the stream and fails its steps. `why` is FailedPrecondition if the tasks cannot use RDMA
+  // with each other. Called on the loop's thread, or before the stream belongs to a loop.
   void MarkLost(const Status& why);
 
-  // End.
+  // End:
   bool Advance() override;
   bool Tick(int64_t now_ns) override;
   void Close() override;
@@ -59,7 +59,7 @@ class VerbsStream final : public VerbsEnd, public std::enable_shared_from_this<V
   struct Reading {
     TensorOffer offer;
     IncomingTensor tensor;
-    Tensor bounce;  // where the bytes land that the tensor cannot take directly; else not valid
+    Tensor bounce;  // receives bytes that the tensor cannot take directly; else not valid
     char* to;
     uint32_t local_key;
     uint64_t begun = 0, ended = 0;  // bytes
@@ -68,11 +68,12 @@ class VerbsStream final : public VerbsEnd, public std::enable_shared_from_this<V
 
   bool Wants(int64_t step_id);
   void MarkOpen();
-  // Hands on what the ring has. Returns whether there was anything.
+  // Processes the records in the ring. Returns whether there were any.
   StatusOr<bool> ReadMessages();
-  // Reads what was offered, as far as the queue pair takes reads.
+  // Starts reading offered tensors, as long as the queue pair accepts reads.
   Status StartReads();
-  // Takes memory for the next offer. Returns false if there is none, or enough is being read.
+  // Allocates memory for the next offer. Returns false if there is no offer, or enough bytes
+  // are being read.
   StatusOr<bool> BeginReading();
   StatusOr<Reading> MakeReading(TensorOffer offer);
   void EndReads(int count);
@@ -85,15 +86,15 @@ class VerbsStream final : public VerbsEnd, public std::enable_shared_from_this<V
   TaskSteps& steps_;
   const std::shared_ptr<RegisteredMemory> memory_;
   const Lost when_lost_;
-  // Used by the loop's thread alone.
-  std::optional<OfferReader> reader_;  // of the pair's ring
+  // Used by the loop's thread only.
+  std::optional<OfferReader> reader_;  // reads the pair's ring
   std::deque<TensorOffer> offers_;     // not begun
   std::deque<Reading> readings_;
   uint64_t reading_bytes_ = 0;
   int64_t connected_ns_ = 0;
   bool open_ = false;
 
-  std::optional<RingWriter> commands_ ABSL_GUARDED_BY(mu_);  // of the pair's ring
+  std::optional<RingWriter> commands_ ABSL_GUARDED_BY(mu_);  // writes the pair's ring
   Subscriptions subscriptions_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// VerbsTransport: tensors between tasks over RDMA (libibverbs).
+// VerbsTransport: moves tensors between tasks over RDMA (libibverbs).
 //
-// One connection per ordered pair of tasks: opened by the consumer when it is first needed, and
-// again after it was lost. The two ends learn of each other over gRPC.
+// There is one connection per ordered pair of tasks: the consumer opens it when it first needs
+// it, and again after it was lost. The two ends exchange their endpoints over gRPC.
 #pragma once
 
 #include <functional>
@@ -31,8 +31,8 @@ class VerbsTransport final : public Transport {
  public:
   using Log = std::function<void(const std::string& line)>;
 
-  // Registers its service with the host's builder. `host` is borrowed. Destroy the transport when
-  // the host's server and loop have been stopped.
+  // Registers its service with the host's builder. `host` is borrowed. Destroy the transport
+  // after the host's server and loop have been stopped.
   VerbsTransport(GrpcHost& host, const VerbsSettings& settings, Log log);
   ~VerbsTransport() override;
 
@@ -41,7 +41,7 @@ class VerbsTransport final : public Transport {
     return {.inline_bytes_max = kInlineBytesMax};
   }
   // REQUIRES that the host's server has been started. FailedPrecondition or ResourceExhausted says
-  // what keeps this task from RDMA, in one line, and what to do.
+  // in one line why this task cannot use RDMA, and what to do.
   Status Serve(const TaskId& self, TaskSteps& steps) override;
   void Reach(const TaskId& producer, Reached reached) override {
     streams_.Reach(producer, std::move(reached));
@@ -61,16 +61,16 @@ class VerbsTransport final : public Transport {
   Status Join(const std::shared_ptr<VerbsStream>& stream, const wire::VerbsConnectResponse& answer);
   Status AnswerConnect(const wire::VerbsConnectRequest& request,
                        wire::VerbsConnectResponse* response);
-  // False, and nothing has happened, once this task stops.
+  // Adds an end to the loop. Returns false, and does nothing, once this task stops.
   bool Add(std::shared_ptr<VerbsEnd> end);
-  // Has all ends keep their connections alive, until Stop.
+  // Calls KeepAlive of all ends once a second, until Stop.
   void KeepAlive();
 
   GrpcHost& host_;
   const VerbsSettings settings_;
   const Log log_;
   Service service_;
-  TaskId self_;  // from Serve on, as are the next
+  TaskId self_;  // set by Serve, as are the next
   TaskSteps* steps_ = nullptr;
   Status serves_;
   std::shared_ptr<VerbsDevice> device_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FakeWorkerClient: for tests of masters, a worker whose answers the test gives. It writes down
-// each call. Not thread-safe: for one thread, or a simulated scheduler.
+// FakeWorkerClient: for tests of masters, a worker whose answers the test sets. It records each
+// call. Not thread-safe: for one thread, or a simulated scheduler.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ class FakeWorkerClient final : public WorkerClient {
     CallOptions options;
   };
 
-  // The answer to GetStatus; while `holds_status`, AnswerHeld gives it.
+  // The answer to GetStatus. While `holds_status` is true, only AnswerHeld gives it.
   StatusOr<TaskStatus> status = Unavailable("not set");
   bool holds_status = false;
   void AnswerHeld() {
@@ -34,7 +34,7 @@ class FakeWorkerClient final : public WorkerClient {
   }
   // The answers to CreateSession and RegisterGraph.
   Status create_answer, register_answer;
-  // The error with which each step ends at once; OK: a step runs until EndStep.
+  // If this is an error, each step ends with it at once; else a step runs until EndStep.
   Status run_fails;
   void EndStep(int64_t step_id, const Status& with) {
     auto found = running_.extract(step_id);

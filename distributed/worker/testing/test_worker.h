@@ -20,7 +20,7 @@ class TestWorker {
  public:
   static constexpr char kTask[] = "/job:ps/replica:0/task:0";
   static constexpr char kDevice[] = "/job:ps/replica:0/task:0/device:CPU:0";
-  static constexpr char kName[] = "/job:ps/replica:0/task:0 at here:1";  // in errors
+  static constexpr char kName[] = "/job:ps/replica:0/task:0 at here:1";  // name in errors
   static constexpr uint64_t kIncarnation = 5;
 
   TestWorker(Env& env, Scheduler& threads, DeadlineTimer& timer)
@@ -38,13 +38,13 @@ class TestWorker {
     partitions.push_back({kDevice, std::move(graph)});
     return partitions;
   }
-  // Feed 0, plus one, is fetch 0.
+  // Returns a graph whose fetch 0 is feed 0 plus one.
   static std::vector<Partition> PlusOne() {
     TestGraph g;
     g.Fetch(g.AddSum("TestSum", {g.Feed(0)}, {{"plus", 1}}), 0);
     return OnCpu(g.Take());
   }
-  // Runs until it is cancelled.
+  // Returns a graph that runs until it is cancelled.
   static std::vector<Partition> Stall() {
     TestGraph g;
     g.AddSum("TestStall", {});
@@ -55,7 +55,7 @@ class TestWorker {
     Status status;
     int64_t value = 0;
   };
-  // A step of a graph like PlusOne.
+  // Runs a step of a graph like PlusOne.
   Ran Run(const std::string& session, uint64_t graph, int64_t step_id, int64_t fed = 41) {
     const Tensor feed = Tensor::Scalar<int64_t>(fed);
     Tensor fetch;
@@ -72,7 +72,7 @@ class TestWorker {
     if (ran.status.ok() && fetch.valid()) ran.value = fetch.scalar<int64_t>();
     return ran;
   }
-  // (container, name) of all that the device holds.
+  // Returns (container, name) of all resources of the device.
   std::vector<std::pair<std::string, std::string>> Held() { return device_->resources().List(); }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests of servers: a call whose request is bytes that the test chooses.
+// For tests of servers: calls a method with arbitrary bytes as the request.
 #pragma once
 
 #include <grpcpp/channel.h>
@@ -16,8 +16,8 @@
 
 namespace penstock {
 
-// Calls `method`, "/package.Service/Method", with `request`, and returns how that ended: after 10 s
-// at the latest. Stores the bytes of the answer in `*answer`, unless it is null.
+// Calls `method`, "/package.Service/Method", with `request`, and returns the status of the call,
+// after at most 10 s. Stores the bytes of the answer in `*answer`, unless it is null.
 inline grpc::Status CallBytes(const std::shared_ptr<grpc::Channel>& channel,
                               const std::string& method, const std::string& request = "",
                               std::string* answer = nullptr) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TestHost: for tests, a gRPC server on a loopback port with the loop that polls its calls, as a
-// task's process has them.
+// TestHost: for tests, a gRPC server on a loopback port, with the loop that polls its calls.
 #pragma once
 
 #include <grpcpp/security/server_credentials.h>
@@ -21,7 +20,8 @@ namespace penstock {
 
 class TestHost {
  public:
-  // Port 0: a free one. Services may be registered with host().builder before Start.
+  // Port 0 means any free port. Services may be registered with host().builder
+  // before Start.
   explicit TestHost(const std::string& address = "127.0.0.1:0") : channels_(Quick()) {
     builder_.emplace();
     SetServerArguments(Quick(), &*builder_);
@@ -42,7 +42,7 @@ class TestHost {
     host_.builder = nullptr;
     host_.loop = &*loop_;
   }
-  // Breaks all connections.
+  // Stops the server and breaks all connections.
   void Stop() {
     if (!loop_.has_value() || std::exchange(stopped_, true)) return;
     server_->Shutdown(std::chrono::system_clock::now());
@@ -56,7 +56,7 @@ class TestHost {
   GrpcHost host_;
   int port_ = 0;
   std::optional<grpc::ServerBuilder> builder_;
-  std::unique_ptr<grpc::ServerCompletionQueue> queue_;  // until Start
+  std::unique_ptr<grpc::ServerCompletionQueue> queue_;  // set until Start
   std::unique_ptr<grpc::Server> server_;
   std::optional<CompletionLoop> loop_;
   bool stopped_ = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/rpc/free_memory.h"
+#include "distributed/task/free_memory.h"
 
 #include <malloc.h>
 

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A calibration: the rates of one machine, kept in a file so that not every start measures them.
+//
+// The file is JSON: {"penstock_calibration": 1, "machine": "...", "measured_us": ...,
+// "cpu": {"flops_per_ns": ..., "bytes_per_ns": ..., "launch_ns": ...}}. It serves one machine, by
+// MachineIdentity; rates of another one are refused.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/base/env.h"
+#include "core/base/status.h"
+#include "core/op/device_name.h"
+
+namespace penstock {
+
+struct Calibration {
+  std::string machine;
+  int64_t measured_us = 0;  // wall clock
+  DeviceRates cpu;
+};
+
+// Returns what tells this machine from others, as far as rates go: host name, model and number of
+// its CPUs, and the CPU time that the process's control group may have: "node7, 8 of AMD EPYC 7B13,
+// 1.50 CPUs' time".
+std::string MachineIdentity(Env& env);
+
+// InvalidArgument names the first rate that is not a number above 0 in a believable range.
+Status CheckRates(const DeviceRates& rates);
+
+// NotFound if there is no file. InvalidArgument names the file and the field if it is no
+// calibration; FailedPrecondition if it is one of another version or of another machine than
+// `machine`.
+StatusOr<Calibration> ReadCalibration(Env& env, const std::string& path,
+                                      const std::string& machine);
+// Makes the file's directory if it is missing.
+Status WriteCalibration(Env& env, const std::string& path, const Calibration& calibration);
+
+// Returns $XDG_CACHE_HOME/penstock/calibration.json, else that in ~/.cache; "" without a home.
+std::string DefaultCalibrationFile();
+
+}  // namespace penstock

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ClusterTrace: a recording of some steps of a running cluster, made by its tasks, and functions
+// that bring the times of all tasks to one clock. Value types.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/runtime/step_stats.h"
+
+namespace penstock {
+
+struct ClusterTrace {
+  // A task that was asked to record the steps of the sessions that it is the master of.
+  struct Master {
+    std::string task;
+    Status status;            // why it recorded nothing
+    int64_t sessions = 0;     // whose master it is
+    int64_t steps_begun = 0;  // may exceed the recorded steps: some have not ended, or failed
+    std::string cut;          // why it has not waited for all steps; "": it has them all
+  };
+  struct Step {
+    std::string master;  // a task
+    std::string session;
+    std::vector<std::string> fetches, targets;
+    int64_t start_ns = 0, end_ns = 0;  // wall clock
+    std::vector<DeviceStats> devices;
+  };
+  // The clock of `task` minus the clock of `reader`, within `error_ns` of the true
+  // difference.
+  struct ClockReading {
+    std::string reader, task;
+    int64_t offset_ns = 0, error_ns = 0;
+  };
+
+  std::string asked;  // the task that has asked the others
+  std::vector<Master> masters;
+  std::vector<Step> steps;
+  std::vector<ClockReading> readings;
+  std::map<std::pair<std::string, std::string>, std::string> roads;  // from, to: "shm"
+};
+
+// A task's clock minus the reference clock. `error_ns` < 0: the two were never compared.
+struct TaskClock {
+  int64_t offset_ns = 0;
+  int64_t error_ns = -1;
+};
+
+// Returns the clock of each task that occurs in `trace`, relative to the clock of `trace.asked`. If
+// no reading compares the two directly, adds up the readings along the path with the smallest
+// error.
+std::map<std::string, TaskClock> CompareClocks(const ClusterTrace& trace);
+
+// Moves all times to the clock of `trace->asked`. Times of tasks whose clocks were never compared
+// stay as they are.
+void AlignTimes(const std::map<std::string, TaskClock>& clocks, ClusterTrace* trace);
+
+// Returns "/job:ps/replica:0/task:0" for "/job:ps/replica:0/task:0/device:CPU:0"; returns
+// `device` unchanged if it is not the name of a device.
+std::string TaskOfDevice(const std::string& device);
+
+}  // namespace penstock

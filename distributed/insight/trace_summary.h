@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Summarises a trace in a few lines for a terminal: what was recorded, how far the clocks
+// disagree, the most expensive nodes and transfers, and the critical path of the median step.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "distributed/insight/cluster_trace.h"
+
+namespace penstock {
+
+// The cost of one node or transfer, summed over all steps.
+struct TracedCost {
+  std::string name;  // "MatMul_1", "w:0 from /job:ps/task:0"
+  std::string op;    // "MatMul"; of transfers: their road, "transfer by shm"
+  std::string task;
+  int64_t nanos = 0;  // of all steps together
+  int64_t count = 0;
+  int64_t bytes = 0;  // sent over the network; 0 for nodes
+};
+
+// Returns the costs, the most expensive first. The time of a _Recv is that of its transfer; ops
+// that wait for other steps count their waiting time.
+std::vector<TracedCost> CostsOf(const ClusterTrace& trace);
+
+// Takes the steps that ran the same thing as each other, in the group that took the most time in
+// all, and returns the one of median length; null if there is no step.
+const ClusterTrace::Step* MedianStep(const ClusterTrace& trace);
+
+// Returns the summary. REQUIRES that the times are aligned, by `clocks`.
+std::string TraceText(const ClusterTrace& trace, const std::map<std::string, TaskClock>& clocks,
+                      size_t costs_max = 10);
+
+}  // namespace penstock
