@@ -7,13 +7,14 @@
 namespace penstock::client {
 namespace {
 
-// Returns the largest step number: an accumulator drops gradients of older steps, and no mini-batch
-// that is added here is one of those.
+// Returns the largest step number: an accumulator drops gradients of older steps, but every
+// mini-batch that is added here must count.
 Output Always(Program& program) {
   return Constant(program, Tensor::Scalar(std::numeric_limits<int64_t>::max()));
 }
 
-// Sums, since the mean of a sparse accumulator is over the gradients that had a row.
+// Returns the attributes of an accumulator of sums. (For each row, the mean of a sparse accumulator
+// counts only the gradients that have the row.)
 Attrs SumOf(const Variable& variable) {
   return {{"dtype", variable.dtype()}, {"shape", variable.shape()}, {"reduction_type", "SUM"}};
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AccumulateGradients: several mini-batches make one update, that of one big batch, in the memory
-// of a small one:
+// AccumulateGradients: sums the gradients of several mini-batches and applies them as one update.
+// The update is that of one big batch, but a step needs only the memory of a small one:
 //
 //   const Accumulation sum = AccumulateGradients(program, gradients, 4);
 //   const Output train = optimizer.ApplyGradients(program, sum.gradients, program.GlobalStep());
 //   // for each update: run sum.accumulate four times (in any number of steps at once), train once
 //
-// Gradients are added in the order in which they come, beside the variables; `train` waits until
-// there are enough. Steps one after the other make the same sums, bit for bit, in every run.
+// Gradients are added in the order of their arrival, on the devices of the variables; `train` waits
+// until there are enough. If the steps run one at a time, the sums are the same, bit for bit, in
+// every run.
 #pragma once
 
 #include <vector>
@@ -23,8 +24,8 @@ struct Accumulation {
   std::vector<VariableGradient> gradients;  // the means of `count` mini-batches
 };
 
-// Variables without a gradient are passed over. A row of a sparse gradient is divided by `count`
-// too, so that both kinds are means over the whole batch.
+// Skips variables without a gradient. Each row of a sparse gradient is divided by `count` too, so
+// dense and sparse gradients are both means over the big batch.
 Accumulation AccumulateGradients(Program& program, const std::vector<VariableGradient>& gradients,
                                  int32_t count);
 

@@ -14,8 +14,8 @@ namespace {
 
 constexpr int kParts = 4, kRows = 8;
 
-// A linear model with a row looked up; its weights, its data and all sums of products are small
-// integers over powers of two, so that no order of summation rounds.
+// A linear model that also looks up a row. Its weights, its data and all sums of products are small
+// multiples of powers of two, so sums are exact in any order.
 struct Model {
   explicit Model(Program& program)
       : w(program, "w", {3, 2}, Zeros()),
@@ -80,7 +80,7 @@ TEST(Accumulation, SeveralMiniBatchesMakeTheUpdateOfOneBigBatch) {
   EXPECT_EQ(session->Fetch(small.GlobalStep())->scalar<int64_t>(), 3);
 }
 
-// The order of addition is that of arrival: ((g1 + g2) + g3) + g4.
+// Gradients are added in the order of arrival: ((g1 + g2) + g3) + g4.
 TEST(Accumulation, AddsInOrder) {
   Program program;
   const Variable v(program, "v", {1000}, Zeros());
@@ -103,8 +103,8 @@ TEST(Accumulation, AddsInOrder) {
   EXPECT_TRUE(SameBits(*mean, Tensor::Vector(expected)));
 }
 
-// Several steps at once on one session: each adds its gradients, and the update that waits for all
-// of them happens once.
+// Several steps at once on one session: each adds its gradients, and the update, which waits for
+// all of them, runs once.
 TEST(Accumulation, ConcurrentSteps) {
   Program program;
   const Variable v(program, "v", {}, Zeros());

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BackgroundSave: one save of a training while its steps go on.
+// BackgroundSave: saves one checkpoint while the training's steps go on.
 //
-// A thread copies large variables ahead. Then the training's own thread takes the snapshot, between
-// two of its steps: so all variables, the global step and counts of batches among them, are of one
-// moment, if this training alone changes them. The thread writes what was taken.
+// A thread first copies large variables. Then the training's own thread takes the snapshot, between
+// two of its steps. So all variables, including the global step and the counts of batches, are of
+// one moment, provided that no other training changes them. Then the thread writes the snapshot.
 //
 // All calls come from the training's thread. Borrows saver and session.
 #pragma once
@@ -24,23 +24,23 @@ namespace penstock::client {
 
 class BackgroundSave {
  public:
-  // Runs Saver::Cut under this name while no update runs, and returns the global step of then.
+  // Runs Saver::Cut under this name while no update runs. Returns the global step at that moment.
   using Cut = std::function<StatusOr<int64_t>(const std::string& name, const RunOptions& options)>;
-  // Begins.
+  // Starts the save.
   BackgroundSave(Saver& saver, Session& session, std::string prefix, Cut cut, Env& env,
                  Scheduler& scheduler);
-  // Gives up what has not ended, and waits until nothing of it runs.
+  // Cancels the save if it has not ended, and waits until its thread and calls have ended.
   ~BackgroundSave();
   BackgroundSave(const BackgroundSave&) = delete;
   BackgroundSave& operator=(const BackgroundSave&) = delete;
 
-  // To be called between steps: takes the snapshot if it is time. Returns whether the save has
-  // ended. Never waits for the thread.
+  // Takes the snapshot if the large variables have been copied. Returns whether the save has ended.
+  // Call it between steps. Never waits for the thread.
   bool Advance();
-  // Goes on until the save has ended; returns the checkpoint.
+  // Completes the save, blocking until it has ended. Returns the checkpoint's name.
   StatusOr<std::string> Wait();
 
-  // Whether the snapshot was taken, and at which global step.
+  // Return whether the snapshot was taken, and at which global step.
   bool cut() const { return stage_ != Stage::kCopying; }
   int64_t step() const { return step_; }
 
@@ -57,8 +57,9 @@ class BackgroundSave {
   Cancellation cancellation_;
   Stage stage_ = Stage::kCopying;
   int64_t step_ = -1;
-  StatusOr<std::string> result_;   // of the thread, once it has ended; at the end the save's
-  std::atomic<bool> done_{false};  // the thread's last act
+  // the thread's result, once it has ended; finally the result of the save
+  StatusOr<std::string> result_;
+  std::atomic<bool> done_{false};  // set by the thread just before it ends
   std::unique_ptr<Thread> thread_;
 };
 

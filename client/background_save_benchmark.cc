@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How long the longest step is while 1 GB of variables is saved in the background, next to the
-// median step. A table of which a step changes some rows is what saving must not copy in one go;
-// matrices that each step changes as a whole are copied once, by the first step after the snapshot.
+// Measures the longest and the median step while 1 GB of variables is saved in the background. The
+// save must not copy a table at once if each step changes only some of its rows. Matrices that each
+// step changes completely are copied once, by the first step after the snapshot.
 //
 //   bazel-bin/client/background_save_benchmark      (writes 1 GB at a time to $TMPDIR or /tmp)
 #include <algorithm>
@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "benchmark/benchmark.h"
+#include "client/background_save.h"
 #include "client/program.h"
 #include "client/saver.h"
-#include "client/background_save.h"
 #include "client/session.h"
 #include "core/op/gradient.h"
 
@@ -84,7 +84,7 @@ void Steps(benchmark::State& state) {
     while (saves ? !save->Advance() : Seconds(env) - begin < 5) {
       const double step_begin = Seconds(env);
       CHECK_OK(step({}).status());
-      if (save != nullptr) save->Advance();  // the cut counts as part of a step
+      if (save != nullptr) save->Advance();  // the snapshot's time counts as part of the step
       times.push_back(Seconds(env) - step_begin);
     }
     if (saves) CHECK_OK(save->Wait().status());

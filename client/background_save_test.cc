@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests that training goes on while it is saved, and that what is saved is of one moment.
+// Tests that training goes on during a background save, and that the checkpoint shows all variables
+// at the same step.
 #include "client/background_save.h"
 
 #include <fstream>
@@ -21,13 +22,15 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr int64_t kRows = 2048, kLength = 256;  // 2 MiB: copied ahead
+// 2 MiB: large enough to be copied before the snapshot
+constexpr int64_t kRows = 2048, kLength = 256;
 
 Output Number(Program& program, int64_t value) {
   return Constant(program, Tensor::Scalar<int64_t>(value));
 }
 
-// A step adds 1 to a row of a table, to the whole of a matrix, to a number and to the global step.
+// A step adds 1 to a row of a table, to all elements of a matrix, to a number and to the global
+// step.
 struct Model {
   Model()
       : table(program, "table", {kRows, kLength}, Zeros()),
@@ -54,7 +57,7 @@ std::string NewDirectory() {
   return StrCat(testing::TempDir(), "/background_", Env::Real().RandomU64());
 }
 
-// Whether all that a step changes has been changed equally often.
+// Checks that all variables of the checkpoint were updated the same number of times.
 void ExpectOneMoment(const std::string& checkpoint) {
   const auto reader = BundleReader::Open(Env::Real(), checkpoint);
   ASSERT_TRUE(reader.ok()) << reader.status();
@@ -126,10 +129,11 @@ TEST(BackgroundSaveTest, CheckpointsAreOfOneMomentWhileStepsGoOn) {
 TEST(BackgroundSaveTest, StepsDoNotWaitForASlowDisk) {
   Trainer trainer;
   trainer.options.save_every_steps = 5;
-  trainer.options.save_bytes_per_second = 8 << 20;  // half a second
+  trainer.options.save_bytes_per_second = 8 << 20;  // so a save takes half a second
   trainer.options.max_steps = 20'000;
   trainer.after_step = [&] {
-    if (trainer.saved.size() >= 2) trainer.loop->RequestStop();  // the first is of step 0
+    // the first one is the save at step 0
+    if (trainer.saved.size() >= 2) trainer.loop->RequestStop();
   };
   const Status status = trainer.Run();
   ASSERT_TRUE(status.ok()) << status;

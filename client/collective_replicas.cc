@@ -45,7 +45,8 @@ Output CollectiveReplicas::AllReduce(Output value, const char* final_op, const s
   return Call("CollectiveReduce", {value}, std::move(attrs), name);
 }
 
-// From the last gradient to the first: the backward pass makes them in that order.
+// Fills buckets from the last gradient to the first, because the backward pass computes them in
+// that order.
 std::vector<CollectiveReplicas::Bucket> CollectiveReplicas::MakeBuckets(
     const std::vector<VariableGradient>& gradients) const {
   std::vector<Bucket> buckets;

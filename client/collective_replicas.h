@@ -12,15 +12,16 @@
 //   TrainingLoop loop(program, {.train = train, ...},
 //                     {.is_chief = replicas.is_chief(), .agree = replicas.Agree()});
 //
-// With batches of equal size a step is the step of one big batch, but for rounding; and it has the
-// same bits each time, whoever comes first. Small gradients travel together in buckets, in the
-// order in which the backward pass makes them: so most have been averaged when its end comes.
+// With batches of equal size a step equals the step of one big batch, except for rounding. Its
+// result has the same bits in every run, whichever worker arrives first. Small gradients travel
+// together in buckets, in the order in which the backward pass computes them, so most have been
+// averaged when the backward pass ends.
 //
-// All workers must build the same program in the same order: that is how what belongs together is
-// found. The sessions must name all workers (no device filters), and run one step at a time. A
-// worker that is lost ends the step of all others with an error that names it; one that closes its
-// session, because its data have ended, ends them with OutOfRange. Mistakes become the program's
-// error. Borrows the program.
+// All workers must build the same program in the same order: matching collectives are found by
+// their position in that order. The sessions must name all workers (no device filters), and run one
+// step at a time. If a worker is lost, the steps of all others end with an error that names it. If
+// a worker closes its session because its data have ended, the others' steps end with OutOfRange.
+// Mistakes become the program's error. Borrows the program.
 #pragma once
 
 #include <cstdint>
@@ -36,32 +37,32 @@ class CollectiveReplicas {
  public:
   struct Options {
     int workers = 1;
-    int worker = 0;           // this one, in [0, workers); 0 is the chief
-    std::string device = "";  // of its task; "": /job:worker/task:WORKER
-    int64_t group_key = 1;    // another one for each training that shares the cluster
-    // Gradients are averaged together up to so many bytes. Less begins earlier, more has fewer
+    int worker = 0;           // the index of this worker, in [0, workers); 0 is the chief
+    std::string device = "";  // the worker's task; "": /job:worker/task:WORKER
+    int64_t group_key = 1;    // must differ between trainings that share the cluster
+    // The maximum size of a bucket. Smaller buckets start averaging earlier, larger ones need fewer
     // messages.
     int64_t bucket_bytes = 4 << 20;
   };
   CollectiveReplicas(Program& program, const Options& options);
 
   bool is_chief() const { return options_.worker == 0; }
-  // Puts every node on this worker's task.
+  // Returns a device function that puts every node on this worker's task.
   GraphBuilder::DeviceFunction Devices() const;
 
-  // The mean of all workers' gradients; dense.
+  // Returns the means of all workers' gradients; all are dense.
   std::vector<VariableGradient> Average(const std::vector<VariableGradient>& gradients);
-  // The mean of a number that each worker has, such as its loss.
+  // Returns the mean over all workers of `value`, such as each worker's loss.
   Output Average(Output value);
-  // An op that gives all shared variables that exist now the chief's values, at every worker. All
-  // must run it together.
+  // Returns an op that sets the variables of every worker to the chief's values; local variables
+  // and those made after this call are left out. All workers must run it together.
   Output Agree();
-  // An op that ends when all workers have come to it.
+  // Returns an op that completes when all workers have run it.
   Output Barrier();
 
  private:
   struct Bucket {
-    std::vector<size_t> gradients;  // their numbers
+    std::vector<size_t> gradients;  // indices into the gradients
     int64_t bytes = 0;
   };
   std::vector<Bucket> MakeBuckets(const std::vector<VariableGradient>& gradients) const;

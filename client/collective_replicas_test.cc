@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Workers in threads of this process, each with a program, a session and a master of its own.
+// Tests CollectiveReplicas with workers in threads of this process, each with its own program,
+// session and master.
 #include "client/collective_replicas.h"
 
 #include <cmath>
@@ -24,7 +25,7 @@ using testing::HasSubstr;
 
 constexpr int kWorkers = 3, kRows = 8;
 
-// The rows of a step of one worker; any numbers will do.
+// Returns one worker's rows of a step; the numbers are arbitrary.
 Tensor Batch(int64_t step, int first, int rows) {
   std::vector<float> values;
   for (int i = first; i < first + rows; ++i) {
@@ -107,7 +108,7 @@ std::vector<Ended> TrainAll(TestCluster& cluster, const std::vector<int64_t>& ba
   return ended;
 }
 
-// One process with all rows.
+// Trains in one process with the rows of all workers.
 Ended TrainAlone() {
   Ended ended;
   Program program;
@@ -141,7 +142,7 @@ TEST_F(CollectiveReplicasTest, AStepIsThatOfOneBigBatchAndHasTheSameBitsEachTime
   const Ended alone = TrainAlone();
   ASSERT_TRUE(alone.status.ok()) << alone.status;
   std::optional<Ended> before;
-  // One bucket; and none that holds two.
+  // Bucket sizes for one bucket (twice), and for one bucket per gradient.
   for (const int64_t bucket_bytes : {1 << 20, 1 << 20, 1}) {
     const auto ended = TrainAll(cluster_, plenty, bucket_bytes);
     for (int w = 0; w < kWorkers; ++w) {
@@ -151,7 +152,7 @@ TEST_F(CollectiveReplicasTest, AStepIsThatOfOneBigBatchAndHasTheSameBitsEachTime
       EXPECT_TRUE(SameBits(ended[w].w2, ended[0].w2)) << "worker " << w;
     }
     for (int64_t i = 0; i < alone.w1.num_elements(); ++i) {
-      // Sums of 24 rows in another order, 20 times.
+      // 20 steps that sum 24 rows in another order differ by rounding.
       EXPECT_NEAR(ended[0].w1.data<float>()[i], alone.w1.data<float>()[i], 1e-5);
     }
     if (before) {

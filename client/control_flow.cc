@@ -15,7 +15,7 @@ bool IsScalarBool(Output value) {
   return value.dtype() == DType::kBool && value.shape().Compatible(PartialShape::Scalar());
 }
 
-// Builds one branch and returns its outputs, as tensors of that branch.
+// Builds one branch and returns its outputs, which are tensors of the branch.
 Outputs BuildBranch(GraphBuilder& graph, Output pred, bool side,
                     const std::function<Outputs()>& function) {
   BranchContext branch(graph, pred, side);
@@ -45,13 +45,13 @@ Status CheckSides(const Outputs& yes, const Outputs& no) {
   return OkStatus();
 }
 
-// True if every shape that `shape` may stand for is one that `invariant` may stand for.
+// Returns true if every full shape that matches `shape` also matches `invariant`.
 bool Keeps(const PartialShape& shape, const PartialShape& invariant) {
   const StatusOr<PartialShape> both = shape.Merge(invariant);
   return both.ok() && *both == shape;
 }
 
-// One loop being built.
+// Builds one loop.
 class LoopBuilder {
  public:
   LoopBuilder(GraphBuilder& graph, const WhileOptions& options)
@@ -80,7 +80,8 @@ class LoopBuilder {
   }
 
  private:
-  // Less may be known of a variable than of what it starts with.
+  // Enters the initial value of loop variable `i` into the loop. The variable's shape may be less
+  // specific than the initial value's.
   StatusOr<Output> Start(Output initial, size_t i) {
     if (initial.type().ref) initial = Identity(initial);
     if (options_.shape_invariants.empty()) return initial;
@@ -109,7 +110,7 @@ class LoopBuilder {
 
   Status Branch(const std::function<Output(const Outputs&)>& cond) {
     for (const Output& entered : entered_) {
-      // The second input is put in place when there is something that comes around.
+      // The second input is replaced when the body's output exists.
       merges_.push_back(CallN("Merge", {Outputs{entered, entered}})[0]);
     }
     context_.set_pivot(merges_[0]);

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Control flow: conditionals and loops, as nodes of the graph. What a branch or a body computes
-// with may come from anywhere: tensors from outside are led in by themselves. All of it nests, and
-// has gradients.
+// Control flow: conditionals and loops, as nodes of the graph. Branches and bodies may use any
+// tensor of the graph: tensors from outside enter through a Switch or an Enter, which is added
+// automatically. Conditionals and loops can be nested and have gradients.
 //
 //   Output y = Cond(p, pred, [&] { return Outputs{x * 2}; }, [&] { return Outputs{-x}; })[0];
 //
-//   // The powers of 2 below 1000: how many, and the first above.
-//   const Outputs last = While(
+//   // Counts the powers of 2 below 1000, and finds the first one that is not below 1000. const
+//   Outputs last = While(
 //       p, {Constant(p, Tensor::Scalar(0)), Constant(p, Tensor::Scalar(1))},
 //       [](const Outputs& v) { return Less(v[1], ConstantLike(v[1], 1000)); },
 //       [](const Outputs& v) { return Outputs{v[0] + 1, v[1] * 2}; });
 //
-// Nodes that a function builds inside of a branch or a loop run only there: a node that was built
-// before a branch runs whether the branch is taken or not. Variables and placeholders are made
+// Nodes that a function builds inside a branch or a loop run only as part of it. A node that was
+// built before a branch runs whether the branch is taken or not. Make variables and placeholders
 // outside. Mistakes become the graph's error. The nodes and their names are those that TensorFlow's
 // cond and while_loop build.
 #pragma once
@@ -30,53 +30,56 @@
 
 namespace penstock::client {
 
-// Returns the outputs of `then` if `pred` (a bool) is true at run time, else those of `otherwise`:
-// as many tensors, of the same types. Only one of them runs. An op without outputs stands for the
-// value of `pred`, there when the op has run.
+// Returns the outputs of `then` if `pred` (a bool) is true at run time, else those of `otherwise`.
+// Both must return the same number of tensors, of the same types. Only one of them runs. If a
+// function returns an op without outputs, the result in its place is `pred`, available when the op
+// has run.
 Outputs Cond(GraphBuilder& graph, Output pred, const std::function<Outputs()>& then,
              const std::function<Outputs()>& otherwise, string_view name = "cond");
 
-// The first case whose predicate is true; else the default.
+// Returns the outputs of the first case whose predicate is true; if there is none, of the default.
 using CaseBranch = std::pair<Output, std::function<Outputs()>>;
 Outputs Case(GraphBuilder& graph, const std::vector<CaseBranch>& cases,
              const std::function<Outputs()>& otherwise, string_view name = "case");
 
 struct WhileOptions {
-  // How many iterations may be under way at once.
+  // The maximum number of iterations that run concurrently.
   int64_t parallel_iterations = 10;
-  // Tensors that are kept for the gradient may be moved to the host.
+  // Tensors that are kept for the gradient may be moved to host memory.
   bool swap_memory = false;
-  // The shapes of loop variables in all iterations, if they are less specific than those of the
-  // initial values; one per variable, or none at all.
+  // The shapes of loop variables in all iterations, if they are less specific than the shapes of
+  // the initial values; one per variable, or an empty list.
   std::vector<PartialShape> shape_invariants = {};
-  // The loop ends after as many iterations at the latest.
+  // The loop ends after at most this many iterations. Default: no limit.
   std::optional<int64_t> maximum_iterations = std::nullopt;
   string_view name = "while";
 };
 
-// While `cond` (a bool) of the variables is true, they become what `body` makes of them. Starts
-// with `initial`; returns the last ones. A variable keeps its type, and its shape as far as that is
-// known or said.
+// Replaces the loop variables, which start as `initial`, by body(variables) as long as
+// cond(variables), a bool, is true. Returns their final values. A variable keeps its type, and the
+// dimensions of its shape that are known or given in `shape_invariants`.
 Outputs While(GraphBuilder& graph, const Outputs& initial,
               const std::function<Output(const Outputs&)>& cond,
               const std::function<Outputs(const Outputs&)>& body, const WhileOptions& options = {});
 
-// Functions over the slices of `elems` along their first dimension, which is equal in all of them.
-// `initial` is what the accumulator starts as; elements and accumulators are lists, mostly of one.
+// Functions over the slices of `elems` along their first dimension, which must be equal in all of
+// them. `initial` is the accumulator's first value. Elements and accumulators are lists of tensors,
+// usually of one tensor.
 using FoldFunction = std::function<Outputs(const Outputs& accumulator, const Outputs& elements)>;
 using MapFunction = std::function<Outputs(const Outputs& elements)>;
 
-// fn(...fn(fn(initial, elems[0]), elems[1])..., elems[n-1]). FoldR begins with the last.
+// Returns fn(...fn(fn(initial, elems[0]), elems[1])..., elems[n-1]). FoldR begins with the last
+// element.
 Outputs FoldL(GraphBuilder& graph, const Outputs& elems, const Outputs& initial,
               const FoldFunction& fn, const WhileOptions& options = {.name = "foldl"});
 Outputs FoldR(GraphBuilder& graph, const Outputs& elems, const Outputs& initial,
               const FoldFunction& fn, const WhileOptions& options = {.name = "foldr"});
-// All the accumulators of FoldL, one after the other; `reverse`: of FoldR, each in the place of the
-// element that it was made with.
+// Stacks all accumulators of FoldL; with `reverse` those of FoldR. Row i is the accumulator after
+// fn was called with elems[i].
 Outputs Scan(GraphBuilder& graph, const Outputs& elems, const Outputs& initial,
              const FoldFunction& fn, bool reverse = false,
              const WhileOptions& options = {.name = "scan"});
-// fn of every slice, one after the other. `types`: of what fn gives.
+// Calls fn on every slice and stacks the results. `types` are the types of fn's outputs.
 Outputs MapFn(GraphBuilder& graph, const Outputs& elems, const std::vector<DType>& types,
               const MapFunction& fn, const WhileOptions& options = {.name = "map"});
 

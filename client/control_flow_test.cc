@@ -123,7 +123,7 @@ TEST_F(ControlFlow, LoopsInLoops) {
 
 TEST_F(ControlFlow, CondsInLoopsAndLoopsInConds) {
   const Output pred = InputBool(true);
-  // Collatz: how many steps from 27 to 1.
+  // Collatz: counts the steps from 27 to 1.
   const auto collatz = [&] {
     const Output two = Int(2);
     return Outputs{While(

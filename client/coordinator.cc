@@ -32,7 +32,8 @@ void Coordinator::RequestStop(const Status& why) {
 
 Status Coordinator::Join() {
   for (;;) {
-    std::vector<std::unique_ptr<Thread>> threads;  // whose destruction waits
+    // the destructor waits for the threads
+    std::vector<std::unique_ptr<Thread>> threads;
     {
       MutexLock lock(mu_);
       threads.swap(threads_);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Coordinator: threads that end together. The first that fails, or comes to the end of its input,
-// ends all; the first error is told once, by Join.
+// Coordinator: runs threads that end together. The first thread that fails, or reaches the end of
+// its input, ends all others. Join returns the first error.
 //
 //   Coordinator coordinator;
 //   runners.Start(session, coordinator);
@@ -11,7 +11,7 @@
 //   }
 //   RETURN_IF_ERROR(coordinator.Join());
 //
-// Steps that are run with its cancellation end at once when a stop is requested. Thread-safe.
+// Steps that use the coordinator's cancellation end at once when a stop is requested. Thread-safe.
 #pragma once
 
 #include <functional>
@@ -31,21 +31,22 @@ class Coordinator {
   explicit Coordinator(Scheduler& scheduler = Scheduler::Real()) : scheduler_(scheduler) {}
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;
-  // Stops, and waits for the threads.
+  // Requests a stop and waits for the threads.
   ~Coordinator();
 
-  // Runs `body` on a thread of its own. Its error requests a stop; if it just ends, the others go
-  // on. It has to end soon after a stop is requested.
+  // Runs `body` on a new thread. If it returns an error, that requests a stop; if it returns OK,
+  // the other threads go on. `body` must return soon after a stop is requested.
   void Start(std::function<Status()> body) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // OK, and OutOfRange (the end of the input), are a good end. Of other errors the first is kept;
-  // those that come after a stop was requested are its consequences.
+  // Asks all threads to stop. OK and OutOfRange (the end of the input) are normal ends. Join
+  // returns any other error. After the first request, errors of later ones are ignored as its
+  // consequences.
   void RequestStop(const Status& why = OkStatus()) ABSL_LOCKS_EXCLUDED(mu_);
   bool should_stop() const { return cancellation_.cancelled(); }
   // For RunOptions.
   Cancellation& cancellation() { return cancellation_; }
 
-  // Waits until every thread has ended. OK, or the first error.
+  // Waits until every thread has ended. Returns OK or the first error.
   Status Join() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -10,7 +10,7 @@
 namespace penstock::client {
 namespace {
 
-// A body that ends when a stop is requested.
+// Returns a body that ends when a stop is requested.
 std::function<Status()> UntilStopped(Coordinator& coordinator, std::atomic<int>* ended) {
   return [&coordinator, ended] {
     while (!coordinator.should_stop()) std::this_thread::yield();
@@ -79,7 +79,7 @@ TEST(CoordinatorTest, OneThatGoesAwayStopsItsThreads) {
 
 constexpr int64_t kMilli = 1'000'000;
 
-// All threads and the wait for them are on the scheduler given: these share one thread and a
+// All threads and waits are on the given scheduler, which simulates them on one thread and a
 // simulated clock.
 TEST(CoordinatorTest, TheFirstErrorEndsAll) {
   SimScheduler scheduler({.seed = 1});

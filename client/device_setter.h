@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Device functions for parameter-server programs (GraphBuilder::DeviceFunctionScope): where each
-// new node should go when the program does not say.
+// Device functions for parameter-server programs (GraphBuilder::DeviceFunctionScope): they choose
+// the device of each new node for which the program requests none.
 //
 //   const auto scope = program.DeviceFunctionScope(
 //       ReplicaDeviceSetter({.ps_tasks = 2, .worker_device = "/job:worker/task:1"}));
 //
-// Ops that work on a variable go to the variable. What inner scopes ask for comes first.
+// Ops that work on a variable are placed on the variable's device. Devices that inner scopes
+// request take precedence.
 #pragma once
 
 #include <string>
@@ -16,8 +17,8 @@
 namespace penstock::client {
 
 enum class Balance {
-  kRoundRobin,  // one variable each, in order of creation
-  kBytes,       // each to the task that holds the fewest bytes
+  kRoundRobin,  // assigns variables to the tasks in turn, in order of creation
+  kBytes,       // assigns each variable to the task that holds the fewest bytes
 };
 
 struct ReplicaDevices {
@@ -27,16 +28,16 @@ struct ReplicaDevices {
   Balance balance = Balance::kRoundRobin;
 };
 
-// Spreads variables (but local ones) and tables over the ps tasks; everything else goes to the
-// worker. Programs that
-// make the same variables in the same order agree on where they are: so must all workers. Keeps
-// count: one setter serves one program. A dimension that is unknown counts as 1.
+// Returns a device function that spreads variables (except local ones) and tables over the ps
+// tasks, and puts everything else on the worker. All workers must make the same variables in the
+// same order, so that they agree on the devices. The function keeps counts, so use it for one
+// program only. An unknown dimension counts as 1, and a DynamicTable without a limit as 1 M rows.
 GraphBuilder::DeviceFunction ReplicaDeviceSetter(const ReplicaDevices& devices);
 
-// The CPU of the task that `device` is one of; `device` if it names none.
+// Returns the CPU of the task of `device`; `device` itself if it names no task.
 std::string HostOf(const std::string& device);
 
-// Everything to `device`, but for ops that work on a variable.
+// Returns a device function that puts everything on `device`, except ops that work on a variable.
 GraphBuilder::DeviceFunction OnDevice(const std::string& device);
 
 }  // namespace penstock::client

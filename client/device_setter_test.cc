@@ -6,6 +6,7 @@
 #include "client/optimizers.h"
 #include "client/program.h"
 #include "client/replicate.h"
+#include "core/op/gradient.h"
 #include "gtest/gtest.h"
 
 namespace penstock::client {
@@ -23,7 +24,7 @@ TEST(ReplicaDeviceSetterTest, VariablesTakeTurns) {
   for (const char* device : want) {
     const Variable v(program, "v", {10, 10}, Zeros());
     EXPECT_EQ(v.device(), device);
-    // Its first value is computed where it lives.
+    // The initial value is computed on the variable's device.
     EXPECT_EQ(program.NodeOf(v.initializer())->requested_device(), device);
     EXPECT_EQ(DeviceOf(program, v.Read() * 2.0), "/job:worker/task:3");
   }
@@ -43,7 +44,7 @@ TEST(ReplicaDeviceSetterTest, BalancesBytes) {
   const auto scope =
       program.DeviceFunctionScope(ReplicaDeviceSetter({.ps_tasks = 3, .balance = Balance::kBytes}));
   int64_t bytes[3] = {};
-  // Sizes as in a convnet: large and small by turns.
+  // Sizes as in a convnet: alternately large and small.
   const std::vector<int64_t> sizes = {900000, 100, 400000, 200, 350000, 90, 200000, 10};
   for (const int64_t size : sizes) {
     const Variable v(program, "v", {size}, Zeros());
@@ -54,6 +55,24 @@ TEST(ReplicaDeviceSetterTest, BalancesBytes) {
   EXPECT_EQ(bytes[0], 900000);
   EXPECT_NEAR(bytes[1], 475000, 80000);
   EXPECT_NEAR(bytes[2], 475000, 80000);
+}
+
+// A table grows: its parts are spread evenly, whatever small variables come before it.
+TEST(ReplicaDeviceSetterTest, SpreadsTheTablesPartsByTheirLimits) {
+  Program program;
+  const auto scope =
+      program.DeviceFunctionScope(ReplicaDeviceSetter({.ps_tasks = 2, .balance = Balance::kBytes}));
+  const auto part = [&](Attrs attrs) {
+    attrs["width"] = int64_t{8};
+    attrs["slots"] = std::vector<float>{0};
+    return DeviceOf(program, CallIn(program, "DynamicTable", {}, attrs));
+  };
+  EXPECT_EQ(Variable(program, "v", {1000}, Zeros()).device(), "/job:ps/task:0");
+  EXPECT_EQ(part({}), "/job:ps/task:1");
+  EXPECT_EQ(part({}), "/job:ps/task:0");
+  EXPECT_EQ(part({{"max_rows", int64_t{100}}}), "/job:ps/task:1");         // 6400 bytes
+  EXPECT_EQ(part({{"max_bytes", int64_t{1'000'000}}}), "/job:ps/task:0");  // 4000 there, 6400 here
+  EXPECT_EQ(part({}), "/job:ps/task:1");
 }
 
 TEST(ReplicaDeviceSetterTest, WhatTheProgramSaysComesFirst) {

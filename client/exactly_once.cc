@@ -16,7 +16,7 @@ namespace {
 Output Number(Program& program, int64_t value) {
   return Constant(program, Tensor::Scalar<int64_t>(value));
 }
-// 1 at `index`, 0 elsewhere.
+// Returns a vector with 1 at `index` and 0 elsewhere.
 Output OneAt(Program& program, int index, int size) {
   std::vector<int64_t> numbers(size);
   numbers[index] = 1;
@@ -26,7 +26,7 @@ Output At(Program& program, Output numbers, int index) {
   return Gather(numbers, Number(program, index), Number(program, 0));
 }
 
-// `share`, or an error of the program's and a share that does no harm.
+// Returns `share` if it is valid. Otherwise sets the program's error and returns a valid share.
 WorkerShare Checked(Program& program, const WorkerShare& share) {
   if (0 <= share.worker && share.worker < share.workers) return share;
   program.Fail(InvalidArgument("ExactlyOnce: worker is ", share.worker, ", must be in [0, ",
@@ -44,15 +44,15 @@ Status CheckDevice(const Variable& variable) {
 
 }  // namespace
 
-// One task's part of an Apply.
+// The variables and gradients of one Apply on one task.
 struct ExactlyOnce::Section {
   std::string host;
   std::vector<VariableGradient> gradients;
-  bool finishes = false;  // what the optimizer does after updates
+  bool finishes = false;  // runs Optimizer::FinishUpdates
   bool global_step = false;
 };
 
-// One of its two ops runs.
+// One of these two ops runs.
 struct ExactlyOnce::Turn {
   Output passed_over, next;
 };
@@ -86,7 +86,7 @@ Output ExactlyOnce::Apply(Optimizer& optimizer, const std::vector<VariableGradie
   return program_.Group(ends, "applied");
 }
 
-// In an order that all workers' programs have in common.
+// Returns the sections in an order that is the same in all workers' programs.
 std::vector<ExactlyOnce::Section> ExactlyOnce::Sections(
     const std::vector<VariableGradient>& gradients) const {
   std::map<std::string, Section> by_host;
@@ -108,7 +108,8 @@ std::vector<ExactlyOnce::Section> ExactlyOnce::Sections(
   return sections;
 }
 
-// The count says of how many it is one: who restores others is told that it is missing.
+// The variable's name contains the number of sections, so a restore from a checkpoint with another
+// number reports a missing variable.
 void ExactlyOnce::AddCount(const Section& section, int of) {
   const auto there = program_.DeviceScope(section.host);
   const auto root = program_.NameScope("");
@@ -121,7 +122,7 @@ void ExactlyOnce::AddCount(const Section& section, int of) {
   }
 }
 
-// The updates of a task. Nothing behind the lock comes from elsewhere.
+// Adds the updates of a task. No node after the lock receives from another task.
 Output ExactlyOnce::ApplyThere(const Section& section, int index, Optimizer& optimizer,
                                Outputs tensors, Output position) {
   const auto there = program_.DeviceScope(section.host);
@@ -154,8 +155,9 @@ Output ExactlyOnce::ApplyThere(const Section& section, int index, Optimizer& opt
   return Unlock(program_, lock, {CallN("Merge", {Outputs{turn.passed_over, counted}})[0]});
 }
 
-// A batch that has been applied is passed over where that may have been an earlier incarnation of
-// this worker: before this session began, or by the one step that it had left under way.
+// Skips a batch that is already applied, if an earlier incarnation of this worker may have applied
+// it: before this session began, or in the one step that was still running then. Otherwise the step
+// fails.
 ExactlyOnce::Turn ExactlyOnce::TakeTurn(int index, Output position, const Outputs& lock) {
   const Output at = At(program_, position, 0), had = At(program_, position, 1 + index);
   Output next;
@@ -185,8 +187,8 @@ Output ExactlyOnce::TakenOf(const Variable& taken) const {
   return At(program_, taken.Read(), share_.worker);
 }
 
-// Adds the op that stores the position: the least count that all tasks have reached, then the count
-// of each task.
+// Adds the op that stores the position: the minimum of all tasks' counts, then the count of each
+// task.
 void ExactlyOnce::AddBegin() {
   const auto unordered = program_.ClearControlDependencies();
   Outputs had;

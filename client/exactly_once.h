@@ -2,8 +2,8 @@
 //
 // ExactlyOnce: each parameter server applies each batch of a training exactly once, even if tasks
 // are killed at any moment. Each server counts the batches of each worker that it has applied, in a
-// variable that is saved and restored with the others. So each worker goes on at its own place in
-// its own input:
+// variable that is saved and restored with the others. So each worker resumes at its own position
+// in its own input:
 //
 //   ExactlyOnce once(program, {.workers = 2, .worker = 1});
 //   const Output train = once.Apply(optimizer, optimizer.ComputeGradients(program, loss));
@@ -11,32 +11,33 @@
 //   TrainingLoop loop(program, {.train = train, .once = &once}, options);
 //   loop.AddHook(&queues);
 //
-// All workers' programs are made with the same number of workers, and share the records out among
-// them. If one client drives all of them (BuildTowers), it counts as the only worker, and `batch`
+// All workers' programs must be given the same number of workers, and divide the records among
+// them. If one client drives all workers (BuildTowers), it counts as the only worker, and `batch`
 // is an op that takes the batches of all towers.
 //
-// A step computes its gradients as usual, beside other workers' steps. When all gradients for one
-// server's variables have arrived there, the step applies them and counts the batch. It does both
-// as one commit, which no cancellation interrupts, and holds its worker's mutex on that server
-// meanwhile. The loop saves and restores the variables of a server with the mutexes of all workers
+// A step computes its gradients concurrently with other workers' steps. When all gradients for one
+// server's variables have arrived there, the step applies them and counts the batch. Both happen in
+// one commit, which no cancellation interrupts; meanwhile the step holds its worker's mutex on that
+// server. The loop saves and restores the variables of a server with the mutexes of all workers
 // held. So variables and counts of a server always belong together.
 //
-// A step changes nothing on a server that has applied its batch already (an earlier incarnation of
-// the worker was killed before it reached the other servers); the global step stays. If the
-// variables of a server are at an earlier batch (they were restored from a checkpoint), the step
-// fails, and the loop makes a new session and goes on at the right place. A batch that only some
-// servers had applied when its worker died is finished on the others, with gradients of the
-// variables as they are then.
+// A step changes nothing, not even the global step, on a server that has already applied its batch.
+// That happens if an earlier incarnation of the worker was killed before it reached the other
+// servers. If the variables of a server are at an earlier batch (they were restored from a
+// checkpoint), the step fails, and the loop makes a new session and resumes at the right batch. If
+// only some servers had applied a batch when its worker died, the restarted worker applies it on
+// the others, with gradients of the variables' values at that time.
 //
-// Limits: every variable is on CPU:0 of a named task, or all are on one device. Updates that are
-// several ops (Adam's powers, its sparse form) mix with those of other workers, as in any
-// asynchronous training. A worker whose input has ended leaves: if a server is lost after that and
-// goes back to a checkpoint of before, what that worker gave since is lost. Until the first
-// checkpoint is written, a chief that dies has its successor begin anew.
+// Limits: every variable must be on CPU:0 of a named task, or all on one device. Updates that
+// consist of several ops (Adam's powers, its sparse form) interleave with those of other workers,
+// as in any asynchronous training. A worker ends when its input ends. If a server is lost after
+// that and restored from an earlier checkpoint, that worker's updates since the checkpoint are
+// lost. If the chief dies before the first checkpoint is written, its successor starts the training
+// from the beginning.
 //
-// Cost: an update waits until all gradients of its server have arrived. Steps of one worker come
-// one after the other (TrainingOptions::concurrent_steps == 1). A training is resumed with as many
-// workers, and its variables on as many servers, as it was saved with.
+// Cost: an update waits until all gradients of its server have arrived. The steps of one worker run
+// one at a time (TrainingOptions::concurrent_steps == 1). A training must be resumed with the same
+// numbers of workers and of servers with variables as when it was saved.
 #pragma once
 
 #include <optional>
@@ -55,22 +56,22 @@ struct WorkerShare {
 
 class ExactlyOnce {
  public:
-  // Borrows the program. The program's error: InvalidArgument if share.worker is none of the
-  // workers.
+  // Borrows the program. Sets the program's error to InvalidArgument if share.worker is not in [0,
+  // workers).
   explicit ExactlyOnce(Program& program, const WorkerShare& share = {});
 
-  // The train op: what Optimizer::ApplyGradients is to others. Raises the global step, too. Adds a
-  // count to each task that holds variables with gradients, or the global step: "batches_taken", or
-  // "batches_taken_1_of_2" and so on. To be called once.
+  // Returns the train op, in place of Optimizer::ApplyGradients. It raises the global step, too.
+  // Adds a count of batches to each task that holds variables with gradients, or the global step:
+  // "batches_taken", or "batches_taken_1_of_2" and so on. Call it once.
   Output Apply(Optimizer& optimizer, const std::vector<VariableGradient>& gradients);
 
-  // Before the first step of a session: how many batches of this worker have been applied
-  // everywhere. FailedPrecondition without Apply.
+  // Returns how many batches of this worker have been applied on all servers. Call it before the
+  // first step of a session. FailedPrecondition if Apply was not called.
   StatusOr<int64_t> Begin(Session& session) const;
-  // Aborted if `why` says that a step began at a later batch than the variables are at.
+  // Returns Aborted if `why` says that a step began at a later batch than the variables' batch.
   Status Explain(const Status& why) const;
-  // The mutexes of all workers, on each task. A step holds its worker's. Whatever changes or reads
-  // several variables of a task as one holds all of that task.
+  // The mutexes of all workers, on each task. A step holds its own worker's mutex. Code that must
+  // read or change several variables of a task atomically holds all mutexes of that task.
   const Outputs& mutexes() const { return mutexes_; }
 
  private:
@@ -86,11 +87,11 @@ class ExactlyOnce {
 
   Program& program_;
   const WorkerShare share_;
-  // How many batches the steps of this session have taken, with those before it; and how many each
-  // section had when it began.
+  // The number of batches taken by the steps of this session and of earlier ones; and the number
+  // that each section had when the session began.
   std::optional<Variable> position_;
-  std::vector<Variable> taken_;  // by section; by worker
-  Outputs mutexes_;              // by section and worker
+  std::vector<Variable> taken_;  // one per section, with a count per worker
+  Outputs mutexes_;              // the mutexes of all sections; within each, of all workers
   Output begin_;
   std::set<std::string> earlier_checks_;  // nodes that fail if variables are at an earlier batch
 };

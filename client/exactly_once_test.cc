@@ -18,7 +18,8 @@
 namespace penstock::client {
 namespace {
 
-// The second of two workers; each of its steps adds one to some rows of `seen`, and to `total`.
+// Runs the second of two workers. Each of its steps adds one to some rows of `seen`, and to
+// `total`.
 class ExactlyOnceTest : public testing::Test {
  protected:
   ExactlyOnceTest() {
@@ -35,7 +36,7 @@ class ExactlyOnceTest : public testing::Test {
     session_ = *std::move(session);
     ASSERT_TRUE(session_->Execute(init).ok());
   }
-  // seen; total; batches_taken; global step.
+  // Returns "seen; total; batches_taken; global step".
   std::string Values() {
     const auto values = session_->Run({seen_, total_, *taken_, program_.GlobalStep()});
     if (!values.ok()) return values.status().ToString();
@@ -82,7 +83,7 @@ TEST_F(ExactlyOnceTest, AStepPassesOverWhatAnEarlierLifeHasApplied) {
   const Output ahead = taken_->Assign(Constant(program_, Tensor::Vector<int64_t>({7, 1})));
   Start();
   EXPECT_EQ(*once_.Begin(*session_), 0);
-  ASSERT_TRUE(session_->Execute(ahead).ok());  // its last step has ended now
+  ASSERT_TRUE(session_->Execute(ahead).ok());  // ends the previous incarnation's last step
   EXPECT_TRUE(session_->Execute(train_).ok());
   EXPECT_EQ(Values(), "float[3] 0 0 0; float[] 0; int64[2] 7 1; int64[] 0; ");
   EXPECT_TRUE(session_->Execute(train_).ok());
@@ -174,7 +175,7 @@ TEST_F(TwoServersTest, EachPassesOverWhatItHas) {
   EXPECT_EQ(values(), "float[2] 0 4; float[] 3; int64[1] 3; int64[1] 3; ");
 }
 
-// A tensor that is received after the commit may never come.
+// A tensor received after the commit might never arrive.
 TEST_F(TwoServersTest, NothingBehindTheCommitComesFromElsewhere) {
   const Output rate = CallIn(program_, "Placeholder", {},
                              {{"dtype", DType::kFloat}, {"shape", PartialShape::Scalar()}}, "rate");
@@ -248,7 +249,7 @@ TEST(ExactlyOnceMistakesTest, AVariableThatCannotBeGuarded) {
   EXPECT_EQ(program.status(),
             InvalidArgument("ExactlyOnce: variable 'w' is on /job:ps/task:0/device:GPU:0; it must "
                             "be on the first CPU of its task"));
-  // The program's error comes from Run, not a crash of what is built on it.
+  // Run returns the program's error; objects built on the program do not crash.
   TrainingLoop loop(program, {.train = train, .once = &once},
                     {.checkpoint_dir = testing::TempDir()});
   EXPECT_EQ(loop.Run().code(), StatusCode::kInvalidArgument);

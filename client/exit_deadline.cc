@@ -3,11 +3,11 @@
 
 #include <unistd.h>
 
-#include <cstdio>
 #include <utility>
 
 #include "absl/strings/str_join.h"
 #include "core/base/blocking_calls.h"
+#include "core/base/log.h"
 
 namespace penstock::client {
 
@@ -36,8 +36,10 @@ void ExitDeadline::Watch(double seconds) {
   }
   std::string running = describe_ ? describe_() : "";
   if (running.empty()) running = absl::StrJoin(BlockingCall::List(env_), "; ");
-  std::fprintf(stderr, "the process was told to end and did not within %g s%s%s; it exits now\n",
-               seconds, running.empty() ? "" : ", because of: ", running.c_str());
+  Log({.level = LogLevel::kError,
+       .event = "exit_forced",
+       .text = StrCat("the process was told to end and did not within ", seconds, " s",
+                      running.empty() ? "" : ", because of: ", running, "; it exits now")});
   _exit(kExitCode);
 }
 

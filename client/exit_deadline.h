@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ExitDeadline: the process ends within a time, whatever it waits for. A kernel in a call of the
-// operating system that does not return (a disk that hangs) cannot be cancelled, nor can the
-// threads that wait for it; so the process says what still ran, and exits without them.
+// ExitDeadline: ends the process after a time limit, even if threads still wait. A kernel inside a
+// system call that does not return (a disk that hangs) cannot be cancelled, nor can the threads
+// that wait for it. So the process logs what still runs and exits without waiting.
 //
 //   ExitDeadline deadline(5, [&] { return server.DescribeRunning(); });
 //   server.Stop();
@@ -22,12 +22,12 @@ namespace penstock::client {
 
 class ExitDeadline {
  public:
-  // As after SIGTERM without a handler: who starts tasks again takes it for "try again".
+  // The code of a process that SIGTERM ended. Programs that restart tasks take it as "try again".
   static constexpr int kExitCode = 128 + 15;
 
-  // Ends the process in `seconds`, unless the object is destroyed before. `describe` says what
-  // still runs; null or "": the calls of the operating system that do (BlockingCall). `scheduler`
-  // is one of real threads.
+  // Ends the process in `seconds`, unless the object is destroyed before. `describe` returns what
+  // still runs; if it is null or returns "", the running system calls are named (BlockingCall).
+  // `scheduler` must have real threads.
   explicit ExitDeadline(double seconds, std::function<std::string()> describe = nullptr,
                         Env& env = Env::Real(), Scheduler& scheduler = Scheduler::Real());
   ~ExitDeadline();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FoldL, FoldR, Scan and MapFn: loops over the slices of tensors.
+// Implements FoldL, FoldR, Scan and MapFn: loops over the slices of tensors.
 #include "client/control_flow.h"
 #include "client/tensor_array.h"
 #include "core/op/gradient.h"
@@ -12,7 +12,7 @@ Output Int(GraphBuilder& graph, int32_t value) {
   return Constant(graph, Tensor::Scalar<int32_t>(value));
 }
 
-// The slices of several tensors, numbered alike.
+// The slices of several tensors, accessed by a common index.
 class Slices {
  public:
   Slices(GraphBuilder& graph, const Outputs& elems) {
@@ -53,7 +53,7 @@ class Results {
     for (const TensorArray& array : arrays_) flows.push_back(array.flow());
     return flows;
   }
-  // The flows after values[k] has been written to array k.
+  // Writes values[k] to array k, for each k, and returns the arrays' flows after that.
   Outputs Write(const Output* flows, Output index, const Outputs& values) const {
     Outputs after;
     for (size_t i = 0; i < arrays_.size(); ++i) {
@@ -79,7 +79,8 @@ bool Count(GraphBuilder& graph, const Outputs& values, size_t wanted) {
   return false;
 }
 
-// The shapes that the caller gave are those of accumulators; more variables follow them.
+// Returns `options` for a loop with `more` variables after the accumulators, whose shapes the
+// caller gave.
 WhileOptions Extended(const WhileOptions& options, size_t more) {
   WhileOptions extended = options;
   if (!options.shape_invariants.empty()) {
@@ -88,7 +89,8 @@ WhileOptions Extended(const WhileOptions& options, size_t more) {
   return extended;
 }
 
-// Variables: the accumulators, the flows of `results`, and how many slices are done.
+// Runs the loop. Its variables are the accumulators, the flows of `results`, and the number of
+// slices done.
 Outputs Run(GraphBuilder& graph, const Slices& slices, const Outputs& initial,
             const FoldFunction& fn, bool reverse, const Results& results,
             const WhileOptions& options) {

@@ -26,7 +26,7 @@ ClippedGradients ClipByGlobalNorm(const std::vector<VariableGradient>& gradients
   ClippedGradients clipped{.gradients = gradients};
   Outputs squares;
   for (const VariableGradient& g : gradients) {
-    // Each sum is made where its gradient is made; only scalars travel.
+    // Each sum is computed on the device of its gradient; only scalars are sent to other devices.
     if (g.gradient.none()) continue;
     const auto here = g.variable.program().ColocateWith(g.gradient.values);
     squares.push_back(SumOfSquares(g.gradient.values));
@@ -34,8 +34,8 @@ ClippedGradients ClipByGlobalNorm(const std::vector<VariableGradient>& gradients
   if (squares.empty()) return clipped;
   clipped.global_norm = Sqrt(AddN(squares));
   const Output limit = ConstantLike(clipped.global_norm, norm);
-  // 1 if the gradients are short enough. The difference is 0, but NaN if the norm is not
-  // finite: gradients that have exploded are not to look like healthy ones.
+  // 1 if the norm is at most `limit`. The difference is 0, or NaN if the norm is not finite, so
+  // that exploded gradients become NaN instead of small numbers.
   const Output scale =
       limit / Maximum(clipped.global_norm, limit) + (clipped.global_norm - clipped.global_norm);
   for (VariableGradient& g : clipped.gradients) {

@@ -3,8 +3,8 @@
 // Gradients: adds to a graph the nodes that compute d(sum of ys) / d(xs). Calling it on its own
 // results gives second derivatives.
 //
-// A mistake (an op on the way has no gradient, a y is not floating point) is kept as the graph's
-// error, as for every other node added.
+// A mistake (an op between ys and xs has no gradient, a y is not floating point) becomes the
+// graph's error, as for every other node added.
 #pragma once
 
 #include <vector>
@@ -15,19 +15,19 @@
 
 namespace penstock::client {
 
-// A variable, and what a loss wants it to change by.
+// A variable and the gradient of a loss with respect to it.
 struct VariableGradient {
   Gradient gradient;
   Variable variable;
 };
 
-// One per x: dense, sparse (rows of it, as Gather's is), or none if no y depends on it. To
-// differentiate by a variable, give its handle().
+// Returns one gradient per x: dense; sparse (for some rows, such as Gather's gradient); or none if
+// no y depends on the x. To differentiate by a variable, pass its handle().
 std::vector<Gradient> Gradients(GraphBuilder& graph, const Outputs& ys, const Outputs& xs,
                                 const Outputs& dys = {});
 
-// The gradients with all of their elements together no longer than `norm` (Euclidean); and the
-// length that they had.
+// The gradients, scaled so that their joint Euclidean norm is at most `norm`; and the norm before
+// scaling.
 struct ClippedGradients {
   std::vector<VariableGradient> gradients;
   Output global_norm;

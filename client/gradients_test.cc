@@ -17,8 +17,8 @@ TEST(GradientsTest, ClippingKeepsTheDirectionAndBoundsTheLength) {
     double norm;
     std::vector<float> a, b;
   } const cases[] = {
-      {10, {3, 0}, {0, 4}},     // of length 5: left alone
-      {2.5, {1.5, 0}, {0, 2}},  // halved
+      {10, {3, 0}, {0, 4}},     // norm 5: unchanged
+      {2.5, {1.5, 0}, {0, 2}},  // the gradients are halved
   };
   for (const auto& c : cases) {
     Program program;

@@ -13,14 +13,14 @@ Output ShapeConstant(GraphSink& sink, const Shape& shape) {
   return Constant(sink, Tensor::Vector<int64_t>({shape.dims().begin(), shape.dims().end()}));
 }
 
-// A constant of any number type: made as float64, converted in the graph.
+// Returns a constant of any numeric type: a float64 constant that is cast in the graph.
 Output Number(GraphSink& sink, DType dtype, double value) {
   return Cast(Constant(sink, Tensor::Scalar(value)), dtype);
 }
 
 Output Random(GraphSink& sink, string_view op, DType dtype, const InitialShape& shape,
               int64_t seed) {
-  // With both seeds 0 the op draws other numbers each time, which is what a seed of 0 asks for.
+  // If both seeds are 0 the op draws different numbers in each run, as documented for seed 0.
   const int64_t seed2 = seed == 0 ? 0 : shape.start;
   return CallIn(sink, op, {ShapeConstant(sink, shape)},
                 {{"dtype", dtype}, {"seed", seed}, {"seed2", seed2}});
@@ -77,7 +77,7 @@ Initializer GlorotUniform(int64_t seed) {
 
 Initializer HeNormal(int64_t seed) {
   return [=](GraphSink& sink, DType dtype, const InitialShape& shape) {
-    // 0.8796: the standard deviation that cutting at two leaves of 1.
+    // 0.8796: the standard deviation of a standard normal truncated at two standard deviations.
     const double stddev = std::sqrt(2 / FansOf(shape.whole).in) / 0.87962566103423978;
     return TruncatedNormal(0, stddev, seed)(sink, dtype, shape);
   };

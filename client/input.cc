@@ -18,7 +18,7 @@ std::vector<DType> TypesOf(const Outputs& tensors) {
   return types;
 }
 
-// `shape` with another dimension in front, or without the first one.
+// Return `shape` with another dimension in front, and without its first one.
 PartialShape Prepend(int64_t size, const PartialShape& shape) {
   PartialShape batch({size});
   for (const int64_t d : shape.dims()) batch.AddDim(d);
@@ -26,8 +26,10 @@ PartialShape Prepend(int64_t size, const PartialShape& shape) {
 }
 PartialShape RowShape(const PartialShape& shape) { return PartialShape(shape.dims().subspan(1)); }
 
-// The shapes of one element each; false, and the program's error, if too little is known.
-bool ElementShapes(Program& program, const Outputs& tensors, bool rows, bool pad, Shapes* shapes) {
+// Sets `*shapes` to the shapes of one element of each tensor. If they are not known well enough,
+// sets the program's error and returns false.
+bool InferElementShapes(Program& program, const Outputs& tensors, bool rows, bool pad,
+                        Shapes* shapes) {
   if (tensors.empty()) program.Fail(InvalidArgument("an input pipeline of no tensors"));
   for (const Output& t : tensors) {
     PartialShape shape = t.shape();
@@ -68,7 +70,7 @@ Attrs DequeueAttrs(const Outputs& components, const Shapes& shapes) {
   return {{"component_types", TypesOf(components)}, {kOutputShapesAttr, shapes}};
 }
 
-// Dequeues a batch of elements of `shapes`; returns as many tensors as `components`.
+// Dequeues a batch of elements of `shapes`; returns one tensor per component.
 Outputs DequeueBatch(Output queue, const Outputs& components, const Shapes& shapes,
                      int32_t batch_size, bool up_to) {
   Shapes batch;
@@ -90,7 +92,8 @@ Output InputProducer(QueueRunners& runners, Output rows, const ProducerOptions& 
   Program& program = runners.program();
   const auto scope = program.NameScope("input_producer");
   Shapes shapes;
-  if (!ElementShapes(program, {rows}, /*rows=*/true, /*pad=*/false, &shapes)) return {&program};
+  if (!InferElementShapes(program, {rows}, /*rows=*/true, /*pad=*/false, &shapes))
+    return {&program};
   if (rows.shape().dim(0) == 0) {
     program.Fail(InvalidArgument("an input producer of no rows: '", rows.name(), "'"));
     return {&program};
@@ -126,7 +129,7 @@ Outputs SliceInputProducer(QueueRunners& runners, const Outputs& tensors,
                            const ProducerOptions& options) {
   Program& program = runners.program();
   Shapes shapes;
-  if (!ElementShapes(program, tensors, /*rows=*/true, /*pad=*/false, &shapes)) return tensors;
+  if (!InferElementShapes(program, tensors, /*rows=*/true, /*pad=*/false, &shapes)) return tensors;
   const int64_t count = tensors[0].shape().dim(0);
   for (const Output& t : tensors) {
     if (count >= 0 && count <= INT32_MAX && t.shape().dim(0) == count) continue;
@@ -155,7 +158,7 @@ Outputs Batch(QueueRunners& runners, const Outputs& tensors, int32_t batch_size,
   Program& program = runners.program();
   const auto scope = program.NameScope("batch");
   Shapes shapes;
-  if (!ElementShapes(program, tensors, options.enqueue_many, options.dynamic_pad, &shapes)) {
+  if (!InferElementShapes(program, tensors, options.enqueue_many, options.dynamic_pad, &shapes)) {
     return tensors;
   }
   const Output queue = NewQueue(program, tensors, shapes,
@@ -170,11 +173,11 @@ namespace {
 
 constexpr int64_t kReadyBatches = 2;
 
-// The same, taken ahead of who asks for it.
+// Returns the batches of `batch` from a queue that is filled ahead of the consumer.
 Outputs KeepReady(QueueRunners& runners, const Outputs& batch) {
   Shapes shapes;
   for (const Output& t : batch) shapes.push_back(t.shape());
-  // A queue of batches that may differ in size is given no shapes.
+  // If batches may differ in size, the queue gets no shapes.
   const bool same = std::all_of(shapes.begin(), shapes.end(),
                                 [](const PartialShape& s) { return s.fully_known(); });
   const Output queue =
@@ -190,7 +193,7 @@ Outputs ShuffleBatch(QueueRunners& runners, const Outputs& tensors, int32_t batc
   Program& program = runners.program();
   const auto scope = program.NameScope("shuffle_batch");
   Shapes shapes;
-  if (!ElementShapes(program, tensors, options.enqueue_many, /*pad=*/false, &shapes)) {
+  if (!InferElementShapes(program, tensors, options.enqueue_many, /*pad=*/false, &shapes)) {
     return tensors;
   }
   Attrs attrs = {{"min_after_dequeue", options.min_after_dequeue}, {"seed", options.seed}};
@@ -208,9 +211,9 @@ Outputs ShuffleBatch(QueueRunners& runners, const Outputs& tensors, int32_t batc
 
 namespace {
 
-constexpr int64_t kBucketedBatches = 8;  // ready, at most
+constexpr int64_t kBucketedBatches = 8;  // the maximum number of batches kept ready
 
-// As a batch of one if `count` is 1, of none if it is 0.
+// Returns the tensors as a batch of `count` elements, which is 0 or 1.
 Outputs OneOrNone(Program& program, const Outputs& tensors, Output count) {
   const Output zero = Constant(program, Tensor::Scalar<int32_t>(0));
   const Output rest = Constant(program, Tensor::Scalar<int32_t>(-1));
@@ -236,7 +239,7 @@ BucketedBatch BucketBySequenceLength(QueueRunners& runners, Output length, const
   Outputs components = {length};
   components.insert(components.end(), tensors.begin(), tensors.end());
   Shapes shapes;
-  if (!ElementShapes(program, components, /*rows=*/false, /*pad=*/true, &shapes)) {
+  if (!InferElementShapes(program, components, /*rows=*/false, /*pad=*/true, &shapes)) {
     return {length, tensors};
   }
   const Output reached =
@@ -244,7 +247,8 @@ BucketedBatch BucketBySequenceLength(QueueRunners& runners, Output length, const
            DType::kInt32);
   const Output bucket = Sum(reached, Constant(program, Tensor::Scalar<int32_t>(0)));
 
-  // Every element goes to each bucket, to all but one of them as nothing.
+  // Every element is enqueued to all buckets: as a batch of one to its own, as an empty batch to
+  // the others.
   Outputs queues, puts, batches_ready;
   for (size_t i = 0; i <= boundaries.size(); ++i) {
     queues.push_back(NewQueue(program, components, shapes,

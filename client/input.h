@@ -9,9 +9,9 @@
 //   const Outputs batch = ShuffleBatch(runners, Parse(record), 128,
 //                                      {.capacity = 2000, .min_after_dequeue = 1000});
 //
-// All of it runs in the session: on a worker, records never pass through the client. With
-// num_epochs, the end of the input reaches whoever takes the last batch as OutOfRange; the counters
-// of epochs are local variables, which have to be initialised. Mistakes are the program's
+// The pipeline runs in the session: on a worker, records never pass through the client. With
+// num_epochs, the step that asks for a batch after the last one gets OutOfRange. The epoch counters
+// are local variables, which must be initialised. Mistakes become the program's error
 // (Program::status).
 #pragma once
 
@@ -24,74 +24,78 @@
 namespace penstock::client {
 
 struct ProducerOptions {
-  int64_t num_epochs = 0;  // 0: for ever
-  bool shuffle = true;     // anew in each epoch
+  int64_t num_epochs = 0;  // 0: without end
+  bool shuffle = true;     // in a new order in each epoch
   int64_t seed = 0;        // 0: another order in each run
   int64_t capacity = 32;
   std::string shared_name = "";
 };
-// A queue of the rows of `rows` (rank 1 or more, known but for the first dimension).
+// Returns a queue of the rows of `rows` (rank 1 or more; only the first dimension may be unknown).
 Output InputProducer(QueueRunners& runners, Output rows, const ProducerOptions& options = {});
-// A queue of strings: file names, mostly.
+// Returns a queue of strings, usually file names.
 Output StringInputProducer(QueueRunners& runners, const std::vector<std::string>& strings,
                            const ProducerOptions& options = {});
-// A queue of the int32 0, ..., limit - 1.
+// Returns a queue of the int32 numbers 0, ..., limit - 1.
 Output RangeInputProducer(QueueRunners& runners, int32_t limit,
                           const ProducerOptions& options = {});
-// One slice, the same one, of each of `tensors`, whose first dimensions are equal.
+// Returns slice i of each of `tensors`, for one i per dequeue. Their first dimensions must be known
+// and equal.
 Outputs SliceInputProducer(QueueRunners& runners, const Outputs& tensors,
                            const ProducerOptions& options = {});
 
 struct RecordOutputs {
   Output key, value;
 };
-// The next record of a reader (TFRecordReaderV2, ...), which takes its work from `queue`.
+// Returns the next record of a reader (TFRecordReaderV2, ...), which takes file names from `queue`.
 RecordOutputs ReadRecord(Output reader, Output queue);
 
 struct BatchOptions {
-  int threads = 1;  // with more than one the order is left to chance
+  int threads = 1;  // with more than one the order of elements is random
   int64_t capacity = 32;
-  // `tensors` are batches already: their rows are the elements.
+  // `tensors` are batches: their rows are the elements.
   bool enqueue_many = false;
-  // Elements differ in shape, but not in rank; each batch is padded with zeros to its largest.
+  // Elements may differ in shape, but not in rank; each batch is padded with zeros to the largest
+  // element.
   bool dynamic_pad = false;
-  // The last batch may be smaller; otherwise what does not fill one is left out.
+  // The last batch may be smaller; otherwise elements that do not fill a batch are dropped.
   bool allow_smaller_final_batch = false;
   std::string shared_name = "";
 };
-// `batch_size` elements at a time, in order. An element has one of each of `tensors`, whose shapes
-// are known (or their ranks, with dynamic_pad).
+// Returns batches of `batch_size` elements, in order. An element consists of one value of each of
+// `tensors`, whose shapes (with dynamic_pad: whose ranks) must be known.
 Outputs Batch(QueueRunners& runners, const Outputs& tensors, int32_t batch_size,
               const BatchOptions& options = {});
 
 struct ShuffleBatchOptions {
   int threads = 1;
   int64_t capacity = 0;           // more than min_after_dequeue
-  int64_t min_after_dequeue = 0;  // the more, the better they are mixed
+  int64_t min_after_dequeue = 0;  // higher values mix the elements better
   int64_t seed = 0;               // 0: another order in each run
   bool enqueue_many = false;
   bool allow_smaller_final_batch = false;
-  // The same seeds give the same batches, however fast anybody is, for a training that is resumed
-  // (run_queue_runners.h): each element is drawn from a full queue. REQUIRES a seed, one thread.
-  // Two batches are kept ready, since the queue itself is not filled ahead of who takes from it.
+  // The same seeds give the same batches, whatever the speed of producers and consumers, so that a
+  // training can be resumed (run_queue_runners.h). Each element is drawn from a full queue.
+  // REQUIRES a seed and one thread. Keeps two batches ready, since the queue itself is refilled
+  // only after a consumer has taken an element.
   bool repeatable = false;
   std::string shared_name = "";
 };
-// `batch_size` elements at a time, in random order.
+// Returns batches of `batch_size` elements, in random order.
 Outputs ShuffleBatch(QueueRunners& runners, const Outputs& tensors, int32_t batch_size,
                      const ShuffleBatchOptions& options);
 
 struct BucketOptions {
   int threads = 1;
-  int64_t capacity = 32;  // of each bucket
+  int64_t capacity = 32;  // the capacity of each bucket
   bool allow_smaller_final_batch = false;
 };
 struct BucketedBatch {
-  Output lengths;  // int32 or int64 [batch], as they came
+  Output lengths;  // int32 or int64 [batch], the elements' lengths
   Outputs tensors;
 };
-// Batches of elements of similar `length` (a scalar), each padded to its largest: bucket i has
-// those with boundaries[i - 1] <= length < boundaries[i], so that little is padding.
+// Returns batches of elements of similar `length` (a scalar), each padded to its largest element.
+// Bucket i holds the elements with boundaries[i - 1] <= length < boundaries[i], so there is little
+// padding.
 BucketedBatch BucketBySequenceLength(QueueRunners& runners, Output length, const Outputs& tensors,
                                      int32_t batch_size, const std::vector<int64_t>& boundaries,
                                      const BucketOptions& options = {});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Input pipelines and their threads, from the first record to the last.
+// Tests input pipelines and their threads, from the first record to the last.
 #include "client/input.h"
 
 #include <algorithm>
@@ -30,7 +30,8 @@ TEST(Input, ProducersEndAfterTheirEpochs) {
                                          "string[] \"a\"", "string[] \"b\"", "string[] \"c\""));
 }
 
-// The same seed, the same order, which differs from epoch to epoch; each epoch has everything once.
+// The same seed gives the same order, which differs between epochs. Each epoch has every element
+// once.
 TEST(Input, ShuffledEpochs) {
   std::vector<std::vector<std::string>> runs;
   for (const int64_t seed : {7, 7, 8}) {
@@ -120,7 +121,7 @@ TEST(Input, PaddedBatches) {
   EXPECT_THAT(p.All(batch), ElementsAre("int32[2,1] 0 1", "int32[2,3] 1 2 0 1 2 3"));
 }
 
-// Sentences of similar length come together: with buckets there is less padding than without.
+// Buckets group sentences of similar length, so there is less padding than without them.
 TEST(Input, BucketsByLength) {
   Pipeline p;
   const Output number =
@@ -148,7 +149,7 @@ TEST(Input, BucketsByLength) {
   }
   EXPECT_TRUE(p.coordinator().Join().ok());
   EXPECT_EQ(elements, 24);
-  EXPECT_LE(padding, 24 * 3 / 2);  // 24 * 5.5 with batches of any lengths
+  EXPECT_LE(padding, 24 * 3 / 2);  // batches of random lengths would have 24 * 5.5
 }
 
 TEST(Input, MistakesAreTheProgramsError) {

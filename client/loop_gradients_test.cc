@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gradients through conditionals and loops, against central differences and against the same
-// written without control flow.
+// Tests gradients through conditionals and loops against central differences, and against the same
+// computation without control flow.
 #include "client/control_flow.h"
 #include "client/tensor_array.h"
 #include "client/testing/flow_test_program.h"
@@ -14,7 +14,7 @@ namespace {
 class LoopGradients : public FlowTest {
  protected:
   Output Int(int32_t value) { return Constant(program_, Tensor::Scalar(value)); }
-  // body(i, x), `times` over, from x.
+  // Applies x = body(i, x) `times` times.
   Output Repeat(Output times, Output x, const std::function<Output(Output, Output)>& body,
                 const WhileOptions& options = {}) {
     return While(
@@ -123,7 +123,7 @@ TEST_F(LoopGradients, SeveralVariablesThatDependOnEachOther) {
       [&](const Outputs& v) {
         return Outputs{v[0] + 1, v[1] * v[2], Sin(v[1]) + v[2], v[3]};
       });
-  CheckGradients(last[1] + last[3], {x, z});  // the last value of one is not asked for
+  CheckGradients(last[1] + last[3], {x, z});  // the final value of one variable is not used
   CheckGradients(last[2], {x, z});
 }
 
@@ -255,7 +255,7 @@ TEST_F(LoopGradients, TensorArraysCarryGradients) {
         return Outputs{v[0] + 1, out.At(v[1]).Write(v[0], each * each * each).flow()};
       });
   const TensorArray full = out.At(last[1]);
-  // Read both together and one by one: what is written to a gradient's place adds up.
+  // Stack and Read use the same element, so its gradients must be summed.
   CheckGradients(Total(full.Stack()) + full.Read(Int(2)) * 5, {x});
 }
 
@@ -273,7 +273,7 @@ TEST_F(LoopGradients, FoldsAndScans) {
 }
 
 TEST_F(LoopGradients, InsideOfABody) {
-  // Newton's method for x^2 = c: each iteration takes a derivative of its own.
+  // Newton's method for x^2 = c: each iteration computes a derivative.
   const Output c = Input(2.0);
   const Output root = Repeat(InputInt(6), Double(c, 1), [&](Output, Output x) {
     const Output f = x * x - c;
@@ -330,7 +330,7 @@ TEST_F(LoopGradients, OfALoopInsideOfABody) {
 TEST_F(LoopGradients, Variables) {
   const Variable w(program_, "w", {2}, Filled(0.5), {.dtype = DType::kDouble});
   const Output x = Input({0.3, 0.7});
-  // Read inside: the handle goes into the loop.
+  // The variable is read inside the loop, so its handle enters the loop.
   const Output y = Repeat(InputInt(3), x, [&](Output, Output v) { return v * w; });
   const auto gradients = Gradients(program_, {Total(y)}, {w.handle()});
   ASSERT_TRUE(program_.status().ok()) << program_.status();
@@ -381,8 +381,8 @@ TEST_F(LoopGradients, ManyIterations) {
               1e-6);
 }
 
-// testdata/nested_loops.pbtxt is what TensorFlow built for a loop in a loop, and a conditional,
-// that write a TensorArray; the numbers are those of its tf.gradients.
+// testdata/nested_loops.pbtxt is TensorFlow's graph of nested loops and a conditional that write a
+// TensorArray; the expected numbers come from tf.gradients.
 TEST(LoopGradientsOfForeignGraphs, AreThoseOfTensorFlow) {
   auto read = ReadGraphFile(Env::Real(), "client/testdata/nested_loops.pbtxt", Registry::Global());
   ASSERT_TRUE(read.ok()) << read.status();
@@ -419,8 +419,8 @@ TEST(LoopGradientsOfForeignGraphs, AreThoseOfTensorFlow) {
   }
 }
 
-// Compares derivatives of derivatives with their own differences, and with those of the loop
-// written out.
+// Compares second derivatives with differences of first derivatives, and with the second
+// derivatives of the unrolled loop.
 class HigherDerivatives : public LoopGradients {
  protected:
   Output Derivative(Output y, Output x) {
@@ -474,7 +474,7 @@ TEST_F(HigherDerivatives, OfOneLoopAfterTheOther) {
   CheckGradients(Derivative(y, x), {x});
 }
 
-// The gradient's own loss, as in penalties on gradients.
+// Differentiates a loss that depends on a gradient, as penalties on gradients do.
 TEST_F(HigherDerivatives, OfALossOfADerivative) {
   const Output x = Input({0.5, 0.9}), w = Input({0.3, -0.4});
   const Output y = Repeat(InputInt(3), x, [&](Output, Output v) { return Tanh(v * w) + v; });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests shape inference for loop variables, and for the nodes after the loop, in graphs that are
-// complete: those of other clients, and those that are being compiled.
+// Tests shape inference for loop variables, and for the nodes after a loop, in complete graphs:
+// graphs from other clients, and graphs that are compiled.
 #include "client/control_flow.h"
 #include "client/testing/flow_test_program.h"
 #include "core/graph/flow_context.h"
@@ -11,7 +11,7 @@ namespace {
 
 class LoopShapes : public FlowTest {
  protected:
-  // A loop whose only variable begins as `x` and becomes body(variable), ten times.
+  // Returns the result of a loop that applies x = body(x) ten times.
   Output Loop(const std::string& frame, Output x, const std::function<Output(Output)>& body) {
     const auto enter = [&](Output value) {
       return Call("Enter", {value}, {{"frame_name", frame}});
@@ -33,13 +33,13 @@ class LoopShapes : public FlowTest {
     close(v, body(sides[1]));
     return Call("Exit", {sides[0]});
   }
-  // A constant in the loop that `after` is in.
+  // Returns a constant inside the loop that contains `after`.
   Output ConstantIn(Output after, int32_t value) {
     const auto there = program_.ControlDependencies({after});
     return Constant(program_, Tensor::Scalar(value));
   }
   Output Stacked(Output a, Output b, int32_t axis) { return ConcatV2({a, b}, ConstantIn(a, axis)); }
-  // Infers the shape of `output` in the graph as it is now.
+  // Infers the shape of `output` in the current graph.
   std::string Shape(Output output) {
     const StatusOr<ShapeMap> shapes = InferShapes(program_.graph());
     EXPECT_TRUE(shapes.ok()) << shapes.status();
@@ -78,7 +78,7 @@ TEST_F(LoopShapes, ALoopInALoop) {
   EXPECT_EQ(Shape(last), "[2,?]");
 }
 
-// A size that is known at first only must not be taken for one that stays.
+// A size that is known only in the first iteration must not be inferred for all iterations.
 TEST_F(LoopShapes, SizesOfWhatGrows) {
   const Output x = Input(Tensor(DType::kDouble, {1}));
   Output filled;
@@ -89,7 +89,8 @@ TEST_F(LoopShapes, SizesOfWhatGrows) {
   EXPECT_EQ(Shape(filled), "[?]");
 }
 
-// As a branch might that is not taken in the first iteration, the body fits later shapes only.
+// The body is valid only for later shapes, as a branch might be that is not taken in the first
+// iteration.
 TEST_F(LoopShapes, WhereTheFirstIterationDoesNotFitNothingIsKnown) {
   const Output any = CallIn(program_, "Placeholder", {}, {{"dtype", DType::kDouble}});
   const Output w = Input(Tensor(DType::kDouble, {4, 3}));

@@ -31,7 +31,7 @@ std::string NameOf(const Endpoint& output) {
   return TensorName{output.node->name(), output.index}.ToString();
 }
 
-// Every node that `node` needs, by id, where the nodes of `fed` need nothing.
+// Returns the ids of all nodes that `node` depends on. Does not follow the outputs in `fed`.
 std::set<int> Ancestors(const Node* node, const std::set<std::string>& fed) {
   std::set<int> found = {node->id()};
   std::vector<const Node*> left = {node};
@@ -87,7 +87,7 @@ NonFiniteOrigin::NonFiniteOrigin(const Program& program, Output loss,
       timeout_ms_(timeout_ms),
       env_(env) {}
 
-// The loss itself is one of them.
+// The loss itself is also a candidate.
 Status NonFiniteOrigin::FindCandidates() {
   const Graph& graph = program_.graph();
   std::set<std::string> fed;
@@ -129,7 +129,7 @@ StatusOr<std::optional<NonFiniteOrigin::Found>> NonFiniteOrigin::RunAgain(
   return std::optional<Found>();
 }
 
-// Returns the name of the variable whose value the output is, or "".
+// If the output is the value of a variable, returns the variable's name; else "".
 std::string NonFiniteOrigin::VariableOf(const Endpoint& output) const {
   if (output.node->num_inputs() != 1) return "";
   for (const Variable& variable : program_.variables()) {
@@ -169,7 +169,8 @@ std::string NonFiniteOrigin::DescribeVariable(const Found& found) {
   return earlier.empty() ? text : StrCat(text, "; ", earlier);
 }
 
-// The same step with the values of before; "" if there are none.
+// Repeats the step with the variables' values from the newest good checkpoint. Returns "" if there
+// is none.
 std::string NonFiniteOrigin::WithCheckpoint() {
   if (saver_ == nullptr) return "";
   const auto newest = FindNewestGood(env_, checkpoint_dir_);

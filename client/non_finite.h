@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds the node from which the NaN or the infinity of a training's loss comes. Costs nothing
-// before there is one: then the step is run again, without its update, and everything that the loss
-// is computed from fetched.
+// Finds the node that first produced the NaN or infinity of a training's loss. Costs nothing until
+// the loss is not finite: only then the step is run again, without its update, and all tensors that
+// the loss is computed from are fetched.
 #pragma once
 
 #include <optional>
@@ -15,23 +15,24 @@
 
 namespace penstock::client {
 
-// "NaN", "Inf" or "-Inf": the first such element of a tensor of floating-point numbers; "" if
-// all are finite, or the tensor is of another type.
+// Returns "NaN", "Inf" or "-Inf" for the first element of the tensor that is not finite; "" if all
+// are finite, or if the tensor is not floating point.
 std::string NonFiniteIn(const Tensor& tensor);
 
 class NonFiniteOrigin {
  public:
-  // `feeds` are those of the step. `saver` may be null, or has checkpoints in `checkpoint_dir`. All
-  // borrowed. Each step that is run ends after `timeout_ms`.
+  // `feeds` are the feeds of the step. `saver` may be null; otherwise its checkpoints are in
+  // `checkpoint_dir`. Borrows all arguments. Each step that this runs ends after at most
+  // `timeout_ms`.
   NonFiniteOrigin(const Program& program, Output loss, const std::vector<Feed>& feeds,
                   Session& session, Saver* saver, std::string checkpoint_dir, int64_t timeout_ms,
                   Env& env);
 
-  // Sentences for people: a fed tensor that is not finite; else the first node, in topological
-  // order, with an output that is not. The step has changed the variables since: if that node is
-  // a variable, names it, and looks once more with the values of the newest good checkpoint fed in
-  // the variables' place. Nodes inside of loops and branches are not looked at, but what leaves
-  // them is.
+  // Returns sentences that name a fed tensor that is not finite or, if there is none, the first
+  // node in topological order with an output that is not finite. Since the failed step has changed
+  // the variables, that node may be a variable: then names it, and searches again with the values
+  // of the newest good checkpoint fed in place of the variables. Nodes inside loops and branches
+  // are not checked, but the outputs of loops and branches are.
   std::string Describe();
 
  private:

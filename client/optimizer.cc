@@ -12,8 +12,9 @@ std::string NamesOf(const std::vector<Variable>& variables) {
                        [](std::string* out, const Variable& v) { StrAppend(out, v.name()); });
 }
 
-// The tensor of which `indices` is a reshape, if each of its elements is known to occur once; else
-// an invalid output. Other nodes use it too, so it may be where it is needed already.
+// If `indices` is a reshape of a tensor whose elements are known to be distinct, returns that
+// tensor; else an invalid output. Other nodes use that tensor too, so it may already be on the
+// device that needs it.
 Output DistinctIndices(GraphBuilder& graph, Output indices) {
   const Node* node = graph.NodeOf(indices);
   while (node != nullptr && (node->op().name == "Reshape" || node->op().name == "Identity")) {
@@ -127,7 +128,8 @@ Output Optimizer::Apply(const Variable& variable, const Gradient& gradient) {
   Program& program = variable.program();
   const auto scope = program.NameScope(StrCat("update_", variable.name()));
   if (gradient.sparse()) {
-    // Nodes that process the gradient are placed with it, unless it goes to the variable.
+    // Nodes that process the gradient are placed on its device, except those on the variable's
+    // device.
     const auto there = program.ColocateWith(gradient.values);
     return ApplySparse(variable, gradient);
   }

@@ -6,9 +6,10 @@
 //   GradientDescent optimizer(0.1);
 //   Output train = optimizer.Minimize(program, loss);  // run it once per step
 //
-// Updates happen where the variables are; what a method remembers of a variable (its slots) are
-// variables beside it, named "w/Momentum" and so on, as in TensorFlow's checkpoints. One optimizer
-// serves one program, which it borrows from the first call on. Mistakes become the program's error.
+// Updates run on the variables' devices. A method's state for a variable (its slots) is kept in
+// variables on the same device, named "w/Momentum" and so on, as in TensorFlow's checkpoints. One
+// optimizer serves one program, which it borrows from the first call on. Mistakes become the
+// program's error.
 #pragma once
 
 #include <map>
@@ -22,14 +23,14 @@
 
 namespace penstock::client {
 
-// A number, or a tensor that changes as training goes on, such as a decaying learning rate.
+// A number, or a tensor whose value changes during training, such as a decaying learning rate.
 class Hyperparameter {
  public:
   Hyperparameter(double value) : value_(value) {}     // NOLINT: {0.1} and
   Hyperparameter(Output tensor) : tensor_(tensor) {}  // NOLINT: {rate} should both work
-  // As a tensor of `like`'s type.
+  // Returns the value as a tensor of `like`'s type.
   Output Like(Output like) const;
-  // Not valid if it is a number.
+  // Returns the tensor; not valid if the value is a number.
   const Output& tensor() const { return tensor_; }
 
  private:
@@ -43,21 +44,23 @@ class Optimizer {
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  // Both steps below. Raises the program's global step by one per update, after it.
+  // Calls ComputeGradients and ApplyGradients. Each run raises the program's global step by one
+  // after the update.
   Output Minimize(Program& program, Output loss, const std::vector<Variable>& variables = {});
 
-  // One entry for each of `variables` (all trainable ones if empty); none() for those on which
-  // the loss does not depend. It is an error if that is true of every one.
+  // Returns one entry for each of `variables` (all trainable ones if empty); none() for variables
+  // on which the loss does not depend. It is an error if the loss depends on none of them.
   std::vector<VariableGradient> ComputeGradients(Program& program, Output loss,
                                                  const std::vector<Variable>& variables = {});
-  // An op that runs when every update has been applied. `global_step`, if given, is raised by one
-  // then.
+  // Returns an op that runs when every update has been applied. It raises `global_step`, if given,
+  // by one.
   Output ApplyGradients(Program& program, const std::vector<VariableGradient>& gradients,
                         const std::optional<Variable>& global_step = std::nullopt);
-  // The parts of ApplyGradients, for who runs updates apart from each other (exactly_once.h). First
-  // BeginUpdates, which returns the tensors that all updates use. Then Update, for some of the
-  // gradients at a time: `tensors` are those of BeginUpdates, or copies of them. FinishUpdates,
-  // beside the first gradient's variable, when the `updates` there, and BeginUpdates, have run.
+  // The steps of ApplyGradients, for callers that run the updates separately (exactly_once.h). Call
+  // BeginUpdates first: it returns the tensors that all updates use. Then call Update for some of
+  // the gradients at a time, with `tensors` from BeginUpdates or copies of them. Call FinishUpdates
+  // last. Its ops are on the device of the first gradient's variable and run after the `updates`
+  // there.
   Outputs BeginUpdates(Program& program, const std::vector<VariableGradient>& gradients);
   Outputs Update(Program& program, const std::vector<VariableGradient>& gradients,
                  const Outputs& tensors);
@@ -68,7 +71,7 @@ class Optimizer {
   const std::vector<Variable>& slots() const { return slots_; }
 
  protected:
-  // The op of a method: ApplyX(variable, slots, before, gradient, after) and its sparse form.
+  // A method's update op: ApplyX(variable, slots, before, gradient, after), and its sparse form.
   struct Rule {
     std::string op;
     struct Slot {
@@ -76,7 +79,7 @@ class Optimizer {
       double initial_value = 0;
     };
     std::vector<Slot> slots = {};
-    std::vector<Hyperparameter> before = {}, after = {};  // updates use no tensors but these
+    std::vector<Hyperparameter> before = {}, after = {};  // the only tensors that updates use
     Attrs attrs = {};
   };
   Optimizer(std::string name, Rule rule) : name_(std::move(name)), rule_(std::move(rule)) {}
@@ -84,8 +87,8 @@ class Optimizer {
   // Adds one update. `gradient.indices` may repeat.
   virtual Output ApplyDense(const Variable& variable, Output gradient);
   virtual Output ApplySparse(const Variable& variable, const Gradient& gradient);
-  // Before and after all updates of one ApplyGradients. `updates` are those ops. What Finish
-  // changes is read by Prepare, which makes hyperparameters of the rule of it.
+  // Called before and after all updates of one ApplyGradients; `updates` are the update ops.
+  // Prepare reads the state that Finish changes and turns it into hyperparameters of the rule.
   virtual void Prepare(Program& program, const Variable& first) {}
   virtual Outputs Finish(Program& program, const Outputs& updates) { return updates; }
 
@@ -103,7 +106,7 @@ class Optimizer {
   std::map<std::string, std::vector<Variable>> slots_by_variable_;
 };
 
-// Returns a gradient in which each index stands once, with the sum of the rows that had it.
+// Returns a gradient in which each index occurs once, with the sum of the rows that had this index.
 Gradient SumRepeatedRows(const Gradient& gradient);
 // Returns `gradient` itself if kDistinctAttr (core/op/private_attrs.h) says that no index repeats;
 // else SumRepeatedRows(gradient).

@@ -7,7 +7,7 @@ GradientDescent::GradientDescent(Hyperparameter learning_rate)
     : Optimizer("GradientDescent", {.op = "GradientDescent", .before = {learning_rate}}) {}
 
 Output GradientDescent::ApplySparse(const Variable& variable, const Gradient& gradient) {
-  // Scattering would add up repeated rows by itself, but rows that are sent once are fewer.
+  // Scattering would also sum repeated rows, but summing them first sends fewer rows.
   const Gradient rows = DistinctRows(variable.program(), gradient);
   const Output change = rows.values * rule().before[0].Like(rows.values);
   const auto here = variable.program().ColocateWith(variable.handle());
@@ -66,7 +66,7 @@ Outputs Adam::UpdateMoments(const Variable& variable, const Gradient& gradient) 
   const std::vector<Variable> slots = SlotsOf(variable);
   const auto here = program.ColocateWith(variable.handle());
   const Output like = rows.values;
-  // slot = beta * slot + (1 - beta) * g, where g is 0 but in the rows given.
+  // slot = beta * slot + (1 - beta) * g, where g is 0 except in the given rows.
   const auto decay = [&](const Variable& slot, double beta, Output values) -> Output {
     const Output decayed = slot.Assign(slot * ConstantLike(like, beta));
     const auto after = program.ControlDependencies({decayed});

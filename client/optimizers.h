@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The methods of optimisation. Their formulas, names of slots and defaults are TensorFlow's; dense
-// gradients and sparse ones (of gathered rows) are understood by all.
+// Optimisation methods. Their formulas, slot names and defaults are TensorFlow's. All of them
+// accept dense gradients and sparse ones (of gathered rows).
 #pragma once
 
 #include <optional>
@@ -47,21 +47,21 @@ struct AdamOptions {
   Hyperparameter epsilon = 1e-8;
   bool use_nesterov = false;  // dense gradients only
 };
-// m = beta1 * m + (1 - beta1) * g;  v = beta2 * v + (1 - beta2) * g^2;
-// w -= rate * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + epsilon)
-// A sparse gradient means 0 for the rows that it does not name: m and v decay in those as well.
+// m = beta1 * m + (1 - beta1) * g; v = beta2 * v + (1 - beta2) * g^2; w -= rate * sqrt(1 - beta2^t)
+// / (1 - beta1^t) * m / (sqrt(v) + epsilon) Rows that a sparse gradient lacks count as 0: their m
+// and v decay as well.
 class Adam : public Optimizer {
  public:
   using Options = AdamOptions;
   explicit Adam(Hyperparameter learning_rate, const Options& options = {});
 
  protected:
-  // A method with the same state, the slots NAME and NAME_1.
+  // For methods with the same state: the slots NAME and NAME_1.
   Adam(const std::string& name, Hyperparameter learning_rate, const Options& options);
   Output ApplySparse(const Variable& variable, const Gradient& gradient) override;
   void Prepare(Program& program, const Variable& first) override;
   Outputs Finish(Program& program, const Outputs& updates) override;
-  // Adds the ops that put a sparse gradient into m and v, of all rows.
+  // Adds the ops that update all rows of m and v with a sparse gradient.
   Outputs UpdateMoments(const Variable& variable, const Gradient& gradient);
   const Options& options() const { return options_; }
 

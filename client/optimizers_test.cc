@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every optimizer against its formula written as a plain loop, for dense and sparse gradients.
+// Tests every optimizer against its formula in a plain loop, with dense and sparse gradients.
 #include "client/optimizers.h"
 
 #include <cmath>
@@ -15,7 +15,7 @@ namespace {
 
 using Values = std::vector<double>;
 
-// One element: changes it by its gradient, at update number t (from 1), with what is remembered.
+// One element and its slots. The function updates them with a gradient at update number t (from 1).
 struct Element {
   double w = 0, a = 0, b = 0;
 };
@@ -79,7 +79,7 @@ std::vector<Case> Cases() {
 const Values kX = {1, 2, 0, -1, 3, 1, -2, 0.5};
 const Values kY = {-3, 4, 4, -4.5};
 
-// The gradient of the mean squared error by (w0, w1, bias).
+// Returns the gradient of the mean squared error with respect to (w0, w1, bias).
 Values LossGradient(const std::vector<Element>& e) {
   Values g(3);
   for (int i = 0; i < 4; ++i) {
@@ -131,7 +131,7 @@ TEST_P(OptimizersTest, LinearRegressionFollowsTheFormula) {
   }
 }
 
-// Rows 2, 0 and 2 again of a table of 4: repeated rows count twice, row 3 never.
+// Gathers rows 2, 0 and 2 again of a table of 4 rows: repeated rows count twice, row 3 never.
 TEST_P(OptimizersTest, GatheredRowsFollowTheFormula) {
   if (GetParam()) GTEST_SKIP() << "gathering by reference has dense gradients";
   for (const Case& c : Cases()) {
@@ -157,8 +157,8 @@ TEST_P(OptimizersTest, GatheredRowsFollowTheFormula) {
     std::vector<Element> elements(4, c.start);
     for (Element& e : elements) e.w = 0.5;
     const Values scales = {2, 0, 1 + 4, 0};
-    // Adam decays what it remembers of every row, and so moves those without a gradient on; the
-    // other methods leave them alone.
+    // Adam decays the slots of every row, and so also updates rows without a gradient; the other
+    // methods leave them unchanged.
     const bool all_rows = c.name == "Adam";
     for (int t = 1; t <= 10; ++t) {
       for (int i = 0; i < 4; ++i) {

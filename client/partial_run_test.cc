@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Steps in instalments by the client library: in this process, and on a cluster whose worker feeds
+// Tests partial runs of the client library: in this process, and on a cluster whose worker feeds
 // and fetches while a ps computes.
 #include <gtest/gtest.h>
 
@@ -57,7 +57,7 @@ class PartialRunTest : public testing::TestWithParam<bool> {
   std::unique_ptr<Session> session_;
 };
 
-// InvalidArgument, with these words.
+// Checks that the status is InvalidArgument and contains `words`.
 void ExpectMistake(const Status& status, string_view words) {
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status;
   EXPECT_TRUE(absl::StrContains(status.message(), words)) << status;
@@ -73,7 +73,7 @@ TEST_P(PartialRunTest, WhatIsFedDependsOnWhatWasFetched) {
     const auto second = run->Run({{b_, (*first)[0]}}, {sum_});
     ASSERT_TRUE(second.ok()) << second.status();
     EXPECT_EQ((*second)[0].scalar<float>(), 8);
-    // All is fed and fetched: the target has run, and the step is over.
+    // After all feeds and fetches the target has run, and the step has ended.
     EXPECT_EQ(Count(), 4 * i);
     ExpectMistake(run->Run({}, {twice_}).status(), "Must run PartialRunSetup");
   }
@@ -120,7 +120,7 @@ TEST_P(PartialRunTest, AFailureEndsTheStep) {
   ExpectMistake(run->Run({{b_, Value(1)}}, {}).status(), "Must run PartialRunSetup");
 }
 
-// Steps that nobody ends wait without holding anything up, and go with the session.
+// Partial runs that are never completed do not block other steps, and end with the session.
 TEST_P(PartialRunTest, AbandonedRunsAreInNobodysWay) {
   std::vector<PartialRun> begun;
   for (int i = 0; i < 20; ++i) {
@@ -129,7 +129,7 @@ TEST_P(PartialRunTest, AbandonedRunsAreInNobodysWay) {
     ASSERT_TRUE(run->Run({{a_, Value(0)}}, {}).ok());
     begun.push_back(*std::move(run));
   }
-  begun.resize(10, begun[0]);  // handles that are gone end nothing
+  begun.resize(10, begun[0]);  // destroying the handles does not end the steps
   EXPECT_EQ(session_->Fetch(sum_, {{a_, Value(1)}, {b_, Value(1)}})->scalar<float>(), 3);
   const auto late = begun[0].Run({{b_, Value(4)}}, {sum_});
   ASSERT_TRUE(late.ok()) << late.status();

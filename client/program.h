@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Program: what a client writes: a graph under construction, and the variables in it.
+// Program: a client's graph under construction, and the variables in it.
 //
-// Not thread-safe. Outputs and Variables borrow it, so it stays where it is.
+// Not thread-safe. It cannot be moved, because Outputs and Variables borrow it.
 #pragma once
 
 #include <string>
@@ -19,19 +19,20 @@ class Program : public GraphBuilder {
 
   // In order of creation.
   const std::vector<Variable>& variables() const { return variables_; }
-  std::vector<Variable> globals() const;    // shared and saved
-  std::vector<Variable> trainable() const;  // what optimizers change
+  std::vector<Variable> globals() const;    // variables that are shared between workers and saved
+  std::vector<Variable> trainable() const;  // variables that optimizers change
   std::vector<Variable> locals() const;
 
-  // The global step: an int64 variable that optimizers raise by one per update; made on first use.
+  // Returns the global step: an int64 variable that optimizers raise by one per update. The first
+  // call makes it.
   Variable GlobalStep();
 
-  // An op that runs after all of `ops`, across devices with one edge per device. It stands on the
-  // device of `beside`, if that is given.
+  // Returns an op that runs after all of `ops`, with one edge from each of their devices. It is
+  // placed on the device of `beside`, if given.
   Output Group(const Outputs& ops, string_view name, Output beside = {});
-  // An op that gives each of `variables` its initial value.
+  // Returns an op that gives each of `variables` its initial value.
   Output Initialize(const std::vector<Variable>& variables, string_view name = "init");
-  // bool[n]: which of `variables` have a value.
+  // Returns bool[n]: which of `variables` have a value.
   Output AreInitialized(const std::vector<Variable>& variables);
 
  private:

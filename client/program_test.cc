@@ -39,7 +39,7 @@ TEST(ProgramTest, AGroupHasOneNodePerDevice) {
       EXPECT_EQ(op->requested_device(), part->requested_device());
     }
   }
-  // An empty one is legal.
+  // An empty group is valid.
   EXPECT_TRUE(program.NodeOf(program.Group({}, "nothing"))->control_inputs().empty());
 }
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "absl/strings/str_format.h"
+#include "core/base/log.h"
 
 namespace penstock::client {
 namespace {
@@ -14,6 +15,8 @@ namespace {
 constexpr char kEraseLine[] = "\r\x1b[K";
 constexpr char kDim[] = "\x1b[2m";
 constexpr char kPlain[] = "\x1b[0m";
+
+bool IsJson() { return CurrentLogOptions().format == LogFormat::kJson; }
 
 bool HasColour(bool live) {
   const char* const no_color = std::getenv("NO_COLOR");
@@ -32,7 +35,7 @@ Progress::Progress(const Options& options, std::FILE* out, Env& env)
     : options_(options),
       out_(out),
       env_(env),
-      live_(isatty(fileno(out)) == 1),
+      live_(!IsJson() && isatty(fileno(out)) == 1),
       colour_(HasColour(live_)),
       start_ns_(env.NowNanos()),
       now_ns_(start_ns_) {}
@@ -41,7 +44,7 @@ Progress::~Progress() { Finish(); }
 
 void Progress::Step(int64_t step, const std::map<std::string, double>& measures) {
   now_ns_ = env_.NowNanos();
-  if (first_step_ < 0 || step < step_) {  // at the start, or back at a checkpoint
+  if (first_step_ < 0 || step < step_) {  // at the start, or after going back to a checkpoint
     first_step_ = step;
     start_ns_ = now_ns_;
   }
@@ -57,27 +60,41 @@ std::string Progress::Line() const {
   if (!line.empty()) line += "  ";
   StrAppend(&line, "step ", step_);
   if (options_.max_steps > 0) StrAppend(&line, "/", options_.max_steps);
-  const double seconds = (now_ns_ - start_ns_) * 1e-9;
-  const int64_t steps = step_ - first_step_;
-  if (seconds > 0 && steps > 0) {
-    const double rate = steps / seconds;
-    absl::StrAppendFormat(&line, "  %.4g steps/s", rate);
+  if (rate() > 0) {
+    absl::StrAppendFormat(&line, "  %.4g steps/s", rate());
     if (options_.examples_per_step > 0) {
-      absl::StrAppendFormat(&line, "  %.0f examples/s", rate * options_.examples_per_step);
+      absl::StrAppendFormat(&line, "  %.0f examples/s", rate() * options_.examples_per_step);
     }
   }
   for (const auto& [name, value] : measures_) {
     absl::StrAppendFormat(&line, "  %s %.4f", name, value);
   }
-  if (seconds > 0 && steps > 0 && options_.max_steps > step_) {
-    line += "  " + DurationString((options_.max_steps - step_) * seconds / steps) + " left";
+  if (rate() > 0 && options_.max_steps > step_) {
+    line += "  " + DurationString((options_.max_steps - step_) / rate()) + " left";
   }
   return line;
 }
 
+// Returns the steps per second since the first one; 0 if not known yet.
+double Progress::rate() const {
+  const double seconds = (now_ns_ - start_ns_) * 1e-9;
+  const int64_t steps = step_ - first_step_;
+  return seconds > 0 && steps > 0 ? steps / seconds : 0;
+}
+
+void Progress::Log() const {
+  LogLine line{.event = "progress", .text = Line(), .fields = {{"step", step_}}};
+  if (options_.max_steps > 0) line.fields.push_back({"max_steps", options_.max_steps});
+  if (rate() > 0) line.fields.push_back({"steps_per_second", rate()});
+  for (const auto& [name, value] : measures_) line.fields.push_back({name, value});
+  penstock::Log(line);
+}
+
 void Progress::Show() {
   const std::string line = Line();
-  if (live_) {
+  if (IsJson()) {
+    Log();
+  } else if (live_) {
     std::fprintf(out_, "%s%s%s%s", kEraseLine, colour_ ? kDim : "", line.c_str(),
                  colour_ ? kPlain : "");
     line_open_ = true;
@@ -90,6 +107,7 @@ void Progress::Show() {
 }
 
 void Progress::Say(const std::string& line) {
+  if (IsJson()) return penstock::Log({.event = "training", .text = line});
   std::fprintf(out_, "%s%s\n", line_open_ ? kEraseLine : "", line.c_str());
   line_open_ = false;
   std::fflush(out_);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Progress: tells a person how training is getting on: step, speed, loss, accuracy, time left. On a
-// terminal one line that changes in place; elsewhere a plain line now and then.
+// Progress: prints the state of a training for people: step, speed, loss, accuracy, time left. On a
+// terminal it updates one line in place; elsewhere it prints a plain line every few seconds.
 //
-// Colour only on a terminal without NO_COLOR in its environment. Not thread-safe.
+// Uses colour only on a terminal and if NO_COLOR is not set. With --log_format=json
+// (core/base/log.h) it writes "progress" lines to the log, with the numbers as fields. Not
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +18,8 @@
 namespace penstock::client {
 
 struct ProgressOptions {
-  std::string label = "";         // "worker 1"
-  int64_t max_steps = 0;          // 0: no end known, no time left
+  std::string label = "";         // printed before each line, such as "worker 1"
+  int64_t max_steps = 0;          // 0: the end is not known, so no time left is shown
   int64_t examples_per_step = 0;  // 0: examples are not counted
   double live_seconds = 0.2;      // between changes of the line on a terminal
   double plain_seconds = 5;       // between lines elsewhere
@@ -26,18 +28,18 @@ struct ProgressOptions {
 class Progress {
  public:
   using Options = ProgressOptions;
-  // `out` and `env` must outlive it.
+  // `out` and `env` must outlive the Progress.
   explicit Progress(const Options& options, std::FILE* out = stderr, Env& env = Env::Real());
-  // Finishes.
+  // Calls Finish.
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // After each step. `measures` ("loss", "accuracy") are shown in order of name.
+  // Call this after each step. `measures` ("loss", "accuracy") are shown in order of name.
   void Step(int64_t step, const std::map<std::string, double>& measures = {});
-  // A line of its own, above the live one.
+  // Prints a line above the live one.
   void Say(const std::string& line);
-  // Shows the last step if that was not shown yet, and leaves the live line standing.
+  // Shows the last step if it was not shown yet, and keeps the live line on the screen.
   void Finish();
 
   // Returns the text of a line, without colour.
@@ -45,6 +47,8 @@ class Progress {
 
  private:
   void Show();
+  void Log() const;
+  double rate() const;
 
   const Options options_;
   std::FILE* const out_;
@@ -57,7 +61,7 @@ class Progress {
   std::map<std::string, double> measures_;
 };
 
-// "1:05", "2:03:04".
+// Returns a text such as "1:05" or "2:03:04".
 std::string DurationString(double seconds);
 
 }  // namespace penstock::client

@@ -2,8 +2,12 @@
 #include "client/progress.h"
 
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <vector>
 
 #include "core/base/forwarding_env.h"
+#include "core/base/log.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -12,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// The real machine, but for a clock that a test moves.
+// The real Env, except that the test sets the clock.
 class ClockEnv final : public ForwardingEnv {
  public:
   ClockEnv() : ForwardingEnv(Env::Real()) {}
@@ -22,7 +26,7 @@ class ClockEnv final : public ForwardingEnv {
   int64_t now_ns = 0;
 };
 
-// Collects the lines written to a file that is no terminal.
+// Collects the lines written to a file that is not a terminal.
 struct Log {
   Log() : file(std::tmpfile()) {}
   ~Log() { std::fclose(file); }
@@ -46,6 +50,32 @@ TEST(ProgressTest, SaysHowFarHowFastAndHowLong) {
   EXPECT_EQ(progress.Line(),
             "worker 1  step 300/1000  20 steps/s  2560 examples/s  accuracy 0.8750  loss 0.5123  "
             "0:35 left");
+}
+
+TEST(ProgressTest, InALogOfJsonTheNumbersAreFields) {
+  SetLogOptions({.format = LogFormat::kJson});
+  Log log;
+  ClockEnv env;
+  testing::internal::CaptureStderr();
+  {
+    Progress progress({.max_steps = 1000}, log.file, env);
+    progress.Step(100);
+    env.now_ns = 10'000'000'000;
+    progress.Step(300, {{"loss", 0.5}});
+    progress.Say("saved");
+  }
+  std::istringstream lines(testing::internal::GetCapturedStderr());
+  SetLogOptions({});
+  std::vector<nlohmann::json> events;
+  for (std::string line; std::getline(lines, line);) events.push_back(nlohmann::json::parse(line));
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(events[1]["event"], "progress");
+  EXPECT_EQ(events[1]["step"], 300);
+  EXPECT_EQ(events[1]["max_steps"], 1000);
+  EXPECT_EQ(events[1]["steps_per_second"], 20);
+  EXPECT_EQ(events[1]["loss"], 0.5);
+  EXPECT_EQ(events[2]["text"], "saved");
+  EXPECT_EQ(log.text(), "");
 }
 
 TEST(ProgressTest, ElsewhereThanOnATerminalALineNowAndThen) {

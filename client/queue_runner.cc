@@ -11,10 +11,10 @@
 namespace penstock::client {
 namespace {
 
-// How long a queue may take to be closed when everything stops: its task may be gone.
+// The timeout for closing a queue after a stop: the queue's task may be lost.
 constexpr int64_t kCancelMillis = 5000;
-// Waiting at a full queue is no failure, however long nobody takes anything: a stop ends it, and no
-// deadline, of the session's operations least of all.
+// Waiting at a full queue is not an error, however long it takes. So enqueue ops run without the
+// session's timeout (in effect with none); a stop cancels them.
 constexpr int64_t kUntilStopMillis = int64_t{100} * 24 * 60 * 60 * 1000;
 
 Status RunUntilItFails(Session& session, const TensorRef& op, const RunOptions& options) {
@@ -22,7 +22,7 @@ Status RunUntilItFails(Session& session, const TensorRef& op, const RunOptions& 
   for (;;) RETURN_IF_ERROR(run({}, options).status());
 }
 
-// Refuses a shuffle whose order may differ each time.
+// Returns an error if the node is a shuffle whose order may differ between sessions.
 Status CheckShuffles(const Node& node) {
   if (!node.op().shuffles) return OkStatus();
   if (*node.attr<int64_t>("seed") == 0 && *node.attr<int64_t>("seed2") == 0) {
@@ -81,10 +81,11 @@ void QueueRunners::Start(Session& session, Coordinator& coordinator) const {
         const RunOptions until_stop{.timeout_ms = kUntilStopMillis,
                                     .cancellation = &coordinator.cancellation()};
         const Status end = RunUntilItFails(session, enqueue, until_stop);
-        // Before anything that may take time.
+        // Request the stop before the calls below, which may take time.
         if (!absl::IsOutOfRange(end)) coordinator.RequestStop(end);
         if (left->fetch_sub(1) > 1) return OkStatus();
-        // Waits for what others are putting in. Where a queue is closed already, all is well.
+        // Closing waits for pending enqueues of other runners. An error is ignored: the queue may
+        // be closed already.
         if (!coordinator.should_stop()) (void)session.Run({}, {}, runner.close, until_stop);
         if (coordinator.should_stop()) {
           (void)session.Run({}, {}, runner.cancel, {.timeout_ms = kCancelMillis});

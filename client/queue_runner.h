@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// QueueRunners: the threads that keep a program's queues full. Each runs one enqueue op again and
-// again, until the input ends (OutOfRange), an error comes, or the coordinator stops.
+// QueueRunners: the threads that keep a program's queues full. Each thread runs one enqueue op
+// repeatedly, until the input ends (OutOfRange), an error occurs, or the coordinator stops.
 //
 // When the last thread of a runner has reached the end of the input, its queues are closed:
-// consumers get the elements that are left, and then OutOfRange. After a stop the queues are closed
-// and pending operations cancelled, so that steps of other clients end too. The first error of a
-// runner stops all runners.
+// consumers get the remaining elements, and then OutOfRange. After a stop the queues are closed and
+// pending operations cancelled, so that steps of other clients end too. The first error of a runner
+// stops all runners.
 //
-// Adding nodes is for one thread, before sessions of the program run on others. Borrows the
-// program.
+// Add nodes on one thread, before sessions of the program run on others. Borrows the program.
 #pragma once
 
 #include <string>
@@ -28,16 +27,17 @@ class QueueRunners {
 
   Program& program() const { return program_; }
 
-  // A runner: each of `enqueues` (ops that put something into `queues`) will run on `threads`
+  // Adds a runner: each of `enqueues` (ops that put elements into `queues`) will run on `threads`
   // threads.
   void Add(const Outputs& enqueues, const Outputs& queues, int threads = 1);
 
-  // OK if the queues give the same elements in each session. Otherwise InvalidArgument names the
-  // cause: a runner with several threads or enqueue ops, or a shuffle without seeds or that is not
-  // repeatable (ShuffleBatchOptions), before `taken` or before an enqueue op.
+  // Returns OK if the queues give the same elements in each session. Otherwise InvalidArgument
+  // names the cause among the inputs of `taken` or of an enqueue op: a runner with several threads
+  // or enqueue ops, or a shuffle that has no seed or is not repeatable (ShuffleBatchOptions).
   Status CheckRepeatable(const Output& taken) const;
 
-  // Starts all. `session`, `coordinator` and this outlive the threads: Join first.
+  // Starts all runners. `session`, `coordinator` and this object must outlive the threads: call
+  // Join first.
   void Start(Session& session, Coordinator& coordinator) const;
 
  private:

@@ -20,10 +20,10 @@ double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Everything that waits, on both sides of a queue, ends when a stop is requested.
+// All waits for a queue, of producers and of consumers, end when a stop is requested.
 TEST(QueueRunners, AStopEndsWhatWaits) {
   Pipeline p;
-  const Output full = RangeInputProducer(p.runners(), 10, {.capacity = 2});  // for ever
+  const Output full = RangeInputProducer(p.runners(), 10, {.capacity = 2});  // never ends
   const Output empty = CallIn(p.program(), "FIFOQueueV2", {},
                               {{"component_types", std::vector<DType>{DType::kInt32}}});
   const Output never = Take(empty, DType::kInt32);
@@ -44,14 +44,14 @@ TEST(QueueRunners, AStopEndsWhatWaits) {
   }
 }
 
-// One runner fails: all stop, also a step that waits for what will never come; the error is told
-// once, and it is the first.
+// If one runner fails, all stop, and also a step that waits for an element that will never come.
+// The first error is returned once.
 TEST(QueueRunners, AnErrorStopsAllAndIsToldOnce) {
   Pipeline p;
   const Output files = StringInputProducer(p.runners(), {"/nowhere/to/be/found"}, {});
   const Output lines = ReadRecord(CallIn(p.program(), "TextLineReaderV2", {}), files).value;
   const Outputs batch = Batch(p.runners(), {lines}, 4, {.threads = 3});
-  RangeInputProducer(p.runners(), 10, {.capacity = 2});  // would go on for ever
+  RangeInputProducer(p.runners(), 10, {.capacity = 2});  // would never end
   const auto start = Clock::now();
   p.Start();
   const auto next = p.Next(batch);
@@ -83,7 +83,7 @@ TEST(QueueRunners, TheEndOfTheInputEndsEverythingAtOnce) {
   EXPECT_EQ(batches, 10);
 }
 
-// A blocked dequeue holds no thread: with ten thousand of them the computing threads are free.
+// A blocked dequeue holds no thread: with ten thousand of them the compute threads are still free.
 TEST(QueueRunners, BlockedStepsKeepNobodyFromWorking) {
   Program program;
   const Output queue = CallIn(program, "FIFOQueueV2", {},
@@ -106,7 +106,7 @@ TEST(QueueRunners, BlockedStepsKeepNobodyFromWorking) {
   ASSERT_TRUE(total.ok()) << total.status();
   EXPECT_EQ(total->scalar<float>(), 2.0f * kBlocked);
 
-  // And a deadline ends them all, each giving back what it held.
+  // A deadline ends all of them, and each returns its elements.
   const auto late = session->Run({}, {sum}, {}, {.timeout_ms = 200});
   EXPECT_EQ(late.status().code(), StatusCode::kDeadlineExceeded) << late.status();
   EXPECT_THAT(std::string(late.status().message()), HasSubstr("QueueDequeueV2"));

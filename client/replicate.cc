@@ -7,7 +7,7 @@
 namespace penstock::client {
 namespace {
 
-// The mean over `towers`; a tower without a gradient counts as zero.
+// Returns the mean over `towers`; a missing gradient counts as zero.
 Gradient Average(const Variable& variable, const std::vector<Gradient>& parts, double towers) {
   std::vector<Gradient> given;
   for (const Gradient& part : parts) {

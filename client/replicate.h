@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // BuildTowers: synchronous data parallelism in one graph. Each device computes the loss of its own
-// part of the batch; the gradients are averaged beside the variables and applied once per step:
+// part of the batch; the gradients are averaged on the devices of the variables and applied once
+// per step:
 //
 //   const Towers towers = BuildTowers(program, optimizer, devices, [&](int i) {
 //     return Loss(model(images[i]), labels[i]);
 //   });
 //   Output train = optimizer.ApplyGradients(program, towers.gradients, program.GlobalStep());
 //
-// With parts of equal size a step is the step of one big batch, but for rounding. One client
-// drives all towers; the tasks of the others only serve. A step is whole or an error: no worker's
-// gradients are ever late or lost.
+// If each tower gets an equal fraction of the batch, a step equals the step of the complete batch,
+// except for rounding. One client drives all towers; the other tasks only serve. A step either uses
+// the gradients of all towers or fails: gradients are never late or lost.
 #pragma once
 
 #include <functional>
@@ -26,7 +27,8 @@ struct Towers {
   std::vector<VariableGradient> gradients;
 };
 
-// `loss(i)` adds tower i; variables must have been made before, so that the towers share them.
+// `loss(i)` adds the nodes of tower i. Make variables before this call, so that the towers share
+// them.
 Towers BuildTowers(Program& program, Optimizer& optimizer, const std::vector<std::string>& devices,
                    const std::function<Output(int tower)>& loss);
 

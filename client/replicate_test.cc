@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Towers on parts of a batch make the step that one big batch makes.
+// Tests that towers on fractions of a batch compute the same step as one big batch.
 #include "client/replicate.h"
 
 #include <cmath>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kTowers = 4, kRows = 8;
 
-// Row k of tower i; any numbers will do.
+// Returns rows of a tower; the numbers are arbitrary.
 Tensor Batch(int begin, int rows) {
   std::vector<double> values;
   for (int i = begin; i < begin + rows; ++i) {
@@ -29,7 +29,7 @@ struct Net {
       : w1(program, "w1", {3, 5}, GlorotUniform(1), {.dtype = DType::kDouble}),
         w2(program, "w2", {5, 1}, GlorotUniform(2), {.dtype = DType::kDouble}),
         table(program, "table", {4, 1}, RandomUniform(-1, 1, 3), {.dtype = DType::kDouble}) {}
-  // Dense and gathered parameters, so that both kinds of gradients are averaged.
+  // Uses dense and gathered parameters, so that both kinds of gradients are averaged.
   Output Loss(Output x, Output rows) const {
     const Output bias = Call("ResourceGather", {table.handle(), rows}, {{"dtype", DType::kDouble}});
     const Output y = MatMul(Tanh(MatMul(x, w1)), w2) + bias;

@@ -26,7 +26,7 @@ Output DimOf(Output x, int32_t dim) {
   return Gather(ShapeOf(x), Int(*x.sink, dim), Int(*x.sink, 0));
 }
 
-// [x, h] w + b.
+// Returns [x, h] w + b.
 Output Affine(Output x, Output h, Output kernel, Output bias) {
   const Output both = ConcatV2({x, h}, Int(*x.sink, 1));
   return Call("BiasAdd", {MatMul(both, kernel), bias});
@@ -140,7 +140,8 @@ Outputs ZeroState(Program& program, const RnnCell& cell, Output batch) {
   for (const int64_t size : cell.state_sizes()) {
     const Output dims = Pack({batch, Int(program, static_cast<int32_t>(size))});
     const Output zeros = Fill(dims, Cast(Constant(program, Tensor::Scalar(0.0)), cell.dtype()));
-    // The same, but seen to have as many columns if the number of rows is not known.
+    // The reshape makes the number of columns known to shape inference if the number of rows is
+    // not.
     state.push_back(batch.constant() != nullptr
                         ? zeros
                         : Reshape(zeros, Ints(program, {-1, static_cast<int32_t>(size)})));
@@ -150,7 +151,7 @@ Outputs ZeroState(Program& program, const RnnCell& cell, Output batch) {
 
 namespace {
 
-// One DynamicRnn being built; everything is time-major in here.
+// Builds one DynamicRnn; all tensors in this class are time-major.
 class Unrolling {
  public:
   Unrolling(Program& program, const RnnCell& cell, Output inputs, const DynamicRnnOptions& options)
@@ -212,7 +213,7 @@ class Unrolling {
     return next;
   }
 
-  // All outputs, and zeros for the steps that no row needed.
+  // Returns all outputs, followed by zeros for the steps that no row needed.
   Output Padded(const TensorArray& outputs, Output steps) const {
     if (!lengths_.valid()) return outputs.Stack();
     const Output zero = Int(program_, 0), one = Int(program_, 1);

@@ -6,8 +6,8 @@
 //   const RnnOutputs rnn = DynamicRnn(program, cell, words, {.lengths = lengths});
 //   Output logits = MatMul(Flatten(rnn.outputs), w) + b;
 //
-// The formulas, the names and the layout of weights are those of TensorFlow's BasicLSTMCell,
-// GRUCell and BasicRNNCell, so that checkpoints serve both.
+// The formulas, and the names and layout of weights, are those of TensorFlow's BasicLSTMCell,
+// GRUCell and BasicRNNCell, so checkpoints can be exchanged with TensorFlow.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,8 @@
 
 namespace penstock::client {
 
-// One step of a network: input[batch, n] and state to output[batch, m] and state.
+// The results of one step of a network, which maps input[batch, n] and a state to output[batch, m]
+// and a new state.
 struct RnnStep {
   Output output;
   Outputs state;
@@ -31,7 +32,8 @@ using RnnFunction = std::function<RnnStep(Output input, const Outputs& state)>;
 class RnnCell {
  public:
   virtual ~RnnCell() = default;
-  // Reads the weights, here and once, for a function to be used anywhere: also in a loop.
+  // Reads the weights once, where it is called. The returned function may be called anywhere, also
+  // in a loop.
   virtual RnnFunction Read() const = 0;
   // The size of each tensor of the state, per row.
   virtual std::vector<int64_t> state_sizes() const = 0;
@@ -41,7 +43,7 @@ class RnnCell {
 
 struct RnnCellOptions {
   DType dtype = DType::kFloat;
-  int64_t seed = 0;  // of the weights; 0: others in each run
+  int64_t seed = 0;  // for the weights; 0: different ones in each run
   double forget_bias = 1;
 };
 
@@ -91,7 +93,8 @@ class BasicRnnCell final : public RnnCell {
   const Variable kernel_, bias_;
 };
 
-// One cell's output is the next one's input. The state is all of theirs.
+// Cells in sequence: the output of each is the input of the next one. The state is the
+// concatenation of the cells' states.
 class StackedCell final : public RnnCell {
  public:
   // REQUIRES at least one.
@@ -105,25 +108,25 @@ class StackedCell final : public RnnCell {
   const std::vector<std::shared_ptr<const RnnCell>> cells_;
 };
 
-// Zeros for `batch` (an int32) rows.
+// Returns a state of zeros for `batch` (an int32) rows.
 Outputs ZeroState(Program& program, const RnnCell& cell, Output batch);
 
 struct DynamicRnnOptions {
-  // int32 or int64[batch]: past its length a row's outputs are zeros and its state stays. Left out:
-  // all rows are as long as the input.
+  // int32 or int64[batch]: after its length a row's outputs are zeros and its state does not
+  // change. If not given, all rows are as long as the input.
   Output lengths = {};
   Outputs initial_state = {};  // zeros if empty
   bool time_major =
-      false;  // inputs and outputs are [time, batch, ...] rather than [batch, time, ...]
+      false;  // inputs and outputs are [time, batch, ...] instead of [batch, time, ...]
   int64_t parallel_iterations = 32;
-  bool swap_memory = false;  // what is kept for the gradient may be moved to the host
+  bool swap_memory = false;  // tensors kept for the gradient may be moved to host memory
   std::string name = "rnn";
 };
 struct RnnOutputs {
   Output outputs;  // [batch, time, output_size] or time-major
   Outputs state;   // after each row's last step
 };
-// As many steps as the longest row has.
+// Runs `cell` over the time steps of `inputs`, as many as the longest row has.
 RnnOutputs DynamicRnn(Program& program, const RnnCell& cell, Output inputs,
                       const DynamicRnnOptions& options = {});
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The numbers are those of TensorFlow's dynamic_rnn with BasicLSTMCell, GRUCell and BasicRNNCell,
-// on the same weights and inputs: outputs, last states, and the gradient of
+// Tests the cells against the numbers of TensorFlow's dynamic_rnn with BasicLSTMCell, GRUCell and
+// BasicRNNCell, on the same weights and inputs: outputs, last states, and the gradient of
 // sum(outputs^2) + sum(states) with respect to the inputs and the first numbers of each weight.
 #include "client/rnn.h"
 
@@ -15,7 +15,7 @@ namespace {
 using testing::DoubleNear;
 using testing::Pointwise;
 
-// Numbers that repeat after 13.
+// Returns numbers with a period of 13.
 Tensor Weights(const Shape& shape, int k) {
   Tensor t(DType::kDouble, shape);
   for (int64_t i = 0; i < shape.num_elements(); ++i) {
@@ -169,7 +169,7 @@ const Golden kBasic = {
 
 class RnnGolden : public Rnn {
  protected:
-  // `x`, of which more or less is known.
+  // Returns `x` with the shape `known`.
   void Check(const RnnCell& cell, const Golden& golden, const PartialShape& known) {
     const Output x =
         CallIn(program_, "Placeholder", {}, {{"dtype", DType::kDouble}, {"shape", known}});
@@ -210,7 +210,7 @@ TEST_F(Rnn, TimeMajorAndInitialState) {
   const Output c = Input(Weights({2, 2}, 5)), h = Input(Weights({2, 2}, 2));
   const RnnOutputs rnn =
       DynamicRnn(program_, cell, x, {.initial_state = {c, h}, .time_major = true});
-  // The same, step by step.
+  // The same network, computed step by step.
   const RnnFunction step = cell.Read();
   Outputs state = {c, h}, outputs;
   const Outputs inputs = CallN("Unpack", {x}, {{"num", 4}});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A training whose weights and gradients are rounded on their way learns what it learns without.
+// Tests that a training whose weights and gradients are rounded in transfers is as accurate as one
+// without rounding.
 #include <cmath>
 #include <memory>
 #include <random>
@@ -18,7 +19,7 @@ namespace {
 
 constexpr int64_t kInputs = 16, kWorkers = 2, kSteps = 400, kBatch = 64, kTested = 2000;
 
-// Points around the origin, and whether they are farther from it than half of all points are.
+// Points around the origin, labelled by whether their distance from it is above the median.
 struct Points {
   Points(int64_t count, uint32_t seed)
       : x(DType::kFloat, Shape({count, kInputs})), label(DType::kFloat, Shape({count, 1})) {
@@ -37,7 +38,7 @@ struct Points {
   Tensor x, label;
 };
 
-// The program of one worker; both make the same variables.
+// The program of one worker; both workers make the same variables.
 struct Worker {
   explicit Worker(int task) {
     const auto placed = program.DeviceFunctionScope(
@@ -65,7 +66,7 @@ struct Worker {
 
 struct Learned {
   double accuracy = 0;
-  float first = 0;  // of the first point
+  float first = 0;  // the prediction for the first point
 };
 
 Learned Train(bool rounded, TestCluster& cluster) {
@@ -100,7 +101,7 @@ TEST(RoundedTransfersTest, ATrainingLearnsAsWell) {
   const Learned exact = Train(false, cluster), rounded = Train(true, cluster);
   EXPECT_GT(exact.accuracy, 0.8);
   EXPECT_NE(exact.first, rounded.first) << "or nothing was rounded";
-  // One standard deviation of either is 0.008 if nine in ten are right.
+  // At an accuracy of 0.9, each has a standard deviation of 0.008.
   EXPECT_NEAR(exact.accuracy, rounded.accuracy, 0.03);
 }
 

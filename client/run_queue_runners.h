@@ -3,17 +3,18 @@
 // RunQueueRunners: runs the queue runners of a program while a training loop has a session.
 //
 // At the end of the input the loop ends with OK. The error of a runner becomes the error of the
-// step that waits for it: the loop recovers from it, or ends with it.
+// step that waits for the runner's queue: the loop recovers from it, or ends with it.
 //
-// With `taken`, training that goes on from a checkpoint also goes on in its input. The input begins
-// anew with each session; the batches of earlier steps are taken again and dropped. The input has
-// to repeat itself (QueueRunners::CheckRepeatable; otherwise the first session ends with an error).
-// This costs reading the input up to there, without computing anything.
+// With `taken`, a training that is resumed from a checkpoint also resumes at its position in the
+// input. Each session starts the input from the beginning, and takes and drops the batches of
+// earlier steps. The input must be the same in each session (QueueRunners::CheckRepeatable);
+// otherwise the first session ends with an error. The cost is reading the dropped batches; nothing
+// is computed from them.
 //
-// The number of dropped batches: with `once`, its count of this worker's batches; then every record
-// is seen exactly once in each epoch, however many workers are killed (exactly_once.h). Without it,
-// the global step; that is exact if this is the only worker, has no concurrent steps, and is not
-// killed within a step while a parameter server lives on.
+// The number of dropped batches is: with `once`, its count of this worker's batches; then every
+// record is used exactly once in each epoch, even if workers are killed (exactly_once.h). Without
+// `once`, it is the global step, which is exact only if this is the only worker, has no concurrent
+// steps, and is not killed within a step while a parameter server survives.
 #pragma once
 
 #include <memory>
@@ -27,7 +28,7 @@ namespace penstock::client {
 class RunQueueRunners : public TrainingHook {
  public:
   // Borrows `runners`, `once` and `scheduler`, on whose threads the runners work. `taken` is the
-  // batch that each step takes; `once` needs it.
+  // batch that each step takes; it must be given if `once` is.
   explicit RunQueueRunners(const QueueRunners& runners, Output taken = {},
                            const ExactlyOnce* once = nullptr,
                            Scheduler& scheduler = Scheduler::Real())

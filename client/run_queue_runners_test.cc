@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Remembers what the steps saw, and may die.
+// Records the batches of the steps, and can fail like a killed process.
 class Watch : public TrainingHook {
  public:
   explicit Watch(int64_t dies_after = 0) : dies_after_(dies_after) {}
@@ -38,7 +38,7 @@ Status Train(Program& program, const QueueRunners& runners, Output batch, Watch&
   const Variable w(program, "w", {}, Zeros());
   const Output axes = Constant(program, Tensor::Vector<int32_t>({0}));
   const Output loss = Mean(Square(Cast(batch, DType::kFloat) * w - 1), axes);
-  // The first number, and all others of the batch behind it.
+  // The four numbers of the batch, combined in one decimal number.
   const Output first =
       Sum(batch * Constant(program, Tensor::Vector<int32_t>({1000, 100, 10, 1})), axes);
   const Output train = GradientDescent(0.001).Minimize(program, loss);
@@ -105,8 +105,8 @@ class Resumed : public testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(RunQueueRunners, Resumed, testing::Bool(),
                          [](const auto& info) { return info.param ? "Shuffled" : "InOrder"; });
 
-// Killed again and again, a training goes on where its checkpoint was, in its input as in its
-// variables: the batches that count are those of a training that was never interrupted.
+// A training that is killed repeatedly resumes at its checkpoint, both its variables and its input:
+// the batches that count are those of an uninterrupted training.
 TEST_P(Resumed, GoesOnInItsInput) {
   const std::string directory = StrCat(testing::TempDir(), "/resumed_", Env::Real().RandomU64());
   std::vector<double> whole, pieces;
@@ -123,7 +123,7 @@ TEST_P(Resumed, GoesOnInItsInput) {
       whole = watch.seen;
       continue;
     }
-    // Training after the last checkpoint (of step 4k) is lost.
+    // The steps after the last checkpoint (of step 4k) are lost.
     pieces.insert(pieces.end(), watch.seen.begin(), watch.seen.end());
     if (dies_after != 0) pieces.resize(dies_after / 4 * 4);
   }

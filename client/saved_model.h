@@ -5,7 +5,7 @@
 //   auto model = SavedModel::Load("/models/1", {"serve"});
 //   auto outputs = (*model)->Call("serving_default", {{"x", x}});
 //
-// A ".meta" file is read into a program, and its saver is used by the names in it:
+// To use a ".meta" file, read it into a program, then use the saver that the file names:
 //
 //   Program program;
 //   auto meta = ReadMetaGraphFile(env, "model.ckpt-100.meta", &program.mutable_graph());
@@ -25,24 +25,24 @@
 
 namespace penstock::client {
 
-// Gives the variables of the saver the values in the checkpoint `path`, which is read by the tasks
-// that hold them. FailedPrecondition if the graph has no saver.
+// Restores the saver's variables from the checkpoint `path`. The tasks that hold the variables read
+// the files. FailedPrecondition if the graph has no saver.
 Status RestoreVariables(Session& session, const SaverNames& saver, const std::string& path);
 // Writes a checkpoint and returns its name.
 StatusOr<std::string> SaveVariables(Session& session, const SaverNames& saver,
                                     const std::string& path);
 
-// A graph of a SavedModel with its variables, in a session of its own. Thread-safe.
+// A graph of a SavedModel with its variables, in its own session. Thread-safe.
 class SavedModel {
  public:
   struct Options {
-    std::string target = "";  // of the session: "" is this process
+    std::string target = "";  // the session's target; "" is this process
     SessionOptions session = {};
-    Env* env = &Env::Real();  // reads the graph; variables and assets are read by the tasks
+    Env* env = &Env::Real();  // reads the graph; the tasks read variables and assets
   };
 
-  // The graph with these tags (TensorFlow's builders call the one to be scored "serve"), its
-  // variables restored and what it names as its initialisation done.
+  // Loads the graph with these tags (TensorFlow's builders tag a graph for inference "serve"),
+  // restores its variables and runs its initialisation op.
   static StatusOr<std::unique_ptr<SavedModel>> Load(const std::string& folder,
                                                     const std::vector<std::string>& tags,
                                                     const Options& options);
@@ -54,9 +54,9 @@ class SavedModel {
   const MetaGraph& meta() const { return meta_; }
   Session& session() { return *session_; }
 
-  // Runs a signature: tensors by the names that it gives them. InvalidArgument if an input is
-  // missing, is not one of the signature's, or is of another type or shape; sparse ones can only be
-  // run through the session.
+  // Runs a signature. Inputs and outputs are keyed by their names in the signature. InvalidArgument
+  // if an input is missing, is not in the signature, or has another type or shape. Signatures with
+  // sparse tensors can only be run through the session.
   StatusOr<std::map<std::string, Tensor>> Call(const std::string& signature,
                                                const std::map<std::string, Tensor>& inputs);
 

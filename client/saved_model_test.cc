@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files that TensorFlow 2.21 has written: y = relu(x * w + b) with w in two parts, b a resource
-// variable that training has left at {1, 2}; its saver's files in both formats, and a SavedModel
-// that also has a table of words and a signature with a sparse tensor.
+// Tests with files written by TensorFlow 2.21. The model is y = relu(x * w + b); w has two parts, b
+// is a resource variable with the value {1, 2}. The files are checkpoints in both formats, and a
+// SavedModel that also has a table of words and a signature with a sparse tensor.
 #include "client/saved_model.h"
 
 #include <functional>
@@ -28,7 +28,7 @@ std::string NewFolder() {
   return path;
 }
 
-// The rows {1, 2, 3} and {-9, 0, 0}, and what the model makes of them.
+// The input rows {1, 2, 3} and {-9, 0, 0}, and a check of the model's outputs for them.
 Tensor X() { return Tensor::Of<float>({2, 3}, {1, 2, 3, -9, 0, 0}); }
 void ExpectY(const Tensor& y) {
   ASSERT_EQ(y.shape(), Shape({2, 2}));
@@ -107,7 +107,7 @@ TEST(SavedModel, SignaturesAreCalled) {
   ASSERT_EQ(outputs.status(), OkStatus());
   ExpectY(outputs->at("y"));
 
-  // The table was filled from the asset, in the folder where the model is now.
+  // The table was filled from the asset file in the model's current folder.
   const auto numbers = model.Call("lookup", {{"word", Tensor::Vector<std::string>({"blue", "?"})}});
   ASSERT_EQ(numbers.status(), OkStatus());
   EXPECT_THAT(numbers->at("number").flat<int64_t>(), ElementsAre(2, -1));
@@ -145,7 +145,7 @@ TEST(SavedModel, WrongCallsNameTheInput) {
   }
 }
 
-// The golden model with one change.
+// Loads the golden model with one change.
 Status LoadWith(const std::function<void(tensorflow::SavedModel&)>& change) {
   tensorflow::SavedModel proto;
   CHECK(proto.ParseFromString(*Env::Real().ReadFile(StrCat(kSavedModel, "/saved_model.pb"))), "");

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "client/device_setter.h"
 #include "client/mutex.h"
+#include "client/saved_tables.h"
 #include "core/base/error_origin.h"
 #include "core/checkpoint/bundle_reader.h"
 #include "core/checkpoint/checkpoint_state.h"
@@ -34,6 +35,14 @@ bool IsSmall(const Variable& variable) {
   return elements * static_cast<int64_t>(SizeOf(variable.dtype())) < kBytes;
 }
 
+// Whether each of `wanted` is among `variables`.
+bool HasAll(const std::vector<Variable>& variables, const std::vector<Variable>& wanted) {
+  std::set<std::string> names;
+  for (const Variable& variable : variables) names.insert(variable.name());
+  return std::all_of(wanted.begin(), wanted.end(),
+                     [&](const Variable& each) { return names.contains(each.name()); });
+}
+
 Output Strings(GraphSink& sink, const std::vector<std::string>& values) {
   return Constant(sink, Tensor::Vector<std::string>(values));
 }
@@ -44,19 +53,53 @@ Output Strings(GraphSink& sink, const std::vector<std::string>& values) {
 struct Saver::Shard {
   int index = 0;
   std::vector<Variable> variables;
-  Outputs mutexes;  // that are there
-  Output file;      // the prefix of its part
-  Outputs values;   // to be saved
-  Output save;      // op
+  std::vector<SavedTable> tables;
+  std::vector<Variable> ready;  // those of the tables
+  Outputs mutexes;              // that are there
+  Output file;                  // the prefix of its part
+  Outputs values;               // to be saved
+  Output save;                  // op
   // The ops of a save in the background.
   Outputs copy_ahead;  // the last of a chain; none if nothing is large
   Output cut, save_cut;
   Output restored;  // the first value that was read from the file
+
+  // Name, slice and type of each tensor that is saved: the variables, then those of the tables.
+  std::vector<std::string> Names() const;
+  std::vector<std::string> Slices() const;
+  std::vector<DType> Types() const;
 };
+
+std::vector<std::string> Saver::Shard::Names() const {
+  std::vector<std::string> names;
+  for (const Variable& variable : variables) names.push_back(variable.saved_name());
+  for (const SavedTable& table : tables) {
+    for (std::string& name : table.TensorNames()) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+std::vector<std::string> Saver::Shard::Slices() const {
+  std::vector<std::string> slices;
+  for (const Variable& variable : variables) slices.push_back(variable.saved_slice());
+  slices.resize(Types().size());  // tables are saved as whole tensors
+  return slices;
+}
+
+std::vector<DType> Saver::Shard::Types() const {
+  std::vector<DType> types;
+  for (const Variable& variable : variables) types.push_back(variable.dtype());
+  for (const SavedTable& table : tables) {
+    const std::vector<DType> own = table.TensorTypes();
+    types.insert(types.end(), own.begin(), own.end());
+  }
+  return types;
+}
 
 Saver::Saver(Program& program, std::vector<Variable> variables, const Options& options)
     : program_(program), options_(options) {
   if (variables.empty()) variables = program.globals();
+  const bool whole = HasAll(variables, program.globals());
   const auto unordered = program.ClearControlDependencies();
   const auto names = program.NameScope("save");
   const auto placeholder = [&](string_view name) {
@@ -67,9 +110,20 @@ Saver::Saver(Program& program, std::vector<Variable> variables, const Options& o
   temporary_ = placeholder("temporary");
   if (options.background) cut_name_ = placeholder("cut_name");
 
-  std::map<std::string, std::vector<Variable>> by_host;
+  std::map<std::string, Shard> by_host;
+  std::map<std::string, std::string> hosts_of_tables;  // by the variable that says it is ready
+  for (SavedTable& table : whole ? SavedTablesOf(program) : std::vector<SavedTable>()) {
+    const std::string host = HostOf(program.NodeOf(table.handle)->requested_device());
+    hosts_of_tables[table.ready] = host;
+    by_host[host].tables.push_back(std::move(table));
+  }
   for (const Variable& variable : variables) {
-    by_host[HostOf(variable.device())].push_back(variable);
+    const auto table = hosts_of_tables.find(variable.name());
+    if (table != hosts_of_tables.end()) {
+      by_host[table->second].ready.push_back(variable);
+      continue;
+    }
+    by_host[HostOf(variable.device())].variables.push_back(variable);
     if (!variable.part() || !variable.part()->interleaved) continue;
     const auto box = ShapeAndSlice::Parse(variable.saved_slice());
     CHECK_OK(box.status());
@@ -86,12 +140,13 @@ Saver::Saver(Program& program, std::vector<Variable> variables, const Options& o
   }
   Outputs files, saves, copies, cuts, cut_saves;
   std::vector<Shard> shards;
-  for (const auto& [host, members] : by_host) {
+  for (auto& [host, own] : by_host) {
     const auto on = program.DeviceScope(host);
     const auto index = static_cast<int>(shards.size());
-    Shard& shard = shards.emplace_back(
-        AddShard({.index = index, .variables = members, .mutexes = mutexes[host]}, index,
-                 static_cast<int>(by_host.size())));
+    own.index = index;
+    own.mutexes = mutexes[host];
+    Shard& shard =
+        shards.emplace_back(AddShard(std::move(own), index, static_cast<int>(by_host.size())));
     files.push_back(shard.file);
     saves.push_back(shard.save);
     if (!options.background) continue;
@@ -113,29 +168,40 @@ Saver::Saver(Program& program, std::vector<Variable> variables, const Options& o
   save_cut_ = merge(cut_saves);
 }
 
-// Returns `value`; as a node, an error if it is not finite.
-Output Saver::Checked(const Variable& variable, Output value) {
-  if (!variable.trainable() || !IsFloating(variable.dtype())) return value;
-  const Output checked = Call(
-      "CheckNumerics", {value},
-      {{"message", StrCat("variable '", variable.name(), "' is not finite and is not saved")}});
+// Returns `value`, which belongs to `owner`, as a node that fails if it is not finite.
+Output Saver::Checked(Output value, const std::string& owner) {
+  const Output checked =
+      Call("CheckNumerics", {value}, {{"message", owner + " is not finite and is not saved"}});
   if (checked.valid()) checks_.insert(program_.NodeOf(checked)->name());
   return checked;
 }
 
+// Replaces the values of trainable variables, and of tables' rows, by checked ones.
+void Saver::CheckValues(const Shard& shard, Outputs& values) {
+  size_t next = 0;
+  for (const Variable& variable : shard.variables) {
+    Output& value = values[next++];
+    if (!variable.trainable() || !IsFloating(variable.dtype())) continue;
+    value = Checked(value, StrCat("variable '", variable.name(), "'"));
+  }
+  for (const SavedTable& table : shard.tables) {
+    const std::string owner = StrCat("a row of table '", table.name, "'");
+    for (const DType dtype : table.TensorTypes()) {
+      Output& value = values[next++];
+      if (IsFloating(dtype)) value = Checked(value, owner);
+    }
+  }
+}
+
 Saver::Shard Saver::AddShard(Shard shard, int index, int count) {
-  std::vector<std::string> names, slices;
-  std::vector<DType> dtypes;
   const Outputs locks = Lock(program_, shard.mutexes, {});
   for (const Variable& variable : shard.variables) {
-    names.push_back(variable.saved_name());
-    slices.push_back(variable.saved_slice());
-    dtypes.push_back(variable.dtype());
     const auto locked = program_.ControlDependencies(locks);
     shard.values.push_back(variable.Read());
   }
-  const Output name_list = Strings(program_, names);
-  const Output slice_list = Strings(program_, slices);
+  AddTableValues(shard, locks, &shard.values);
+  const Output name_list = Strings(program_, shard.Names());
+  const Output slice_list = Strings(program_, shard.Slices());
   shard.file = Call("ShardedFilename", {temporary_, Constant(program_, Tensor::Scalar(index)),
                                         Constant(program_, Tensor::Scalar(count))});
   {
@@ -144,25 +210,30 @@ Saver::Shard Saver::AddShard(Shard shard, int index, int count) {
     const auto after = program_.ControlDependencies(unlocked);
     shard.save = AddSave(shard, shard.values, /*background=*/false);
   }
-  shard.restored = Call("RestoreV2", {path_, name_list, slice_list}, {{"dtypes", dtypes}});
+  shard.restored = Call("RestoreV2", {path_, name_list, slice_list}, {{"dtypes", shard.Types()}});
   return shard;
 }
 
-// Saves `values`, one for each of the shard's variables.
-Output Saver::AddSave(const Shard& shard, Outputs values, bool background) {
-  std::vector<std::string> names, slices;
-  for (size_t i = 0; i < values.size(); ++i) {
-    const Variable& variable = shard.variables[i];
-    names.push_back(variable.saved_name());
-    slices.push_back(variable.saved_slice());
-    if (options_.finite_only) values[i] = Checked(variable, values[i]);
+// Appends the rows of the shard's tables.
+void Saver::AddTableValues(const Shard& shard, const Outputs& locks, Outputs* values) {
+  const auto locked = program_.ControlDependencies(locks);
+  for (const SavedTable& table : shard.tables) {
+    const Outputs rows = table.Export();
+    values->insert(values->end(), rows.begin(), rows.end());
   }
+}
+
+// Saves `values`, one for each of the shard's names.
+Output Saver::AddSave(const Shard& shard, Outputs values, bool background) {
+  if (options_.finite_only) CheckValues(shard, values);
   Attrs attrs;
   if (background && options_.bytes_per_second > 0) {
     attrs = {{kBytesPerSecondAttr, options_.bytes_per_second}};
   }
-  return Call("SaveV2", {shard.file, Strings(program_, names), Strings(program_, slices), values},
-              std::move(attrs));
+  return Call(
+      "SaveV2",
+      {shard.file, Strings(program_, shard.Names()), Strings(program_, shard.Slices()), values},
+      std::move(attrs));
 }
 
 // The ops of a save in the background. What may be large is copied ahead.
@@ -171,10 +242,8 @@ void Saver::AddSnapshot(Shard& shard) {
   const std::string snapshot = StrCat(program_.NodeOf(cut_name_)->name(), "/", shard.index);
   const Outputs locks = Lock(program_, shard.mutexes, {});
   Outputs values;
-  std::vector<DType> dtypes;
   std::vector<Variable> large;
   for (const Variable& variable : shard.variables) {
-    dtypes.push_back(variable.dtype());
     const auto locked = program_.ControlDependencies(locks);
     if (variable.ref() || IsSmall(variable)) {
       values.push_back(variable.Read());
@@ -187,6 +256,7 @@ void Saver::AddSnapshot(Shard& shard) {
                           {{"shared_name", StrCat(snapshot, "/", variable.name())},
                            {"dtypes", std::vector<DType>{variable.dtype()}}}));
   }
+  AddTableValues(shard, locks, &values);
   // One after the other, so that the training keeps its cores; and once more what was changed while
   // the others were copied.
   for (int pass = 0; pass < 2; ++pass) {
@@ -201,8 +271,27 @@ void Saver::AddSnapshot(Shard& shard) {
   if (!locks.empty()) ends.push_back(Unlock(program_, locks, values));
   shard.cut = program_.Group(ends, "cut_part", ends[0]);
   const Outputs taken =
-      CallN("SnapshotTake", {cut_name_}, {{"shared_name", snapshot}, {"dtypes", dtypes}});
+      CallN("SnapshotTake", {cut_name_}, {{"shared_name", snapshot}, {"dtypes", shard.Types()}});
   shard.save_cut = AddSave(shard, taken, /*background=*/true);
+}
+
+// Adds the ops that give the shard's tables their rows, and say that they are ready.
+Outputs Saver::AddImports(const Shard& shard) {
+  Outputs imported;
+  auto next = static_cast<int>(shard.variables.size());
+  for (const SavedTable& table : shard.tables) {
+    Outputs rows;
+    for (size_t i = table.TensorNames().size(); i > 0; --i) {
+      rows.push_back(shard.restored.Sibling(next++));
+    }
+    imported.push_back(table.Import(rows));
+  }
+  const auto after = program_.ControlDependencies(imported);
+  for (const Variable& ready : shard.ready) {
+    const auto here = program_.ColocateWith(ready.handle());
+    imported.push_back(ready.Assign(Constant(program_, Tensor::Scalar(true))));
+  }
+  return imported;
 }
 
 Output Saver::AddRestores(const std::vector<Shard>& shards) {
@@ -217,6 +306,9 @@ Output Saver::AddRestores(const std::vector<Shard>& shards) {
       restored_.emplace(shard.variables[i].name(), value);
       assigned.push_back(shard.variables[i].Assign(value));
     }
+    const auto after = program_.ControlDependencies(turn);
+    const Outputs imported = AddImports(shard);
+    assigned.insert(assigned.end(), imported.begin(), imported.end());
     if (!locks.empty()) assigned.push_back(Unlock(program_, locks, assigned));
     restored.insert(restored.end(), assigned.begin(), assigned.end());
   }

@@ -37,8 +37,8 @@ struct SaverOptions {
   bool background = false;
   // How much SaveCut writes, per task. 0: no limit.
   int64_t bytes_per_second = 0;
-  // A trainable variable that holds NaN or infinity makes a save fail: InvalidArgument names it.
-  // The check reads the same values that are written.
+  // A trainable variable or a table that holds NaN or infinity makes a save fail: InvalidArgument
+  // names it. The check reads the same values that are written.
   bool finite_only = false;
   Env* env = &Env::Real();
 };
@@ -46,7 +46,8 @@ struct SaverOptions {
 class Saver {
  public:
   using Options = SaverOptions;
-  // Saves `variables`; if empty, all shared ones.
+  // Saves `variables`; if empty, all shared ones. A saver of all shared variables also saves the
+  // program's dynamic tables (client/embedding/dynamic_table.h).
   explicit Saver(Program& program, std::vector<Variable> variables = {},
                  const Options& options = {});
 
@@ -87,8 +88,11 @@ class Saver {
 
  private:
   struct Shard;
-  Output Checked(const Variable& variable, Output value);
+  Output Checked(Output value, const std::string& owner);
+  void CheckValues(const Shard& shard, Outputs& values);
   Shard AddShard(Shard shard, int index, int count);
+  void AddTableValues(const Shard& shard, const Outputs& locks, Outputs* values);
+  Outputs AddImports(const Shard& shard);
   void AddSnapshot(Shard& shard);
   Output AddSave(const Shard& shard, Outputs values, bool background);
   Output AddRestores(const std::vector<Shard>& shards);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests that saved values come back, that old checkpoints are removed, and that damaged ones are
-// passed over.
+// Tests that saved values are restored, that old checkpoints are removed, and that damaged ones are
+// skipped.
 #include "client/saver.h"
 
 #include <fstream>
@@ -21,7 +21,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::UnorderedElementsAre;
 
-// A fresh directory for each test.
+// Returns a new directory for each test.
 std::string NewDirectory() {
   const auto* test = testing::UnitTest::GetInstance()->current_test_info();
   const std::string path = StrCat(testing::TempDir(), "/", test->test_suite_name(), "_",
@@ -30,7 +30,7 @@ std::string NewDirectory() {
   return path;
 }
 
-// Two variables, of both fronts, and their session.
+// A ref variable, a resource variable, and their session.
 struct Model {
   explicit Model(const SaverOptions& options = {})
       : w(program, "layer/w", {2, 3}, Filled(1)),
@@ -95,7 +95,7 @@ TEST(SaverTest, ACheckpointHoldsTheSharedVariablesByName) {
   std::vector<std::string> names;
   for (const auto& [name, entry] : (*reader)->tensors()) names.push_back(name);
   EXPECT_THAT(names, ElementsAre("global_step", "layer/w", "words"));
-  // Nothing else is left: no parts, no temporary files.
+  // No other files are left, such as partial or temporary ones.
   EXPECT_THAT(*Env::Real().ListDirectory(directory),
               ElementsAre("checkpoint", "model.ckpt-0.data-00000-of-00001", "model.ckpt-0.index"));
 }
@@ -110,14 +110,15 @@ TEST(SaverTest, KeepsTheNewestCheckpoints) {
   ASSERT_TRUE(state.ok()) << state.status();
   EXPECT_EQ(state->latest, "model.ckpt-40");
   EXPECT_THAT(state->all, ElementsAre("model.ckpt-30", "model.ckpt-40"));
-  EXPECT_EQ(Env::Real().ListDirectory(directory)->size(), 5u);  // two files each, and the state
-  // Saving a step again is not another checkpoint.
+  // two files per checkpoint, and the file "checkpoint"
+  EXPECT_EQ(Env::Real().ListDirectory(directory)->size(), 5u);
+  // Saving a step again does not add a checkpoint.
   ASSERT_TRUE(model.saver.Save(*model.session, directory + "/model.ckpt", 40).ok());
   EXPECT_THAT(ReadCheckpointState(Env::Real(), directory)->all,
               ElementsAre("model.ckpt-30", "model.ckpt-40"));
 }
 
-// A clock that the test moves.
+// A clock that the test sets.
 class Clock : public ForwardingEnv {
  public:
   Clock() : ForwardingEnv(Env::Real()) {}
@@ -129,7 +130,7 @@ TEST(SaverTest, KeepsOneOfEverySoManyHoursForGood) {
   const std::string directory = NewDirectory();
   Clock clock;
   Model model({.keep = 2, .keep_every_hours = 10, .env = &clock});
-  for (int64_t step = 0; step < 30; ++step) {  // one each hour
+  for (int64_t step = 0; step < 30; ++step) {  // one save per hour
     ASSERT_TRUE(model.saver.Save(*model.session, directory + "/model.ckpt", step).ok());
     ++clock.hours;
   }
@@ -220,7 +221,8 @@ TEST(SaverTest, NoCheckpointIsNoErrorButOnlyDamagedOnesAre) {
 TEST(SaverTest, ACheckpointOfAnotherModelIsRefusedByName) {
   const std::string directory = NewDirectory();
   Program program;
-  Variable w(program, "layer/w", {2, 2}, Filled(1));  // of another shape, and others missing
+  // another shape; the other variables are missing
+  Variable w(program, "layer/w", {2, 2}, Filled(1));
   Saver saver(program);
   auto session = *Session::New(program);
   ASSERT_TRUE(session->Execute(w.initializer()).ok());

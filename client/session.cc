@@ -25,7 +25,7 @@ Feeds Values(const std::vector<Feed>& feeds) {
   return values;
 }
 
-// Any output stands for its node.
+// Returns the names of the nodes that the tensors are outputs of.
 std::vector<std::string> NodeNames(const std::vector<TensorRef>& tensors) {
   std::vector<std::string> names;
   names.reserve(tensors.size());
@@ -57,7 +57,7 @@ Callable& Callable::operator=(Callable&& other) noexcept {
 }
 
 Callable::~Callable() {
-  // An error means that the session is gone, and the callable with it.
+  // An error means that the session is closed, and the callable was released with it.
   if (session_ != nullptr) session_->ReleaseCallable(id_).IgnoreError();
 }
 
@@ -98,7 +98,7 @@ StatusOr<std::vector<Tensor>> Session::Run(const std::vector<Feed>& feeds,
                                            const std::vector<TensorRef>& targets,
                                            const RunOptions& options, RunMetadata* metadata) {
   RETURN_IF_ERROR(Extend());
-  // A tensor that is both fed and fetched is returned as it is; the graph has no part in it.
+  // A tensor that is both fed and fetched is returned unchanged, without running the graph for it.
   std::vector<Tensor> outputs(fetches.size());
   std::vector<std::string> computed;
   std::vector<size_t> places;

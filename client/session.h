@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Session: runs parts of a graph, in this process or on a cluster, by target:
+// Session: runs steps of a graph, in this process or on a cluster:
 //
 //   auto session = Session::New(program, "grpc://host:2222");  // "" is this process
 //   auto outputs = (*session)->Run({{x, batch}}, {loss, accuracy}, {train});
 //
-// Nodes added to the graph since the last call are sent along by themselves. Borrows the graph,
-// which must outlive it. Thread-safe, as long as nobody adds nodes to the graph at the same time.
-// Errors are those of SessionInterface (distributed/session/session.h); a mistake made while
-// building the graph comes back from the first call.
+// Each call first sends the nodes that were added to the graph since the last one. Borrows the
+// graph, which must outlive the session. Thread-safe, as long as no thread adds nodes to the graph
+// at the same time. Errors are those of SessionInterface (distributed/session/session.h); a mistake
+// made while building the graph is returned by the first call.
 #pragma once
 
 #include <atomic>
@@ -31,8 +31,8 @@ struct Feed {
 
 class Session;
 
-// A step prepared once and run many times, without looking names up again. Borrows its session.
-// Thread-safe, but for moving and destruction.
+// A step that is prepared once and run many times, without looking up names again. Borrows its
+// session. Thread-safe, except for moving and destruction.
 class Callable {
  public:
   Callable(Callable&& other) noexcept;
@@ -52,13 +52,13 @@ class Callable {
   SessionInterface::CallableId id_;
 };
 
-// A step in instalments, begun: what the client feeds may depend on what it has fetched. Borrows
+// A partial run that has begun: feeds of later calls may depend on fetches of earlier ones. Borrows
 // its session. Thread-safe.
 class PartialRun {
  public:
-  // Feeds some and fetches some of what StartPartialRun named, each tensor once. InvalidArgument,
-  // and nothing has changed, if a fetch needs feeds that are still to come. After any other
-  // error, or when everything was fed and fetched, the step has ended.
+  // Feeds and fetches some of the tensors that were given to StartPartialRun, each tensor once.
+  // Returns InvalidArgument, without any effect, if a fetch needs feeds that have not been fed.
+  // After any other error, or when all tensors were fed and fetched, the step has ended.
   StatusOr<std::vector<Tensor>> Run(const std::vector<Feed>& feeds,
                                     const std::vector<TensorRef>& fetches,
                                     const RunOptions& options = {});
@@ -73,19 +73,19 @@ class PartialRun {
 
 class Session {
  public:
-  // Talks to nobody before the first call that needs it. InvalidArgument on a target that is
-  // neither "" nor "grpc://host:port".
+  // Does not contact the master; the first call that needs it does. InvalidArgument if the target
+  // is neither "" nor "grpc://host:port".
   static StatusOr<std::unique_ptr<Session>> New(const GraphBuilder& graph,
                                                 const std::string& target = "",
                                                 const SessionOptions& options = {});
   Session(const GraphBuilder& graph, std::unique_ptr<SessionInterface> session)
       : graph_(graph), session_(std::move(session)) {}
 
-  // The deadline of runs that bring none of their own, in place of the one in the options, which
-  // is then left to making the session. Before the first run.
+  // Sets the timeout of runs that have none of their own. The timeout in the options then applies
+  // only to making the session. Call this before the first run.
   void set_run_timeout_ms(int64_t timeout_ms) { run_timeout_ms_ = timeout_ms; }
 
-  // The values of `fetches`, in order, after `targets` have run too.
+  // Returns the values of `fetches`, in order, after `targets` have run too.
   StatusOr<std::vector<Tensor>> Run(const std::vector<Feed>& feeds,
                                     const std::vector<TensorRef>& fetches,
                                     const std::vector<TensorRef>& targets = {},
@@ -94,9 +94,9 @@ class Session {
   StatusOr<std::vector<Tensor>> Run(const std::vector<TensorRef>& fetches) {
     return Run({}, fetches);
   }
-  // One tensor.
+  // Fetches one tensor.
   StatusOr<Tensor> Fetch(const TensorRef& tensor, const std::vector<Feed>& feeds = {});
-  // For effect only. `op` is any output of the node, or its name.
+  // Runs a node without fetching anything. `op` is any output of the node, or the node's name.
   Status Execute(const TensorRef& op, const std::vector<Feed>& feeds = {});
 
   StatusOr<Callable> MakeCallable(const std::vector<TensorRef>& feeds,
@@ -108,16 +108,16 @@ class Session {
                                        const std::vector<TensorRef>& fetches,
                                        const std::vector<TensorRef>& targets = {});
 
-  // Those that nodes may be placed on; the first is where feeds enter.
+  // Returns the devices that nodes may be placed on; feeds enter the graph on the first one.
   StatusOr<std::vector<DeviceInfo>> ListDevices();
 
-  // Closes every session of the master at `target` and drops what the named containers hold on all
-  // its tasks; no name means the default container.
+  // Closes every session of the master at `target` and drops the resources in the named containers
+  // on all its tasks. An empty list means the default container.
   static Status Reset(const std::string& target, const std::vector<std::string>& containers = {},
                       const SessionOptions& options = {});
 
-  // Cancels running steps and frees what the session holds. Destruction closes too, without
-  // telling how it went.
+  // Cancels running steps and frees what the session holds. The destructor closes too, but ignores
+  // errors.
   Status Close() { return session_->Close(); }
 
  private:
@@ -125,7 +125,7 @@ class Session {
 
   const GraphBuilder& graph_;
   const std::unique_ptr<SessionInterface> session_;
-  Mutex mu_;                        // one Extend at a time; locked before session_'s
+  Mutex mu_;                        // serialises Extends; lock it before session_'s mutex
   std::atomic<int> nodes_sent_{0};  // changed under mu_
   int64_t run_timeout_ms_ = 0;
 };

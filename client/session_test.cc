@@ -32,7 +32,7 @@ TEST(SessionTest, FeedsFetchesAndTargets) {
   EXPECT_EQ((*outputs)[0].scalar<float>(), 6);
   EXPECT_EQ((*outputs)[1].scalar<float>(), 2);
   EXPECT_EQ((*session)->Fetch(total)->scalar<float>(), 2);
-  // By name.
+  // Fetch a tensor by name.
   EXPECT_EQ((*session)->Fetch(y.name(), {{"Placeholder", Tensor::Scalar(5.0f)}})->scalar<float>(),
             15);
 }
@@ -124,7 +124,7 @@ TEST(SessionTest, ATraceTellsWhatRan) {
   EXPECT_FALSE(devices->empty());
 }
 
-// From the start of its first node to the end of its last one.
+// Returns the times of the start of a step's first node and the end of its last one.
 std::pair<int64_t, int64_t> Span(const RunMetadata& metadata) {
   int64_t start = INT64_MAX, end = 0;
   for (const DeviceStats& device : metadata.step_stats) {
@@ -136,7 +136,7 @@ std::pair<int64_t, int64_t> Span(const RunMetadata& metadata) {
   return {start, end};
 }
 
-// Two steps on one session that wait for each other: their traces show them at the same time.
+// Two concurrent steps of one session wait for each other, so their traces must overlap.
 TEST(SessionTest, ConcurrentStepsOverlapInTheirTraces) {
   Program program;
   const std::vector<DType> types = {DType::kFloat};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StartedStep: a training step that was started and whose outputs are still to be looked at: on a
-// thread of its own, or on the thread that calls get, when it does.
+// StartedStep: a training step whose outputs will be fetched with get. It runs on a thread of its
+// own, or on the thread that calls get.
 #pragma once
 
 #include <functional>
@@ -20,9 +20,9 @@ class StartedStep {
  public:
   using Outputs = StatusOr<std::vector<Tensor>>;
 
-  // Runs it when get is called.
+  // Runs the step when get is called.
   explicit StartedStep(std::function<Outputs()> run) : run_(std::move(run)) {}
-  // Runs it now, on a thread of its own. Destruction waits for its end.
+  // Runs the step now, on a thread of its own. The destructor waits for the thread to end.
   StartedStep(std::function<Outputs()> run, Scheduler& scheduler)
       : ran_(std::make_unique<std::optional<Outputs>>()),
         thread_(scheduler.StartThread(
@@ -31,7 +31,7 @@ class StartedStep {
   StartedStep(StartedStep&&) = default;
   StartedStep& operator=(StartedStep&&) = delete;
 
-  // Waits for the end. REQUIRES that it is called once.
+  // Waits for the step to end and returns its outputs. REQUIRES that it is called once.
   Outputs get() {
     if (thread_ == nullptr) return run_();
     thread_ = nullptr;

@@ -7,7 +7,7 @@
 namespace penstock::client {
 namespace {
 
-// The variable, under whichever handle.
+// Returns whether `node` is a handle of the variable.
 bool IsHandleOf(const Node& node, const Node& variable) {
   if (&node == &variable) return true;
   const std::string* const shared_name = node.attr<std::string>("shared_name");
@@ -23,8 +23,8 @@ bool OnlyReads(const Node& node) {
   return false;
 }
 
-// Whether running `train` runs a node that may change the variable: one that takes its handle and
-// does more than read.
+// Returns whether running `train` runs a node that may change the variable: one that takes its
+// handle and does not only read.
 bool MayChange(const Node* train, const Node& variable) {
   std::set<const Node*> seen = {train};
   std::vector<const Node*> left = {train};
@@ -47,7 +47,7 @@ bool MayChange(const Node* train, const Node& variable) {
 
 bool MayChange(Program& program, Output train) {
   const Output handle = program.GlobalStep().handle();
-  // A program with a mistake in it runs no step.
+  // If the program has an error, no step runs.
   if (!train.valid() || !handle.valid()) return true;
   return MayChange(program.NodeOf(train), *program.NodeOf(handle));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StepProgress: detects a training whose steps do not change the global step, and which would
-// therefore never end. A value; not thread-safe.
+// StepProgress: detects that the steps of a training do not change the global step, so that it
+// would never end. A value; not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,21 @@ namespace penstock::client {
 
 class StepProgress {
  public:
-  // The number of steps in a row without a change of the global step after which a line says so.
-  // Ten times as many if the train op can change it (gradients may be accumulated).
+  // A line is printed after this many steps in a row without a change of the global step; after ten
+  // times as many if the train op can change it (gradients may be accumulated).
   static constexpr int64_t kSaidAfter = 100;
 
-  // `steps_max`: how many such steps end the training; 0: any number goes on.
+  // The training ends after `steps_max` such steps in a row; 0: never.
   StepProgress(Program& program, Output train, int64_t steps_max);
 
-  // To be called after each step, with the global step that it has left. FailedPrecondition after
-  // `steps_max` steps in a row without a change, unless the train op has a node that may change it.
-  // Sets `*line` if there is something to say.
+  // Call this after each step, with the global step after it. Returns FailedPrecondition after
+  // `steps_max` steps in a row without a change, unless the train op has a node that may change the
+  // global step. Sets `*line` to a message for people if there is one.
   Status Add(int64_t global_step, std::string* line);
 
  private:
   const std::string train_, global_step_name_;
-  const bool may_change_;  // the train op
+  const bool may_change_;  // whether the train op may change the global step
   const int64_t steps_max_;
   int64_t last_ = -1, unchanged_ = 0;
 };

@@ -14,7 +14,7 @@ class StepProgressTest : public testing::Test {
  protected:
   StepProgressTest() : w_(program_, "w", {}, Ones()) {}
 
-  // Tells of so many steps that leave the global step at `step`; all lines that are said.
+  // Adds `count` steps that leave the global step at `step`. Returns all lines that were printed.
   static std::vector<std::string> Steps(StepProgress& progress, int64_t count, int64_t step) {
     std::vector<std::string> lines;
     for (int64_t i = 0; i < count; ++i) {

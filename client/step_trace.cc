@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
+#include "core/runtime/trace_events.h"
 
 namespace penstock::client {
 namespace {
@@ -35,7 +36,7 @@ bool Waits(const NodeStats& node) {
   return false;
 }
 
-// The length of their union.
+// Returns the length of the union of the intervals.
 int64_t Covered(std::vector<Interval> intervals) {
   std::sort(intervals.begin(), intervals.end(),
             [](const Interval& a, const Interval& b) { return a.start_ns < b.start_ns; });
@@ -47,58 +48,12 @@ int64_t Covered(std::vector<Interval> intervals) {
   return sum;
 }
 
-// The events of one process of the time line.
-class Process {
- public:
-  Process(int number, const std::string& name, int64_t origin_ns, json* events)
-      : number_(number), origin_ns_(origin_ns), events_(*events) {
-    Name("process_name", 0, name);
-  }
-
-  // REQUIRES that the events of one thread come in the order of their starts.
-  void Add(const std::string& name, uint32_t thread, Interval when, json args) {
-    events_.push_back({{"name", name},
-                       {"ph", "X"},
-                       {"pid", number_},
-                       {"tid", Lane(thread, when)},
-                       {"ts", (when.start_ns - origin_ns_) * 1e-3},
-                       {"dur", (when.end_ns - when.start_ns) * 1e-3},
-                       {"args", std::move(args)}});
-  }
-
- private:
-  // Viewers want what stands in one lane to be nested: one that is free from `when` on.
-  int Lane(uint32_t thread, Interval when) {
-    auto& lanes = lanes_[thread];
-    auto lane = std::find_if(lanes.begin(), lanes.end(),
-                             [&](const auto& each) { return each.second <= when.start_ns; });
-    if (lane == lanes.end()) {
-      const std::string more = lanes.empty() ? "" : StrCat(", waiting ", lanes.size());
-      Name("thread_name", ++num_lanes_, StrCat(thread, more));
-      lane = lanes.emplace(lanes.end(), num_lanes_, 0);
-    }
-    lane->second = when.end_ns;
-    return lane->first;
-  }
-
-  void Name(const char* what, int lane, const std::string& name) {
-    events_.push_back(
-        {{"name", what}, {"ph", "M"}, {"pid", number_}, {"tid", lane}, {"args", {{"name", name}}}});
-  }
-
-  const int number_;
-  const int64_t origin_ns_;
-  json& events_;
-  int num_lanes_ = 0;
-  std::map<uint32_t, std::vector<std::pair<int, int64_t>>> lanes_;  // by thread: lane, free from
-};
-
 struct TracedNode {
   int64_t step;
   const NodeStats* node;
 };
 
-// In the order of their starts.
+// Returns each device's nodes, ordered by their start.
 std::map<std::string, std::vector<TracedNode>> NodesByDevice(const std::vector<TracedStep>& steps) {
   std::map<std::string, std::vector<TracedNode>> devices;
   for (const TracedStep& step : steps) {
@@ -173,19 +128,18 @@ std::string StepTrace::Describe() const {
 
 Status StepTrace::WriteJson(Env& env, const std::string& path) const {
   MutexLock lock(mu_);
-  json events = json::array();
   const int64_t origin_ns = steps_.empty() ? 0 : Start(steps_);
-  int number = 0;
-  Process all(number++, "steps", origin_ns, &events);
+  TraceEvents events(origin_ns);
+  int process = events.AddProcess("steps");
   std::vector<const TracedStep*> in_order;
   for (const TracedStep& step : steps_) in_order.push_back(&step);
   std::stable_sort(in_order.begin(), in_order.end(),
                    [](const auto* a, const auto* b) { return a->start_ns < b->start_ns; });
   for (const TracedStep* step : in_order) {
-    all.Add(StrCat("step ", step->step), 0, {step->start_ns, step->end_ns}, json::object());
+    events.Add(process, "steps", {StrCat("step ", step->step), step->start_ns, step->end_ns});
   }
   for (const auto& [device, nodes] : NodesByDevice(steps_)) {
-    Process process(number++, device, origin_ns, &events);
+    process = events.AddProcess(device);
     for (const auto& [step, node] : nodes) {
       json args = {{"node", node->label},
                    {"step", step},
@@ -193,12 +147,11 @@ Status StepTrace::WriteJson(Env& env, const std::string& path) const {
       if (node->node == kTransferStats && !node->outputs.empty()) {
         args["bytes"] = node->outputs[0].bytes;
       }
-      process.Add(std::string(OpOf(*node)), node->thread, {node->start_ns, node->end_ns},
-                  std::move(args));
+      events.Add(process, StrCat("thread ", node->thread),
+                 {std::string(OpOf(*node)), node->start_ns, node->end_ns, std::move(args)});
     }
   }
-  const json file = {{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}};
-  return env.WriteFileAtomically(path, file.dump(-1, ' ', false, json::error_handler_t::replace));
+  return env.WriteFileAtomically(path, events.Json());
 }
 
 }  // namespace penstock::client

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StepTrace: what some steps of a training did, on all their tasks, on one time line: a file that
-// https://ui.perfetto.dev and chrome://tracing show, and in short how busy the devices were.
+// StepTrace: records what some steps of a training did on all their tasks. Writes one time line, a
+// file that https://ui.perfetto.dev and chrome://tracing show, and describes in one line how busy
+// the devices were.
 //
 //   StepTrace trace({.first_step = 100, .steps = 20});
 //   ... TrainingOptions{.trace = &trace} ...
 //   trace.WriteJson(env, "steps.json");
 //
-// Times are each task's own clock: those of two machines are as far apart as their clocks are.
-// Tracing a step costs some microseconds per node. Thread-safe.
+// Times are read from each task's own clock: times of two machines differ by as much as their
+// clocks. Tracing a step costs some microseconds per node. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -32,29 +33,31 @@ class StepTrace {
  public:
   struct Options {
     int64_t first_step = 0;
-    int64_t steps = 20;  // so many, from first_step on
+    int64_t steps = 20;  // how many steps to trace, from first_step on
   };
-  // How much went on between the first step's start and the last one's end.
+  // How busy the devices were from the start of the first step to the end of the last one.
   struct Use {
     int64_t steps = 0;
     double seconds = 0;
-    double steps_under_way = 0;  // on average
-    // The share of the time in which at least one op ran on the device that does not wait for
-    // others, as the receiving of tensors and the ops of queues do.
+    double steps_under_way = 0;  // mean number of concurrent steps
+    // The share of the time in which at least one op ran on the device. Ops that wait for other
+    // ops, such as receives and queue ops, do not count.
     std::map<std::string, double> busy;
   };
 
   explicit StepTrace(Options options) : options_(options) {}
 
-  // Whether a step that begins now is to be traced. Counts those that are.
+  // Returns whether to trace a step that begins now, and counts it if so.
   bool Take(int64_t step);
   void Add(TracedStep step);
 
   Use use() const;
-  // "20 steps in 0.16 s, 1.9 at a time; busy: /job:ps/task:0/device:CPU:0 35 %, ..."
+  // Returns a line such as "20 steps in 0.16 s, 1.9 at a time; busy: /job:ps/task:0/device:CPU:0 35
+  // %, ..."
   std::string Describe() const;
-  // The format: Chrome's Trace Event Format, complete events ("ph": "X"). A process per device, a
-  // lane per thread; what waits while its thread does other things has a lane of its own.
+  // Writes Chrome's Trace Event Format, complete events ("ph": "X"), with a process per device and
+  // a lane per thread. An asynchronous op, whose thread does other work meanwhile, has a lane of
+  // its own.
   Status WriteJson(Env& env, const std::string& path) const;
 
  private:

@@ -59,7 +59,7 @@ TEST(StepTraceTest, BusyIsWhoRunsOpsThatDoNotWait) {
   EXPECT_DOUBLE_EQ(use.seconds, 1000e-9);
   EXPECT_DOUBLE_EQ(use.steps_under_way, 1.4);
   ASSERT_EQ(use.busy.size(), 1);
-  EXPECT_DOUBLE_EQ(use.busy.at(kPs), 0.25);  // from 1400 to 1650
+  EXPECT_DOUBLE_EQ(use.busy.at(kPs), 0.25);  // busy from 1400 to 1650
   EXPECT_EQ(trace.Describe(),
             "2 steps in 0.00 s, 1.4 at a time; busy: /job:ps/task:0/device:CPU:0 25 %");
 }

@@ -11,13 +11,13 @@
 namespace penstock::client {
 namespace {
 
-// The pipe that the handler writes to; -1: nobody listens.
+// The pipe that the handler writes to; -1: no StopSignal exists.
 std::atomic<int> signal_pipe{-1};
 
 void OnSignal(int) {
   const int saved_errno = errno;
   const char byte = 1;
-  // The pipe is full only if a signal is waiting already.
+  // The pipe can be full only if signals are pending already, so an error is ignored.
   [[maybe_unused]] const ssize_t written = write(signal_pipe.load(), &byte, 1);
   errno = saved_errno;
 }
@@ -46,7 +46,7 @@ StopSignal::~StopSignal() {
     end_ = true;
     ended_.NotifyAll();
   }
-  close(pipe_[1]);  // the watcher reads the end of file
+  close(pipe_[1]);  // the watcher then reads the end of the file
   watcher_ = nullptr;
   close(pipe_[0]);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StopSignal: turns SIGTERM and SIGINT into a request to end in good order: finish the step, save,
-// return. A step that has not ended by itself some time after the signal is cancelled; a second
-// signal of the same kind ends the process as ever.
+// StopSignal: turns SIGTERM and SIGINT into a request to end normally: finish the step, save,
+// return. A step that has not ended when the grace period after the signal is over is cancelled. A
+// second signal of the same kind ends the process as if there were no handler.
 //
-// At most one exists at a time; it puts back what it found. Thread-safe.
+// At most one exists at a time; its destructor restores the previous handlers. Thread-safe.
 #pragma once
 
 #include <signal.h>
@@ -21,7 +21,7 @@ namespace penstock::client {
 
 class StopSignal {
  public:
-  // `scheduler` is one of real threads: the system's signals come to nothing else.
+  // `scheduler` must have real threads, because only those receive signals.
   explicit StopSignal(double grace_seconds, Env& env = Env::Real(),
                       Scheduler& scheduler = Scheduler::Real());
   ~StopSignal();
@@ -29,7 +29,7 @@ class StopSignal {
   StopSignal& operator=(const StopSignal&) = delete;
 
   bool requested() const { return requested_.load(std::memory_order_acquire); }
-  // Cancelled when the grace is over. For RunOptions.
+  // For RunOptions: is cancelled when the grace period is over.
   Cancellation& cancellation() { return cancellation_; }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The signals are real and come to this process.
+// Tests StopSignal with real signals to this process.
 #include "client/stop_signal.h"
 
 #include <signal.h>
@@ -13,7 +13,7 @@
 namespace penstock::client {
 namespace {
 
-// The watcher is another thread: it has seen the signal soon.
+// Waits until the watcher, another thread, has seen the signal.
 bool Requested(const StopSignal& stop) {
   const int64_t deadline_ns = Env::Real().NowNanos() + 30'000'000'000;
   while (!stop.requested() && Env::Real().NowNanos() < deadline_ns) std::this_thread::yield();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TensorArray: tensors by number, written once each: what loops read from and write to.
+// TensorArray: an array of tensors that loops read and write. Each element is written once.
 //
 //   TensorArray squares(p, n, DType::kFloat);
 //   const Outputs last = While(p, {i0, squares.flow()}, cond, [&](const Outputs& v) {
@@ -9,8 +9,9 @@
 //   });
 //   Output all = squares.At(last[1]).Stack();
 //
-// A value: writing gives a new one, that comes after the write. The flow says what comes before
-// what: it is a loop's variable if a loop writes. Gradients go through all of it.
+// A value: Write returns a new TensorArray, whose reads run after the write. The flow tensor orders
+// reads and writes: if a loop writes, the flow must be one of its loop variables. All methods have
+// gradients.
 #pragma once
 
 #include "core/graph/builder.h"
@@ -19,10 +20,10 @@
 namespace penstock::client {
 
 struct TensorArrayOptions {
-  PartialShape element_shape = {};        // of every element
-  bool dynamic_size = false;              // writing past the end makes room
-  bool clear_after_read = true;           // each element may be read once
-  bool identical_element_shapes = false;  // the first write says what the others must be
+  PartialShape element_shape = {};        // the shape of every element
+  bool dynamic_size = false;              // writing past the end grows the array
+  bool clear_after_read = true;           // each element may be read only once, and is freed then
+  bool identical_element_shapes = false;  // the first write sets the shape of all others
   string_view name = "";
 };
 
@@ -31,25 +32,27 @@ class TensorArray {
   TensorArray(GraphBuilder& graph, Output size, DType dtype,
               const TensorArrayOptions& options = {});
 
-  // The slices of `values` along its first dimension, as elements.
+  // Returns an array whose elements are the slices of `values` along its first dimension.
   static TensorArray Unstack(GraphBuilder& graph, Output values,
                              const TensorArrayOptions& options = {});
 
   Output handle() const { return handle_; }
   Output flow() const { return flow_; }
   DType dtype() const { return dtype_; }
-  // The same array, after what `flow` comes after.
+  // Returns the same array with another flow: its reads run after all writes that `flow` depends
+  // on.
   TensorArray At(Output flow) const;
 
   TensorArray Write(Output index, Output value) const;
   TensorArray Scatter(Output indices, Output values) const;
-  // Pieces of `value` along its first dimension, as long as `lengths` (int64) says.
+  // Writes consecutive slices of `value` along its first dimension; `lengths` (int64) are their
+  // lengths.
   TensorArray Split(Output value, Output lengths) const;
 
   Output Read(Output index) const;
   Output Gather(Output indices) const;
-  Output Stack() const;   // all, along a new first dimension
-  Output Concat() const;  // all, along their first dimension
+  Output Stack() const;   // stacks all elements along a new first dimension
+  Output Concat() const;  // concatenates all elements along their first dimension
   Output Size() const;    // int32
 
  private:

@@ -70,7 +70,7 @@ TEST_F(TensorArrays, SecondDerivatives) {
   CheckGradients(dx, {x});
 }
 
-// The older forms of the ops, whose handles are references to strings, and strings.
+// Tests the older forms of the ops, whose handles are refs to strings, and strings.
 class Generations : public TensorArrays, public testing::WithParamInterface<const char*> {};
 
 TEST_P(Generations, DoTheSame) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loops over lists of tensors: nanoseconds per iteration, which are the same for lists of any
-// length as long as the loop changes its list in place.
+// Measures nanoseconds per iteration of loops over lists of tensors. They do not depend on the
+// list's length if the loop changes its list in place.
 #include <benchmark/benchmark.h>
 
 #include "client/control_flow.h"
@@ -13,7 +13,7 @@
 namespace penstock::client {
 namespace {
 
-// n times body(i, list) of a list that starts as `list`; fetches the length of the last one.
+// Builds a loop that calls list = body(i, list) n times, and fetches the length of the final list.
 void RunLoop(benchmark::State& state, Program& program, Output list,
              const std::function<Output(Output, Output)>& body) {
   const Output times =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lists of tensors in programs: their gradients, against central differences, alone and in loops;
-// lists in lists; and that a loop changes its list in place.
+// Tests lists of tensors in programs: their gradients against central differences, alone and in
+// loops; lists of lists; and that a loop changes its list in place.
 #include "client/control_flow.h"
 #include "client/testing/flow_test_program.h"
 #include "core/gradients/gradients.h"
@@ -12,8 +12,8 @@
 namespace penstock::client {
 namespace {
 
-// Returns the address of a list's value; only reads the list, so that the op that runs after it has
-// the list to itself.
+// An op that returns the address of a list's value. It only reads the list, so the next op can be
+// the list's sole owner.
 class ListIdentityKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
@@ -64,7 +64,7 @@ class TensorLists : public FlowTest {
   Output Stack(Output list, Output shape) {
     return Call("TensorListStack", {list, shape}, {{"element_dtype", DType::kDouble}});
   }
-  // Weighs `y` so that no two elements have the same gradient.
+  // Returns a function of `y` in which no two elements have the same gradient.
   Output Weighed(Output y) { return Sin(y) * y; }
 };
 
@@ -83,7 +83,7 @@ TEST_F(TensorLists, GradientsOfPopsAlone) {
 TEST_F(TensorLists, GradientsOfPlaces) {
   const Output x = Input({1, 2}), z = Input({3, 4});
   const Output list = Set(Set(Reserve(Ints({2}), Int(3)), Int(2), x * z), Int(0), z);
-  const Output again = Set(list, Int(2), x);  // the product is gone
+  const Output again = Set(list, Int(2), x);  // overwrites the product
   CheckGradients(Weighed(Get(again, Int(2), Ints({2}))) * Get(again, Int(0), Ints({2})) +
                      Weighed(Get(list, Int(2), Ints({2}))),
                  {x, z});
@@ -103,7 +103,7 @@ TEST_F(TensorLists, GradientsOfScatters) {
   const Output first = Call("TensorListScatter", {x, Ints({2, 0}), Ints({2})});
   const Output second = Call("TensorListScatterV2", {x * x, Ints({1, 2}), Ints({2}), Int(3)});
   const Output into = Call("TensorListScatterIntoExistingList",
-                           {first, ExpandDims(z, Int(0)), Ints({2})});  // a row of x is gone
+                           {first, ExpandDims(z, Int(0)), Ints({2})});  // overwrites a row of x
   CheckGradients(
       Weighed(Stack(into, Ints({2}))) * Stack(second, Ints({2})) + Stack(first, Ints({2})), {x, z});
 }
@@ -127,7 +127,7 @@ TEST_F(TensorLists, GradientsOfOptionals) {
   CheckGradients(Weighed(values[0]) * values[1], {x, z});
 }
 
-// As map_fn does: a list is read and another one written.
+// Reads one list and writes another one, like map_fn.
 TEST_F(TensorLists, GradientsOfALoopOverPlaces) {
   const Output x = Input(Tensor::Of<double>({3, 2}, {1, 2, 3, 4, 5, 6})), w = Input({0.5, 0.25});
   const Output in = FromTensor(x, Ints({2}));
@@ -140,7 +140,7 @@ TEST_F(TensorLists, GradientsOfALoopOverPlaces) {
   CheckGradients(Stack(out, Ints({2})), {x, w});
 }
 
-// As scan does: the state is a loop-carried value as well.
+// The state is a loop-carried value as well, as in scan.
 TEST_F(TensorLists, GradientsOfALoopThatPushes) {
   const Output x = Input({1, 2});
   const Outputs end = While(
@@ -166,7 +166,7 @@ TEST_F(TensorLists, InListsAndAcrossBranches) {
   CheckGradients(y, {x});
 }
 
-// The shape of the elements in one branch does not hold in the other.
+// The branches give the elements different shapes.
 TEST_F(TensorLists, ShapesBehindBranchesAreNotThoseOfOne) {
   const Output pred = InputBool(false), x = Input({1, 2}), z = Input({1, 2, 3});
   const Output list = Cond(
@@ -191,7 +191,7 @@ TEST_F(TensorLists, ALoopChangesItsListInPlace) {
         const Output item = Cast(v[0], DType::kDouble);
         return Outputs{v[0] + 1, Set(v[1], v[0], item), identity, v[3] + changed};
       });
-  EXPECT_EQ(Text(end[3]), "int32[] 1");  // there was none before
+  EXPECT_EQ(Text(end[3]), "int32[] 1");  // the list did not exist before
   EXPECT_EQ(Text(Total(Stack(end[1], Ints({})))), "double[] 1225");
 }
 

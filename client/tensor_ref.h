@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TensorRef: what to feed, fetch or run: an Output of the graph, or its name ("x:0" or "x").
+// TensorRef: names a tensor or node to feed, fetch or run: an Output of the graph, or its name
+// ("x:0" or "x").
 #pragma once
 
 #include <string>

@@ -3,36 +3,36 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "client/non_finite.h"
 #include "core/base/error_origin.h"
+#include "core/base/log.h"
 
 namespace penstock::client {
 namespace {
 
 constexpr int kNamesShown = 5;
 constexpr double kSayAgainSeconds = 30;
-// The longest that a step takes which is run again to find where a NaN comes from.
+// The timeout of a step that is run again to find the origin of a NaN.
 constexpr double kExplainSeconds = 60;
-// How long a step may go on after a signal.
+// How long a step may run after a signal before it is cancelled.
 constexpr double kGraceSeconds = 5;
-// And then, cancelled, until the process exits without it.
+// How long a cancelled step may take to end before the process exits.
 constexpr double kExitSeconds = 5;
 
-// A task is lost or not there yet; another attempt may find it.
+// Returns whether a task is lost or has not started, so that another attempt may succeed.
 bool IsTaskLoss(const Status& status) {
   return absl::IsAborted(status) || absl::IsUnavailable(status);
 }
 
-// Longer waits end after a year as well.
+// Longer times are reduced to a year.
 constexpr double kSecondsMax = 365 * 24 * 3600;
 double Limit(double seconds) { return std::min(kSecondsMax, std::max(0.0, seconds)); }
 int64_t Millis(double seconds) { return static_cast<int64_t>(Limit(seconds) * 1e3); }
 
-// "w, b and 3 more".
+// Returns a text such as "w, b and 3 more".
 std::string Some(std::vector<std::string> names) {
   const size_t count = names.size();
   if (count <= kNamesShown) return absl::StrJoin(names, ", ");
@@ -40,7 +40,7 @@ std::string Some(std::vector<std::string> names) {
   return StrCat(absl::StrJoin(names, ", "), " and ", count - kNamesShown, " more");
 }
 
-// Keeps hooks from updating variables beside the steps.
+// While it exists, hooks do not update variables outside steps.
 class HeldUpdates {
  public:
   explicit HeldUpdates(const std::vector<TrainingHook*>& hooks) : hooks_(hooks) {
@@ -109,7 +109,7 @@ bool TrainingLoop::stopping() const {
   return stop_.load() || (signal_ != nullptr && signal_->requested());
 }
 
-// Has the process exit if its steps do not end soon after they were cancelled.
+// Makes the process exit if its steps do not end within kExitSeconds after they were cancelled.
 void TrainingLoop::ExitAfterGrace() {
   Cancellation::Token token;
   const bool registered = signal_->cancellation().Register(
@@ -120,31 +120,28 @@ void TrainingLoop::ExitAfterGrace() {
   if (registered) exit_token_ = token;
 }
 
-// No step runs any more. Saving may take its time.
+// Disarms ExitAfterGrace: no step runs any more, and saving has no such limit.
 void TrainingLoop::EndForcedExit() {
   if (exit_token_.has_value()) signal_->cancellation().Deregister(*exit_token_);
   exit_token_.reset();
   exit_deadline_.reset();
 }
 
-void TrainingLoop::Say(const std::string& line) {
-  if (options_.say) {
-    options_.say(line);
-  } else {
-    std::fprintf(stderr, "%s\n", line.c_str());
-  }
+void TrainingLoop::Say(LogLevel level, const char* event, const std::string& line) {
+  if (options_.say) return options_.say(line);
+  Log({.level = level, .event = event, .text = line, .fields = {{"step", global_step_}}});
 }
 
-// The same line only now and then.
+// Repeats the same line only at intervals.
 void TrainingLoop::SayWaiting(const std::string& line) {
   const int64_t now = options_.env->NowNanos();
   if (line == said_ && (now - said_ns_) * 1e-9 < kSayAgainSeconds) return;
   said_ = line;
   said_ns_ = now;
-  Say(line);
+  Say(LogLevel::kWarning, "waiting", line);
 }
 
-// In pieces, so that a request to stop is heard.
+// Sleeps in short intervals, so that a request to stop is noticed.
 void TrainingLoop::Sleep(double seconds) {
   const int64_t end = options_.env->NowNanos() + static_cast<int64_t>(Limit(seconds) * 1e9);
   while (!stopping()) {
@@ -158,7 +155,7 @@ Status TrainingLoop::Connect() {
   const int64_t start = options_.env->NowNanos();
   while (true) {
     const Status status = TryConnect();
-    // A task that does not answer in time is not there yet, either.
+    // A task that does not answer in time is treated like one that has not started.
     if (!IsTaskLoss(status) && !absl::IsDeadlineExceeded(status)) return status;
     const double waited = (options_.env->NowNanos() - start) * 1e-9;
     if (waited > options_.wait_seconds) {
@@ -173,7 +170,7 @@ Status TrainingLoop::Connect() {
 
 void TrainingLoop::EndSession() {
   saving_.reset();
-  // Steps are left after an error only: nobody waits for what they would do.
+  // Steps remain only after an error; their results are not needed.
   if (!under_way_.empty()) session_->Close().IgnoreError();
   under_way_.clear();
   blocked_ = OkStatus();
@@ -183,7 +180,7 @@ void TrainingLoop::EndSession() {
 
 Status TrainingLoop::NewSession() {
   EndSession();
-  run_.reset();
+  steps_.clear();
   session_.reset();
   if (options_.new_session) {
     ASSIGN_OR_RETURN(auto session, options_.new_session());
@@ -208,16 +205,7 @@ Status TrainingLoop::TryConnect() {
   ASSIGN_OR_RETURN(const Tensor step, session_->Fetch(step_read_));
   global_step_ = step.scalar<int64_t>();
   prepared_ = true;
-  return MakeStep();
-}
-
-Status TrainingLoop::MakeStep() {
-  std::vector<TensorRef> feeds(step_.inputs.begin(), step_.inputs.end());
-  std::vector<TensorRef> fetches = {step_after_};
-  for (const auto& [name, output] : step_.measures) fetches.push_back(output);
-  ASSIGN_OR_RETURN(Callable run, session_->MakeCallable(feeds, fetches, {step_.train}));
-  run_.emplace(std::move(run));
-  return OkStatus();
+  return StepWith({}).status();
 }
 
 StatusOr<std::vector<std::string>> TrainingLoop::Uninitialized() {
@@ -238,7 +226,7 @@ Status TrainingLoop::WaitForVariables() {
 Status TrainingLoop::InitializeOrRestore() {
   ASSIGN_OR_RETURN(const std::vector<std::string> missing, Uninitialized());
   if (prepared_ && missing.empty()) {
-    Say("no variable was lost: going on");
+    Say(LogLevel::kInfo, "resumed", "no variable was lost: going on");
     return OkStatus();
   }
   bool restored = false;
@@ -250,17 +238,18 @@ Status TrainingLoop::InitializeOrRestore() {
                               "from; give the training a checkpoint directory");
   }
   RETURN_IF_ERROR(session_->Execute(initialize_));
-  // So that a task lost before the first save is due can be recovered from, too.
+  // Save now, so that the training can recover if a task is lost before the first save is due.
   return saver_ ? Save() : OkStatus();
 }
 
-// Gives the variables of all replicas the chief's values, for programs that every worker runs by
+// Sets the variables of all replicas to the chief's values, if every worker holds all variables
 // itself (TrainingOptions::agree).
 Status TrainingLoop::AgreeOnVariables() {
   if (!options_.is_chief) {
     RETURN_IF_ERROR(session_->Execute(initialize_));
   } else if (prepared_ && saver_) {
-    // The others may have lost their last steps, or have taken one more.
+    // Go back to a checkpoint, because the other replicas may have lost their last steps, or taken
+    // one more.
     bool restored = false;
     RETURN_IF_ERROR(RestoreNewest(&restored));
     if (!restored) RETURN_IF_ERROR(InitializeOrRestore());
@@ -277,11 +266,12 @@ Status TrainingLoop::RestoreNewest(bool* restored) {
   ASSIGN_OR_RETURN(const NewestGood found,
                    saver_->RestoreNewestGood(*session_, options_.checkpoint_dir));
   for (const auto& skipped : found.skipped) {
-    Say(StrCat("passed over checkpoint ", skipped.prefix, ": ", skipped.why.message()));
+    Say(LogLevel::kWarning, "checkpoint_skipped",
+        StrCat("passed over checkpoint ", skipped.prefix, ": ", skipped.why.message()));
   }
   if (found.prefix.empty()) return OkStatus();
   *restored = true;
-  Say(StrCat("restored ", found.prefix));
+  Say(LogLevel::kInfo, "restored", StrCat("restored ", found.prefix));
   saved_ns_ = options_.env->NowNanos();
   ASSIGN_OR_RETURN(const Tensor step, session_->Fetch(step_read_));
   saved_step_ = step.scalar<int64_t>();
@@ -309,7 +299,7 @@ Status TrainingLoop::Run() {
     ExitAfterGrace();
   }
   Status status = Train();
-  // Keep what was reached before an error.
+  // Completes a save that is running, so that the state before an error is kept.
   if (!stopping()) EndOrGiveUpSave();
   EndSession();
   EndForcedExit();
@@ -319,7 +309,7 @@ Status TrainingLoop::Run() {
 
 Status TrainingLoop::Train() {
   Status status = TrainToEnd(Begin());
-  // A task that is lost before all is saved may take steps with it.
+  // If a task is lost before the final save, steps may be lost with it: train again.
   while (IsTaskLoss(status) && ended_ && !stopping()) {
     if (signal_ != nullptr) ExitAfterGrace();
     status = TrainToEnd(status);
@@ -327,7 +317,7 @@ Status TrainingLoop::Train() {
   return status;
 }
 
-// Goes on after `status`, which is that of a session or of the last step.
+// Continues after `status`, the result of making a session or of the last step.
 Status TrainingLoop::TrainToEnd(Status status) {
   ended_ = false;
   while (true) {
@@ -347,9 +337,11 @@ Status TrainingLoop::TrainToEnd(Status status) {
     status = SaveIfDue();
   }
   if (options_.agree.valid() && absl::IsOutOfRange(status)) {
-    Say(StrCat("ends after step ", global_step_, ": ", status.message()));
+    Say(LogLevel::kInfo, "training_ends",
+        StrCat("ends after step ", global_step_, ": ", status.message()));
   }
-  // The data have ended; or a signal has ended the waiting or the step.
+  // Returns whether this is a normal end: OK, the end of the data, or a wait or step that a signal
+  // has cancelled.
   const auto in_order = [this](const Status& s) {
     return s.ok() || absl::IsOutOfRange(s) || (stopping() && absl::IsCancelled(s));
   };
@@ -360,10 +352,10 @@ Status TrainingLoop::TrainToEnd(Status status) {
   if (!in_order(status)) return status;
   EndForcedExit();
   ended_ = true;
-  return run_ ? End() : OkStatus();
+  return steps_.empty() ? OkStatus() : End();
 }
 
-// A session with which steps can be run.
+// Makes a session in which steps can run.
 Status TrainingLoop::Begin() {
   RETURN_IF_ERROR(Connect());
   for (TrainingHook* hook : hooks_) RETURN_IF_ERROR(hook->SessionReady(*session_, global_step_));
@@ -372,11 +364,13 @@ Status TrainingLoop::Begin() {
 
 Status TrainingLoop::RunStep() {
   while (blocked_.ok() && MayStart()) blocked_ = StartStep();
-  // An error that keeps the next step from starting counts once those before it have ended.
+  // An error that prevents the next step from starting is returned after the steps before it have
+  // ended.
   return under_way_.empty() ? std::exchange(blocked_, OkStatus()) : FinishStep();
 }
 
-// Not more than there are steps left to take, as far as is known.
+// Returns whether another step may start: within concurrent_steps, and not more than are expected
+// to be left until max_steps.
 bool TrainingLoop::MayStart() const {
   const auto started = static_cast<int64_t>(under_way_.size());
   return started == 0 || (started < options_.concurrent_steps && !stopping() &&
@@ -384,37 +378,37 @@ bool TrainingLoop::MayStart() const {
 }
 
 Status TrainingLoop::StartStep() {
-  // While others are under way the global step is not known: each gets a number of its own.
+  // While other steps run, the global step is not known: each step gets a different number.
   const int64_t step = under_way_.empty() ? global_step_ : std::max(global_step_, next_step_);
   next_step_ = step + 1;
   for (TrainingHook* hook : hooks_) RETURN_IF_ERROR(hook->BeforeStep(step));
+  std::vector<HookFetches> wanted;
+  ASSIGN_OR_RETURN(const Callable* const callable, StepWith(ExtraFetches(step, &wanted)));
   std::vector<Tensor> batch;
   if (step_.next_batch) {
     ASSIGN_OR_RETURN(batch, step_.next_batch(step));
   }
   RunOptions run{.timeout_ms = Millis(options_.step_seconds)};
   if (signal_ != nullptr) run.cancellation = &signal_->cancellation();
-  // One at a time runs on this thread, when its end is waited for.
+  // Without concurrent steps, the step runs on this thread when its result is awaited.
   const bool traced = options_.trace != nullptr && options_.trace->Take(step);
-  const auto run_step = [this, batch, run, step, traced] {
-    return traced ? RunTraced(step, batch, run) : (*run_)(batch, run);
+  const auto run_step = [this, callable, batch, run, step, traced] {
+    return traced ? RunTraced(*callable, step, batch, run) : (*callable)(batch, run);
   };
-  if (options_.concurrent_steps > 1) {
-    under_way_.push_back({std::move(batch), StartedStep(run_step, *options_.scheduler)});
-  } else {
-    under_way_.push_back({std::move(batch), StartedStep(run_step)});
-  }
+  StartedStep started = options_.concurrent_steps > 1 ? StartedStep(run_step, *options_.scheduler)
+                                                      : StartedStep(run_step);
+  under_way_.push_back({std::move(batch), std::move(wanted), std::move(started)});
   return OkStatus();
 }
 
-StatusOr<std::vector<Tensor>> TrainingLoop::RunTraced(int64_t step,
+StatusOr<std::vector<Tensor>> TrainingLoop::RunTraced(const Callable& callable, int64_t step,
                                                       const std::vector<Tensor>& batch,
                                                       RunOptions run) const {
   run.trace = true;
   RunMetadata metadata;
   const auto now_ns = [this] { return options_.env->WallMicros() * 1000; };
   const int64_t start_ns = now_ns();
-  auto outputs = (*run_)(batch, run, &metadata);
+  auto outputs = callable(batch, run, &metadata);
   if (outputs.ok()) {
     options_.trace->Add({step, start_ns, now_ns(), std::move(metadata.step_stats)});
   }
@@ -424,6 +418,7 @@ StatusOr<std::vector<Tensor>> TrainingLoop::RunTraced(int64_t step,
 Status TrainingLoop::FinishStep() {
   const auto ran = under_way_.front().outputs.get();
   const std::vector<Tensor> batch = std::move(under_way_.front().batch);
+  const std::vector<HookFetches> wanted = std::move(under_way_.front().wanted);
   under_way_.pop_front();
   if (!ran.ok()) {
     Status why = ran.status();
@@ -434,13 +429,14 @@ Status TrainingLoop::FinishStep() {
   global_step_ = std::max(global_step_, outputs[0].scalar<int64_t>());
   std::string line;
   RETURN_IF_ERROR(step_progress_->Add(outputs[0].scalar<int64_t>(), &line));
-  if (!line.empty()) Say(line);
+  if (!line.empty()) Say(LogLevel::kWarning, "no_new_step", line);
   StepResult result{.global_step = global_step_};
   for (size_t i = 0; i < step_.measures.size(); ++i) {
     const std::string& name = step_.measures[i].first;
     ASSIGN_OR_RETURN(result.measures[name], ScalarValue(name, outputs[i + 1]));
     if (name == step_.loss) RETURN_IF_ERROR(CheckLoss(result.measures[name], batch));
   }
+  GiveExtra(wanted, outputs);
   bool stop = false;
   for (TrainingHook* hook : hooks_) RETURN_IF_ERROR(hook->AfterStep(result, &stop));
   if (stop) RequestStop();
@@ -451,7 +447,8 @@ Status TrainingLoop::CheckLoss(double loss, const std::vector<Tensor>& batch) {
   if (std::isfinite(loss)) return OkStatus();
   if (options_.stop_on_nan) return NonFiniteLoss(loss, batch);
   if (!std::exchange(said_non_finite_, true)) {
-    Say(StrCat(step_.loss, " is ", loss, " after step ", global_step_,
+    Say(LogLevel::kWarning, "loss_not_finite",
+        StrCat(step_.loss, " is ", loss, " after step ", global_step_,
                "; training goes on, because stop_on_nan is off"));
   }
   return OkStatus();
@@ -476,17 +473,18 @@ Status TrainingLoop::NonFiniteLoss(double loss, const std::vector<Tensor>& batch
                          origin.Describe(), NotSavedSince());
 }
 
-// Names the checkpoint from which training can go on.
+// Returns words that name the checkpoint from which training can go on.
 std::string TrainingLoop::NotSavedSince() const {
   if (!saver_ || !options_.is_chief || saved_step_ < 0) return "";
   return StrCat("; the last checkpoint is of step ", saved_step_);
 }
 
 Status TrainingLoop::Recover(const Status& failure) {
-  Say(StrCat("step after ", global_step_, " failed: ", failure.message(),
+  Say(LogLevel::kWarning, "step_failed",
+      StrCat("step after ", global_step_, " failed: ", failure.message(),
              "; making a new session"));
   RETURN_IF_ERROR(Begin());
-  Say(StrCat("going on at step ", global_step_));
+  Say(LogLevel::kInfo, "resumed", StrCat("going on at step ", global_step_));
   return OkStatus();
 }
 
@@ -513,11 +511,12 @@ Status TrainingLoop::SaveIfDue() {
   return OkStatus();
 }
 
-// Returns errors that end the training, or begin a new session.
+// Returns errors that end the training or require a new session; logs others and returns OK.
 Status TrainingLoop::Excused(const Status& saved) {
   if (saved.ok() || IsTaskLoss(saved) || saver_->IsNonFinite(saved)) return saved;
-  // A full disk should not end a training that may yet end well; the next save may succeed.
-  Say(StrCat("NOT SAVED: ", saved.message(), "; the last checkpoint is of step ", saved_step_));
+  // A full disk should not end the training, because the next save may succeed.
+  Say(LogLevel::kError, "not_saved",
+      StrCat("NOT SAVED: ", saved.message(), "; the last checkpoint is of step ", saved_step_));
   saved_ns_ = options_.env->NowNanos();
   return OkStatus();
 }
@@ -539,7 +538,7 @@ Status TrainingLoop::Save() {
   return OkStatus();
 }
 
-// Waits for the save that is under way.
+// Waits for the running save.
 Status TrainingLoop::EndBackgroundSave() {
   StatusOr<std::string> checkpoint = saving_->Wait();
   const int64_t step = saving_->step();
@@ -547,17 +546,17 @@ Status TrainingLoop::EndBackgroundSave() {
   return Excused(Saved(std::move(checkpoint), step));
 }
 
-// As EndBackgroundSave, before the training ends with an error of its own. Variables that were not
-// taken yet may be what is wrong.
+// Ends a running save before the training ends with an error: waits if the snapshot was taken, else
+// cancels the save, because the current values may be bad.
 void TrainingLoop::EndOrGiveUpSave() {
   if (saving_ != nullptr && saving_->cut()) {
     const Status saved = EndBackgroundSave();
-    if (!saved.ok()) Say(StrCat("NOT SAVED: ", saved.message()));
+    if (!saved.ok()) Say(LogLevel::kError, "not_saved", StrCat("NOT SAVED: ", saved.message()));
   }
   saving_.reset();
 }
 
-// Notes how a save has ended.
+// Records the result of a save.
 Status TrainingLoop::Saved(StatusOr<std::string> checkpoint, int64_t step) {
   const Status& saved = checkpoint.status();
   if (saver_->IsNonFinite(saved)) {
@@ -567,12 +566,18 @@ Status TrainingLoop::Saved(StatusOr<std::string> checkpoint, int64_t step) {
   }
   RETURN_IF_ERROR(saved);
   saved_step_ = step;
+  if (!options_.say) {
+    Log({.event = "checkpoint",
+         .text = StrCat("saved ", *checkpoint),
+         .fields = {{"step", step}, {"checkpoint", *checkpoint}}});
+  }
   for (TrainingHook* hook : hooks_) hook->AfterSave(*checkpoint, step);
   return OkStatus();
 }
 
 Status TrainingLoop::End() {
-  // After a signal there may be little time left: what is saved then is the last step.
+  // After a signal there may be little time left: then wait only for a save of the last step, and
+  // cancel others.
   if (saving_ != nullptr && saving_->cut() && (saving_->step() == global_step_ || !stopping())) {
     const Status saved = EndBackgroundSave();
     if (!saved.ok() && !IsTaskLoss(saved)) return saved;

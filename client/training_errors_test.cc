@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Trainings that cannot end well: without progress of the global step, or with a loss or variables
-// that are not finite.
+// Tests trainings that end with an error: the global step does not rise, or a loss or variables are
+// not finite.
 #include <sys/resource.h>
 
 #include <limits>
@@ -34,7 +34,7 @@ class TrainingErrorsTest : public testing::Test {
   TrainingErrorsTest() {
     options_.checkpoint_dir = StrCat(testing::TempDir(), "/errors_", Env::Real().RandomU64());
     options_.stop_on_signals = false;
-    options_.save_in_background = false;  // so that it is known which step is saved
+    options_.save_in_background = false;  // so that the saved step is deterministic
     options_.say = [this](const std::string& line) { said_.push_back(line); };
     x_ = CallIn(program_, "Placeholder", {},
                 {{"dtype", DType::kFloat}, {"shape", PartialShape({2})}}, "x");
@@ -81,7 +81,7 @@ TEST_F(TrainingErrorsTest, ATrainOpThatNeverRaisesTheGlobalStep) {
   EXPECT_THAT(said_, ElementsAre(HasSubstr("100 steps in a row have left global_step at 0")));
 }
 
-// As where gradients are accumulated.
+// As with accumulated gradients.
 TEST_F(TrainingErrorsTest, ATrainOpMayRaiseTheGlobalStepNowAndThen) {
   const Variable runs(program_, "runs", {}, Zeros(), {.dtype = DType::kInt64, .trainable = false});
   const Output counted = runs.AssignAdd(OnesLike(runs));
@@ -98,7 +98,7 @@ TEST_F(TrainingErrorsTest, ATrainOpMayRaiseTheGlobalStepNowAndThen) {
   EXPECT_THAT(said_, ElementsAre("1000 steps in a row have left global_step at 0"));
 }
 
-// As where the chief applies what workers have handed in.
+// As when the chief applies the workers' gradients.
 TEST_F(TrainingErrorsTest, SomethingElseMayRaiseTheGlobalStep) {
   class Chief : public TrainingHook {
    public:
@@ -155,7 +155,7 @@ TEST_F(TrainingErrorsTest, ABatchThatIsNotFiniteIsNamed) {
   EXPECT_THAT(MessageOf(status), HasSubstr("the batch that was fed to 'x:0' has NaN"));
 }
 
-// The branch that is not taken has no values to look at.
+// The untaken branch has no values to check.
 TEST_F(TrainingErrorsTest, NodesInBranchesAndLoopsAreNotLookedAt) {
   const Output positive = Greater(MeanOf(x_), Constant(program_, Tensor::Scalar<float>(0)));
   const Output y = Cond(

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TrainingHook: what a training loop calls around its steps; and the hooks that most programs want.
+// TrainingHook: an interface that a training loop calls around its steps; and the hooks that most
+// programs need.
 //
-// An error of a hook ends the loop with it.
+// An error of a hook ends the loop with that error.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "client/progress.h"
 #include "client/session.h"
@@ -15,33 +17,39 @@
 namespace penstock::client {
 
 struct StepResult {
-  int64_t global_step = 0;                 // after this step
-  std::map<std::string, double> measures;  // by the names given to the loop
+  int64_t global_step = 0;                 // the global step after this step
+  std::map<std::string, double> measures;  // keyed by the names given to the loop
 };
 
 class TrainingHook {
  public:
   virtual ~TrainingHook() = default;
-  // A session is ready and the variables have values: at the start and after each recovery.
+  // Called at the start and after each recovery, when a session is ready and the variables have
+  // values.
   virtual Status SessionReady(Session& session, int64_t global_step) { return OkStatus(); }
   virtual Status BeforeStep(int64_t global_step) { return OkStatus(); }
-  // Setting `*stop` ends the loop in good order.
+  // Returns tensors that the next step, which begins with `global_step`, has to fetch as well, such
+  // as summaries. Each different list of tensors makes another prepared step. The loop calls
+  // Fetched with their values before AfterStep, unless the step fails.
+  virtual Outputs ExtraFetches(int64_t global_step) { return {}; }
+  virtual void Fetched(std::vector<Tensor> values) {}
+  // Called after each step. Setting `*stop` ends the loop normally.
   virtual Status AfterStep(const StepResult& result, bool* stop) { return OkStatus(); }
-  // A checkpoint is complete, which shows the variables as they were at `global_step`. Steps may
+  // Called when a checkpoint is complete. It shows the variables at `global_step`. More steps may
   // have been taken since, if it was saved in the background.
   virtual void AfterSave(const std::string& checkpoint, int64_t global_step) {}
-  // Between these two a snapshot of the variables is taken: a hook that changes them on threads of
-  // its own waits.
+  // Called before and after a snapshot of the variables is taken. A hook that changes variables on
+  // its own threads must pause them between the two calls.
   virtual void HoldUpdates() {}
   virtual void ReleaseUpdates() {}
-  // A step has failed, by an error or the end of the data. Returns `why`, or what the hook knows to
-  // be the cause of it.
+  // Called when a step has failed, or at the end of the data. Returns `why`, or the error that
+  // caused it if the hook knows it.
   virtual Status StepFailed(const Status& why) { return why; }
-  // The session is about to go, for good or for a new one: nothing of the hook's may use it any
+  // Called before the session is closed or replaced. After this call the hook must not use it any
   // more.
   virtual void SessionEnds() {}
-  // The loop has ended in good order. Called again if a task was lost meanwhile (Aborted,
-  // Unavailable): the loop makes a new session then, and takes again the steps that were lost.
+  // Called when the loop has ended normally. If it returns Aborted or Unavailable because a task
+  // was lost, the loop makes a new session, repeats the lost steps, and calls End again.
   virtual Status End(Session& session, int64_t global_step) { return OkStatus(); }
 };
 
@@ -58,7 +66,7 @@ class StopAtStep : public TrainingHook {
   const int64_t last_step_;
 };
 
-// Shows how training gets on.
+// Prints the training's progress.
 class ShowProgress : public TrainingHook {
  public:
   explicit ShowProgress(Progress& progress) : progress_(progress) {}

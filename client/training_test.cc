@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stories of training loops: from the start, resumed, interrupted, as chief and as one of many.
+// Tests scenarios of training loops: from the start, resumed, interrupted, as the chief and as one
+// of many workers.
 #include "client/training.h"
 
 #include <signal.h>
@@ -29,7 +30,8 @@ std::string NewDirectory() {
   return StrCat(testing::TempDir(), "/training_", Env::Real().RandomU64());
 }
 
-// Sessions on variables that outlive them, until Restart loses them: a parameter server.
+// A fake parameter server: sessions on variables that outlive the sessions, until Restart loses
+// them.
 class Server {
  public:
   Server() { Restart(); }
@@ -45,7 +47,7 @@ class Server {
     return sessions_;
   }
 
-  // Returns the error with which a call should fail first, or OK.
+  // Returns the error that this call must fail with, or OK.
   Status Check(int session) {
     MutexLock lock(mu_);
     if (failures_ > 0) {
@@ -106,7 +108,7 @@ StatusOr<std::unique_ptr<SessionInterface>> Server::NewSession() {
   return std::make_unique<ServerSession>(*this, ++sessions_);
 }
 
-// A program whose step adds 1 to `w` and to the global step; and what a loop of it said.
+// A program whose step adds 1 to `w` and to the global step; and the lines that its loop printed.
 struct Trainer {
   explicit Trainer(Server& server)
       : w(program, "w", {}, Zeros()),
@@ -118,7 +120,8 @@ struct Trainer {
     options.stop_on_signals = false;
     options.retry_seconds = 0.01;
     options.wait_seconds = 5;
-    // These stories say which call fails. background_save_test.cc has the others.
+    // These tests choose the call that fails, so calls must come in a fixed order.
+    // background_save_test.cc tests background saves.
     options.save_in_background = false;
   }
   Status Run() {
@@ -259,7 +262,7 @@ TEST(TrainingLoopTest, FailuresWithoutAStepBetweenThemEnd) {
   Server server;
   Trainer trainer(server);
   trainer.options.max_failures_in_a_row = 3;
-  // Connecting succeeds each time (three calls and one for the callable); the step does not.
+  // Connecting succeeds each time (three calls, and one for the callable); the step fails.
   class FailSteps : public TrainingHook {
    public:
     explicit FailSteps(Server& server) : server_(server) {}
@@ -293,7 +296,7 @@ TEST(TrainingLoopTest, AWorkerWaitsForTheChiefAndSaysSo) {
   worker.options.max_steps = 4;
   int attempts = 0;
   worker.options.new_session = [&]() {
-    if (++attempts == 3) {  // now the chief comes
+    if (++attempts == 3) {  // the chief initialises only now
       Trainer chief(server);
       chief.options.max_steps = 1;
       CHECK_OK(chief.Run());
@@ -341,7 +344,7 @@ TEST(TrainingLoopTest, TheEndOfTheDataEndsTheLoopInGoodOrder) {
   EXPECT_EQ(ReadCheckpointState(Env::Real(), directory)->latest, "model.ckpt-4");
 }
 
-// Trains a small net from batches that the step determines; returns its weights.
+// Trains a small net on batches that depend only on the step; returns its weights.
 std::string TrainTo(int64_t last, const std::string& directory) {
   Program program;
   const Output x = CallIn(program, "Placeholder", {},
@@ -428,8 +431,8 @@ TEST(TrainingLoopTest, HooksSeeTheMeasuresAndMayStopTheLoop) {
   EXPECT_EQ(values.size(), 3u);
 }
 
-// Each of two steps waits for the other: one at a time would never end. (A third might take what
-// lets the second one go.)
+// Two steps wait for each other, so one at a time would never end. (A third step might take the
+// element that the second one waits for.)
 TEST(TrainingLoopTest, StepsRunAtTheSameTime) {
   Program program;
   QueueRunners runners(program);

@@ -44,7 +44,7 @@ void Variable::AddHandle(string_view name) {
     program_->Fail(InvalidArgument("variable '", program_->name_scope(), name,
                                    "' is made inside of a branch or a loop; make it outside"));
   }
-  // If no shared name is given, the runtime takes the node's.
+  // If no shared name is given, the runtime uses the node's name.
   Attrs attrs = {{"dtype", dtype_},
                  {"shape", shape_},
                  {"container", options_.container},
@@ -78,7 +78,7 @@ Output Variable::Read() const {
 }
 
 Output Variable::Assign(Output value) const {
-  // A variable keeps its shape, here and when a checkpoint says another.
+  // An assignment must not change the variable's shape, also if a checkpoint has another one.
   return Beside(ref() ? "Assign" : "AssignVariableOp", {handle_, value}, {{"validate_shape", true}},
                 "Assign");
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Variable: a named tensor that outlives steps; shared by all sessions and workers that name it.
-// Used as an Output, it reads itself:
+// Variable: a named tensor that outlives steps; shared by all sessions and workers that use its
+// name. Converting it to an Output reads it:
 //
 //   Variable w(program, "w", {784, 10}, GlorotUniform());
 //   Output y = ops::MatMul(x, w);
 //
-// A value that borrows its Program; making one adds its nodes and enters it into the program's
-// collections. Has no value before its initializer op has run. Each conversion adds a read of its
-// own, which may see another update than the next: keep the Output if one value must serve
-// twice.
+// A value type that borrows its Program. The constructor adds the variable's nodes and registers it
+// in the program's collections. It has no value before its initializer op has run. Each conversion
+// adds a new read, and two reads may see different updates: keep the Output if you need the same
+// value twice.
 #pragma once
 
 #include <cstdint>
@@ -25,22 +25,23 @@ namespace penstock::client {
 
 class Program;
 
-// Some rows of a larger tensor: what a part of a partitioned variable is in checkpoints.
+// The rows of a larger tensor that a part of a partitioned variable has in checkpoints.
 struct VariablePart {
   std::string whole_name;
   Shape whole;
-  int64_t start = 0;  // the first row, in the whole
-  // The whole has its rows in the order of the parts, not of their ids: a checkpoint restores only
-  // to as many parts as it was saved from.
+  int64_t start = 0;  // the part's first row in the larger tensor
+  // The larger tensor has its rows in the order of the parts, not of the ids. A checkpoint can then
+  // be restored only to the same number of parts.
   bool interleaved = false;
 };
 
 struct VariableOptions {
-  DType dtype = DType::kFloat;  // where an initializer makes the value
-  bool trainable = true;        // optimizers change it unless told otherwise
-  // The worker's own, on its device: not saved, not trainable, initialised by each worker.
+  DType dtype = DType::kFloat;  // for values made by an initializer
+  bool trainable = true;        // optimizers change it by default
+  // Local to the worker, on the worker's device: not saved, not trainable, initialised by each
+  // worker.
   bool local = false;
-  // As a ref edge (VariableV2) rather than a resource: what TensorFlow 1 made by default.
+  // Uses a ref edge (VariableV2) instead of a resource, as TensorFlow 1 did by default.
   bool ref = false;
   std::string container = "";    // "" is the default one
   std::string shared_name = "";  // "" is the variable's name
@@ -57,7 +58,8 @@ class Variable {
   // own devices.)
   Variable(Program& program, string_view name, Output initial_value, const Options& options = {});
 
-  // Unique in its program; its name in checkpoints, unless it is a part.
+  // The name is unique in the program. It is the name in checkpoints, unless the variable is a
+  // part.
   const std::string& name() const { return name_; }
   DType dtype() const { return dtype_; }
   const PartialShape& shape() const { return shape_; }
@@ -65,22 +67,22 @@ class Variable {
   bool local() const { return options_.local; }
   bool ref() const { return options_.ref; }
   const std::optional<VariablePart>& part() const { return options_.part; }
-  // The tensor that a checkpoint has it in, and which part of that it is, as SaveV2 and RestoreV2
-  // ask for it: "8 4 0,3:-"; "" if it is the whole.
+  // Returns the name of the checkpoint's tensor that holds the variable; and the slice of that
+  // tensor, as SaveV2 and RestoreV2 expect it: "8 4 0,3:-", or "" for the complete tensor.
   const std::string& saved_name() const { return part() ? part()->whole_name : name_; }
   std::string saved_slice() const;
   Program& program() const { return *program_; }
-  // The device that was asked for; "" if none was.
+  // Returns the requested device; "" if none was requested.
   std::string device() const;
 
-  // The resource handle, or the reference. Differentiate with respect to this.
+  // Returns the resource handle or the ref. Differentiate with respect to this.
   Output handle() const { return handle_; }
   Output Read() const;
   operator Output() const { return Read(); }       // NOLINT: a variable stands for its value
   operator NodeInput() const { return Read(); }    // NOLINT
   operator TensorRef() const { return fetched_; }  // NOLINT
 
-  // These return the op, to run or to depend on.
+  // These return the op that changes the variable, to run it or as a control input.
   Output Assign(Output value) const;
   Output AssignAdd(Output value) const;
   Output AssignSub(Output value) const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Variables of both fronts.
+// Tests ref variables and resource variables (the test parameter).
 #include "client/variable.h"
 
 #include "client/program.h"
@@ -86,7 +86,7 @@ TEST(VariablesTest, HaveUniqueNamesAndKnowTheirPlace) {
   EXPECT_EQ(a.name(), "layer/w");
   EXPECT_EQ(b.name(), "layer/w_1");
   EXPECT_EQ(a.device(), "/job:ps/task:1");
-  // Everything that works on a variable asks for its device, whatever is around.
+  // Ops on a variable request the variable's device, also inside another device scope.
   const auto elsewhere = program.DeviceScope("/job:worker/task:0");
   EXPECT_EQ(program.NodeOf(a.Read())->requested_device(), "/job:ps/task:1");
   EXPECT_EQ(program.NodeOf(a.IsInitialized())->requested_device(), "/job:ps/task:1");

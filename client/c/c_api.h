@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
 
-   Penstock for C, and for every language that calls C: sessions that run graphs, here or on a
-   cluster, tensors, servers, op libraries. Installed as <penstock/c_api.h>.
+   Penstock's C API, also for other languages that can call C: sessions that run graphs, in this
+   process or on a cluster; tensors; servers; op libraries. Installed as <penstock/c_api.h>.
 
-   Ownership. Every PS_X* that a function gives out is the caller's, who ends it with PS_DeleteX.
-   Pointers that a handle's getter returns live as long as the handle. Arguments are only borrowed
-   for the call, unless the function says that it takes them. PS_DeleteX(NULL) does nothing.
-   Errors. A function that can fail returns NULL, or a PS_Status that says what went wrong; then it
-   has written none of its results. No exception crosses, and no mistake of a caller ends the
-   process; a bug of Penstock's own that it notices aborts it. Threads. Functions may be called from
-   any thread. A handle may be used by several threads at once, but for its deletion; a tensor's
-   data is the callers' to share. Versions. A program that was built for PS_ABI_VERSION n works with
-   a library whose PS_AbiVersion() is n: functions are added without raising it. */
+   Ownership. The caller owns every PS_X* that a function returns, and frees it with PS_DeleteX.
+   Pointers that a handle's getter returns are valid as long as the handle. Functions only borrow
+   their arguments for the call, unless documented otherwise. PS_DeleteX(NULL) does nothing.
+   Errors. A function that can fail returns NULL for success, or a PS_Status that describes the
+   error; then it has written none of its results. Functions throw no exceptions, and a caller's
+   mistake does not end the process; a detected bug of Penstock itself aborts it. Threads. Functions
+   may be called from any thread. Several threads may use a handle at once, except to delete it;
+   callers must synchronise access to a tensor's data. Versions. A program that was built for
+   PS_ABI_VERSION n works with a library whose PS_AbiVersion() is n: adding functions does not raise
+   it. */
 #pragma once
 
 #include <stddef.h>
@@ -23,7 +24,7 @@ extern "C" {
 
 #define PS_ABI_VERSION 1
 
-/* The library's PS_ABI_VERSION, and its version: "0.1.0". */
+/* Return the library's PS_ABI_VERSION, and its version: "0.1.0". */
 int PS_AbiVersion(void);
 const char* PS_Version(void);
 
@@ -31,7 +32,7 @@ const char* PS_Version(void);
 
 typedef struct PS_Status PS_Status;
 
-/* gRPC's numbers. */
+/* The numbers of gRPC's status codes. */
 typedef enum PS_Code {
   PS_CANCELLED = 1,
   PS_UNKNOWN = 2,
@@ -52,16 +53,16 @@ typedef enum PS_Code {
 } PS_Code;
 
 PS_Code PS_StatusCode(const PS_Status* status);
-/* UTF-8, ended by a zero. */
+/* Returns the message in UTF-8, terminated by a zero. */
 const char* PS_StatusMessage(const PS_Status* status);
 void PS_DeleteStatus(PS_Status* status);
 
 /* --- Tensor: a typed, shaped block of memory ------------------------------------------------- */
 
 typedef struct PS_Tensor PS_Tensor;
-struct DLManagedTensor; /* of dlpack.h, version 0.x: what the capsule "dltensor" holds in Python */
+struct DLManagedTensor; /* dlpack.h 0.x; in Python the capsule "dltensor" holds one */
 
-/* TensorFlow's numbers. */
+/* The numbers of TensorFlow's types. */
 typedef enum PS_DType {
   PS_FLOAT = 1,
   PS_DOUBLE = 2,
@@ -81,77 +82,80 @@ typedef enum PS_DType {
   PS_UINT64 = 23
 } PS_DType;
 
-/* Makes a tensor in row-major order, whose elements are still to be written: any type but
-   PS_STRING. INVALID_ARGUMENT: the type, or a negative dimension; RESOURCE_EXHAUSTED: no memory. */
+/* Makes a tensor in row-major order with uninitialised elements, of any type except PS_STRING.
+   INVALID_ARGUMENT: the type, or a negative dimension; RESOURCE_EXHAUSTED: no memory. */
 PS_Status* PS_NewTensor(PS_DType dtype, const int64_t* dims, int rank, PS_Tensor** tensor);
-/* Makes a tensor of strings: as many as the dimensions say, of `sizes` bytes each. Copies them.
-   INVALID_ARGUMENT: a negative dimension, or NULL where there are strings to copy. */
+/* Makes a tensor of strings. Copies one string per element; string i has sizes[i] bytes.
+   INVALID_ARGUMENT: a negative dimension, or NULL although there are strings to copy. */
 PS_Status* PS_NewStringTensor(const int64_t* dims, int rank, const char* const* strings,
                               const size_t* sizes, PS_Tensor** tensor);
-/* Wraps the memory of a DLPack tensor without a copy and takes it over: its deleter runs when no
-   tensor of Penstock uses it any more, on any thread. On an error it stays the caller's.
-   INVALID_ARGUMENT: not in CPU memory, not row-major, or a type that tensors do not have. Nobody
-   may write the memory until then. Penstock itself only reads it, so it may be read-only: a
-   variable that was assigned the tensor is copied before its first update. */
+/* Takes over a DLPack tensor and wraps its memory without a copy. Its deleter runs, on any thread,
+   when no tensor of Penstock uses the memory any more; do not write to the memory before that. On
+   an error the caller keeps `managed`. INVALID_ARGUMENT: not in CPU memory, not row-major, or a
+   type that PS_DType lacks. Penstock only reads the memory, so it may be read-only: a variable that
+   was assigned the tensor copies it before its first update. */
 PS_Status* PS_TensorFromDLPack(struct DLManagedTensor* managed, PS_Tensor** tensor);
-/* Gives the tensor out as a DLPack tensor that shares its memory, and keeps that alive until the
-   consumer calls the deleter. INVALID_ARGUMENT: strings have no DLPack type. A tensor that was
-   fetched may share memory with a variable: read it only. */
+/* Makes a DLPack tensor that shares the tensor's memory and keeps it alive until the consumer calls
+   the deleter. INVALID_ARGUMENT: strings have no DLPack type. Do not write to a tensor that was
+   fetched: it may share memory with a variable. */
 PS_Status* PS_TensorToDLPack(const PS_Tensor* tensor, struct DLManagedTensor** managed);
 
 PS_DType PS_TensorDType(const PS_Tensor* tensor);
 int PS_TensorRank(const PS_Tensor* tensor);
-/* The size of dimension i, 0 <= i < rank; -1 for another i. */
+/* Returns the size of dimension i, 0 <= i < rank; -1 for another i. */
 int64_t PS_TensorDim(const PS_Tensor* tensor, int i);
 int64_t PS_TensorElements(const PS_Tensor* tensor);
-/* The elements, row by row, and how many bytes they are; NULL and 0 for strings. Write them only
-   before the tensor is fed for the first time, and never those of a fetched one. */
+/* Return the elements in row-major order, and their size in bytes; NULL and 0 for strings. Write
+   elements only before the tensor is fed for the first time, and never those of a fetched tensor.
+ */
 void* PS_TensorData(PS_Tensor* tensor);
 size_t PS_TensorBytes(const PS_Tensor* tensor);
-/* String i of a tensor of strings and its size in bytes; NULL for another i or type. A zero follows
-   its last byte. */
+/* Returns string i of a tensor of strings, followed by a zero, and sets its size in bytes; NULL if
+   i is out of range or the type is another one. */
 const char* PS_TensorString(const PS_Tensor* tensor, int64_t i, size_t* size);
 void PS_DeleteTensor(PS_Tensor* tensor);
 
-/* --- Session: a graph, and the means to run parts of it -------------------------------------- */
+/* --- Session: a graph, and functions that run steps of it ------------------------------------- */
 
 typedef struct PS_Session PS_Session;
 typedef struct PS_Cancellation PS_Cancellation;
 
-/* Makes a session: in this process for the target "", on the cluster of the task at
-   "grpc://host:port" otherwise. Calls nobody yet. `timeout_ms` is the deadline of calls that bring
-   none of their own; 0: a minute for calls that only talk to tasks, a day for steps of several
-   tasks, none for steps of this process. */
+/* Makes a session: in this process for the target "", otherwise on the cluster of the task at
+   "grpc://host:port". Does not contact the task yet. `timeout_ms` is the timeout of calls that have
+   none of their own; 0: a minute for calls that run no step, a day for steps of several tasks, none
+   for steps of this process only. */
 PS_Status* PS_NewSession(const char* target, int64_t timeout_ms, PS_Session** session);
-/* Adds the nodes of a GraphDef, in protobuf's binary form, to the session's graph. On an error none
-   is added. */
+/* Adds the nodes of a GraphDef, in protobuf's binary format, to the session's graph. On an error it
+   adds none. */
 PS_Status* PS_ExtendSession(PS_Session* session, const void* graph_def, size_t size);
 
-/* One step. The arrays are as long as the number behind them; NULL if that is 0. */
+/* One step. The length of each array is the number after it; the array is NULL if that is 0. */
 typedef struct PS_Step {
   const char* const* feed_names; /* "x:0" or "x" */
-  PS_Tensor* const* feeds;       /* not taken; may be fed again */
+  PS_Tensor* const* feeds;       /* only borrowed; may be fed again */
   int num_feeds;
   const char* const* fetch_names;
   int num_fetches;
   const char* const* targets; /* nodes to run without fetching */
   int num_targets;
-  int64_t timeout_ms;            /* 0: the session's */
+  int64_t timeout_ms;            /* 0: the session's timeout */
   PS_Cancellation* cancellation; /* NULL: none */
 } PS_Step;
 
-/* Runs a step and waits for it. Writes `num_fetches` tensors to `fetched`, each the caller's to
-   delete. `step_size` is sizeof(PS_Step): later versions may add fields. An error of a step leaves
-   the session usable. DEADLINE_EXCEEDED: the timeout; CANCELLED: PS_Cancel. UNAVAILABLE and
-   ABORTED: a task was lost; make a new session and go on from the last checkpoint. */
+/* Runs a step and waits for it. Writes `num_fetches` tensors to `fetched`; the caller must
+   delete them. `step_size` is sizeof(PS_Step): later versions may add fields. An error of a step
+   leaves the session usable. DEADLINE_EXCEEDED: the timeout; CANCELLED: PS_Cancel. UNAVAILABLE and
+   ABORTED: a task was lost; make a new session and continue from the last checkpoint. */
 PS_Status* PS_Run(PS_Session* session, const PS_Step* step, size_t step_size, PS_Tensor** fetched);
-/* Ends running steps, waits for their end and frees what the session holds, here and on tasks. */
+/* Cancels running steps, waits until they have ended, and frees the session's resources in this
+   process and on the tasks. */
 PS_Status* PS_CloseSession(PS_Session* session);
-/* Closes it, if that has not been done. No thread may be in a call with it. */
+/* Closes the session, if it is open, and frees it. No thread may be in a call with it. */
 void PS_DeleteSession(PS_Session* session);
 
-/* Ends the steps that were started with it, from another thread, as often as wanted: those that
-   run and those to come. Delete it when those steps have returned. */
+/* PS_Cancel ends all steps that use this cancellation, both running ones and later ones. It may be
+   called from any thread, and repeatedly. Delete the cancellation when these steps have returned.
+ */
 PS_Status* PS_NewCancellation(PS_Cancellation** cancellation);
 void PS_Cancel(PS_Cancellation* cancellation);
 void PS_DeleteCancellation(PS_Cancellation* cancellation);
@@ -160,29 +164,30 @@ void PS_DeleteCancellation(PS_Cancellation* cancellation);
 
 typedef struct PS_Server PS_Server;
 
-/* Makes a task and binds its port, from JSON as in TF_CONFIG:
+/* Makes a task and binds its port. `config` is JSON as in TF_CONFIG:
    {"cluster": {"ps": ["h:2220"], "worker": ["h:2221"]}, "task": {"type": "ps", "index": 0}}.
-   Port 0 is a free one. INVALID_ARGUMENT: a mistake in it, or the port is taken. Loads the op
-   libraries that PENSTOCK_LOAD in the environment names, separated by commas. A library that is
-   refused fails the call with an error of PS_LoadLibrary, which begins with PENSTOCK_LOAD. */
+   Port 0 means any free port. INVALID_ARGUMENT: a mistake in `config`, or the port is taken. Loads
+   the op libraries that the environment variable PENSTOCK_LOAD names, separated by commas. If one
+   cannot be loaded, the call fails with the error of PS_LoadLibrary, prefixed with PENSTOCK_LOAD.
+ */
 PS_Status* PS_NewServer(const char* config, PS_Server** server);
-/* Serves from now on. */
+/* Starts to serve. */
 PS_Status* PS_StartServer(PS_Server* server);
-/* "grpc://host:port", for PS_NewSession. */
+/* Returns "grpc://host:port", for PS_NewSession. */
 const char* PS_ServerTarget(const PS_Server* server);
-/* Returns when the task has been asked to end: by PS_StopServer or by `penstock shutdown`. */
+/* Blocks until the task is asked to end, by PS_StopServer or by `penstock shutdown`. */
 void PS_JoinServer(PS_Server* server);
-/* Ends what runs and closes the port. */
+/* Ends running steps and closes the port. */
 void PS_StopServer(PS_Server* server);
-/* Stops it, if that has not been done. No thread may be in a call with it. */
+/* Stops the server, if it runs, and frees it. No thread may be in a call with it. */
 void PS_DeleteServer(PS_Server* server);
 
 /* --- Ops -------------------------------------------------------------------------------------- */
 
-/* Loads an op library for good (docs/custom-ops.md). Sessions and servers that are made later know
-   its ops. NOT_FOUND: there is no such file; INVALID_ARGUMENT: it is no op library, or contradicts
-   itself; FAILED_PRECONDITION: it was built for another version; ALREADY_EXISTS: it has an op or a
-   kernel that there is. */
+/* Loads an op library (docs/custom-ops.md); it cannot be unloaded. Sessions and servers that are
+   made later know its ops. NOT_FOUND: there is no such file; INVALID_ARGUMENT: it is not a valid op
+   library; FAILED_PRECONDITION: it was built for another version; ALREADY_EXISTS: one of its ops or
+   kernels exists already. */
 PS_Status* PS_LoadLibrary(const char* path);
 
 #ifdef __cplusplus

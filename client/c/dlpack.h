@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The structures of DLPack 0.x as its header lays them out (https://dmlc.github.io/dlpack), for
+// The structures of DLPack 0.x, with the layout of its header (https://dmlc.github.io/dlpack), for
 // tensors in CPU memory.
 #pragma once
 

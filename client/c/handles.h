@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The handles of c_api.h that several files share, and how errors leave.
+// The handles of c_api.h that several files share, and functions that turn errors into PS_Status.
 #pragma once
 
 #include <memory>
@@ -23,10 +23,12 @@ struct PS_Tensor {
 
 namespace penstock::c_api {
 
-// Null if `status` is OK. Without memory for a message, a constant that PS_DeleteStatus knows.
+// Returns null if `status` is OK. If there is no memory for the message, returns a constant that
+// PS_DeleteStatus does not free.
 PS_Status* Give(const Status& status);
 
-// Calls fn(), which returns a Status, and gives out its error or what it throws.
+// Calls fn(), which returns a Status. Returns its error, or the exception that it throws, as a
+// PS_Status.
 template <class Fn>
 PS_Status* Call(const Fn& fn) {
   return Give(Guarded(fn));

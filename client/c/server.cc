@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Servers of c_api.h.
+// Implements the servers of c_api.h.
 #include "distributed/rpc/server.h"
 
 #include "client/c/c_api.h"

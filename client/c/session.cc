@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sessions of c_api.h.
+// Implements the sessions of c_api.h.
 #include "distributed/session/session.h"
 
 #include "absl/strings/match.h"
@@ -16,7 +16,7 @@ struct PS_Session {
   explicit PS_Session(std::unique_ptr<penstock::SessionInterface> session)
       : session(std::move(session)) {}
   const std::unique_ptr<penstock::SessionInterface> session;
-  penstock::Mutex mu;  // one extension at a time
+  penstock::Mutex mu;  // held during PS_ExtendSession: one at a time
   penstock::Graph graph ABSL_GUARDED_BY(mu){penstock::Registry::Global()};
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Status, versions and op libraries of c_api.h.
+// Implements the status, versions and op libraries of c_api.h.
 #include <new>
 
 #include "client/c/c_api.h"

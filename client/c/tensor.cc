@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors of c_api.h.
+// Implements the tensors of c_api.h.
 #include <limits>
 
 #include "client/c/c_api.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors of c_api.h to and from DLPack.
+// Converts tensors of c_api.h to and from DLPack.
 #include <vector>
 
 #include "client/c/c_api.h"
@@ -26,7 +26,7 @@ constexpr TypePair kTypes[] = {
     {DType::kBool, kDLBool, 8},
 };
 
-// Memory of another library, given back when the last tensor is gone.
+// Memory of another library; calls its deleter when the last tensor is destroyed.
 class ForeignBuffer final : public Buffer {
  public:
   ForeignBuffer(DLManagedTensor* managed, void* data, size_t bytes)
@@ -60,7 +60,7 @@ Status CheckRowMajor(const DLTensor& tensor) {
   return OkStatus();
 }
 
-// Penstock's tensors are aligned to their elements at least.
+// Penstock's tensors must be aligned at least to their elements.
 StatusOr<Tensor> Wrap(DLManagedTensor* managed) {
   const DLTensor& from = managed->dl_tensor;
   if (from.device.device_type != kDLCPU) {
@@ -79,7 +79,7 @@ StatusOr<Tensor> Wrap(DLManagedTensor* managed) {
   return Tensor::FromBuffer(dtype, shape, new ForeignBuffer(managed, data, bytes));
 }
 
-// A DLPack tensor with what it points to.
+// A DLPack tensor together with the data that it points to.
 struct Shared {
   DLManagedTensor managed;
   Tensor tensor;
@@ -96,7 +96,7 @@ PS_Status* PS_TensorFromDLPack(DLManagedTensor* managed, PS_Tensor** tensor) {
   return Call([&]() -> Status {
     RETURN_IF_ERROR(NotNull(managed, "managed"));
     RETURN_IF_ERROR(NotNull(tensor, "tensor"));
-    auto made = std::make_unique<PS_Tensor>();  // before anything is taken
+    auto made = std::make_unique<PS_Tensor>();  // allocated before `managed` is taken over
     ASSIGN_OR_RETURN(made->tensor, Wrap(managed));
     *tensor = made.release();
     return OkStatus();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A partitioned table on two parameter servers that two workers train: the result is that of one
-// process, each server gets one list of ids and one gradient and sends one tensor of rows.
+// Two workers train a partitioned table on two parameter servers. Tests that the result is that of
+// one process, and that each server receives one list of ids and one gradient and sends one tensor
+// of rows.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -108,7 +109,7 @@ INSTANTIATE_TEST_SUITE_P(
                     std::get<1>(info.param) == PartitionStrategy::kMod ? "_Mod" : "_Div");
     });
 
-// How many tensors of more than a few bytes each task received from each other one.
+// Counts the tensors of more than a few bytes that each task received from each other task.
 std::map<std::string, int> ReceivedByDevice(const RunMetadata& metadata) {
   std::map<std::string, int> received;
   for (const DeviceStats& device : metadata.step_stats) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tables on a parameter server, of which a worker looks up rows: every optimizer and every op that
-// gathers rows, beside the same training in one process; and what crosses between the tasks.
+// A worker looks up rows of a table on a parameter server. Tests every optimizer and every op that
+// gathers rows against the same training in one process; and the size of the tensors sent between
+// the tasks.
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -75,8 +76,9 @@ class EmbeddingTest : public testing::TestWithParam<Param> {
     cluster_ = nullptr;
   }
 
-  // The table after some steps. With `cluster`, it is on the ps and all else on the worker;
-  // `largest` is the largest tensor that a task received in the last step, in bytes.
+  // Returns the table after some steps. With `cluster`, the table is on the ps and everything else
+  // on the worker. Sets `*largest` to the bytes of the largest tensor that a task received in the
+  // last step.
   StatusOr<std::vector<double>> Train(bool cluster, int64_t* largest) {
     Program program;
     std::optional<GraphBuilder::Scope> placed;
@@ -145,7 +147,7 @@ TEST_P(EmbeddingTest, ATableOnAServerLearnsWhatItLearnsInOneProcess) {
   ASSERT_TRUE(apart.ok()) << apart.status();
   EXPECT_EQ(*apart, *alone);
   EXPECT_GT(largest, 0);
-  // A value behind a reference is read whole where a Gather on the worker wants it.
+  // A Gather on the worker reads the complete value of a ref variable.
   const bool sends_rows = !std::get<1>(GetParam()).ref;
   EXPECT_EQ(largest < kTableBytes / 10, sends_rows) << largest << " bytes";
 }

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "client/embedding/table_view.h"
 #include "core/op/gradient.h"
 #include "core/op/private_attrs.h"
 
@@ -14,11 +15,7 @@ Output Vector(GraphSink& sink, std::vector<int32_t> values) {
   return Constant(sink, Tensor::Vector<int32_t>(std::move(values)));
 }
 
-// The places of some ids' rows, an element for each id.
-struct Places {
-  Output part;  // int32
-  Output row;   // in the part
-};
+using Places = TableView::Places;
 
 Places PlacesOf(const PartitionedVariable& table, Output ids) {
   const auto count = static_cast<double>(table.parts().size());
@@ -43,22 +40,30 @@ Output RowsOfPart(const Variable& part, Output rows) {
   return Call("ResourceGather", {part.handle(), rows}, {{"dtype", part.dtype()}});
 }
 
+TableView ViewOf(const PartitionedVariable& table) {
+  return {
+      .program = &table.program(),
+      .name = table.name(),
+      .shape = table.shape(),
+      .parts = static_cast<int>(table.parts().size()),
+      .places = [&table](Output ids) { return PlacesOf(table, ids); },
+      .rows_of = [&table](int part, Output rows) { return RowsOfPart(table.parts()[part], rows); }};
+}
+
 // `ids` are a vector without repetitions.
-Output RowsOf(const PartitionedVariable& table, Output ids) {
-  const auto& parts = table.parts();
-  if (parts.size() == 1) return RowsOfPart(parts[0], ids);
+Output RowsOf(const TableView& table, Output ids) {
+  if (table.parts == 1) return table.rows_of(0, ids);
   GraphSink& sink = *ids.sink;
-  const Places places = PlacesOf(table, ids);
+  const Places places = table.places(ids);
   // Neither ids nor positions repeat.
-  const Attrs count = {{"num_partitions", static_cast<int64_t>(parts.size())},
-                       {kDistinctAttr, true}};
+  const Attrs count = {{"num_partitions", int64_t{table.parts}}, {kDistinctAttr, true}};
   const Output all = Range(Scalar(sink, 0), SizeOf(ids), Scalar(sink, 1));
   const Outputs asked = CallN("DynamicPartition", {places.row, places.part}, count);
   const Outputs targets = CallN("DynamicPartition", {all, places.part}, count);
   Outputs rows;
-  for (size_t i = 0; i < parts.size(); ++i) rows.push_back(RowsOfPart(parts[i], asked[i]));
+  for (int i = 0; i < table.parts; ++i) rows.push_back(table.rows_of(i, asked[i]));
   return Call("ParallelDynamicStitch",
-              {Outputs(targets.begin(), targets.begin() + parts.size()), rows});
+              {Outputs(targets.begin(), targets.begin() + table.parts), rows});
 }
 
 Output Shortened(Output rows, int rank, double max_norm) {
@@ -78,16 +83,16 @@ struct FetchedRows {
 };
 
 // `ids` are a vector. The results are not valid after a mistake.
-FetchedRows FetchRows(const PartitionedVariable& table, Output ids, double max_norm) {
-  Program& program = table.program();
-  if (table.parts().empty() || !ids.valid()) return {{&program, -1, 0}, {&program, -1, 0}};
-  if (!table.shape().known_rank() || table.shape().rank() == 0 || max_norm < 0) {
-    program.Fail(InvalidArgument("embedding lookup in '", table.name(), "' of shape ",
-                                 table.shape().ToString(), " with max_norm=", max_norm,
+FetchedRows FetchRows(const TableView& table, Output ids, double max_norm) {
+  Program& program = *table.program;
+  if (table.parts == 0 || !ids.valid()) return {{&program, -1, 0}, {&program, -1, 0}};
+  if (!table.shape.known_rank() || table.shape.rank() == 0 || max_norm < 0) {
+    program.Fail(InvalidArgument("embedding lookup in '", table.name, "' of shape ",
+                                 table.shape.ToString(), " with max_norm=", max_norm,
                                  ": expected a table of rank 1 or more, and no negative norm"));
   }
   const Outputs unique = CallN("Unique", {ids}, {{"out_idx", DType::kInt32}});
-  return {Shortened(RowsOf(table, unique[0]), table.shape().rank(), max_norm), unique[1]};
+  return {Shortened(RowsOf(table, unique[0]), table.shape.rank(), max_norm), unique[1]};
 }
 
 // `x`, a vector, as one that multiplies rows of a tensor of that rank.
@@ -146,9 +151,8 @@ IdLists IdLists::FromRagged(Output values, Output row_splits) {
   return {values, Reshape(above, Vector(sink, {-1})) - 1, count};
 }
 
-Output EmbeddingLookup(const PartitionedVariable& table, Output ids,
-                       const EmbeddingLookupOptions& options) {
-  Program& program = table.program();
+Output Lookup(const TableView& table, Output ids, const EmbeddingLookupOptions& options) {
+  Program& program = *table.program;
   const auto scope = program.NameScope("embedding_lookup");
   if (!ids.valid()) return {&program, -1, 0};
   const Output flat = Reshape(ids, Vector(program, {-1}));
@@ -157,15 +161,25 @@ Output EmbeddingLookup(const PartitionedVariable& table, Output ids,
   return Gather(distinct.rows, Reshape(distinct.index, ShapeOf(ids)), Scalar(program, 0));
 }
 
-Output EmbeddingLookupSparse(const PartitionedVariable& table, const IdLists& lists,
-                             const EmbeddingLookupSparseOptions& options) {
-  Program& program = table.program();
+Output LookupSparse(const TableView& table, const IdLists& lists,
+                    const EmbeddingLookupSparseOptions& options) {
+  Program& program = *table.program;
   const auto scope = program.NameScope("embedding_lookup_sparse");
   const FetchedRows distinct = FetchRows(table, lists.ids, options.max_norm);
   if (!distinct.rows.valid()) return distinct.rows;
-  if (options.weights.valid()) return Weighted(distinct, lists, table.shape().rank(), options);
+  if (options.weights.valid()) return Weighted(distinct, lists, table.shape.rank(), options);
   return Call(SegmentOp(options.combiner),
               {distinct.rows, distinct.index, lists.examples, lists.count});
+}
+
+Output EmbeddingLookup(const PartitionedVariable& table, Output ids,
+                       const EmbeddingLookupOptions& options) {
+  return Lookup(ViewOf(table), ids, options);
+}
+
+Output EmbeddingLookupSparse(const PartitionedVariable& table, const IdLists& lists,
+                             const EmbeddingLookupSparseOptions& options) {
+  return LookupSparse(ViewOf(table), lists, options);
 }
 
 }  // namespace penstock::client

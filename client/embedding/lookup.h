@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EmbeddingLookup: the rows of a table that ids name; EmbeddingLookupSparse: one combination of
-// rows for each example that has a list of ids. They give what TensorFlow's functions of the same
-// names do.
+// EmbeddingLookup returns the rows of a table that have the given ids. EmbeddingLookupSparse
+// combines the rows of each example's list of ids into one. Both give the same results as
+// TensorFlow's functions of the same names.
 //
-// A table may have parts on several parameter servers. Each id is asked for once, however often it
-// occurs: a step sends one list of ids to each part and takes one tensor of rows from it. The
-// gradients of the parts are sparse, and name each row once.
+// A table may have parts on several parameter servers. Repeated ids are sent once: a step sends one
+// list of ids to each part and receives one tensor of rows from it. The gradients of the parts are
+// sparse, and have each row once.
 //
-// The nodes between ids and rows stand where the program puts new nodes: on the worker. An id that
-// is negative or too large makes the step fail with InvalidArgument, which names the part and the
-// row that is asked of it.
+// The nodes between ids and rows are placed like the program's other new nodes: on the worker. A
+// negative or too large id fails the step with InvalidArgument, which names the part and the row.
 #pragma once
 
 #include "client/embedding/partitioned_variable.h"
@@ -18,7 +17,7 @@
 namespace penstock::client {
 
 struct EmbeddingLookupOptions {
-  // Rows that are longer (Euclidean) are scaled to this length; 0: they are not.
+  // Rows with a greater Euclidean norm are scaled to this norm; 0: rows are not scaled.
   double max_norm = 0;
 };
 
@@ -28,13 +27,13 @@ Output EmbeddingLookup(const PartitionedVariable& table, Output ids,
 
 // Lists of ids, one for each example.
 struct IdLists {
-  Output ids;       // vector, int32 or int64: of all examples, one list after the other
+  Output ids;       // vector, int32 or int64: the lists of all examples, concatenated
   Output examples;  // int64 vector, ascending: the example that each id belongs to
   Output count;     // int64 scalar: how many examples there are
 
-  // From a SparseTensor: the first column of `indices` is the example.
+  // Converts a SparseTensor: the first column of `indices` is the example.
   static IdLists FromSparse(Output indices, Output values, Output dense_shape);
-  // From a ragged tensor: example i has the values from row_splits[i] to row_splits[i + 1].
+  // Converts a ragged tensor: example i has values[row_splits[i] : row_splits[i + 1]].
   static IdLists FromRagged(Output values, Output row_splits);
 };
 
@@ -47,11 +46,11 @@ enum class Combiner {
 struct EmbeddingLookupSparseOptions {
   Combiner combiner = Combiner::kMean;
   Output weights = {};  // vector: one w for each id, of the table's type; 1 if not given
-  double max_norm = 0;  // of each row, before it is combined
+  double max_norm = 0;  // limits the norm of each row before rows are combined; 0: no limit
 };
 
-// Returns a tensor of shape [count] + table.shape[1:]: zeros for an example without ids, or whose
-// divisor is 0.
+// Returns a tensor of shape [count] + table.shape[1:]: zeros for an example that has no ids, or
+// whose divisor is 0.
 Output EmbeddingLookupSparse(const PartitionedVariable& table, const IdLists& lists,
                              const EmbeddingLookupSparseOptions& options = {});
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lookups beside TensorFlow's (testdata/make_testdata.py), for tables in one to three parts, of
-// both strategies; gradients with respect to the weights beside finite differences.
+// Tests lookups against TensorFlow's results (testdata/make_testdata.py), for tables of one to
+// three parts with both strategies; and gradients with respect to the weights against finite
+// differences.
 #include "client/embedding/lookup.h"
 
 #include <cmath>
@@ -37,7 +38,7 @@ struct Layout {
   PartitionStrategy strategy;
   bool ref = false;
 
-  // The id of row `row` of part `part`.
+  // Returns the id of row `row` of part `part`.
   int64_t IdOf(int64_t start, int part, int64_t row) const {
     return strategy == PartitionStrategy::kMod ? row * parts + part : start + row;
   }
@@ -51,7 +52,7 @@ class LookupTest : public testing::TestWithParam<Layout> {
                .strategy = GetParam().strategy,
                .variable = {.dtype = DType::kDouble, .ref = GetParam().ref}}) {}
 
-  // Row i holds the values of the id that the strategy puts there.
+  // Initialises each row with the values of the id that the strategy puts there.
   Initializer RowsOfTheTable() {
     return [this](GraphSink& sink, DType, const InitialShape& shape) {
       const int part = next_part_++;
@@ -89,7 +90,7 @@ class LookupTest : public testing::TestWithParam<Layout> {
     const auto flat = tensor.flat<double>();
     return Values(flat.begin(), flat.end());
   }
-  // d(sum of squares of `rows`) / d(table), by id.
+  // Returns d(sum of squares of `rows`) / d(table), by id.
   std::vector<Gradient> TableGradients(Output rows) {
     const Output loss = Sum(Square(rows), Constant(program, Tensor::Vector<int32_t>({0, 1})));
     Outputs handles;
@@ -126,7 +127,7 @@ INSTANTIATE_TEST_SUITE_P(
                     layout.ref ? "Reference" : "");
     });
 
-// EXPECT_NEAR of each element.
+// Calls EXPECT_NEAR for each element.
 void ExpectNear(const StatusOr<Values>& values, const Values& want, double tolerance) {
   ASSERT_TRUE(values.ok()) << values.status();
   ASSERT_EQ(values->size(), want.size());
@@ -191,7 +192,7 @@ TEST_P(LookupTest, CombinationsAndGradientsAreTensorFlows) {
   }
 }
 
-// A row of zeros that is looked up, and one at exactly the limit.
+// Looks up a row of zeros, and one whose norm is exactly the limit.
 TEST_P(LookupTest, ShorteningHasAGradientAtZero) {
   const Output rows = EmbeddingLookup(table, Longs({1, 1, 4}), {.max_norm = 1});
   const auto gradients = TableGradients(rows);

@@ -13,7 +13,7 @@ PartitionedVariable::PartitionedVariable(Program& program, string_view name, con
       strategy_(options.strategy) {
   const auto scope = program.NameScope(name);
   name_ = program.name_scope();
-  if (!name_.empty()) name_.pop_back();  // the '/'
+  if (!name_.empty()) name_.pop_back();  // removes the '/'
   const int64_t rows = shape.rank() == 0 ? 0 : shape.dim(0);
   if (options.parts < 1 || options.parts > rows) {
     program.Fail(InvalidArgument("variable '", name_, "' of shape ", shape.ToString(),

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PartitionedVariable: a tensor whose rows are spread over several variables, its parts, so that it
-// may be larger than the memory of one parameter server and is served by all of them.
+// PartitionedVariable: a tensor whose rows are spread over several variables, its parts. So it may
+// be larger than the memory of one parameter server, and all servers share the load.
 //
 //   PartitionedVariable table(program, "table", {10'000'000, 64}, RandomNormal(0, 0.01), {.parts =
 //   4}); Output rows = EmbeddingLookup(table, ids);
 //
-// The first (rows mod parts) parts have a row more than the others. The parts are the variables
-// "table/part_0" and so on, to each of which the program's device function gives a place
-// (device_setter.h). In checkpoints they are slices of one tensor "table", as in TensorFlow's: a
-// checkpoint restores to any other number of parts, to a plain variable, and to TensorFlow's
-// partitioned variables, and the other way round.
+// The first (rows mod parts) parts have one row more than the others. The parts are the variables
+// "table/part_0" and so on; the program's device function places each of them (device_setter.h). In
+// checkpoints they are slices of one tensor "table", as in TensorFlow's. A checkpoint can be
+// restored to any other number of parts, to a plain variable, and to TensorFlow's partitioned
+// variables, and vice versa.
 //
-// A value that borrows its Program. Mistakes become the program's error.
+// A value type that borrows its Program. Mistakes become the program's error.
 #pragma once
 
 #include <string>
@@ -24,17 +24,17 @@ namespace penstock::client {
 
 // Decides which part holds the row of an id. Both strategies are TensorFlow's.
 enum class PartitionStrategy {
-  kDiv,  // ids that follow each other are in one part
-  // Ids take turns: id i is row i / parts of part i mod parts. Spreads frequent ids that are near
-  // each other; a checkpoint has the rows in the order of the parts and so restores to as many
-  // parts only: Saver refuses others.
+  kDiv,  // consecutive ids are in one part
+  // Id i is row i / parts of part i mod parts. Spreads frequent ids that are close to each other. A
+  // checkpoint has the rows in the order of the parts, so it can be restored only to the same
+  // number of parts; Saver refuses others.
   kMod,
 };
 
 struct PartitionedVariableOptions {
   int parts = 1;  // 1 or more, at most one for each row
   PartitionStrategy strategy = PartitionStrategy::kDiv;
-  VariableOptions variable = {};  // of each part
+  VariableOptions variable = {};  // the options of each part
 };
 
 class PartitionedVariable {
@@ -45,22 +45,24 @@ class PartitionedVariable {
                       const Initializer& initializer, const Options& options = {});
   PartitionedVariable(const Variable& whole);  // NOLINT: a variable is its only part
 
-  // Its name in checkpoints.
+  // The tensor's name in checkpoints.
   const std::string& name() const { return name_; }
-  // The shape of the whole. Dimensions that a plain variable does not know stay unknown.
+  // The shape of the complete tensor. Dimensions that are unknown in a plain variable are unknown
+  // here, too.
   const PartialShape& shape() const { return shape_; }
   DType dtype() const { return dtype_; }
   PartitionStrategy strategy() const { return strategy_; }
   Program& program() const { return *program_; }
-  // Empty after a mistake.
+  // The parts; empty after a mistake.
   const std::vector<Variable>& parts() const { return parts_; }
   // The first row of each part, in the order of the parts.
   const std::vector<int64_t>& starts() const { return starts_; }
 
-  // The rows of all parts, one part after the other; all of it travels to the reader.
+  // Returns the rows of all parts, one part after the other. The complete tensor is sent to the
+  // reader.
   Output Read() const;
   operator Output() const { return Read(); }  // NOLINT: a variable stands for its value
-  // Gives every part its initial value.
+  // Returns an op that gives every part its initial value.
   Output initializer() const;
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests the values and devices of parts, and checkpoints from some parts to others and from
-// TensorFlow.
+// Tests the values and devices of parts, and restoring checkpoints with other numbers of parts and
+// from TensorFlow.
 #include "client/embedding/partitioned_variable.h"
 
 #include <optional>
@@ -29,7 +29,7 @@ std::string NewDirectory() {
   return path;
 }
 
-// A table of 7 rows that a step of Adagrad has changed.
+// A table of 7 rows after a step of Adagrad.
 struct Model {
   explicit Model(PartitionedVariableOptions options, int64_t seed = 5)
       : Model(options, RandomUniform(-1, 1, seed)) {}
@@ -100,7 +100,7 @@ TEST(PartitionedVariableTest, FansAreThoseOfTheWhole) {
   EXPECT_NEAR(largest, std::sqrt(6.0 / 1004), 1e-3);
 }
 
-// The parts of two tables on two servers, beside a variable that weighs more than all.
+// Places the parts of two tables on two servers, together with a variable larger than all of them.
 TEST(PartitionedVariableTest, PartsGoWhereTheFewestBytesAre) {
   Program program;
   const auto placed =
@@ -135,13 +135,13 @@ TEST_P(RestoreTest, TheTableAndItsSlotsRestoreToOtherParts) {
   const auto reader = BundleReader::Open(Env::Real(), *saved);
   ASSERT_TRUE(reader.ok()) << reader.status();
   EXPECT_THAT((*reader)->names(), ElementsAre("table", "table/Adagrad"));
-  // Both go on in the same way.
+  // Another step has the same result in both.
   ASSERT_TRUE(from.session->Execute(from.train).ok());
   ASSERT_TRUE(to.session->Execute(to.train).ok());
   EXPECT_EQ(to.Values(to.whole), from.Values(from.whole));
 }
 
-// testdata/make_testdata.py made the same table, and the same step.
+// testdata/make_testdata.py made this table and step with TensorFlow.
 TEST(PartitionedVariableTest, RestoresWhatTensorFlowPartitioned) {
   const std::string checkpoint = "client/embedding/testdata/tensorflow";
   const auto reader = BundleReader::Open(Env::Real(), checkpoint);

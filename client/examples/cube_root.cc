@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loads the op library of cube_root_op.cc, and trains with its op:
+// Loads the op library of cube_root_op.cc and trains with its op:
 //
 //   cube_root ./libcube_root_op.so [grpc://host:port]
 //
@@ -21,7 +21,8 @@ using namespace penstock::client;  // NOLINT
 namespace {
 
 Status Train(const std::string& library, const std::string& target) {
-  RETURN_IF_ERROR(LoadLibrary(library).status());  // before the program that uses its ops
+  // load before building the program that uses its ops
+  RETURN_IF_ERROR(LoadLibrary(library).status());
   Program program;
   const Variable x(program, "x", Constant(program, Tensor::Scalar<float>(1)));
   const Output loss = ops::Square(Call("CubeRoot", {x}) - 2.0);

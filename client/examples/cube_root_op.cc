@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An op library: CubeRoot, which no release of TensorFlow has. docs/custom-ops.md builds and runs
-// it.
+// An op library with the op CubeRoot, which TensorFlow does not have. docs/custom-ops.md shows how
+// to build and run it.
 #include <cmath>
 
 #include "core/op/op_library.h"
@@ -30,7 +30,8 @@ OP(CubeRoot) {
           .shape = SameShape,
           .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
             return {g.dy() / (3.0 * g.y() * g.y())};
-          }};
+          },
+          .reuses = Reuse::kFirst};
 }
 KERNEL(CubeRoot, CubeRootKernel, float, double);
 

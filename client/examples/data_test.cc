@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// IDX files, whole and broken, and batches.
+// Tests reading of valid and damaged IDX files, and batches.
 #include <zlib.h>
 
 #include <set>
@@ -84,7 +84,7 @@ TEST(FashionMnistTest, AMissingDirectoryIsExplained) {
   EXPECT_THAT(std::string(data.status().message()), HasSubstr("dataset-fashion-mnist"));
 }
 
-// Picture k is filled with k and has the label k.
+// Returns pictures in which picture k is filled with k and has the label k.
 Pictures Numbered(int64_t count) {
   Pictures pictures{Tensor(DType::kUint8, {count, 28, 28}), Tensor(DType::kUint8, {count})};
   for (int64_t k = 0; k < count; ++k) {
@@ -97,7 +97,7 @@ Pictures Numbered(int64_t count) {
 }
 
 TEST(BatchesTest, AnEpochShowsEveryPictureOnceAndEachInAnotherOrder) {
-  Batches batches(Numbered(22), 5, 1);  // four batches; two pictures are left over
+  Batches batches(Numbered(22), 5, 1);  // an epoch is four batches; two pictures are dropped
   std::vector<uint8_t> orders[2];
   int64_t number = 0;
   for (auto& order : orders) {

@@ -17,7 +17,7 @@ namespace penstock::examples {
 struct Pictures {
   Tensor images, labels;
   int64_t size() const { return labels.num_elements(); }
-  // [begin, end)
+  // Returns the pictures [begin, end).
   Pictures Slice(int64_t begin, int64_t end) const {
     return {images.Slice(begin, end), labels.Slice(begin, end)};
   }
@@ -26,17 +26,19 @@ struct Pictures {
 struct FashionMnist {
   Pictures train, test;
 };
-// From the files of the Debian package dataset-fashion-mnist, compressed or not.
+// Reads the files of the Debian package dataset-fashion-mnist, compressed or not.
 StatusOr<FashionMnist> ReadFashionMnist(Env& env, const std::string& directory);
 
-// Batches without end, each epoch in another order. Which pictures are in a batch depends on its
-// number and the seed alone, so that a training can go on anywhere as if it had never stopped.
+// An endless sequence of batches, with another order in each epoch. The pictures of a batch depend
+// only on its number and the seed, so a training can be resumed at any batch.
 class Batches {
  public:
-  // REQUIRES 0 < batch_size <= pictures.size(). What is left at the end of an epoch is dropped.
+  // REQUIRES 0 < batch_size <= pictures.size(). Drops the last pictures of an epoch if they do not
+  // fill a batch.
   Batches(Pictures pictures, int64_t batch_size, uint64_t seed);
 
-  // Batches are quickest in order: the first one of each epoch costs a shuffle.
+  // Returns batch `number`. Reading in order is fastest, because each change of epoch costs a
+  // shuffle.
   Pictures Get(int64_t number);
 
  private:
@@ -45,7 +47,7 @@ class Batches {
   const Pictures pictures_;
   const int64_t batch_size_;
   const uint64_t seed_;
-  std::vector<int64_t> order_;  // of epoch_
+  std::vector<int64_t> order_;  // the order of the pictures in epoch_
   int64_t epoch_ = -1;
 };
 

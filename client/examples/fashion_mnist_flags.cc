@@ -37,12 +37,30 @@ void AddFlags(CLI::App& app, Flags& flags, ClusterFlags& cluster) {
       ->capture_default_str();
   app.add_flag("--bfloat16_transfers", flags.bfloat16_transfers,
                "round weights and gradients to 16 bits while they travel between tasks");
+  app.add_option("--memory_limit", flags.memory_limit,
+                 "the most bytes that the tensors of a step may take on each device (64m, 2g); "
+                 "steps are changed to fit, or refused. 0: no limit")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
   app.add_option("--concurrent_steps", flags.concurrent_steps,
                  "steps of this task that are under way at the same time")
       ->capture_default_str();
   app.add_option("--trace_file", flags.trace_file,
                  "where the chief writes what some of its steps did on all tasks, for "
                  "https://ui.perfetto.dev");
+  app.add_option("--summary_dir", flags.summary_dir,
+                 "where the chief writes event files for TensorBoard: loss, accuracy, speed, "
+                 "weights, pictures, the graph");
+  app.add_option("--summary_steps", flags.summary_steps, "between two summaries")
+      ->capture_default_str();
+  app.add_option("--eval_steps", flags.eval_steps,
+                 "between two tests of the chief during the training, whose results go to "
+                 "SUMMARY_DIR/eval; 0: only at the end")
+      ->capture_default_str();
+  app.add_flag("--evaluate", flags.evaluate,
+               "do not train: test each new checkpoint that another training writes to "
+               "--checkpoint_dir, up to the one of --steps");
+  app.add_flag("--tensorboard", flags.tensorboard,
+               "run TensorBoard on --summary_dir while this process trains, if it is installed");
   app.add_option("--checkpoint_dir", flags.checkpoint_dir, "where to save, and to go on from");
   app.add_option("--save_every_steps", flags.save_every_steps, "0: not by steps")
       ->capture_default_str();
@@ -69,6 +87,8 @@ Status CheckNumbers(const Flags& flags) {
       {"--concurrent_steps", static_cast<double>(flags.concurrent_steps), 1},
       {"--replicas_to_aggregate", static_cast<double>(flags.replicas_to_aggregate), 0},
       {"--learning_rate", flags.learning_rate, 0},
+      {"--summary_steps", static_cast<double>(flags.summary_steps), 1},
+      {"--eval_steps", static_cast<double>(flags.eval_steps), 0},
       {"--save_every_steps", static_cast<double>(flags.save_every_steps), 0},
       {"--save_every_seconds", flags.save_every_seconds, 0},
       {"--wait_seconds", flags.wait_seconds, 0},
@@ -134,6 +154,23 @@ Status CheckAllReduce(const Flags& flags) {
   return OkStatus();
 }
 
+Status CheckSummaries(const Flags& flags) {
+  const Mistake mistakes[] = {
+      {flags.tensorboard && flags.summary_dir.empty(), "--tensorboard",
+       "has nothing to show; say --summary_dir as well"},
+      {flags.evaluate && flags.checkpoint_dir.empty(), "--evaluate",
+       "needs the checkpoints of a training; say --checkpoint_dir as well"},
+      {flags.evaluate && flags.distributed(), "--evaluate",
+       "tests in this process, which is no task of the cluster; leave the cluster's flags out"},
+      {flags.evaluate && flags.eval_steps > 0, "--eval_steps",
+       "--evaluate tests every checkpoint; leave --eval_steps out"},
+  };
+  for (const Mistake& mistake : mistakes) {
+    if (mistake.given) return InvalidArgument(mistake.flag, ": ", mistake.instead);
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 int Flags::num_tasks(const std::string& job) const { return NumTasks(task, job); }
@@ -155,6 +192,7 @@ StatusOr<std::optional<Flags>> ParseFlags(int argc, char** argv) {
   ASSIGN_OR_RETURN(flags.task, FindTask(app, cluster));
   RETURN_IF_ERROR(CheckReplicas(flags));
   RETURN_IF_ERROR(CheckAllReduce(flags));
+  RETURN_IF_ERROR(CheckSummaries(flags));
   for (const auto& [flag, given] :
        {std::pair("--sync", flags.sync), std::pair("--server", !flags.server.empty())}) {
     if (given && !flags.distributed()) {

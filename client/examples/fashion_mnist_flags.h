@@ -23,8 +23,14 @@ struct Flags {
   std::string strategy = "ps";        // or replicas, or allreduce
   int64_t replicas_to_aggregate = 0;  // with replicas; 0: all
   bool bfloat16_transfers = false;
+  int64_t memory_limit = 0;
   int concurrent_steps = 1;
-  std::string trace_file;  // "": nothing is traced
+  std::string trace_file;       // "": nothing is traced
+  std::string summary_dir;      // "": no event files
+  int64_t summary_steps = 100;  // between summaries
+  int64_t eval_steps = 0;       // between tests during the training; 0: none
+  bool evaluate = false;        // follow the checkpoints of another training
+  bool tensorboard = false;
   std::string checkpoint_dir;
   int64_t save_every_steps = 0;
   double save_every_seconds = 60;
@@ -35,6 +41,7 @@ struct Flags {
 
   bool replicas() const { return strategy == "replicas"; }
   bool all_reduce() const { return strategy == "allreduce"; }
+  bool is_chief() const { return !distributed() || task.is_chief(); }
   bool distributed() const { return !task.cluster.empty(); }
   int num_tasks(const std::string& job) const;
 };

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "client/embedding/partitioned_variable.h"
 #include "client/initializers.h"
 #include "client/variable.h"
 #include "core/op/gradient.h"
@@ -14,12 +15,15 @@ namespace {
 using client::GlorotUniform;
 using client::HeNormal;
 using client::Initializer;
+using client::PartitionedVariable;
 using client::Program;
 using client::Variable;
 using client::Zeros;
 
 constexpr int64_t kPixels = 28 * 28;
 constexpr int64_t kClasses = 10;
+// Smaller matrices are not partitioned: 256 KiB.
+constexpr int64_t kPartitionedNumbers = 64 << 10;
 
 Output Ints(GraphSink& sink, const std::vector<int32_t>& values) {
   return Constant(sink, Tensor::Vector<int32_t>(values));
@@ -27,21 +31,31 @@ Output Ints(GraphSink& sink, const std::vector<int32_t>& values) {
 
 Output Relu(Output x) { return Call("Relu", {x}); }
 
-// Bytes to numbers between 0 and 1, in the shape given.
+// Converts bytes to floats between 0 and 1, in the given shape.
 Output Pixels(Output images, const std::vector<int32_t>& shape) {
   return Reshape(Cast(images, DType::kFloat) / 255, Ints(*images.sink, shape));
 }
 
+// Spreads a large matrix over all parameter servers, since one variable is on one of them.
+PartitionedVariable Matrix(Program& program, const std::string& name, int64_t in, int64_t out,
+                           const Initializer& weights, int ps_tasks) {
+  if (ps_tasks > 1 && in * out >= kPartitionedNumbers) {
+    return PartitionedVariable(program, name, {in, out}, weights, {.parts = ps_tasks});
+  }
+  return Variable(program, name, {in, out}, weights);
+}
+
 struct Dense {
   Dense(Program& program, const std::string& name, int64_t in, int64_t out,
-        const Initializer& weights)
-      : w(program, name + "/weights", {in, out}, weights),
+        const Initializer& weights, int ps_tasks)
+      : w(Matrix(program, name + "/weights", in, out, weights, ps_tasks)),
         b(program, name + "/biases", {out}, Zeros()) {}
   Output operator()(Output x) const { return Call("BiasAdd", {MatMul(x, w), b}); }
-  Variable w, b;
+  PartitionedVariable w;
+  Variable b;
 };
 
-// 3x3 filters, relu, and the largest of each 2x2.
+// A layer of 3x3 filters, relu and 2x2 max pooling.
 struct Conv {
   Conv(Program& program, const std::string& name, int64_t in, int64_t out, int64_t seed)
       : w(program, name + "/filters", {3, 3, in, out}, HeNormal(seed)),
@@ -56,10 +70,10 @@ struct Conv {
 };
 
 struct Mlp {
-  Mlp(Program& program, int64_t seed)
-      : hidden1(program, "hidden1", kPixels, 512, HeNormal(seed)),
-        hidden2(program, "hidden2", 512, 512, HeNormal(seed + 1)),
-        logits(program, "logits", 512, kClasses, GlorotUniform(seed + 2)) {}
+  Mlp(Program& program, int64_t seed, int ps_tasks)
+      : hidden1(program, "hidden1", kPixels, 512, HeNormal(seed), ps_tasks),
+        hidden2(program, "hidden2", 512, 512, HeNormal(seed + 1), ps_tasks),
+        logits(program, "logits", 512, kClasses, GlorotUniform(seed + 2), ps_tasks) {}
   Output operator()(Output images) const {
     return logits(Relu(hidden2(Relu(hidden1(Pixels(images, {-1, kPixels}))))));
   }
@@ -68,11 +82,11 @@ struct Mlp {
 
 struct Convnet {
   static constexpr int64_t kFlat = 7 * 7 * 32;
-  Convnet(Program& program, int64_t seed)
+  Convnet(Program& program, int64_t seed, int ps_tasks)
       : conv1(program, "conv1", 1, 16, seed),
         conv2(program, "conv2", 16, 32, seed + 1),
-        hidden(program, "hidden", kFlat, 128, HeNormal(seed + 2)),
-        logits(program, "logits", 128, kClasses, GlorotUniform(seed + 3)) {}
+        hidden(program, "hidden", kFlat, 128, HeNormal(seed + 2), ps_tasks),
+        logits(program, "logits", 128, kClasses, GlorotUniform(seed + 3), ps_tasks) {}
   Output operator()(Output images) const {
     const Output maps = conv2(conv1(Pixels(images, {-1, 28, 28, 1})));
     return logits(Relu(hidden(Reshape(maps, Ints(*maps.sink, {-1, kFlat})))));
@@ -83,9 +97,9 @@ struct Convnet {
 
 }  // namespace
 
-StatusOr<Model> MakeModel(Program& program, const std::string& name, int64_t seed) {
-  if (name == "mlp") return Model(Mlp(program, seed));
-  if (name == "convnet") return Model(Convnet(program, seed));
+StatusOr<Model> MakeModel(Program& program, const std::string& name, int64_t seed, int ps_tasks) {
+  if (name == "mlp") return Model(Mlp(program, seed, ps_tasks));
+  if (name == "convnet") return Model(Convnet(program, seed, ps_tasks));
   return InvalidArgument("--model=", name, ": expected mlp or convnet");
 }
 

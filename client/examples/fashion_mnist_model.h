@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two models for the Fashion-MNIST pictures, and what is measured of them.
+// Two models for the Fashion-MNIST pictures, and their loss and accuracy.
 #pragma once
 
 #include <functional>
@@ -11,19 +11,21 @@
 
 namespace penstock::examples {
 
-// Adds the forward pass: uint8[n,28,28] -> float[n,10], one number (logit) per class. May be called
-// many times; every pass uses the same variables.
+// Adds the forward pass: uint8[n,28,28] -> float[n,10], one logit per class. May be called many
+// times; every call uses the same variables.
 using Model = std::function<Output(Output images)>;
 
-// Adds the variables of "mlp" (784-512-512-10: 670,000 numbers) or "convnet" (two layers of 3x3
-// filters, 16 and 32 of them, each with 2x2 pooling, then 128-10: 207,000 numbers, a third of the
-// mlp's, and better).
-StatusOr<Model> MakeModel(client::Program& program, const std::string& name, int64_t seed);
+// Adds the variables of "mlp" (784-512-512-10: 670,000 numbers) or "convnet" (two layers of 16 and
+// 32 filters of 3x3, each with 2x2 pooling, then 128-10: 207,000 numbers, a third of the mlp's,
+// with higher accuracy). With several ps tasks, each large matrix is a PartitionedVariable with a
+// part for each of them.
+StatusOr<Model> MakeModel(client::Program& program, const std::string& name, int64_t seed,
+                          int ps_tasks = 1);
 
 // Means over the batch; `labels` is uint8[n].
 struct Measures {
   Output loss;      // cross entropy
-  Output accuracy;  // share of pictures whose class has the largest logit
+  Output accuracy;  // fraction of pictures whose class has the largest logit
 };
 Measures Measure(Output logits, Output labels);
 

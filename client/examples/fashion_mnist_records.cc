@@ -16,7 +16,8 @@ namespace {
 constexpr int64_t kSide = 28;
 constexpr int64_t kNumKinds = 10;
 constexpr int64_t kRecordsPerRead = 512;
-constexpr int64_t kMixed = 4096;  // pictures in the queue that batches are drawn from, at least
+// minimum number of pictures in the queue that batches are drawn from
+constexpr int64_t kMixed = 4096;
 
 StatusOr<std::vector<std::string>> Shards(Env& env, const std::string& directory,
                                           const std::string& part) {
@@ -37,7 +38,7 @@ StatusOr<std::vector<std::string>> Shards(Env& env, const std::string& directory
   return shards;
 }
 
-// This worker's.
+// Returns this worker's shards.
 StatusOr<std::vector<std::string>> TrainShards(Env& env, const std::string& directory,
                                                const client::WorkerShare& share) {
   ASSIGN_OR_RETURN(const std::vector<std::string> all, Shards(env, directory, "train"));
@@ -49,7 +50,7 @@ StatusOr<std::vector<std::string>> TrainShards(Env& env, const std::string& dire
                          " --shards=", share.workers, "` makes one for each");
 }
 
-// image_raw and label of serialized Examples.
+// Returns image_raw and label of serialized Examples.
 Outputs ParseRecords(client::Program& program, Output records) {
   const auto strings = [&](const std::vector<std::string>& values) {
     return Constant(program, Tensor::Vector<std::string>(values));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The Fashion-MNIST pictures from TFRecord files, as `penstock convert` writes them: read by ops on
-// the task that trains, through queues, without passing the client.
+// Reads the Fashion-MNIST pictures from TFRecord files that `penstock convert` has written. Ops on
+// the task that trains read them through queues; they never pass through the client.
 #pragma once
 
 #include <string>
@@ -22,14 +22,14 @@ struct ReadOptions {
   int64_t seed = 1;
   client::WorkerShare share = {};
 };
-// Adds a pipeline to the runners' program, on the device of the scope: this worker's share of the
-// shards, every n-th, in random order, for ever, and batches mixed out of thousands of records. The
-// same seeds give the same batches. The names of the shards, `directory`/train-*, are looked up
-// here; an error says how to make them.
+// Adds an input pipeline to the runners' program, on the device of the scope. It reads this
+// worker's shards, every n-th, in random order without end, and makes batches from a mix of
+// thousands of records. The same seeds give the same batches. The shards, `directory`/train-*, are
+// listed during this call; if there are none, the error says how to make them.
 StatusOr<PictureBatch> ReadPictureBatches(client::QueueRunners& runners, Env& env,
                                           const std::string& directory, const ReadOptions& options);
 
-// All pictures of `directory`/test-*.
+// Reads all pictures of `directory`/test-*.
 StatusOr<Pictures> ReadTestRecords(Env& env, const std::string& directory);
 
 }  // namespace penstock::examples

@@ -19,9 +19,16 @@
 #include "client/progress.h"
 #include "client/replicate.h"
 #include "client/run_queue_runners.h"
+#include "client/saver.h"
+#include "client/stop_signal.h"
+#include "client/summary/evaluation.h"
+#include "client/summary/summaries.h"
+#include "client/summary/summary_hook.h"
+#include "client/summary/tensorboard.h"
 #include "client/sync/staleness.h"
 #include "client/sync/sync_replicas.h"
 #include "client/training.h"
+#include "core/base/log.h"
 
 namespace penstock::examples {
 namespace {
@@ -61,6 +68,7 @@ struct Trainer {
       const PictureBatch batch = FedPictures(program);
       step.inputs.push_back(batch.images);
       step.inputs.push_back(batch.labels);
+      if (tower == 0) first_batch = batch;
       return batch;
     }
     ReadOptions read{.batch_size = static_cast<int32_t>(flags.batch_size),
@@ -73,6 +81,7 @@ struct Trainer {
       return FedPictures(program);
     }
     taken.push_back(batch->images);
+    if (tower == 0) first_batch = *batch;
     return *batch;
   }
 
@@ -144,24 +153,40 @@ struct Trainer {
     }
     const auto scope = program.DeviceFunctionScope(replicas ? replicas->Devices()
                                                             : client::ReplicaDeviceSetter(devices));
-    ASSIGN_OR_RETURN(model, MakeModel(program, flags.model, flags.seed));
+    const int ps_tasks = replicas ? 1 : devices.ps_tasks;
+    ASSIGN_OR_RETURN(model, MakeModel(program, flags.model, flags.seed, ps_tasks));
     BuildStep();
     test = FedPictures(program);
-    test_accuracy = Measure(model(test.images), test.labels).accuracy;
+    tested = Measure(model(test.images), test.labels);
+    AddSummaries();
     return program.status();
   }
 
-  StatusOr<double> TestAccuracy(client::Session& session, const Pictures& pictures) const {
-    double sum = 0;
-    for (int64_t begin = 0; begin < pictures.size(); begin += kTestBatch) {
-      const int64_t end = std::min(begin + kTestBatch, pictures.size());
-      const Pictures part = pictures.Slice(begin, end);
-      ASSIGN_OR_RETURN(
-          const Tensor accuracy,
-          session.Fetch(test_accuracy, {{test.images, part.images}, {test.labels, part.labels}}));
-      sum += accuracy.scalar<float>() * static_cast<double>(end - begin);
+  // Adds what event files show besides loss and accuracy.
+  void AddSummaries() {
+    if (flags.summary_dir.empty() || !flags.is_chief()) return;
+    client::Summaries summaries(program);
+    for (const client::Variable& variable : program.trainable()) {
+      summaries.AddHistogram(variable.name(), variable.Read());
     }
-    return sum / static_cast<double>(pictures.size());
+    const Output pictures = first_batch.images;
+    summaries.AddImages(
+        "pictures", Call("ExpandDims", {pictures, Constant(program, Tensor::Scalar<int32_t>(-1))}));
+    summary = summaries.Merged();
+  }
+
+  // "accuracy" and "loss" on `pictures`.
+  StatusOr<client::Measures> Test(client::Session& session, const Pictures& pictures) const {
+    const auto batch = [&](int64_t number) -> StatusOr<std::vector<Tensor>> {
+      const int64_t begin = number * kTestBatch;
+      if (begin >= pictures.size()) return OutOfRange("all pictures were seen");
+      const Pictures part = pictures.Slice(begin, std::min(begin + kTestBatch, pictures.size()));
+      return std::vector<Tensor>{part.images, part.labels};
+    };
+    return client::EvaluateMeans(
+        session, {.inputs = {test.images, test.labels},
+                  .measures = {{"accuracy", tested.accuracy}, {"loss", tested.loss}},
+                  .batch = batch});
   }
 
   const Flags& flags;
@@ -177,22 +202,23 @@ struct Trainer {
   Model model;
   TrainingStep step;
   PictureBatch test;
-  Output test_accuracy;
+  Measures tested;
+  PictureBatch first_batch;  // that this task trains on
+  Output summary;
 };
 
-client::TrainingOptions LoopOptions(const Flags& flags, const std::string& target,
-                                    client::Progress& progress) {
+client::TrainingOptions LoopOptions(const Flags& flags, const std::string& target) {
   client::TrainingOptions options{.target = target,
-                                  .is_chief = !flags.distributed() || flags.task.is_chief(),
+                                  .is_chief = flags.is_chief(),
                                   .chief = ChiefName(flags.task),
                                   .checkpoint_dir = flags.checkpoint_dir,
                                   .save_every_steps = flags.save_every_steps,
                                   .save_every_seconds = flags.save_every_seconds,
                                   .max_steps = flags.steps,
                                   .concurrent_steps = flags.concurrent_steps,
-                                  .wait_seconds = flags.wait_seconds,
-                                  .say = [&](const std::string& line) { progress.Say(line); }};
+                                  .wait_seconds = flags.wait_seconds};
   options.session.bfloat16_transfers = flags.bfloat16_transfers;
+  options.session.memory_limit = flags.memory_limit;
   // A worker that trains by itself needs nobody but the parameter servers: it neither waits for
   // the others nor notices when they are gone.
   if (flags.distributed() && !flags.sync && !flags.all_reduce()) {
@@ -213,9 +239,86 @@ StatusOr<std::vector<Tensor>> FedBatch(Batches& batches, int64_t step, int64_t t
   return fed;
 }
 
+std::string EvalFolder(const Flags& flags) { return flags.summary_dir + "/eval"; }
+
+// The event files of a training, and the hooks that write them. Nothing on tasks that write none.
+struct Watching {
+  Status Open(const Flags& flags, const Trainer& trainer, const Pictures& test) {
+    if (!flags.is_chief()) return OkStatus();
+    if (!flags.summary_dir.empty()) {
+      ASSIGN_OR_RETURN(writer, client::SummaryWriter::Create(flags.summary_dir));
+      summaries.emplace(*writer, trainer.program,
+                        client::SummaryHookOptions{.every_steps = flags.summary_steps,
+                                                   .summary = trainer.summary});
+    }
+    if (flags.eval_steps == 0) return OkStatus();
+    if (writer != nullptr) {
+      ASSIGN_OR_RETURN(eval_writer, client::SummaryWriter::Create(EvalFolder(flags)));
+    }
+    evaluation.emplace([&](client::Session& session) { return trainer.Test(session, test); },
+                       client::EvaluationHookOptions{.every_steps = flags.eval_steps,
+                                                     .writer = eval_writer.get()});
+    return OkStatus();
+  }
+  void AddTo(client::TrainingLoop& loop) {
+    if (summaries) loop.AddHook(&*summaries);
+    if (evaluation) loop.AddHook(&*evaluation);
+  }
+
+  std::unique_ptr<client::SummaryWriter> writer, eval_writer;
+  std::optional<client::SummaryHook> summaries;
+  std::optional<client::EvaluationHook> evaluation;
+};
+
+// Null if it is not wanted, or not installed.
+std::unique_ptr<client::TensorBoard> ShowInTensorBoard(const Flags& flags) {
+  if (!flags.tensorboard || !flags.is_chief()) return nullptr;
+  auto shown = client::TensorBoard::Start(flags.summary_dir);
+  if (!shown.ok()) {
+    Log({.level = LogLevel::kWarning,
+         .event = "tensorboard",
+         .text = StrCat("--tensorboard: ", shown.status().message())});
+    return nullptr;
+  }
+  Log({.event = "tensorboard",
+       .text = StrCat("TensorBoard shows ", flags.summary_dir, " at ", (*shown)->url()),
+       .fields = {{"url", (*shown)->url()}}});
+  return *std::move(shown);
+}
+
+StatusOr<Pictures> TestPictures(const Flags& flags) {
+  if (flags.input == "tfrecord") return ReadTestRecords(Env::Real(), flags.data_dir);
+  ASSIGN_OR_RETURN(FashionMnist data, ReadFashionMnist(Env::Real(), flags.data_dir));
+  return std::move(data.test);
+}
+
+// Tests the checkpoints of a training that other processes do.
+Status EvaluateFashionMnist(const Flags& flags) {
+  Trainer trainer(flags);
+  RETURN_IF_ERROR(trainer.Build());
+  ASSIGN_OR_RETURN(const Pictures test, TestPictures(flags));
+  client::Saver saver(trainer.program);
+  const Output global_step = trainer.program.GlobalStep().Read();
+  ASSIGN_OR_RETURN(const auto session, client::Session::New(trainer.program));
+  std::unique_ptr<client::SummaryWriter> writer;
+  if (!flags.summary_dir.empty()) {
+    ASSIGN_OR_RETURN(writer, client::SummaryWriter::Create(EvalFolder(flags)));
+  }
+  client::StopSignal stop(/*grace_seconds=*/0);
+  const auto tensorboard = ShowInTensorBoard(flags);
+  return client::EvaluateCheckpoints(saver, *session, global_step,
+                                     [&](client::Session& s) { return trainer.Test(s, test); },
+                                     {.checkpoint_dir = flags.checkpoint_dir,
+                                      .wait_seconds = flags.wait_seconds,
+                                      .last_step = flags.steps,
+                                      .writer = writer.get(),
+                                      .cancellation = &stop.cancellation()});
+}
+
 }  // namespace
 
 Status TrainFashionMnist(const Flags& flags, const std::string& target) {
+  if (flags.evaluate) return EvaluateFashionMnist(flags);
   Trainer trainer(flags);
   RETURN_IF_ERROR(trainer.Build());
   // A step trains on one batch per tower. With --strategy=allreduce each worker has one of the
@@ -246,7 +349,7 @@ Status TrainFashionMnist(const Flags& flags, const std::string& target) {
                              .max_steps = flags.steps,
                              .examples_per_step = flags.batch_size * towers});
   client::ShowProgress show(progress);
-  client::TrainingOptions options = LoopOptions(flags, target, progress);
+  client::TrainingOptions options = LoopOptions(flags, target);
   options.agree = trainer.agree;
   client::StepTrace trace({.first_step = std::min(kFirstTracedStep, flags.steps / 2)});
   if (options.is_chief && !flags.trace_file.empty()) options.trace = &trace;
@@ -256,18 +359,22 @@ Status TrainFashionMnist(const Flags& flags, const std::string& target) {
   loop.AddHook(&run_queues);
   if (trainer.sync) loop.AddHook(&*trainer.sync);
   if (trainer.staleness) loop.AddHook(&*trainer.staleness);
+  Watching watching;
+  RETURN_IF_ERROR(watching.Open(flags, trainer, data.test));
+  watching.AddTo(loop);
+  const auto tensorboard = ShowInTensorBoard(flags);
   RETURN_IF_ERROR(loop.Run());
   if (trainer.staleness) progress.Say(trainer.staleness->Describe());
   if (loop.global_step() < flags.steps) {
     return Cancelled("told to end at step ", loop.global_step(), " of ", flags.steps);
   }
-  if (flags.distributed() && !flags.task.is_chief()) return OkStatus();  // the chief reports
+  if (!flags.is_chief()) return OkStatus();  // the chief reports
   if (options.trace != nullptr) {
     RETURN_IF_ERROR(trace.WriteJson(Env::Real(), flags.trace_file));
     progress.Say(StrCat(flags.trace_file, ": ", trace.Describe()));
   }
-  ASSIGN_OR_RETURN(const double accuracy, trainer.TestAccuracy(loop.session(), data.test));
-  const std::string line = absl::StrFormat("test accuracy: %.4f\n", accuracy);
+  ASSIGN_OR_RETURN(const client::Measures tested, trainer.Test(loop.session(), data.test));
+  const std::string line = absl::StrFormat("test accuracy: %.4f\n", tested.at("accuracy"));
   std::fputs(line.c_str(), stdout);
   if (flags.checkpoint_dir.empty()) return OkStatus();
   return Env::Real().WriteFileAtomically(flags.checkpoint_dir + "/test_accuracy", line);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The training of the Fashion-MNIST example: the same program in one process, as one of many
-// workers that each train by themselves, or as the chief that drives all of them in step.
+// The training of the Fashion-MNIST example: in one process, as one of many asynchronous workers,
+// or as the chief that drives all workers synchronously.
 #pragma once
 
 #include <string>
@@ -11,9 +11,10 @@
 
 namespace penstock::examples {
 
-// Trains with the session target given ("" is this process). Cancelled: a signal has ended it
-// before the last step; what was done is saved. The chief then prints, as the last line on stdout,
-// "test accuracy: 0.9xx", and writes it to `test_accuracy` beside the checkpoints.
+// Trains with the given session target ("" is this process), or tests checkpoints if --evaluate is
+// set. After training the chief prints "test accuracy: 0.9xx" as the last line on stdout, and
+// writes the accuracy to the file `test_accuracy` in the checkpoints' folder. Returns Cancelled if
+// a signal ended the training before the last step; the state is saved then.
 Status TrainFashionMnist(const Flags& flags, const std::string& target);
 
 }  // namespace penstock::examples

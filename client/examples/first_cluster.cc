@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The program of docs/own-program.md: a line fitted by ps and workers, with checkpoints.
+// The program of docs/own-program.md: fits a line on a cluster of ps and workers, with checkpoints.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
@@ -15,8 +15,8 @@ using namespace penstock;            // NOLINT
 using namespace penstock::client;    // NOLINT
 using namespace penstock::examples;  // NOLINT
 
-// Points on the line y = 3 a - b. A batch depends on its number alone: a training that goes on from
-// a checkpoint reads on where the checkpoint was made.
+// Points on the line y = 3 a - b. A batch depends only on its number, so a training that is resumed
+// from a checkpoint continues with the next batch.
 std::vector<Tensor> Batch(int64_t number) {
   const float a = static_cast<float>(number % 7) / 7, b = static_cast<float>(number % 5) / 5;
   return {Tensor::Of<float>({2, 2}, {a, b, b, a}),
@@ -25,7 +25,7 @@ std::vector<Tensor> Batch(int64_t number) {
 
 Status Train(const TaskConfig& task, const std::string& target, const std::string& folder) {
   Program program;
-  // Variables go to the ps, all else to this worker.
+  // Variables go to the ps, everything else to this worker.
   const auto placed = program.DeviceFunctionScope(
       ReplicaDeviceSetter({.ps_tasks = NumTasks(task, "ps"), .worker_device = TaskName(task)}));
   const Output x = ops::Placeholder(program, DType::kFloat, {.shape = {-1, 2}});
@@ -35,7 +35,7 @@ Status Train(const TaskConfig& task, const std::string& target, const std::strin
   const Output loss = ops::Mean(ops::SquaredDifference(ops::MatMul(x, w), y), both_axes);
   const Output train = GradientDescent(0.2).Minimize(program, loss);
 
-  SessionOptions session;  // a worker needs the ps, and none of the other workers
+  SessionOptions session;  // the session uses the ps and this worker, not the other workers
   if (!task.cluster.empty()) session.device_filters = {"/job:ps", TaskName(task)};
   TrainingLoop loop(program,
                     {.train = train,

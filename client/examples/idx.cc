@@ -16,7 +16,7 @@ constexpr unsigned char kUint8 = 0x08;
 
 StatusOr<std::string> Gunzip(const std::string& packed, int64_t bytes_max) {
   z_stream stream = {};
-  // 16: expect gzip's header.
+  // Adding 16 makes zlib expect gzip's header.
   if (inflateInit2(&stream, 16 + MAX_WBITS) != Z_OK) return ResourceExhausted("zlib: no memory");
   std::string unpacked;
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));

@@ -12,8 +12,9 @@
 
 namespace penstock::examples {
 
-// The file as a tensor. Only bytes (uint8) are understood, which is what the MNIST family has.
-// InvalidArgument says what is wrong with the file; nothing larger than `bytes_max` is unpacked.
+// Returns the file's contents as a tensor. Supports only bytes (uint8), as in the MNIST family.
+// InvalidArgument says what is wrong with the file, or that it is larger than `bytes_max` when
+// unpacked.
 StatusOr<Tensor> ReadIdx(Env& env, const std::string& path, int64_t bytes_max = 1 << 30);
 
 }  // namespace penstock::examples

@@ -18,10 +18,10 @@ namespace penstock::examples {
 namespace {
 
 constexpr size_t kTestEvery = 20;
-// Groups by length, at most.
+// The maximum number of groups by length.
 constexpr size_t kBuckets = 16;
 
-// std::shuffle may differ between libraries; this does not.
+// Unlike std::shuffle, gives the same order with every standard library.
 template <class T>
 void Shuffle(std::vector<T>& values, std::mt19937_64& random) {
   for (size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[random() % i]);
@@ -38,14 +38,14 @@ void AddTexts(const std::string& file, int64_t length_max, std::vector<std::stri
   }
 }
 
-// The lengths of the texts, with the zero that ends each.
+// Returns the lengths of the texts, including the zero that ends each.
 std::vector<size_t> Lengths(const std::vector<std::string>& texts) {
   std::vector<size_t> lengths;
   for (const std::string& text : texts) lengths.push_back(text.size() + 1);
   return lengths;
 }
 
-// Returns boundaries of length that put equally many texts into each bucket, as nearly as can be.
+// Returns length boundaries that put about the same number of texts into each bucket.
 std::vector<int64_t> Boundaries(const std::vector<std::string>& texts) {
   std::vector<size_t> lengths = Lengths(texts);
   std::sort(lengths.begin(), lengths.end());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Short texts of different lengths (the sayings of the Debian package fortunes, the paragraphs of a
-// novel), and batches of such as are about equally long.
+// novel), and batches of texts with similar lengths.
 #pragma once
 
 #include <cstdint>
@@ -16,35 +16,34 @@
 
 namespace penstock::examples {
 
-// Texts of 1 to `length_max` bytes, without zeros. One in 20 is for testing.
+// Texts of 1 to `length_max` bytes, without zero bytes. One in 20 is for testing.
 struct Texts {
   std::vector<std::string> train, test;
 };
-// From all files of a directory in which texts are parted by lines that are "%". Longer ones are
-// cut in pieces. Files of other forms (*.dat, *.u8, what is not text) are left out.
+// Reads all files of a directory in which lines that are "%" separate the texts. Longer texts are
+// cut into pieces. Skips other files (*.dat, *.u8, and files that are not text).
 StatusOr<Texts> ReadTexts(Env& env, const std::string& directory, int64_t length_max);
 
-// A batch of texts that a model reads and is to predict, character by character: each text with a
-// zero in front, and with a zero behind. uint8[batch, time], and int32[batch], the length with that
-// zero; what lies behind is zero.
+// A batch of texts that a model has to predict character by character. `inputs` is each text after
+// a zero, `targets` each text followed by a zero; both are uint8[batch, time], padded with zeros.
+// `lengths` is int32[batch] and includes that zero.
 struct TextBatch {
   Tensor inputs, targets, lengths;
 };
 // REQUIRES 0 <= begin < end <= texts.size().
 TextBatch MakeBatch(const std::vector<std::string>& texts, size_t begin, size_t end);
 
-// The same in the graph, without end: texts in random order, grouped by length in queues, so that
-// few steps of the network are for rows that have ended. Each epoch has another order. REQUIRES
+// An endless sequence of such batches, made by nodes of the graph. Texts come in random order,
+// another one in each epoch, and queues group them by length, so there is little padding. REQUIRES
 // that there are texts.
 struct QueuedBatch {
   Output inputs, targets, lengths;
-  Output padding() const;  // float: the part of all positions that is for rows that have ended
+  Output padding() const;  // Returns the fraction of positions that are padding, a float scalar.
 };
 QueuedBatch QueueTexts(client::QueueRunners& runners, const std::vector<std::string>& texts,
                        int32_t batch_size, int64_t seed);
 
-// Returns the average padding() if texts were not grouped by length: batches of `texts` in random
-// order.
+// Returns the average padding() of batches of `texts` in random order, not grouped by length.
 double UngroupedPadding(const std::vector<std::string>& texts, int64_t batch_size);
 
 }  // namespace penstock::examples

@@ -68,7 +68,7 @@ Output LanguageModel::Bits(Output inputs, Output targets, Output lengths) const 
   const Output logits = Call("BiasAdd", {MatMul(states, *weights_), *biases_});
   const Output labels = Reshape(Cast(targets, DType::kInt32), Ints(program_, {-1}));
   const Output nats = CallN("SparseSoftmaxCrossEntropyWithLogits", {logits, labels})[0];
-  // 1 where the text goes on or ends, 0 behind.
+  // 1 up to and including the zero that ends the text, 0 after it.
   const Output time = Gather(ShapeOf(inputs), Int(program_, 1), Int(program_, 0));
   const Output places = Range(Int(program_, 0), time, Int(program_, 1));
   const Output within = Cast(Less(places, ExpandDims(lengths, Int(program_, 1))), DType::kFloat);
@@ -81,7 +81,7 @@ Output LanguageModel::Compose(int32_t length_max, double temperature) const {
   const Output table = *embedding_, weights = *weights_, biases = *biases_;
   const TensorArray text(program_, Int(program_, 0), DType::kUint8,
                          {.element_shape = PartialShape::Scalar(), .dynamic_size = true});
-  // The character before, how many there are, what has been written, the state.
+  // Loop variables: the previous character, the number of characters, the text so far, the state.
   Outputs variables = {Int(program_, 0), Int(program_, 0), text.flow()};
   for (const Output& state : ZeroState(program_, *cell_, Int(program_, 1))) {
     variables.push_back(state);

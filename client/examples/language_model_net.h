@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A network that reads a text and says at each character how likely each next one is.
+// A network that reads a text and predicts, at each character, the probability of each next
+// character.
 #pragma once
 
 #include <memory>
@@ -21,10 +22,11 @@ class LanguageModel {
   // Adds the variables. REQUIRES a known cell.
   LanguageModel(client::Program& program, const LanguageModelSize& size);
 
-  // The mean over all characters of the bits that each costs. `inputs` and `targets` are
+  // Returns the mean cross entropy of the characters, in bits. `inputs` and `targets` are
   // uint8[batch, time], `lengths` int32[batch].
   Output Bits(Output inputs, Output targets, Output lengths) const;
-  // uint8[n]: a text that the model makes up, n <= length_max. Higher temperatures dare more.
+  // Returns a text sampled from the model: uint8[n] with n <= length_max. Higher temperatures
+  // choose less likely characters more often.
   Output Compose(int32_t length_max, double temperature) const;
 
  private:

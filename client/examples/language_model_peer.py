@@ -24,7 +24,7 @@ BUCKETS = 16
 
 
 def read_texts(folder, length_max):
-    """For training, for testing; as ReadTexts has them."""
+    """Returns the texts for training and for testing, as ReadTexts does."""
     texts = []
     for path in sorted(pathlib.Path(folder).iterdir()):
         data = path.read_bytes() if path.is_file() else b"\0"
@@ -38,7 +38,7 @@ def read_texts(folder, length_max):
 
 
 def make_batch(texts):
-    """Inputs, targets and weights, [batch, time] each."""
+    """Returns inputs, targets and weights, [batch, time] each."""
     shape = len(texts), max(map(len, texts)) + 1
     inputs, targets = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
     weights = np.zeros(shape, np.float32)
@@ -49,7 +49,8 @@ def make_batch(texts):
 
 
 def batches(texts, batch_size, seed):
-    """Without end: as soon as a group of texts of similar length fills one."""
+    """Yields batches of texts of similar length without end, each as soon as a length group fills
+    it."""
     lengths = sorted(map(len, texts))
     bounds = sorted({lengths[i * len(lengths) // BUCKETS] for i in range(1, BUCKETS)})
     buckets = [[] for _ in range(len(bounds) + 1)]

@@ -39,7 +39,7 @@ TEST_F(LanguageModelTest, TextsArePartedAndCut) {
   EXPECT_FALSE(ReadTexts(Env::Real(), dir_ + "/missing", 10).ok());
 }
 
-// Rows that end in zeros, one step apart.
+// Checks that inputs and targets are the same texts, shifted by one step, and end in zeros.
 void ExpectRows(const TextBatch& batch, std::multiset<std::string>* texts) {
   const int64_t rows = batch.inputs.dim(0), time = batch.inputs.dim(1);
   for (int64_t row = 0; row < rows; ++row) {
@@ -69,7 +69,7 @@ TEST_F(LanguageModelTest, ABatchIsPaddedToItsLongest) {
 }
 
 TEST_F(LanguageModelTest, QueuesHoldEveryTextOncePerEpoch) {
-  // Nine lengths, each of eight texts: whole batches in every bucket.
+  // Nine lengths with eight texts each, so each bucket has only full batches.
   const std::vector<std::string> texts = Letters(72);
   client::Program program;
   client::QueueRunners runners(program);
@@ -80,7 +80,7 @@ TEST_F(LanguageModelTest, QueuesHoldEveryTextOncePerEpoch) {
   runners.Start(**session, coordinator);
   std::multiset<std::string> seen;
   double padded = 0;
-  // Some of the second epoch come before the last of the first: nobody knows how many.
+  // Some texts of the second epoch come before the last ones of the first; their number is random.
   const int count = 10 * 72 / 4;
   for (int i = 0; i < count; ++i) {
     const auto got = (*session)->Run({batch.inputs, batch.targets, batch.lengths, padding});
@@ -90,7 +90,7 @@ TEST_F(LanguageModelTest, QueuesHoldEveryTextOncePerEpoch) {
   }
   coordinator.RequestStop();
   EXPECT_TRUE(coordinator.Join().ok());
-  // An epoch may lack as many texts as lie in the queues.
+  // Texts of an epoch that are still in the queues were not seen.
   for (const std::string& text : texts) EXPECT_NEAR(seen.count(text), 10, 6) << text;
   EXPECT_EQ(padded, 0);
   EXPECT_NEAR(UngroupedPadding(texts, 4), 0.3, 0.1);
@@ -113,9 +113,9 @@ TEST_F(LanguageModelTest, LearnsToRepeat) {
   const std::string marker = "test bits per character: ";
   const size_t at = said.find(marker);
   ASSERT_NE(at, std::string::npos) << said;
-  // One bit says which of the two it is, the other 9 or 6 steps are certain: 0.12. The last batches
-  // may spoil the first step, since a batch holds texts of one length and so of one kind. Without
-  // having learned anything it would be 2.8.
+  // The ideal is 0.12: one bit for the choice of the text, none for the other 9 or 6 characters.
+  // The last batches may spoil the prediction of the first character, since a batch has texts of
+  // one length and so of one kind. An untrained model has 2.8.
   EXPECT_LT(std::atof(said.c_str() + at + marker.size()), 1) << said;
 }
 

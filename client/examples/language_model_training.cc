@@ -38,7 +38,7 @@ struct Inputs {
   Output texts, targets, lengths;
 };
 
-// Remembers how much of the steps was padding.
+// Averages the fraction of padding over the steps.
 class AveragePadding final : public client::TrainingHook {
  public:
   Status AfterStep(const client::StepResult& result, bool* stop) override {
@@ -53,7 +53,8 @@ class AveragePadding final : public client::TrainingHook {
   int64_t steps_ = 0;
 };
 
-// Makes the step of this task alone, or of all workers together, each on texts of its own.
+// Makes the step of this task alone, or with --sync the step of all workers, each with its own
+// texts.
 client::TrainingStep MakeStep(const LanguageModelFlags& flags, const LanguageModel& model,
                               const std::vector<std::string>& texts, client::Optimizer& optimizer,
                               client::QueueRunners& runners) {
@@ -62,13 +63,13 @@ client::TrainingStep MakeStep(const LanguageModelFlags& flags, const LanguageMod
       flags.sync ? Workers(flags.task) : std::vector<std::string>{TaskName(flags.task)};
   Outputs padding;
   const auto towers = client::BuildTowers(program, optimizer, devices, [&](int tower) {
-    // Each sees the texts in an order of its own.
+    // Each worker gets the texts in a different order.
     const QueuedBatch batch = QueueTexts(runners, texts, static_cast<int32_t>(flags.batch_size),
                                          flags.size.seed * 1000 + flags.task.task + tower);
     padding.push_back(batch.padding());
     return model.Bits(batch.inputs, batch.targets, batch.lengths);
   });
-  // Gradients of recurrent nets explode now and then: how long they may be together is limited.
+  // Gradients of recurrent nets sometimes explode, so limit their global norm.
   const auto clipped = client::ClipByGlobalNorm(towers.gradients, flags.clip);
   const Output train = optimizer.ApplyGradients(program, clipped.gradients, program.GlobalStep());
   return {.train = train,
@@ -77,17 +78,15 @@ client::TrainingStep MakeStep(const LanguageModelFlags& flags, const LanguageMod
           .loss = "bits"};
 }
 
-client::TrainingOptions LoopOptions(const LanguageModelFlags& flags, const std::string& target,
-                                    client::Progress& progress) {
+client::TrainingOptions LoopOptions(const LanguageModelFlags& flags, const std::string& target) {
   client::TrainingOptions options{.target = target,
                                   .is_chief = IsChief(flags),
                                   .chief = ChiefName(flags.task),
                                   .checkpoint_dir = flags.checkpoint_dir,
                                   .save_every_seconds = flags.save_every_seconds,
                                   .max_steps = flags.steps,
-                                  .wait_seconds = flags.wait_seconds,
-                                  .say = [&](const std::string& line) { progress.Say(line); }};
-  // Workers that train by themselves need nobody but the parameter servers.
+                                  .wait_seconds = flags.wait_seconds};
+  // Asynchronous workers need only the parameter servers.
   if (!flags.task.cluster.empty() && !flags.sync) {
     options.session.device_filters = {"/job:ps", TaskName(flags.task)};
   }
@@ -151,7 +150,7 @@ Status TrainLanguageModel(const LanguageModelFlags& flags, const std::string& ta
   client::Progress progress(
       {.label = self, .max_steps = flags.steps, .examples_per_step = flags.batch_size * towers});
   client::ShowProgress show(progress);
-  client::TrainingLoop loop(program, step, LoopOptions(flags, target, progress));
+  client::TrainingLoop loop(program, step, LoopOptions(flags, target));
   AveragePadding padding;
   client::RunQueueRunners run_queues(runners);
   loop.AddHook(&show);

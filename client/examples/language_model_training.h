@@ -13,9 +13,9 @@
 namespace penstock::examples {
 
 struct LanguageModelFlags {
-  TaskConfig task;  // an empty cluster: everything in this process
+  TaskConfig task;  // an empty cluster: train in this process
   LanguageModelSize size;
-  bool sync = false;  // workers take each step together
+  bool sync = false;  // synchronous: all workers take each step together
   int64_t steps = 2000, batch_size = 32, length_max = 200;
   double learning_rate = 0.002, clip = 5, temperature = 0.7;
   std::string data_dir = "/usr/share/games/fortunes";
@@ -23,8 +23,8 @@ struct LanguageModelFlags {
   double save_every_seconds = 60, wait_seconds = 300;
 };
 
-// Trains until the step that the flags say; the chief then measures the texts that training has not
-// seen, prints texts that the model makes up, and "test bits per character: 2.345" as its last
+// Trains until the last step that the flags name. The chief then evaluates the model on the test
+// texts, prints texts sampled from the model, and "test bits per character: 2.345" as its last
 // line.
 Status TrainLanguageModel(const LanguageModelFlags& flags, const std::string& target);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The program of the top README: a line fitted by gradient descent.
+// The program of the top README: fits a line by gradient descent.
 #include <cstdio>
 
 #include "client/ops/ops.h"

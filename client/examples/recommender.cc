@@ -24,10 +24,16 @@ void AddFlags(CLI::App& app, RecommenderFlags& flags) {
   app.add_option("--data_dir", flags.data_dir, "with the files that tools/movielens writes")
       ->required();
   AddCount(app, "--units", flags.units, "numbers in the vector of a user, film or genre");
+  app.add_option("--table", flags.table,
+                 "what keeps the vectors: a partitioned variable with a row for each known id, or "
+                 "dynamic tables, which make rows for the ids that they meet")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"variable", "dynamic"}));
   AddCount(app, "--batch_size", flags.batch_size, "ratings per worker and step");
   app.add_option("--learning_rate", flags.learning_rate)
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
+  AddPlacementFlag(app, flags.placement);
   AddTrainingFlags(app, flags);
 }
 
@@ -37,8 +43,9 @@ int Main(int argc, char** argv) {
   AddFlags(app, flags);
   const auto ended = ParseFlags(kProgram, app, argc, argv, &flags.task);
   if (ended.has_value()) return *ended;
-  return RunTask({.program = kProgram, .task = flags.task},
-                 [&](const std::string& target) { return TrainRecommender(flags, target); });
+  return RunTask(
+      {.program = kProgram, .task = flags.task, .chief_drives = flags.placement == "auto"},
+      [&](const std::string& target) { return TrainRecommender(flags, target); });
 }
 
 }  // namespace

@@ -12,9 +12,9 @@ namespace penstock::examples {
 namespace {
 
 constexpr double kLiked = 4;
-constexpr size_t kTestShare = 10;  // one rating in so many
+constexpr size_t kTestShare = 10;  // one in this many ratings is for testing
 
-// Numbers things in the order in which they are met.
+// Numbers ids in the order of their first use.
 class Numbering {
  public:
   int64_t operator[](const std::string& name) {
@@ -26,7 +26,8 @@ class Numbering {
   std::map<std::string, int64_t> numbers_;
 };
 
-// The first `count` fields of each line but the first, which must begin with `head`.
+// Returns the first `count` fields of each line except the first line, which must begin with
+// `head`.
 StatusOr<std::vector<std::vector<std::string>>> ReadCsv(Env& env, const std::string& path,
                                                         const std::string& head, size_t count) {
   ASSIGN_OR_RETURN(const std::string text, env.ReadFile(path));
@@ -51,7 +52,7 @@ struct TimedRating {
   int64_t time;
 };
 
-// By user, the earliest first.
+// Ratings by user, the earliest first.
 using Histories = std::vector<std::vector<TimedRating>>;
 
 StatusOr<Histories> ReadHistories(Env& env, const std::string& path, Numbering* films) {
@@ -97,7 +98,7 @@ StatusOr<Ratings> ReadRatings(Env& env, const std::string& directory) {
                    ReadCsv(env, directory + "/movies.csv", "movie,year,genres", 3));
   for (const auto& row : rows) {
     const int64_t film = films[row[0]];
-    if (film >= ratings.films()) continue;  // nobody has rated it
+    if (film >= ratings.films()) continue;  // a film without ratings
     for (const auto genre : absl::StrSplit(row[2], '|', absl::SkipEmpty())) {
       ratings.genres[film].push_back(genres[std::string(genre)]);
     }

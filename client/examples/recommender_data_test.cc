@@ -20,7 +20,7 @@ class RecommenderDataTest : public testing::Test {
   void Write(const std::string& name, const std::string& text) {
     std::ofstream(directory_ + "/" + name) << text;
   }
-  // Twenty ratings of one user, the first one the latest; and one of another.
+  // Writes twenty ratings of one user, of which the first is the latest; and one of another user.
   void WriteAll() {
     std::string ratings = "user,movie,rating,time\n";
     for (int i = 0; i < 20; ++i) {

@@ -14,6 +14,8 @@ namespace {
 constexpr char kWide[] = "wide/";
 constexpr int64_t kHidden = 32;
 constexpr int64_t kKinds = 3;  // users, films, genres
+// The wide weights learn faster than the rest by this factor, and are held back by this much.
+constexpr double kWideRate = 10, kWideL2 = 1e-3;
 
 Output Placeholder(client::Program& program, DType dtype, string_view name) {
   return CallIn(program, "Placeholder", {}, {{"dtype", dtype}, {"shape", PartialShape({-1})}},
@@ -28,20 +30,30 @@ Output Axis(client::Program& program, int32_t axis) {
 
 Recommender::Tables Recommender::MakeTables(client::Program& program, const std::string& name,
                                             const RecommenderSize& size, int64_t units,
-                                            const client::Initializer& initializer) {
-  const auto table = [&](const char* kind, int64_t rows) {
+                                            const TableRules& rules) {
+  const auto table = [&](const char* kind, int64_t rows) -> Table {
+    if (size.dynamic_tables) {
+      return client::DynamicTable(program, name + kind, units, rules.dynamic_initializer,
+                                  rules.method, {.parts = size.parts});
+    }
     const int parts = static_cast<int>(std::min<int64_t>(size.parts, rows));
-    return client::PartitionedVariable(program, name + kind, {rows, units}, initializer,
+    return client::PartitionedVariable(program, name + kind, {rows, units}, rules.initializer,
                                        {.parts = parts});
   };
   return {table("users", size.users), table("films", size.films), table("genres", size.genres)};
 }
 
-Recommender::Recommender(client::Program& program, const RecommenderSize& size)
+Recommender::Recommender(client::Program& program, const RecommenderSize& size,
+                         double learning_rate)
     : program_(program),
-      units_(size.units),
-      wide_(MakeTables(program, kWide, size, 1, client::Zeros())),
-      deep_(MakeTables(program, "deep/", size, size.units, client::RandomNormal(0, 0.1, 17))),
+      learning_rate_(learning_rate),
+      wide_(MakeTables(program, kWide, size, 1,
+                       {client::Zeros(), client::TableInitializer::Constant(0),
+                        client::TableMethod::Ftrl(kWideRate * learning_rate, 0, kWideL2)})),
+      deep_(MakeTables(
+          program, "deep/", size, size.units,
+          {client::RandomNormal(0, 0.1, 17), client::TableInitializer::Normal(0, 0.1f, 17),
+           client::TableMethod::Adam(learning_rate)})),
       // The vectors one after the other, and the product of each two of them.
       hidden_(program, "deep/hidden", kKinds * size.units + kKinds, kHidden,
               {.activation = "Relu", .kernel = client::GlorotUniform(18)}),
@@ -56,10 +68,13 @@ Recommender::Inputs Recommender::MakeInputs(client::Program& program) {
 }
 
 Outputs Recommender::Tables::Rows(const Inputs& inputs) const {
-  return {client::EmbeddingLookup(users, inputs.users),
-          client::EmbeddingLookup(films, inputs.films),
-          client::EmbeddingLookupSparse(
-              genres, client::IdLists::FromRagged(inputs.genres, inputs.genre_splits))};
+  const auto rows = [](const Table& table, Output ids) {
+    return std::visit([&](const auto& each) { return client::EmbeddingLookup(each, ids); }, table);
+  };
+  const auto lists = client::IdLists::FromRagged(inputs.genres, inputs.genre_splits);
+  return {rows(users, inputs.users), rows(films, inputs.films),
+          std::visit([&](const auto& each) { return client::EmbeddingLookupSparse(each, lists); },
+                     genres)};
 }
 
 Output Recommender::Logits(const Inputs& inputs) const {
@@ -75,17 +90,34 @@ Output Recommender::Logits(const Inputs& inputs) const {
                  Constant(program_, Tensor::Vector<int32_t>({-1})));
 }
 
-Output Recommender::Train(Output loss, double learning_rate) const {
-  client::Ftrl ftrl(10 * learning_rate, {.l2 = 1e-3});
-  client::LazyAdam adam(learning_rate);
+std::vector<client::DynamicTable> Recommender::DynamicTables() const {
+  std::vector<client::DynamicTable> tables;
+  for (const Tables* kind : {&wide_, &deep_}) {
+    for (const Table* table : {&kind->users, &kind->films, &kind->genres}) {
+      const auto* const dynamic = std::get_if<client::DynamicTable>(table);
+      if (dynamic != nullptr) tables.push_back(*dynamic);
+    }
+  }
+  return tables;
+}
+
+Output Recommender::Train(Output loss) const {
+  client::Ftrl ftrl(kWideRate * learning_rate_, {.l2 = kWideL2});
+  client::LazyAdam adam(learning_rate_);
+  const std::vector<client::DynamicTable> tables = DynamicTables();
+  const client::LossGradients gradients = client::ComputeGradients(program_, loss, tables);
   std::vector<client::VariableGradient> wide, deep;
-  for (const auto& each : adam.ComputeGradients(program_, loss)) {
+  for (const auto& each : gradients.variables) {
     (absl::StartsWith(each.variable.name(), kWide) ? wide : deep).push_back(each);
   }
-  const Output both = program_.Group(
-      {ftrl.ApplyGradients(program_, wide), adam.ApplyGradients(program_, deep)}, "train");
+  Outputs updates = {adam.ApplyGradients(program_, deep)};
+  if (!wide.empty()) updates.push_back(ftrl.ApplyGradients(program_, wide));
+  for (size_t i = 0; i < tables.size(); ++i) {
+    const Outputs own = tables[i].Apply(gradients.tables[i]);
+    updates.insert(updates.end(), own.begin(), own.end());
+  }
   const client::Variable step = program_.GlobalStep();
-  const auto after = program_.ControlDependencies({both});
+  const auto after = program_.ControlDependencies({program_.Group(updates, "train")});
   return step.AssignAdd(ConstantLike(step, 1));
 }
 

@@ -6,8 +6,11 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <variant>
 #include <vector>
 
+#include "client/embedding/dynamic_table.h"
 #include "client/embedding/lookup.h"
 #include "client/layers/layers.h"
 #include "client/program.h"
@@ -19,11 +22,13 @@ struct RecommenderSize {
   int64_t users = 0, films = 0, genres = 0;  // ids are below these
   int64_t units = 16;                        // numbers in a vector
   int parts = 1;                             // of each table
+  // The ids need not be known then: rows are made for those that are trained.
+  bool dynamic_tables = false;
 };
 
 class Recommender {
  public:
-  Recommender(client::Program& program, const RecommenderSize& size);
+  Recommender(client::Program& program, const RecommenderSize& size, double learning_rate);
 
   // In the order of RatingBatch::tensors().
   struct Inputs {
@@ -37,21 +42,28 @@ class Recommender {
 
   // An op that lowers `loss` and raises the global step: FTRL for the wide weights, lazy Adam for
   // the rest.
-  Output Train(Output loss, double learning_rate) const;
+  Output Train(Output loss) const;
 
  private:
+  using Table = std::variant<client::PartitionedVariable, client::DynamicTable>;
+  // The initial values of a table of either kind, and how a dynamic one learns.
+  struct TableRules {
+    client::Initializer initializer;
+    client::TableInitializer dynamic_initializer;
+    client::TableMethod method;
+  };
   // The tables of one kind: vectors, and weights.
   struct Tables {
-    client::PartitionedVariable users, films, genres;
+    Table users, films, genres;
     // One row for each example from each table.
     Outputs Rows(const Inputs& inputs) const;
   };
   static Tables MakeTables(client::Program& program, const std::string& name,
-                           const RecommenderSize& size, int64_t units,
-                           const client::Initializer& initializer);
+                           const RecommenderSize& size, int64_t units, const TableRules& rules);
+  std::vector<client::DynamicTable> DynamicTables() const;
 
   client::Program& program_;
-  const int64_t units_;
+  const double learning_rate_;
   const Tables wide_, deep_;
   const client::layers::Dense hidden_, last_;
 };

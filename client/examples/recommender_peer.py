@@ -23,8 +23,8 @@ HIDDEN = 32
 
 
 def read_ratings(folder):
-    """Arrays of user, film and liked, for training and for testing, and the genres of each film; as
-    ReadRatings has them."""
+    """Returns what ReadRatings does: arrays of user, film and liked, for training and for testing,
+    and the genres of each film."""
     numbers = [{}, {}]
     histories = collections.defaultdict(list)
     with open(folder / "ratings.csv", encoding="utf-8") as file:

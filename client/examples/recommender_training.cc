@@ -23,21 +23,27 @@ bool IsChief(const RecommenderFlags& flags) {
   return flags.task.cluster.empty() || flags.task.is_chief();
 }
 
-client::TrainingOptions LoopOptions(const RecommenderFlags& flags, const std::string& target,
-                                    client::Progress& progress) {
+client::TrainingOptions LoopOptions(const RecommenderFlags& flags, const std::string& target) {
   client::TrainingOptions options{.target = target,
                                   .is_chief = IsChief(flags),
                                   .chief = ChiefName(flags.task),
                                   .checkpoint_dir = flags.checkpoint_dir,
                                   .save_every_seconds = flags.save_every_seconds,
                                   .max_steps = flags.steps,
-                                  .wait_seconds = flags.wait_seconds,
-                                  .say = [&](const std::string& line) { progress.Say(line); }};
-  // Workers need nobody but the parameter servers.
-  if (!flags.task.cluster.empty()) {
+                                  .wait_seconds = flags.wait_seconds};
+  options.session.placement = flags.placement;
+  // Without automatic placement workers need nobody but the parameter servers.
+  if (!flags.task.cluster.empty() && flags.placement != "auto") {
     options.session.device_filters = {"/job:ps", TaskName(flags.task)};
   }
   return options;
+}
+
+GraphBuilder::DeviceFunction DevicesOf(const RecommenderFlags& flags) {
+  if (flags.placement == "auto") return [](const Graph::NodeSpec& node) { return node.device; };
+  return client::ReplicaDeviceSetter({.ps_tasks = NumTasks(flags.task, "ps"),
+                                      .worker_device = TaskName(flags.task),
+                                      .balance = client::Balance::kBytes});
 }
 
 StatusOr<double> TestAuc(client::Session& session, const client::Metric& auc,
@@ -63,17 +69,19 @@ Status TrainRecommender(const RecommenderFlags& flags, const std::string& target
   const std::string self = TaskName(flags.task);
   const int ps_tasks = NumTasks(flags.task, "ps");
   client::Program program;
-  const auto scope = program.DeviceFunctionScope(client::ReplicaDeviceSetter(
-      {.ps_tasks = ps_tasks, .worker_device = self, .balance = client::Balance::kBytes}));
-  const Recommender model(program, {.users = ratings.users,
-                                    .films = ratings.films(),
-                                    .genres = ratings.num_genres,
-                                    .units = flags.units,
-                                    .parts = std::max(1, ps_tasks)});
+  const auto scope = program.DeviceFunctionScope(DevicesOf(flags));
+  const Recommender model(program,
+                          {.users = ratings.users,
+                           .films = ratings.films(),
+                           .genres = ratings.num_genres,
+                           .units = flags.units,
+                           .parts = std::max(1, ps_tasks),
+                           .dynamic_tables = flags.table == "dynamic"},
+                          flags.learning_rate);
   const Recommender::Inputs inputs = Recommender::MakeInputs(program);
   const Output logits = model.Logits(inputs);
   const Output loss = client::SigmoidCrossEntropy(inputs.liked, logits);
-  const Output train = model.Train(loss, flags.learning_rate);
+  const Output train = model.Train(loss);
   const client::Metric auc = client::Auc(program, "auc", inputs.liked, Sigmoid(logits));
   RETURN_IF_ERROR(program.status());
 
@@ -88,7 +96,7 @@ Status TrainRecommender(const RecommenderFlags& flags, const std::string& target
   client::Progress progress(
       {.label = self, .max_steps = flags.steps, .examples_per_step = flags.batch_size});
   client::ShowProgress show(progress);
-  client::TrainingLoop loop(program, step, LoopOptions(flags, target, progress));
+  client::TrainingLoop loop(program, step, LoopOptions(flags, target));
   loop.AddHook(&show);
   RETURN_IF_ERROR(loop.Run());
   if (loop.global_step() < flags.steps) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads the variables of a running fashion_mnist cluster from elsewhere: a client of its own, which
-// shares nothing with the training but the names of the variables. Reading disturbs nobody: it
-// takes a snapshot of each variable.
+// Reads the variables of a running fashion_mnist cluster from another process. This client shares
+// only the variables' names with the training. Reading does not disturb the training: it takes a
+// snapshot of each variable.
 //
 //   remote_reader --target=grpc://127.0.0.1:2220
 //
-// Any task of the cluster will do as the target. Exit codes: 0, 1, 2 (a mistake in the flags).
+// The target may be any task of the cluster. Exit codes: 0 done, 1 an error, 2 a mistake in the
+// flags.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
@@ -22,7 +23,7 @@
 namespace penstock::examples {
 namespace {
 
-// How many tasks the job "ps" has.
+// Returns the number of tasks of the job "ps".
 StatusOr<int> CountServers(client::Session& session) {
   ASSIGN_OR_RETURN(const std::vector<DeviceInfo> devices, session.ListDevices());
   int count = 0;
@@ -53,18 +54,19 @@ Status Read(const std::string& target, const std::string& model) {
   ASSIGN_OR_RETURN(const auto asking, client::Session::New(nothing, target, options));
   ASSIGN_OR_RETURN(const int servers, CountServers(*asking));
 
-  // The variables of the training program, made in the same order, are where it has put them.
+  // Make the variables in the same order as the training program: then they are placed on the same
+  // tasks.
   client::Program program;
   const auto scope = program.DeviceFunctionScope(
       client::ReplicaDeviceSetter({.ps_tasks = servers,
                                    .worker_device = "/job:ps/task:0",
                                    .balance = client::Balance::kBytes}));
-  RETURN_IF_ERROR(MakeModel(program, model, 1).status());
+  RETURN_IF_ERROR(MakeModel(program, model, 1, servers).status());
   (void)program.GlobalStep();
   ASSIGN_OR_RETURN(const auto session, client::Session::New(program, target, options));
   for (const client::Variable& variable : program.variables()) {
     ASSIGN_OR_RETURN(const Tensor value, session->Fetch(variable));
-    std::printf("%-16s %-16s %s\n", variable.name().c_str(), variable.device().c_str(),
+    std::printf("%-24s %-16s %s\n", variable.name().c_str(), variable.device().c_str(),
                 Describe(value).c_str());
   }
   return OkStatus();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scores rows of numbers by a SavedModel:
+// Runs a SavedModel on rows of numbers:
 //
 //   echo 1,2,3 | score /models/1 serving_default
 //
-// Each line of the standard input is a row of the signature's one input, which takes floats; each
-// line printed is a row of its first output.
+// Each line of the standard input is a row of the signature's only input, which must take floats.
+// Each printed line is a row of the first output.
 #include <cstdio>
 #include <iostream>
 #include <string>

@@ -16,6 +16,9 @@
 #include "client/exit_deadline.h"
 #include "client/stop_signal.h"
 #include "core/base/check.h"
+#include "core/base/log.h"
+#include "core/base/log_flags.h"
+#include "distributed/calibration/calibration_file.h"
 #include "distributed/rpc/security/security_flags.h"
 #include "distributed/rpc/server.h"
 #include "distributed/transport/verbs/flags.h"
@@ -42,10 +45,8 @@ void Serve(Server& server) {
   Cancellation::Token token;
   const auto end = [&](const Status&) { server.RequestShutdown("a signal asked it to"); };
   if (!stop.cancellation().Register(end, &token)) return;  // there was one already
-  std::fprintf(stderr, "%s serves at %s\n", server.task().c_str(), server.address().c_str());
   server.Join();
   stop.cancellation().Deregister(token);
-  std::fprintf(stderr, "%s ends: %s\n", server.task().c_str(), server.shutdown_reason().c_str());
 }
 
 // While it lives, a request to end the server (`penstock shutdown`) is one to end the process, as
@@ -65,8 +66,9 @@ class EndWithServer {
   void Watch() {
     server_.Join();
     if (over_) return;
-    std::fprintf(stderr, "%s ends: %s\n", server_.task().c_str(),
-                 server_.shutdown_reason().c_str());
+    Log({.task = server_.task(),
+         .event = "told_to_end",
+         .text = StrCat("ends: ", server_.shutdown_reason())});
     raise(SIGTERM);
   }
 
@@ -126,12 +128,18 @@ Status CheckJob(const TaskConfig& task) {
 
 int Report(const std::string& program, const Status& status, int code) {
   if (status.ok()) return kDone;
-  std::fprintf(stderr, "%s: %s\n", program.c_str(), std::string(status.message()).c_str());
+  const std::string message(status.message());
+  if (CurrentLogOptions().format == LogFormat::kJson) {
+    Log({.level = LogLevel::kError, .event = "failed", .text = message});
+  } else {
+    std::fprintf(stderr, "%s: %s\n", program.c_str(), message.c_str());
+  }
   return code;
 }
 
 int RunTask(const TaskRole& role, const std::function<Status(const std::string& target)>& train) {
   Status status;
+  SetLogTask(TaskName(role.task));
   if (!role.server.empty() && role.task.status_port != 0) {
     const Status mistake = InvalidArgument("--status_port: with --server=", role.server,
                                            " another process listens; give it the flag instead");
@@ -145,10 +153,10 @@ int RunTask(const TaskRole& role, const std::function<Status(const std::string& 
   if (role.task.cluster.empty() || !role.server.empty()) {
     status = train(role.server);
   } else {
-    auto server = Server::Create({.task = role.task});
+    auto server = Server::Create({.task = role.task, .calibration_file = DefaultCalibrationFile()});
     if (!server.ok()) return Report(role.program, server.status(), kMistake);
     for (const std::string& warning : (*server)->warnings()) {
-      std::fprintf(stderr, "%s: warning: %s\n", role.program.c_str(), warning.c_str());
+      Log({.level = LogLevel::kWarning, .event = "security", .text = warning});
     }
     status = ServeOrTrain(role, *std::move(server), train);
   }
@@ -180,6 +188,7 @@ void AddClusterFlags(CLI::App& app, ClusterFlags* flags) {
       ->capture_default_str()
       ->check(CLI::Range(0, 65535));
   AddTaskSecurityFlags(app);
+  AddLogFlags(app);
 }
 
 StatusOr<TaskConfig> FindTask(const CLI::App& app, const ClusterFlags& flags) {

@@ -11,6 +11,14 @@ void AddCount(CLI::App& app, const char* name, int64_t& value, const char* about
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
 }
 
+void AddPlacementFlag(CLI::App& app, std::string& placement) {
+  app.add_option("--placement", placement,
+                 "auto: the master spreads the nodes over the tasks by predicted steps, and the "
+                 "chief drives; client: they run where the program says")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"auto", "client"}));
+}
+
 std::optional<int> ParseFlags(const char* program, CLI::App& app, int argc, char** argv,
                               TaskConfig* task) {
   ClusterFlags cluster;

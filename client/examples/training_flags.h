@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "client/examples/task.h"
 
@@ -13,6 +14,9 @@ namespace penstock::examples {
 
 // An option of at least 1.
 void AddCount(CLI::App& app, const char* name, int64_t& value, const char* about);
+
+// --placement: "auto" or "client" (SessionOptions::placement).
+void AddPlacementFlag(CLI::App& app, std::string& placement);
 
 // How long to train, and where to save. `flags` has a field for each.
 template <class Flags>

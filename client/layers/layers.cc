@@ -20,7 +20,7 @@ std::optional<Variable> Bias(Program& program, const std::string& name, int64_t 
   return Variable(program, name + "/bias", Shape({units}), Zeros(), {.dtype = dtype});
 }
 
-// The name scope of the nodes that a call adds.
+// Returns the name scope of the nodes that a call adds.
 std::string ScopeOf(const std::string& name) { return name + "/"; }
 
 }  // namespace
@@ -92,7 +92,7 @@ BatchNorm::BatchNorm(Program& program, const std::string& name, int64_t channels
       mean_(program, name + "/moving_mean", {channels}, Zeros(), {.trainable = false}),
       variance_(program, name + "/moving_variance", {channels}, Ones(), {.trainable = false}) {}
 
-// The op's outputs: the values, the mean and the variance used.
+// Returns the op's outputs: the normalised values, and the mean and variance used.
 Outputs BatchNorm::Normalized(Output x, bool training) const {
   GraphSink& sink = gamma_.program();
   const Output pictures = Reshape(x, Ints(sink, {-1, 1, 1, static_cast<int32_t>(channels_)}));

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Layers: variables, and the function that they are the parameters of. A layer is made once and
-// called as often as a program needs it, for training and for evaluation alike:
+// Layers: functions together with the variables that are their parameters. A layer is made once and
+// can be called many times, both for training and for evaluation:
 //
 //   const layers::Dense hidden(program, "hidden", 784, 128, {.activation = "Relu"});
 //   Output y = hidden(x);
 //
-// Values that borrow their Program. Variables are NAME/kernel, NAME/bias and so on, as tf.layers
-// names them. Mistakes become the program's error.
+// Layers are value types that borrow their Program. Variables are NAME/kernel, NAME/bias and so on,
+// as tf.layers names them. Mistakes become the program's error.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,14 @@
 namespace penstock::client::layers {
 
 struct DenseOptions {
-  std::string activation = "";  // an op of one input: "Relu", "Tanh", "Sigmoid"; "": none
+  // an op with one input, such as "Relu", "Tanh" or "Sigmoid"; "": none
+  std::string activation = "";
   bool bias = true;
   Initializer kernel = GlorotUniform();
   DType dtype = DType::kFloat;
 };
 
-// activation(x * kernel + bias), for x of shape [..., inputs].
+// Computes activation(x * kernel + bias), for x of shape [..., inputs].
 class Dense {
  public:
   Dense(Program& program, const std::string& name, int64_t inputs, int64_t units,
@@ -44,7 +45,8 @@ class Dense {
   std::optional<Variable> bias_;
 };
 
-// The rows of a table of shape [rows, units]; parts as for a PartitionedVariable.
+// Looks up rows of a table of shape [rows, units], which may have parts, like a
+// PartitionedVariable.
 class Embedding {
  public:
   Embedding(Program& program, const std::string& name, int64_t rows, int64_t units,
@@ -60,8 +62,9 @@ class Embedding {
   PartitionedVariable table_;
 };
 
-// Sets a share `rate` of the elements to 0 and scales the others by 1 / (1 - rate), so that the
-// mean stays. For training only. 0 <= rate < 1; a seed of 0 drops others in each run.
+// Sets each element to 0 with probability `rate` and scales the others by 1 / (1 - rate), so the
+// mean stays the same. For training only. 0 <= rate < 1. If the seed is 0, each run drops other
+// elements.
 Output Dropout(Output x, double rate, int64_t seed = 0);
 
 struct ConvOptions {
@@ -87,24 +90,24 @@ class Conv {
 };
 
 struct BatchNormOptions {
-  double momentum = 0.99;  // of the moving statistics
+  double momentum = 0.99;  // the decay of the moving statistics
   double epsilon = 1e-3;
 };
 
-// Brings each channel, the last dimension, to mean 0 and variance 1, and then to a mean and a
-// variance that are learnt. float32.
+// Normalises each channel (the last dimension) to mean 0 and variance 1, then scales and shifts it
+// by learnt values. float32 only.
 class BatchNorm {
  public:
   BatchNorm(Program& program, const std::string& name, int64_t channels,
             const BatchNormOptions& options = {});
-  // Uses the statistics of this batch. The train op must run `updates` too, which take them over
-  // into the moving ones: program.Group({train, ...}).
+  // Normalises with the statistics of this batch. The train op must also run `updates`, which
+  // update the moving statistics: program.Group({train, ...}).
   struct Training {
     Output y;
     Outputs updates;
   };
   Training ForTraining(Output x) const;
-  // Uses the moving statistics.
+  // Normalises with the moving statistics.
   Output operator()(Output x) const;
 
  private:
@@ -115,7 +118,7 @@ class BatchNorm {
   Variable gamma_, beta_, mean_, variance_;
 };
 
-// Brings each example's last dimension to mean 0 and variance 1, then scales and shifts it.
+// Normalises the last dimension to mean 0 and variance 1, then scales and shifts it.
 class LayerNorm {
  public:
   LayerNorm(Program& program, const std::string& name, int64_t units, double epsilon = 1e-3,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each layer beside its formula as plain loops; those that learn, by training them.
+// Tests each layer against its formula in plain loops; and trains layers with variables.
 #include "client/layers/layers.h"
 
 #include <cmath>
@@ -124,7 +124,7 @@ TEST_F(LayersTest, BatchNorm) {
   }
   ExpectNear(Fetch(training.y), want);
   ASSERT_TRUE(session->Execute(update).ok());
-  // The variance that is kept is that of the population: n / (n - 1) of the batch's.
+  // The moving variance is that of the population: the batch's times n / (n - 1).
   const Values moved_mean = {1.5F, 12.5F},
                moved = {0.5F + 3.5F * 4 / 3 / 2, 0.5F + 125.0F * 4 / 3 / 2};
   want.clear();
@@ -143,7 +143,7 @@ TEST_F(LayersTest, LayerNorm) {
   ExpectNear(Fetch(y), {-2 * scale, -scale, 3 * scale, 0, 0, 0});
 }
 
-// Exclusive or, which needs the hidden layer, with a normalisation of either kind in between.
+// Learns exclusive or, which needs the hidden layer, with either kind of normalisation in between.
 TEST_F(LayersTest, Learn) {
   const layers::Dense hidden(program, "hidden", 2, 16,
                              {.activation = "Tanh", .kernel = GlorotUniform(3)});

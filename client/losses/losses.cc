@@ -18,7 +18,7 @@ Output Reduced(Output losses, const LossOptions& options) {
   const Output sum = SumOfAll(losses);
   if (options.reduction == Reduction::kSum) return sum;
   if (!weighted) return Call("DivNoNan", {sum, Cast(SizeOf(losses), losses.dtype())});
-  // Weights count once for each loss that they weigh.
+  // A broadcast weight counts once for each loss that it multiplies.
   const Output all = BroadcastTo(options.weights, ShapeOf(losses));
   const Output counted = Cast(Call("NotEqual", {all, ZerosLike(all)}), losses.dtype());
   return Call("DivNoNan", {sum, SumOfAll(counted)});

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Losses: how far predictions are from labels, as a number to minimise.
+// Losses: functions that measure the distance of predictions from labels.
 //
 //   Output loss = SigmoidCrossEntropy(clicked, logits);
 //
-// Labels, predictions and weights are of one floating type, unless said otherwise; the elements are
-// the examples. Formulas and reductions are those of TensorFlow's tf.losses.
+// Unless documented otherwise, labels, predictions and weights have the same floating-point type,
+// and each element is one example. Formulas and reductions are those of TensorFlow's tf.losses.
 #pragma once
 
 #include "core/op/output.h"
@@ -13,27 +13,31 @@
 namespace penstock::client {
 
 enum class Reduction {
-  kNone,  // one loss for each element
+  kNone,  // returns one loss for each element
   kSum,   // sum(weight * loss)
-  kMean,  // sum(weight * loss) / how many weights are not 0; 0 if all are
+  kMean,  // sum(weight * loss) / number of weights != 0; 0 if all weights are 0
 };
 
 struct LossOptions {
-  // One for each element, or of a shape that is broadcast to theirs; 1 if not given.
+  // One weight per loss, or a shape that can be broadcast to the shape of the losses; 1 if not
+  // given.
   Output weights = {};
   Reduction reduction = Reduction::kMean;
 };
 
-// -log of the probability of the label: labels in [0, 1], of the shape of `logits`.
+// Returns -log of the probability of the label. Labels are in [0, 1] and have the shape of
+// `logits`.
 Output SigmoidCrossEntropy(Output labels, Output logits, const LossOptions& options = {});
-// The same over classes, the last dimension. One loss for each row of [batch, classes]. `labels`
-// are probabilities, or class numbers (int32 or int64, of shape [batch]).
+// Returns -log of the probability of the label among classes, the last dimension: one loss for each
+// row of [batch, classes]. `labels` are probabilities, or class numbers (int32 or int64, of shape
+// [batch]).
 Output SoftmaxCrossEntropy(Output labels, Output logits, const LossOptions& options = {});
-// max(0, 1 - (2 * label - 1) * logit), labels 0 or 1.
+// Returns max(0, 1 - (2 * label - 1) * logit), for labels 0 or 1.
 Output Hinge(Output labels, Output logits, const LossOptions& options = {});
-// e^2 / 2 for |e| <= delta, delta * (|e| - delta / 2) beyond: outliers pull with limited force.
+// Returns e^2 / 2 for |e| <= delta, else delta * (|e| - delta / 2), which limits the gradients of
+// outliers. e = labels - predictions.
 Output Huber(Output labels, Output predictions, double delta = 1, const LossOptions& options = {});
-// e^2
+// Returns (labels - predictions)^2.
 Output SquaredError(Output labels, Output predictions, const LossOptions& options = {});
 
 }  // namespace penstock::client

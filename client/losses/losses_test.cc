@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Losses against the values that tf.compat.v1.losses gives (it computes in float32).
+// Tests losses against the values of tf.compat.v1.losses (which computes in float32).
 #include "client/losses/losses.h"
 
 #include <cmath>
@@ -21,7 +21,7 @@ class LossesTest : public testing::Test {
   Output Doubles(const Shape& shape, const Values& values) {
     return Constant(program, Tensor::Of<double>(shape, values));
   }
-  // Sigmoid, softmax, softmax by class numbers, hinge, Huber, squared error.
+  // Returns the sigmoid, softmax, softmax by class numbers, hinge, Huber and squared-error losses.
   Outputs All(const LossOptions& options, const LossOptions& by_row) {
     return {
         SigmoidCrossEntropy(labels, logits, options),

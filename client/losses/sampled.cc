@@ -13,7 +13,7 @@ Output Vector(GraphSink& sink, const std::vector<int32_t>& values) {
 }
 Output Scalar(GraphSink& sink, int32_t value) { return Constant(sink, Tensor::Scalar(value)); }
 
-// How many labels an example has; -1 after a mistake.
+// Returns the number of labels per example; -1 after a mistake.
 int64_t LabelsOf(Program& program, const ClassTable& table, Output labels) {
   const PartialShape shape = labels.shape();
   if (labels.dtype() == DType::kInt64 && shape.known_rank() && shape.rank() == 2 &&
@@ -43,7 +43,7 @@ Candidates Draw(const ClassTable& table, Output labels, int64_t count,
   return {drawn[0], drawn[1], drawn[2]};
 }
 
-// `size` rows of `x` from row `begin` on; -1: all that follow.
+// Returns `size` rows of `x` from row `begin` on; -1: all following rows.
 Output Rows(Output x, Output begin, Output size, int rank) {
   GraphSink& sink = *x.sink;
   const Output zero = Scalar(sink, 0);
@@ -55,7 +55,8 @@ Output Rows(Output x, Output begin, Output size, int rank) {
   return Call("Slice", {x, Pack(from), Pack(sizes)});
 }
 
-// Takes so much off the logits of drawn classes that are labels that they do not count.
+// Subtracts a large number from the logits of sampled classes that are labels, so that they do not
+// count.
 Output WithoutHits(Output logits, Output labels, Output drawn, int64_t count) {
   const Outputs hits = CallN("ComputeAccidentalHits", {labels, drawn}, {{"num_true", count}});
   const Output places = Pack({Cast(hits[0], DType::kInt64), hits[1]}, 1);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Losses over so many classes that a step compares the true ones with a few drawn ones only. Only
-// the rows of these classes travel, and only they are trained. For prediction compute all logits.
+// Losses for very many classes: a step compares the true classes only with a few sampled ones. Only
+// the rows of these classes are sent between tasks and trained. For prediction compute all logits.
 //
 //   PartitionedVariable weights(program, "weights", {classes, 64}, GlorotUniform(), {.parts = 2});
 //   PartitionedVariable biases(program, "biases", {classes}, Zeros(), {.parts = 2});
 //   Output loss = SampledSoftmax({weights, biases}, labels, hidden, {.sampled = 100});
 //
-// They return one loss for each example, as tf.nn.sampled_softmax_loss and tf.nn.nce_loss do.
+// The functions return one loss for each example, as tf.nn.sampled_softmax_loss and tf.nn.nce_loss
+// do.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ struct ClassTable {
   PartitionedVariable weights, biases;
 };
 
-// Classes that were drawn, and how often each class is expected among that many.
+// Sampled classes, and the expected count of each true and each sampled class in such a sample.
 struct Candidates {
   Output classes;        // int64[sampled]
   Output true_expected;  // float[batch, labels]
@@ -30,21 +31,21 @@ struct Candidates {
 };
 
 struct SampledOptions {
-  int64_t sampled = 64;  // classes drawn for a batch; no class twice
-  // Class k with a probability of log((k + 2) / (k + 1)) / log(classes + 1), for classes that are
-  // sorted by falling frequency; else all alike.
+  int64_t sampled = 64;  // number of distinct classes sampled for a batch
+  // true: class k has probability log((k + 2) / (k + 1)) / log(classes + 1), for classes sorted by
+  // falling frequency. false: all classes have the same probability.
   bool log_uniform = true;
-  int64_t seed = 0;  // 0: other classes in each run
-  // Drawn classes that are an example's label do not count for it.
+  int64_t seed = 0;  // 0: different samples in each run
+  // Ignores sampled classes that are labels of the example.
   bool remove_accidental_hits = true;
-  Candidates candidates = {};  // these instead of drawn ones
+  Candidates candidates = {};  // uses these instead of sampling
 };
 
 // `labels`: int64[batch, n], the true classes of each example, n >= 1; `inputs`: [batch, units].
 Output SampledSoftmax(const ClassTable& table, Output labels, Output inputs,
                       const SampledOptions& options = {});
-// Noise-contrastive estimation: is each class a true one, or a drawn one? (tf.nn.nce_loss does not
-// remove accidental hits unless it is told to.)
+// Noise-contrastive estimation: learns to tell true classes from sampled ones. (By default
+// tf.nn.nce_loss does not remove accidental hits.)
 Output NoiseContrastive(const ClassTable& table, Output labels, Output inputs,
                         const SampledOptions& options = {});
 

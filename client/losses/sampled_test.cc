@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sampled losses and their gradients against TensorFlow's, for drawn classes that are given; and
-// what training with drawn ones comes to.
+// Tests sampled losses and their gradients against TensorFlow's, for given candidates; and training
+// with sampled classes.
 #include "client/losses/sampled.h"
 
 #include <cmath>

@@ -11,7 +11,7 @@ Output SumOfAll(Output x) { return Sum(Flat(x), Constant(*x.sink, Tensor::Scalar
 Output AsDouble(Output x) { return Cast(x, DType::kDouble); }
 Output Positive(Output x) { return Greater(x, ConstantLike(x, 0)); }
 
-// Sums over the stream, float64: counts are exact up to 2^53.
+// Sums over all batches since the reset, in float64: counts are exact up to 2^53.
 class Totals {
  public:
   Totals(Program& program, const std::string& name, const Shape& shape)
@@ -24,7 +24,7 @@ class Totals {
   const Variable value_;
 };
 
-// value = numerator / denominator.
+// Returns a metric whose value is sum of numerators / sum of denominators.
 Metric Ratio(Program& program, const std::string& name, Output numerator, Output denominator) {
   const auto scope = program.NameScope(name);
   const Totals total(program, "total", {}), count(program, "count", {});
@@ -33,7 +33,28 @@ Metric Ratio(Program& program, const std::string& name, Output numerator, Output
           .reset = program.Group({total.reset(), count.reset()}, "reset")};
 }
 
-// The share of `all` that is in `some` too; both are bool, of one shape.
+// The numbers of examples with a score in each bucket: with a label above 0, and with another
+// label.
+struct Histograms {
+  Output positives, negatives;
+};
+Histograms CountByBucket(Output labels, Output places, Output size) {
+  const Output positive = Flat(AsDouble(Positive(labels)));
+  const auto count = [&](Output x) { return Call("UnsortedSegmentSum", {x, places, size}); };
+  return {count(positive), count(1 - positive)};
+}
+
+// Returns the area under the ROC curve for counts in buckets ordered by score.
+Output AreaOf(const Histograms& count, bool ascending) {
+  const auto& [p, n] = count;
+  const Output zero = Constant(*p.sink, Tensor::Scalar<int32_t>(0));
+  // For each negative example, counts the positive ones with higher scores, and half of those in
+  // its bucket.
+  const Output above = Call("Cumsum", {p, zero}, {{"exclusive", true}, {"reverse", ascending}});
+  return Sum(n * (above + p * 0.5), zero) / (Sum(p, zero) * Sum(n, zero));
+}
+
+// Returns the fraction of `all` that is also in `some`; both are bool tensors of one shape.
 Metric Share(Program& program, const std::string& name, Output some, Output all) {
   return Ratio(program, name, SumOfAll(AsDouble(LogicalAnd(some, all))), SumOfAll(AsDouble(all)));
 }
@@ -69,25 +90,28 @@ Metric Auc(Program& program, const std::string& name, Output labels, Output scor
     program.Fail(InvalidArgument("metric '", name, "': buckets=", buckets, ", expected 2 or more"));
     return {{&program, -1, 0}, {&program, -1, 0}, {&program, -1, 0}};
   }
-  // A histogram of the scores for each kind of label.
+  // One histogram of the scores for labels above 0, and one for other labels.
   const Output last = ConstantLike(scores, buckets - 1);
   const Output bucket =
       Minimum(Maximum(Call("Floor", {scores * buckets}), ConstantLike(scores, 0)), last);
   const Output places = Flat(Cast(bucket, DType::kInt32));
-  const Output positive = Flat(AsDouble(Positive(labels)));
   const Output size = Constant(program, Tensor::Scalar<int32_t>(buckets));
   const Totals hits(program, "positives", {buckets}), misses(program, "negatives", {buckets});
-  const auto histogram = [&](Output x) { return Call("UnsortedSegmentSum", {x, places, size}); };
-  const Output up = hits.Add(histogram(positive)), down = misses.Add(histogram(1 - positive));
-
-  const Output p = hits.Read(), n = misses.Read();
-  const Output zero = Constant(program, Tensor::Scalar<int32_t>(0));
-  // Each negative example beside the positive ones with higher scores, and half of its bucket's.
-  const Output above = Call("Cumsum", {p, zero}, {{"exclusive", true}, {"reverse", true}});
-  const Output won = Sum(n * (above + p * 0.5), zero);
-  return {.value = won / (Sum(p, zero) * Sum(n, zero)),
+  const Histograms batch = CountByBucket(labels, places, size);
+  const Output up = hits.Add(batch.positives), down = misses.Add(batch.negatives);
+  return {.value = AreaOf({hits.Read(), misses.Read()}, true),
           .update = program.Group({up, down}, "update"),
           .reset = program.Group({hits.reset(), misses.reset()}, "reset")};
+}
+
+Output ExactAuc(Output labels, Output scores) {
+  if (!labels.valid() || !scores.valid()) return labels.valid() ? scores : labels;
+  const Outputs sorted = CallN("TopKV2", {Flat(scores), SizeOf(scores)});
+  // One bucket for each distinct score, the highest first.
+  const Outputs distinct = CallN("Unique", {sorted[0]}, {{"out_idx", DType::kInt32}});
+  const Output in_order =
+      Gather(Flat(labels), sorted[1], Constant(*scores.sink, Tensor::Scalar<int32_t>(0)));
+  return AreaOf(CountByBucket(in_order, distinct[1], SizeOf(distinct[0])), false);
 }
 
 }  // namespace penstock::client

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Metrics over a stream of batches: how good predictions have been since the last reset.
+// Metrics over a stream of batches: the quality of predictions since the last reset.
 //
 //   Metric auc = Auc(program, "auc", labels, Sigmoid(logits));
 //   session->Execute(auc.reset);
 //   while (...) session->Execute(auc.update, feeds);
 //   session->Fetch(auc.value)
 //
-// Their counts are local variables: each worker has its own, and they are not saved. Mistakes
-// become the program's error.
+// The counts are local variables: each worker has its own, and they are not saved. Mistakes become
+// the program's error.
 #pragma once
 
 #include <string>
@@ -19,25 +19,29 @@
 namespace penstock::client {
 
 struct Metric {
-  Output value;   // float64 scalar, from all batches so far; NaN if it is not defined
-  Output update;  // op: counts a batch
-  Output reset;   // op: forgets all; run it once before the first update
+  Output value;   // float64 scalar over all batches since the reset; NaN if undefined
+  Output update;  // op: adds a batch to the counts
+  Output reset;   // op: clears the counts; run it once before the first update
 };
 
-// sum(weight * value) / sum(weight). `weights` are of the shape of `values`; 1 if not given.
+// Computes sum(weight * value) / sum(weight). `weights` have the shape of `values`; 1 if not given.
 Metric MeanOf(Program& program, const std::string& name, Output values, Output weights = {});
-// The share of elements that are equal.
+// The fraction of elements whose label and prediction are equal.
 Metric Accuracy(Program& program, const std::string& name, Output labels, Output predictions);
-// The share of examples with a label above 0 among those with a score above `threshold`.
+// The fraction of examples with a label above 0 among those with a score above `threshold`.
 Metric Precision(Program& program, const std::string& name, Output labels, Output scores,
                  double threshold = 0.5);
-// The share of examples with a score above `threshold` among those with a label above 0.
+// The fraction of examples with a score above `threshold` among those with a label above 0.
 Metric Recall(Program& program, const std::string& name, Output labels, Output scores,
               double threshold = 0.5);
-// The area under the ROC curve: how probable it is that an example with a label above 0 has a
-// higher score than one without. Scores are in [0, 1] and told apart in `buckets` equal steps;
-// those within one count half.
+// The area under the ROC curve: the probability that an example with a label above 0 has a higher
+// score than one with another label. Scores must be in [0, 1] and are rounded to `buckets` equal
+// steps; a pair in the same bucket counts half.
 Metric Auc(Program& program, const std::string& name, Output labels, Output scores,
            int buckets = 1000);
+// Returns the exact area under the ROC curve of one batch, such as all test examples: a float64
+// scalar, for scores of any range. It keeps no counts, so it does not compare examples of different
+// batches. NaN if all labels, or no labels, are above 0.
+Output ExactAuc(Output labels, Output scores);
 
 }  // namespace penstock::client

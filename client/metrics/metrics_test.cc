@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Metrics over several batches, beside the definition computed over all examples at once.
+// Tests metrics over several batches against the definition computed over all examples at once.
 #include "client/metrics/metrics.h"
 
 #include <cmath>
@@ -32,7 +32,7 @@ Examples Random(int count, int seed) {
   return examples;
 }
 
-// Over all pairs.
+// Computes the area under the curve over all pairs.
 double AucOf(const Examples& e) {
   double won = 0, pairs = 0;
   for (size_t i = 0; i < e.labels.size(); ++i) {
@@ -69,6 +69,14 @@ class MetricsTest : public testing::Test {
     return value->scalar<double>();
   }
 
+  double Exact(Output auc, const Examples& e) {
+    const auto size = static_cast<int64_t>(e.labels.size());
+    const auto value = session->Fetch(auc, {{labels, Tensor::Of<float>({size}, e.labels)},
+                                            {scores, Tensor::Of<float>({size}, e.scores)}});
+    EXPECT_TRUE(value.ok()) << value.status();
+    return value->scalar<double>();
+  }
+
   Program program;
   Output labels = Floats("labels"), scores = Floats("scores");
   std::unique_ptr<Session> session;
@@ -81,7 +89,7 @@ TEST_F(MetricsTest, CountOverAllBatches) {
       Accuracy(program, "accuracy", labels, high), Precision(program, "precision", labels, scores),
       Recall(program, "recall", labels, scores, 0.7)};
   Start();
-  for (const int seed : {1, 2}) {  // anew after a reset
+  for (const int seed : {1, 2}) {  // the second round starts after a reset
     Examples all;
     for (const Metric& metric : metrics) ASSERT_TRUE(session->Execute(metric.reset).ok());
     for (const int count : {40, 1, 25}) {
@@ -117,7 +125,7 @@ TEST_F(MetricsTest, AucIsTheShareOfPairsInOrder) {
   EXPECT_TRUE(std::isnan(Value(fine))) << "no example yet";
   Examples all = Random(300, 3);
   all.scores[0] = 0;
-  all.scores[1] = 1;  // beyond the last bucket's end
+  all.scores[1] = 1;  // at the end of the last bucket
   all.scores[2] = all.scores[3] = 0.4F;
   all.labels[2] = 0;
   all.labels[3] = 1;
@@ -130,6 +138,36 @@ TEST_F(MetricsTest, AucIsTheShareOfPairsInOrder) {
   EXPECT_NEAR(Value(fine), AucOf(all), 1e-4);
   EXPECT_NEAR(Value(coarse), AucOf(all), 5e-3);
   EXPECT_NE(Value(coarse), Value(fine));
+}
+
+// Results of other libraries: the example of sklearn's roc_auc_score, and TensorFlow 2.21's
+// tf.keras.metrics.AUC(num_thresholds=1001).
+TEST_F(MetricsTest, AucIsThatOfOtherLibraries) {
+  Examples many;
+  for (int i = 0; i < 200; ++i) {
+    many.scores.push_back(static_cast<float>(i * 37 % 101) / 100);
+    many.labels.push_back((i * i + 3 * i) % 7 < 3 && i % 3 != 0 ? 1 : 0);
+  }
+  const Metric by_buckets = Auc(program, "auc", labels, scores);
+  const Output exact = ExactAuc(labels, scores);
+  Start();
+  const std::pair<Examples, double> cases[] = {{{{0, 0, 1, 1}, {0.1F, 0.4F, 0.35F, 0.8F}}, 0.75},
+                                               {many, 0.5056855}};
+  for (const auto& [examples, expected] : cases) {
+    ASSERT_TRUE(session->Execute(by_buckets.reset).ok());
+    Update(by_buckets, examples);
+    EXPECT_NEAR(Value(by_buckets), expected, 1e-6);
+    EXPECT_NEAR(Exact(exact, examples), expected, 1e-6);
+  }
+}
+
+TEST_F(MetricsTest, ExactAucTakesScoresOfAnyRange) {
+  const Output exact = ExactAuc(labels, scores);
+  Start();
+  Examples all = Random(300, 4);
+  for (float& score : all.scores) score = std::round(20 * score) * 1e6F - 1e7F;  // with ties
+  EXPECT_NEAR(Exact(exact, all), AucOf(all), 1e-12);
+  EXPECT_TRUE(std::isnan(Exact(exact, {{1, 1}, {0.5, 0.6}}))) << "no negative example";
 }
 
 TEST_F(MetricsTest, StateIsTheWorkersOwn) {

@@ -74,7 +74,7 @@ class Results {
 }  // namespace
 )";
 
-// Lines of a comment, wrapped.
+// Returns `text` as comment lines, wrapped.
 std::string Comment(const std::string& text) {
   std::string comment;
   for (const string_view paragraph : absl::StrSplit(text, '\n')) {
@@ -108,7 +108,8 @@ std::string ResultType(const OpSignature& op) {
   return op.results[0].list ? "Outputs" : "Output";
 }
 
-// "Output MatMul(Output a, Output b, const MatMulOptions& options", without the end.
+// Returns "Output MatMul(Output a, Output b, const MatMulOptions& options", without the closing
+// text.
 std::string Head(const OpSignature& op) {
   std::vector<std::string> arguments;
   if (op.needs_graph) arguments.push_back("GraphSink& graph");

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes one C++ function per op of a registry: inputs and required attributes are arguments,
-// optional attributes the fields of a struct, several outputs a struct with their names.
+// Writes one C++ function per op of a registry. Inputs and required attributes become arguments;
+// optional attributes become fields of an options struct; several outputs become fields of a result
+// struct.
 //
 //   Output MatMul(Output a, Output b, const MatMulOptions& options = {});
 //

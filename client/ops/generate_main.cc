@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// generate_ops HEADER SOURCE INCLUDE: writes the functions of all ops that are linked in. Run by
-// the build.
+// generate_ops HEADER SOURCE INCLUDE: writes the functions of all ops that are linked into it. The
+// build runs it.
 #include <cstdio>
 #include <string>
 

@@ -146,7 +146,7 @@ TEST(GenerateOps, EveryKindOfDefault) {
         "std::vector<DType> dtypes = {DType::kFloat, DType::kHalf};", "Tensor tensor = {};"}) {
     EXPECT_THAT(ops.header, HasSubstr(StrCat("  ", line, "\n")));
   }
-  // An attribute without a literal is left to the op unless it is given.
+  // An attribute type without a literal keeps the op's default unless it is given.
   EXPECT_THAT(ops.source,
               HasSubstr("options.tensor.valid() ? AttrValue(options.tensor) : AttrValue()"));
 }

@@ -24,7 +24,7 @@ struct Overloaded : Fs... {
   using Fs::operator()...;
 };
 
-// Names of the wire format that C++ does not allow.
+// Returns `name`, changed if it is a keyword or another name that C++ does not allow here.
 std::string Identifier(const std::string& name) {
   static constexpr std::array<std::string_view, 12> kTaken = {
       "and", "bool", "default",  "delete", "float",  "int",
@@ -35,7 +35,7 @@ std::string Identifier(const std::string& name) {
   return name;
 }
 
-// The C++ type of an attribute, as a field.
+// Returns the C++ type of a field for an attribute.
 std::string TypeOf(const AttrDef::Kind& kind) {
   return std::visit(Overloaded{
                         [](const Ints&) { return "int64_t"; },
@@ -58,7 +58,7 @@ std::string TypeOf(const AttrDef::Kind& kind) {
                     kind);
 }
 
-// The same as an argument.
+// Returns the C++ type of an argument for a field type.
 std::string ArgumentType(const std::string& type) {
   const bool by_value = type == "int64_t" || type == "float" || type == "bool" || type == "DType";
   return by_value ? type : StrCat("const ", type, "&");
@@ -91,7 +91,8 @@ std::string Literal(const PartialShape& v) {
   return StrCat("PartialShape({", absl::StrJoin(v.dims(), ", "), "})");
 }
 
-// Kinds without a literal: the field is empty, which means that the op's default is taken.
+// Types without a C++ literal: the option's field is empty by default, which means the op's
+// default.
 template <class T>
 inline constexpr bool kHasLiteral = requires(const T& v) {
   Literal(v);
@@ -117,7 +118,7 @@ std::string DefaultOf(const AttrValue& value) {
       value.value());
 }
 
-// How the value of an option is handed to the op.
+// Returns the expression that passes an option's value to the op.
 std::string ValueOf(const AttrDef& attr, const std::string& field) {
   const std::string value = "options." + field;
   if (std::holds_alternative<Tensors>(attr.kind)) {
@@ -134,7 +135,7 @@ std::string ValueOf(const AttrDef& attr, const std::string& field) {
   return value;
 }
 
-// True if an input is sure to consist of at least one tensor.
+// Returns true if an input always has at least one tensor.
 bool NeverEmpty(const ArgDef& arg, const OpDef& op) {
   if (!arg.type.list && arg.type.count.empty()) return true;
   for (const AttrDef& attr : op.attrs) {
@@ -146,13 +147,13 @@ bool NeverEmpty(const ArgDef& arg, const OpDef& op) {
   return false;
 }
 
-// Whether constants of that input's type can be written in C++.
+// Returns whether constants of the input's type can be written in C++.
 bool MayBeNumbers(const ArgDef& arg) {
   const bool list = arg.type.list || !arg.type.count.empty();
   return !list && !arg.type.ref && arg.type.type != "resource" && arg.type.type != "variant";
 }
 
-// The arguments of a TypedInput that say an input's type.
+// Returns the arguments of the TypedInput constructor that describe the input's type.
 std::string TypeOfInput(const ArgDef& arg, const OpDef& op) {
   const DType fixed = DTypeFromName(arg.type.type);
   if (fixed != DType::kInvalid) return StrCat("\"\", ", Literal(EdgeType{fixed}));
@@ -179,7 +180,7 @@ OpSignature::OpSignature(const OpDef& op) : function(op.name) {
 }
 
 void OpSignature::AddInputs(const OpDef& op) {
-  // A number alone would not know its graph.
+  // An op with one input needs a tensor, because a number does not know its graph.
   has_operands =
       op.inputs.size() > 1 && std::any_of(op.inputs.begin(), op.inputs.end(), MayBeNumbers);
   for (const ArgDef& arg : op.inputs) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OpSignature: what an op looks like as a C++ function. A value, made from its OpDef.
+// OpSignature: the C++ function for an op, in strings. A value, made from the OpDef.
 #pragma once
 
 #include <string>
@@ -14,36 +14,36 @@ struct OpSignature {
   explicit OpSignature(const OpDef& op);
 
   struct Argument {
-    std::string type;  // of C++
+    std::string type;  // the C++ type
     std::string name;
     std::string doc = "";
   };
   struct Option {
     std::string type;
     std::string name;
-    std::string default_value;  // C++; what the op itself defaults to
+    std::string default_value;  // a C++ expression; the op's own default
   };
   struct Attribute {
-    std::string name;   // of the op
-    std::string value;  // C++, in terms of the arguments and options
+    std::string name;   // the attribute's name in the op
+    std::string value;  // a C++ expression of arguments and options
   };
   struct Result {
     std::string name;
     bool list = false;
-    std::string length = "";  // C++: how many tensors a list has
+    std::string length = "";  // a C++ expression for the number of tensors in a list
   };
 
   std::string function;
   std::string options_type;         // NodeOptions if the op has no options of its own
-  std::vector<Argument> arguments;  // without the graph and the options
-  // Those arguments that are tensors or lists of them. With operands, each is written as a
-  // TypedInput (operand.h).
+  std::vector<Argument> arguments;  // except the graph and the options
+  // The arguments that are tensors or lists of tensors. If has_operands, each is a TypedInput
+  // (operand.h).
   std::vector<std::string> inputs;
-  bool has_operands = false;    // some tensors may be given as numbers
-  std::vector<Option> options;  // without the node's name
+  bool has_operands = false;    // some tensors may be passed as numbers
+  std::vector<Option> options;  // except the node's name
   std::vector<Attribute> attributes;
   std::vector<Result> results;
-  // No input is sure to hold a tensor that knows the graph, so the caller gives it.
+  // The caller must pass the graph, since the inputs may contain no tensor that knows it.
   bool needs_graph = false;
 
  private:
@@ -54,7 +54,8 @@ struct OpSignature {
   bool Inferred(const std::string& attr) const;
   std::string LengthOf(const std::string& attr, bool is_count) const;
 
-  // Attributes that the inputs say, and the list input that says the length of each list.
+  // Attributes inferred from the inputs; and for each list length, the list input that it is
+  // inferred from.
   struct FromInput {
     std::string attr;
     std::string length;

@@ -11,7 +11,7 @@
 namespace penstock::ops {
 namespace {
 
-// Whether T holds `value` (a float rounds; an integer must not).
+// Returns whether T can represent `value` (a float may round; an integer must not).
 template <class T, class From>
 bool Holds(From value) {
   if constexpr (!std::is_integral_v<T>) {
@@ -20,7 +20,8 @@ bool Holds(From value) {
     return std::in_range<T>(value);
   } else {
     using Limits = std::numeric_limits<T>;
-    const double end = 2.0 * (Limits::max() / 2 + 1);  // exact, as max itself may not be
+    // exact; max itself may not be exact as a double
+    const double end = 2.0 * (Limits::max() / 2 + 1);
     return value >= static_cast<double>(Limits::min()) && value < end && value == std::trunc(value);
   }
 }
@@ -69,7 +70,8 @@ StatusOr<Tensor> NumbersAs(const Tensor& given, DType dtype) {
 
 bool IsNumber(DType dtype) { return dtype == DType::kInt64 || dtype == DType::kDouble; }
 
-// The type of the tensors among `inputs` that are of `type`, else kInvalid.
+// Returns the dtype of the tensors among `inputs` whose type attribute is `type`; kInvalid if there
+// is none.
 DType TypeOfTensors(std::initializer_list<TypedInput> inputs, std::string_view type) {
   for (const TypedInput& input : inputs) {
     if (type.empty() || type != input.type) continue;

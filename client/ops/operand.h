@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operand: an argument of a generated op: a tensor, or numbers that become a constant.
+// Operand: an argument of a generated op function: a tensor, or numbers that become a constant.
 //
 //   ops::Greater(x, 0.5);  ops::Mean(x, {0, 1});  ops::Reshape(x, {-1, 4});
 //
-// Numbers take the type that the op asks for: that of the tensors that must be of the same type,
-// else the op's default, else int32 for whole numbers and float for others. A number that this type
-// does not hold is an error of the graph. At least one operand must be a tensor: it knows the
+// Numbers get the type that the op requires: the type of the tensors that must have the same type;
+// else the op's default; else int32 for integers and float for others. If the type cannot represent
+// a number, the graph gets an error. At least one operand must be a tensor, because it knows the
 // graph.
 #pragma once
 
@@ -23,7 +23,7 @@ namespace penstock::ops {
 class Operand {
  public:
   Operand(Output output) : output_(output) {}  // NOLINT
-  // A variable, and whatever else stands for a tensor.
+  // A variable, or any other type that converts to an Output.
   template <class T>
   requires(std::convertible_to<const T&, Output> && !std::same_as<T, Output>)
       Operand(const T& value)
@@ -35,41 +35,42 @@ class Operand {
   Operand(T value) : given_(Tensor::Scalar<int64_t>(value)) {}  // NOLINT
   template <std::floating_point T>
   Operand(T value) : given_(Tensor::Scalar<double>(value)) {}  // NOLINT
-  // A vector.
+  // Makes a vector.
   template <std::integral T>
   Operand(std::initializer_list<T> values)  // NOLINT
       : given_(Tensor::Vector<int64_t>({values.begin(), values.end()})) {}
   Operand(std::initializer_list<double> values)  // NOLINT
       : given_(Tensor::Vector<double>(values)) {}
-  // A constant of just this type.
+  // A constant with exactly this type.
   Operand(Tensor value) : given_(std::move(value)), exact_(true) {}  // NOLINT
 
   bool is_output() const { return !given_.valid(); }
   const Output& output() const { return output_; }
-  // The numbers as a tensor of `dtype` (kInvalid: any). InvalidArgument if they do not fit.
+  // Returns the numbers as a tensor of `dtype` (kInvalid: any type). InvalidArgument if `dtype`
+  // cannot represent them.
   StatusOr<Tensor> ValueAs(DType dtype) const;
 
  private:
   Output output_;
-  Tensor given_;        // as int64, double, bool or string
-  bool exact_ = false;  // `given_` keeps its type
+  Tensor given_;        // of type int64, double, bool or string
+  bool exact_ = false;  // the constant keeps the type of `given_`
 };
 
-// An input of an op, and what its type must be: that of the other inputs of the same `type`; if
-// there are none, `dtype` (kInvalid: anything).
+// An input of an op, and its required type: the type of the other inputs with the same `type`
+// attribute; if there are none, `dtype` (kInvalid: any type).
 struct TypedInput {
   TypedInput(const Operand& operand, const char* type, DType dtype = DType::kInvalid)
       : operand(&operand), type(type), dtype(dtype) {}
   TypedInput(const Outputs& list, const char* type, DType dtype = DType::kInvalid)
       : list(&list), type(type), dtype(dtype) {}
   const Operand* operand = nullptr;
-  const Outputs* list = nullptr;  // if not an operand
+  const Outputs* list = nullptr;  // set if the input is a list, not an operand
   const char* type;
   DType dtype;
 };
 
-// Returns the inputs of `op`, for generated functions: numbers become constants of `graph` (null:
-// of the graph that an operand knows).
+// Returns the inputs of `op`, for generated functions. Numbers become constants of `graph` (null:
+// of the graph of an operand that is a tensor).
 std::vector<NodeInput> AsInputs(GraphSink* graph, const char* op,
                                 std::initializer_list<TypedInput> inputs);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The generated functions as a program uses them.
+// Tests the generated functions as a program uses them.
 #include "client/ops/ops.h"
 
 #include <string>

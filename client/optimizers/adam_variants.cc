@@ -4,7 +4,7 @@
 namespace penstock::client {
 namespace {
 
-// The positions of the hyperparameters that Adam::Prepare puts before the gradient.
+// The order of the hyperparameters in Rule::before, as Adam::Prepare sets them.
 enum Position { kBeta1Power, kBeta2Power, kRate, kBeta1, kBeta2, kEpsilon };
 
 Output Length(Output x) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Methods made of Adam's moments (client/optimizers.h has the formulas of m, v and the rate).
+// Variants of Adam that use its moments m and v and its rate (formulas in client/optimizers.h).
 #pragma once
 
 #include <functional>
@@ -10,8 +10,8 @@
 
 namespace penstock::client {
 
-// Adam that leaves rows without a gradient alone, moments included: what large embedding tables
-// need. A step costs what its rows cost, not what the table does.
+// Adam for large embedding tables: rows without a gradient, and their moments, do not change. The
+// cost of a step depends on its rows, not on the size of the table.
 class LazyAdam : public Adam {
  public:
   explicit LazyAdam(Hyperparameter learning_rate, const Options& options = {});
@@ -23,12 +23,13 @@ class LazyAdam : public Adam {
 
 struct DecayOptions {
   double weight_decay = 0.01;
-  // Whether a variable decays; null: all of them do. Biases and scales usually should not.
+  // Returns whether a variable decays; null: all variables decay. Biases and scales usually should
+  // not.
   std::function<bool(const Variable&)> decays = nullptr;
 };
 
-// LazyAdam after w -= rate * weight_decay * w (of a sparse gradient's rows only): the decay does
-// not pass through the moments, as L2 regularisation would.
+// Applies w -= rate * weight_decay * w (only to the rows of a sparse gradient), then LazyAdam.
+// Unlike L2 regularisation, the decay does not enter the moments.
 class AdamW : public LazyAdam {
  public:
   explicit AdamW(Hyperparameter learning_rate, const DecayOptions& decay = {},
@@ -43,10 +44,11 @@ class AdamW : public LazyAdam {
   const DecayOptions decay_;
 };
 
-// For large batches: the length of each variable's step is in proportion to the variable's.
+// For large batches: the norm of each variable's update is proportional to the norm of the
+// variable.
 //   u = m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon) + weight_decay * w
 //   w -= rate * |w| / |u| * u                (rate * u if |w| or |u| is 0)
-// The length is that of a part if a variable is partitioned. Sparse gradients change all rows.
+// For a partitioned variable the norms are those of each part. Sparse gradients change all rows.
 class Lamb : public Adam {
  public:
   explicit Lamb(Hyperparameter learning_rate, const DecayOptions& decay = {},

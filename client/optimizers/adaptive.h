@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Methods that give each element a rate of its own, besides those in client/optimizers.h. Their
-// formulas, names of slots and defaults are TensorFlow's; rows without a gradient stay as they are.
+// More methods with a separate learning rate for each element (others are in client/optimizers.h).
+// Their formulas, slot names and defaults are TensorFlow's. Rows without a gradient do not change.
 #pragma once
 
 #include "client/optimizer.h"
@@ -12,9 +12,10 @@ struct FtrlOptions {
   Hyperparameter learning_rate_power = -0.5;  // <= 0
   double initial_accumulator = 0.1;
   Hyperparameter l1 = 0.0, l2 = 0.0;
-  Hyperparameter l2_shrinkage = 0.0;  // on the gradient's side: makes no element exactly 0
+  // added to the gradient; unlike l1 it makes no element exactly 0
+  Hyperparameter l2_shrinkage = 0.0;
 };
-// Follow the regularised leader: for wide, sparse, linear models. l1 makes elements exactly 0.
+// Follow the regularised leader, for wide, sparse, linear models. l1 makes elements exactly 0.
 //   n = a + g^2;  z += g + 2 * l2_shrinkage * w - (n^-power - a^-power) / rate * w;  a = n
 //   w = |z| > l1 ? (sign(z) * l1 - z) / (n^-power / rate + 2 * l2) : 0
 class Ftrl : public Optimizer {

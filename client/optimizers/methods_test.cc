@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each method against its formula written as a plain loop, for dense gradients, for sparse ones
-// with rows that repeat, and for both fronts of variables.
+// Tests each method against its formula in a plain loop, with dense gradients, with sparse ones
+// that repeat rows, and for ref and resource variables.
 #include <cmath>
 #include <functional>
 #include <memory>
@@ -17,8 +17,7 @@ namespace {
 
 using Values = std::vector<double>;
 
-// A variable and what is remembered of it, in update number t (from 1). `named[i]`: the gradient
-// names row i.
+// A variable and its slots at update number t (from 1). `named[i]`: the gradient has row i.
 struct State {
   Values w, a, b, c;
 };
@@ -32,7 +31,7 @@ struct Case {
   Formula formula;
 };
 
-// A formula of one element, for the rows that are named.
+// Applies a formula for one element to the rows that the gradient has.
 Formula Each(const std::function<void(double& w, double& a, double& b, double& c, double g, int t)>&
                  element) {
   return [element](State& s, const Values& g, const std::vector<bool>& named, int t) {
@@ -141,7 +140,7 @@ INSTANTIATE_TEST_SUITE_P(Forms, MethodsTest,
                                          info.param.ref ? "Reference" : "Resource");
                          });
 
-// The loss is sum(scale * w^2) / 2. Sparse: rows 2, 0 and 2 again are gathered.
+// The loss is sum(scale * w^2) / 2. In the sparse case rows 2, 0 and 2 again are gathered.
 TEST_P(MethodsTest, FollowTheFormula) {
   constexpr int kRows = 4;
   for (const Case& c : Cases()) {

@@ -9,8 +9,8 @@
 namespace penstock::client {
 namespace {
 
-// Makes a schedule's nodes beside the global step. They get the step as a double: a float does not
-// hold every step from 2^24 on.
+// Adds a schedule's nodes on the device of the global step. They get the step as a double, because
+// a float cannot represent every step above 2^24.
 template <class Nodes>
 Output BesideStep(Program& program, const char* name, const Nodes& nodes) {
   const auto unordered = program.ClearControlDependencies();
@@ -26,7 +26,7 @@ bool Positive(Program& program, const char* name, double steps) {
   return false;
 }
 
-// step / steps, 1 at the most.
+// Returns min(1, step / steps).
 Output Progress(Output step, double steps) { return Minimum(step / steps, ConstantLike(step, 1)); }
 
 }  // namespace

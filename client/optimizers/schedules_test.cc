@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Schedules against what TensorFlow computes (in float32).
+// Tests schedules against TensorFlow's values (computed in float32).
 #include "client/optimizers/schedules.h"
 
 #include "client/optimizers.h"

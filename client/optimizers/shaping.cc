@@ -11,7 +11,7 @@ Output SumOfAll(Output x) {
   return Sum(flat, Constant(*x.sink, Tensor::Scalar<int32_t>(0)));
 }
 
-// Every gradient's values changed by `change`, beside them.
+// Applies `change` to every gradient's values, on the device of the values.
 template <class Change>
 std::vector<VariableGradient> Changed(Program& program, const char* name, double bound,
                                       const std::vector<VariableGradient>& gradients,

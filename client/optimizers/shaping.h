@@ -14,19 +14,19 @@
 
 namespace penstock::client {
 
-// Each gradient scaled to a length (Euclidean) of `norm` if it is longer. Rows of a sparse gradient
-// that repeat are summed first. `norm` and `limit` must be greater than 0.
+// Scales each gradient with a Euclidean norm above `norm` to this norm. Repeated rows of a sparse
+// gradient are summed first. `norm`, and `limit` below, must be greater than 0.
 std::vector<VariableGradient> ClipByNorm(Program& program,
                                          const std::vector<VariableGradient>& gradients,
                                          double norm);
-// Each element brought into [-limit, limit].
+// Clips each element to [-limit, limit].
 std::vector<VariableGradient> ClipByValue(Program& program,
                                           const std::vector<VariableGradient>& gradients,
                                           double limit);
 
-// scale * sum(|x|), and scale * sum(x^2) / 2, over all elements of all `tensors`: variables, or the
-// rows of tables that a step has looked up (a table as a whole would have a dense gradient).
-// REQUIRES at least one tensor, all of one type.
+// Return scale * sum(|x|) and scale * sum(x^2) / 2, over all elements of all `tensors`. Pass
+// variables, or the rows that a step has looked up in a table (a complete table would get a dense
+// gradient). REQUIRES at least one tensor, all of one type.
 Output L1Penalty(const Outputs& tensors, double scale);
 Output L2Penalty(const Outputs& tensors, double scale);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Clipped gradients and penalties, beside the formula written out.
+// Tests clipped gradients and penalties against their formulas.
 #include "client/optimizers/shaping.h"
 
 #include <cmath>
@@ -21,8 +21,8 @@ using Values = std::vector<double>;
 using Clip =
     std::function<std::vector<VariableGradient>(Program&, const std::vector<VariableGradient>&)>;
 
-// The gradients {3, -4} of a vector, and of rows 1 and 1 again ({1, 2} each) of a table, clipped;
-// then as dense tensors.
+// Clipped gradients as dense tensors: of a vector, {3, -4}; and of a table, whose row 1 occurs
+// twice with {1, 2} each.
 struct Clipped {
   Values vector, table;
 };

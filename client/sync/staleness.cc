@@ -12,7 +12,7 @@ Staleness::Staleness(Program& program, Output train) {
   const auto names = program.NameScope("staleness");
   const auto unordered = program.ClearControlDependencies();
   const auto there = program.ColocateWith(program.GlobalStep().handle());
-  // Waits for nothing, so it runs when the step begins, as do the reads of variables.
+  // This read has no inputs, so it runs at the start of the step, like the reads of variables.
   const Output before = program.GlobalStep().Read();
   const auto after = program.ControlDependencies({train, before});
   const Output own = Constant(program, Tensor::Scalar<int64_t>(1));
@@ -28,7 +28,7 @@ Status Staleness::AfterStep(const StepResult& result, bool* stop) {
   return OkStatus();
 }
 
-// Intervals of twice the length each.
+// Groups the counts in intervals, each twice as long as the one before.
 std::string Staleness::Describe() const {
   int64_t total = 0;
   double sum = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How out of date the gradients of asynchronous workers are: a gradient is as stale as there were
-// updates between the moment when its step read the variables and its own update.
+// Staleness: measures how out of date the gradients of asynchronous workers are. The staleness of a
+// gradient is the number of updates between its step's read of the variables and its own update.
 //
 //   Staleness staleness(program, train);
 //   TrainingLoop loop(program, {.train = train, .measures = {{"staleness", staleness.measure()}}},
@@ -9,7 +9,8 @@
 //   loop.AddHook(&staleness);
 //   ... std::puts(staleness.Describe().c_str());
 //
-// A TrainingHook, which counts the measure of this name of each step; progress lines show it, too.
+// A TrainingHook that counts the measure "staleness" of each step. Progress lines show the measure,
+// too.
 #pragma once
 
 #include <cstdint>
@@ -25,13 +26,13 @@ class Staleness : public TrainingHook {
  public:
   static constexpr char kMeasure[] = "staleness";
 
-  // `train` raises the program's global step by one. Borrows the program.
+  // `train` must raise the program's global step by one. Borrows the program.
   Staleness(Program& program, Output train);
 
   Output measure() const { return measure_; }
-  // How many steps had which staleness.
+  // The number of steps by their staleness.
   const std::map<int64_t, int64_t>& counts() const { return counts_; }
-  // "staleness of 500 updates: mean 1.3; 0: 20 %, 1: 45 %, 2-3: 30 %, 4-7: 5 %".
+  // Returns "staleness of 500 updates: mean 1.3; 0: 20 %, 1: 45 %, 2-3: 30 %, 4-7: 5 %".
   std::string Describe() const;
 
   Status AfterStep(const StepResult& result, bool* stop) override;

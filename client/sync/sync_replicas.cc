@@ -11,9 +11,9 @@
 namespace penstock::client {
 namespace {
 
-// Instead of a step: the chief has ended.
+// A token with this value means that the chief has ended.
 constexpr int64_t kNoMoreSteps = -1;
-// How often the chief's thread asks whether enough gradients have come.
+// The interval at which the chief's thread polls whether enough gradients have arrived.
 constexpr int64_t kPollNanosMin = 100'000, kPollNanosMax = 5'000'000;
 
 Output Int64(Program& program, int64_t value) {
@@ -37,7 +37,8 @@ SyncReplicasOptions Checked(Program& program, const SyncReplicasOptions& options
 
 }  // namespace
 
-// The sum of one variable's gradients. If no variable: the count of replicas that have come.
+// The sum of one variable's gradients or, without a variable, the count of replicas whose gradients
+// have arrived.
 struct SyncReplicas::Sum {
   std::optional<VariableGradient> of;
   Output accumulator, added;
@@ -52,7 +53,8 @@ SyncReplicas::Sum SyncReplicas::AddSum(const VariableGradient& g, Output local_s
   const bool sparse = g.gradient.sparse();
   const Attrs attrs = {{"dtype", g.variable.dtype()},
                        {"shape", g.variable.shape()},
-                       // The mean of a sparse accumulator is over the gradients that had a row.
+                       // For each row, the mean of a sparse accumulator would count only the
+                       // gradients that have the row.
                        {"reduction_type", sparse ? "SUM" : "MEAN"},
                        {"shared_name", StrCat("sync_replicas/", g.variable.name())}};
   Sum sum{.of = g};
@@ -70,7 +72,7 @@ SyncReplicas::Sum SyncReplicas::AddSum(const VariableGradient& g, Output local_s
   return sum;
 }
 
-// An op on a staging area beside the global step.
+// Adds an op on a staging area on the device of the global step.
 Output SyncReplicas::Area(const char* op, const std::string& name, Output value) {
   const auto there = program_.ColocateWith(program_.GlobalStep().handle());
   const Attrs attrs = {{"dtypes", std::vector<DType>{DType::kInt64}},
@@ -96,7 +98,7 @@ Output SyncReplicas::Apply(Optimizer& optimizer, const std::vector<VariableGradi
     sums.push_back(AddSum(g, local_step));
     added.push_back(sums.back().added);
   }
-  // Told when all sums have the gradients: then an update finds them.
+  // Counts a replica only when all sums have its gradients, so that an update includes all of them.
   Sum arrivals;
   {
     const auto there = program_.ColocateWith(global_step.handle());
@@ -124,7 +126,7 @@ Output SyncReplicas::Apply(Optimizer& optimizer, const std::vector<VariableGradi
   return train;
 }
 
-// Waits for the token, when the gradients have arrived; it is the next step's number.
+// After the gradients have arrived, waits for the token, which is the number of the next step.
 Output SyncReplicas::AddToken(Output arrived) {
   Output token;
   {
@@ -138,7 +140,8 @@ Output SyncReplicas::AddToken(Output arrived) {
   return local_step_->Assign(token);
 }
 
-// Gives every replica the global step. Its area holds one such token at most: the newest.
+// Gives every replica the global step as its token. A replica's area holds at most one token: the
+// newest.
 Output SyncReplicas::GiveTokens(const Outputs& after) {
   const auto ready = program_.ControlDependencies(after);
   const Output step = program_.GlobalStep().Read();
@@ -165,7 +168,7 @@ void SyncReplicas::AddChiefOps(Optimizer& optimizer, const std::vector<Sum>& sum
     numbers.push_back(AddN(left));
     poll_ = Pack(numbers);
   }
-  // First, so that no replica that comes from now on counts in the next update.
+  // Take the arrivals first, so that replicas that arrive from now on do not count in this update.
   Output arrived;
   {
     const auto there = program_.ColocateWith(global_step.handle());
@@ -192,7 +195,7 @@ void SyncReplicas::AddChiefOps(Optimizer& optimizer, const std::vector<Sum>& sum
   }
   update_ = GiveTokens({optimizer.ApplyGradients(program_, means, global_step)});
   {
-    // Steps of the sums are those of the variables, whatever the sums have seen before.
+    // Set the sums to the global step of the variables; after a restore they may have a later one.
     const Output step = global_step.Read();
     Outputs set;
     {
@@ -206,10 +209,10 @@ void SyncReplicas::AddChiefOps(Optimizer& optimizer, const std::vector<Sum>& sum
                          {sum.accumulator, step}));
     }
     restart_ = program_.Group(set, "restart");
-    // For those who wait for a token that the chief had no time to give.
+    // For replicas that wait for a token that the chief did not give before it ended.
     resume_ = GiveTokens({restart_});
   }
-  // Behind the token of the last step.
+  // The end follows the token of the last step.
   Outputs ends;
   for (int i = 0; i < options_.replicas; ++i) {
     ends.push_back(Area("Stage", StrCat("token_", i), Int64(program_, kNoMoreSteps)));
@@ -222,7 +225,7 @@ Status SyncReplicas::SessionReady(Session& session, int64_t global_step) {
   if (!local_step_) return FailedPrecondition("SyncReplicas: its Apply is not the train op");
   SessionEnds();
   if (is_chief()) {
-    // In a training that goes on, others may wait for a token that was never given.
+    // If the training is resumed, other replicas may wait for a token that was never given.
     const bool goes_on = std::exchange(began_, true) || global_step > 0;
     RETURN_IF_ERROR(session.Execute(goes_on ? resume_ : restart_));
   }
@@ -250,7 +253,7 @@ void SyncReplicas::Serve(Session& session) {
     MutexLock lock(updating_);
     served_ = served;
   }
-  // Ends the chief's step, which waits; if that fails, a task is lost, which ends it, too.
+  // Ends the chief's waiting step. If this fails, a task is lost, which also ends the step.
   session.Execute(fail_).IgnoreError();
 }
 
@@ -279,7 +282,7 @@ Status SyncReplicas::ServeUpdates(Session& session) {
     nap = kPollNanosMin;
     last_arrived = 0;
     MutexLock lock(updating_);
-    // Not cancelled: an update is whole, or a task is lost.
+    // Not cancellable: an update is applied completely, unless a task is lost.
     RETURN_IF_ERROR(update({}).status());
     updates_.fetch_add(1);
     gradients_.fetch_add(numbers[0]);
@@ -296,7 +299,7 @@ Status SyncReplicas::StepFailed(const Status& why) {
 
 Status SyncReplicas::End(Session& session, int64_t global_step) {
   SessionEnds();
-  // A chief's end is everybody's; another replica's data may end before those of the rest.
+  // When the chief ends, all replicas end. When another replica ends, the others go on.
   return session.Execute(is_chief() ? end_ : leave_);
 }
 

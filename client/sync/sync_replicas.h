@@ -1,31 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SyncReplicas: workers with parameter servers that take each step together, without waiting for
-// the slowest of them. Every worker runs the same program in a session of its own:
+// SyncReplicas: synchronous training with parameter servers that need not wait for the slowest
+// workers. Every worker runs the same program in its own session:
 //
 //   SyncReplicas sync(program, {.replicas_to_aggregate = 3, .replicas = 4, .replica = 1});
 //   const Output train = sync.Apply(optimizer, optimizer.ComputeGradients(program, loss));
 //   TrainingLoop loop(program, {.train = train, ...}, {.is_chief = sync.is_chief(), ...});
 //   loop.AddHook(&sync);
 //
-// A step adds the worker's gradients to sums beside the variables and waits for its token. When
-// `replicas_to_aggregate` workers have come, a thread of the chief (replica 0) applies the means,
-// raises the global step and gives each worker a token. So an update is that of one big batch, but
-// for the order of summation; the other replicas are backups. A gradient that comes after its
-// update is dropped, and its worker goes on with the newest step: it has one token waiting, however
-// many updates it has missed. Each worker counts once per update.
+// A step adds the worker's gradients to sums on the variables' devices and waits for its token.
+// When `replicas_to_aggregate` workers have added theirs, a thread of the chief (replica 0) applies
+// the means, raises the global step and gives each worker a token. So an update equals that of one
+// big batch, except for the order of summation; the other replicas are backups. A gradient that
+// arrives after its update is dropped, and its worker continues with the newest step: one token is
+// waiting for it, no matter how many updates it missed. Each worker counts once per update.
 //
 //   Each replica:  compute ─► sums of gradients ─► "arrived" ─► wait for token ─► next step
 //   The chief's thread:        wait until enough have arrived ─► apply ─► global step ─► tokens
 //
-// A worker that is dead or stopped holds nobody up as long as enough others are left, nor does one
-// whose data have ended: it says so. Beyond that, see `straggler_seconds`. If the chief ends, in
-// good order, so do the others (OutOfRange); if it is killed they wait until it is started again,
-// as in any training. A worker that is started again may count twice in the update that is under
-// way.
+// A dead or stopped worker does not delay the others as long as enough of them are left. Neither
+// does a worker whose data have ended, because it leaves the group. If too few are left, see
+// `straggler_seconds`. If the chief ends normally, the others end with OutOfRange. If it is killed,
+// they wait until it is restarted, as in any training. A restarted worker may count twice in the
+// current update.
 //
-// Errors made while building become the program's. A TrainingHook; used by one loop. Borrows the
-// program.
+// Mistakes become the program's error. A TrainingHook; used by one loop. Borrows the program.
 #pragma once
 
 #include <atomic>
@@ -46,11 +45,11 @@
 namespace penstock::client {
 
 struct SyncReplicasOptions {
-  int replicas_to_aggregate = 1;  // gradients in an update; at most `replicas`
+  int replicas_to_aggregate = 1;  // number of gradients in an update; at most `replicas`
   int replicas = 1;
-  int replica = 0;  // this one, in [0, replicas); 0 is the chief
-  // If fewer gradients than that have come, and none for so long, they are applied. 0: the update
-  // waits for the rest.
+  int replica = 0;  // the index of this worker, in [0, replicas); 0 is the chief
+  // If fewer gradients than `replicas_to_aggregate` have arrived, and no new one for this long, the
+  // update uses those that have arrived. 0: the update waits for the rest.
   double straggler_seconds = 0;
   Env* env = &Env::Real();
   Scheduler* scheduler = &Scheduler::Real();  // of that Env's time
@@ -63,18 +62,18 @@ class SyncReplicas : public TrainingHook {
   ~SyncReplicas() override { SessionEnds(); }
 
   bool is_chief() const { return options_.replica == 0; }
-  // The train op: what Optimizer::ApplyGradients is to others. To be called once.
+  // Returns the train op, in place of Optimizer::ApplyGradients. Call it once.
   Output Apply(Optimizer& optimizer, const std::vector<VariableGradient>& gradients);
 
-  // Updates that the chief has applied, and how many gradients these had together.
+  // The number of updates that the chief has applied, and of gradients in them.
   int64_t updates() const { return updates_.load(); }
   int64_t gradients() const { return gradients_.load(); }
 
   Status SessionReady(Session& session, int64_t global_step) override;
   void HoldUpdates() override ABSL_NO_THREAD_SAFETY_ANALYSIS { updating_.Lock(); }
   void ReleaseUpdates() override ABSL_NO_THREAD_SAFETY_ANALYSIS { updating_.Unlock(); }
-  // OutOfRange if the chief has ended the training; else the error of the chief's thread, if that
-  // is why the step has failed.
+  // Returns OutOfRange if the chief has ended the training; else the error of the chief's thread,
+  // if that caused the failure; else `why`.
   Status StepFailed(const Status& why) override;
   void SessionEnds() override;
   Status End(Session& session, int64_t global_step) override;
@@ -93,15 +92,15 @@ class SyncReplicas : public TrainingHook {
   Program& program_;
   const Options options_;
   std::optional<Variable> local_step_;
-  Output begin_, leave_;                                  // each replica's
-  Output restart_, resume_, poll_, update_, end_, fail_;  // the chief's
+  Output begin_, leave_;                                  // run by each replica
+  Output restart_, resume_, poll_, update_, end_, fail_;  // run by the chief
   std::set<std::string> end_checks_;  // nodes that fail when the chief has ended
 
   Mutex updating_;  // held while an update is applied
   std::unique_ptr<Cancellation> stop_;
   std::unique_ptr<Thread> server_;
-  Status served_ ABSL_GUARDED_BY(updating_);  // why the thread has ended
-  bool began_ = false;                        // a session was ready once
+  Status served_ ABSL_GUARDED_BY(updating_);  // the result of the thread, when it has ended
+  bool began_ = false;                        // a session has been ready at least once
   std::atomic<int64_t> updates_{0}, gradients_{0};
 };
 

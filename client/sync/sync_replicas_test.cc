@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Workers that take steps together: all of them, the first of them, and fewer and fewer of them.
+// Tests synchronous workers: all of them, only the first ones, and a number that decreases.
 #include "client/sync/sync_replicas.h"
 
 #include <chrono>
@@ -24,7 +24,7 @@ using testing::HasSubstr;
 constexpr int kWorkers = 4, kRows = 25;
 constexpr int64_t kSteps = 20;
 
-// A linear model with a table of which a batch uses some rows.
+// A linear model with a table; a batch uses some of its rows.
 struct Net {
   explicit Net(Program& program)
       : w(program, "w", {3, 2}, Filled(0.5)),
@@ -152,7 +152,7 @@ TEST_F(SyncReplicasTest, AnUpdateOfAllIsThatOfOneBigBatch) {
   EXPECT_EQ(ended[0].updates, kSteps);
   EXPECT_EQ(ended[0].gradients, kSteps * kWorkers);
   for (int i = 0; i < 6; ++i) {
-    // Sums of 100 rows in another order, 20 times.
+    // 20 steps that sum 100 rows in another order differ by rounding.
     EXPECT_NEAR(ended[0].w.data<float>()[i], w.data<float>()[i], 1e-5);
   }
   for (int i = 0; i < 16; ++i) {

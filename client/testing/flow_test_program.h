@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests of control flow: a program of doubles, run in this process, whose gradients are
-// compared with central differences.
+// FlowTest, a fixture for tests of control flow: a program of doubles, run in this process, whose
+// gradients are compared with central differences.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,9 +20,9 @@ namespace penstock::client {
 
 class FlowTest : public testing::Test {
  protected:
-  // A tensor that is fed with `value` by default.
+  // Returns a tensor that has `value` unless it is fed.
   Output Input(Tensor value) {
-    // (A Placeholder of shape [] is one of any shape.)
+    // (A Placeholder of shape [] would accept any shape.)
     const Output x = CallIn(program_, "PlaceholderWithDefault", {Constant(program_, value)},
                             {{"shape", PartialShape(value.shape())}});
     feeds_.push_back({x, std::move(value)});
@@ -57,7 +57,7 @@ class FlowTest : public testing::Test {
     return Sum(flat, Constant(program_, Tensor::Scalar<int32_t>(0)));
   }
 
-  // The gradients of the sum of y, and that they are what y's differences say.
+  // Checks the gradients of the sum of y against central differences.
   void CheckGradients(Output y, const Outputs& xs) {
     const Output total = Total(y);
     const std::vector<Gradient> gradients = Gradients(program_, {total}, xs);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pipeline: for tests, an input pipeline at work.
+// Pipeline: for tests, a running input pipeline.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ namespace penstock::client {
 class Pipeline {
  public:
   Pipeline() : runners_(program_) {}
-  // Before the program is destroyed, and after the threads have ended.
+  // Destroys the coordinator, and so ends its threads, before the program is destroyed.
   ~Pipeline() { coordinator_ = nullptr; }
 
   Program& program() { return program_; }
@@ -42,7 +42,7 @@ class Pipeline {
   StatusOr<std::vector<Tensor>> Next(const Outputs& fetches) {
     return session_->Run({}, {fetches.begin(), fetches.end()}, {}, {.timeout_ms = 20'000});
   }
-  // Everything up to the end of the input, as text; the end must be a good one.
+  // Returns all elements up to the end of the input, as text. Checks that no error ended the input.
   std::vector<std::string> All(const Outputs& fetches) {
     std::vector<std::string> all;
     while (!coordinator_->should_stop()) {

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Summaries: adds summary ops for a program's tensors to its graph, and merges their outputs for
+// event files.
+//
+//   Summaries summaries(program);
+//   summaries.AddHistogram("weights", w);
+//   summaries.AddImages("input", pictures);
+//   SummaryHook hook(*writer, program, {.every_steps = 100, .summary = summaries.Merged()});
+//
+// A tag names one series in TensorBoard. TensorBoard groups tags such as "layer1/weights" by the
+// text before the slash. Mistakes, such as a repeated tag, become the program's error
+// (GraphBuilder::status). Borrows the program. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include "client/program.h"
+
+namespace penstock::client {
+
+class Summaries {
+ public:
+  explicit Summaries(Program& program) : program_(program) {}
+
+  // Adds one number, of any real type.
+  void AddScalar(const std::string& tag, Output value);
+  // Adds a histogram of the numbers of a tensor. The step fails (InvalidArgument names the node) if
+  // one is NaN or infinite.
+  void AddHistogram(const std::string& tag, Output values);
+  // Adds up to `max_images` of [batch, height, width, channels], with 1 (grey), 3 or 4 channels.
+  // Bytes are used unchanged; floats are scaled so that each picture uses the full range.
+  void AddImages(const std::string& tag, Output images, int64_t max_images = 3);
+
+  // Returns a string scalar: all of the above as one serialized Summary. Not valid if nothing was
+  // added.
+  Output Merged();
+
+ private:
+  Output Tag(const std::string& tag);
+
+  Program& program_;
+  std::set<std::string> tags_;
+  Outputs summaries_;
+};
+
+}  // namespace penstock::client
