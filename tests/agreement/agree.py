@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/op_agreement from the samples to the exit code."""
+"""Runs tools/op_agreement: from reading the samples to the exit code."""
 
 import fnmatch
 import os
@@ -13,9 +13,9 @@ import trial
 
 
 def _ops(samples):
-    """Those that both sides have, of a file of samples."""
+    """Returns the ops of a file of samples that both sides have."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    import samples as reader  # TensorFlow takes its time
+    import samples as reader  # imported late, because TensorFlow takes seconds to start
     return sorted(reader.read_samples(samples))
 
 
@@ -39,7 +39,7 @@ def _try_all(arguments, penstock, exporter, found):
 
 
 def run(arguments, penstock, exporter):
-    """0 where all agrees or is explained."""
+    """Returns 0 if all results agree or their differences are explained."""
     known = differences.read(os.path.join(os.path.dirname(os.path.realpath(__file__)),
                                           "DIFFERENCES.md"))
     with open(arguments.unexplained or os.devnull, "w", encoding="utf-8") as unexplained:

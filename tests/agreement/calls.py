@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One call of an op on both sides: a graph of that node, a TensorFlow session in this process, and
-the unmodified client's session on a Penstock server."""
+"""Runs one call of an op on both sides: a graph with that node, in a TensorFlow session in this
+process, and in the unmodified client's session on a Penstock server."""
 
 import numpy as np
 import tensorflow as tf
 
 v1 = tf.compat.v1
 TIMEOUT_MS = 10_000
-# Before any op was removed.
+# A GraphDef version before any op was removed.
 OLD_VERSION = 0
 UNFETCHABLE = (tf.resource, tf.variant)
 
 
 class NotBuilt(Exception):
-    """The client itself refuses the graph: neither side sees it."""
+    """Raised if the client itself refuses the graph, so that neither side gets it."""
 
 
 def _placeholder(graph, name, dtype):
@@ -50,7 +50,7 @@ def _imported(graph):
 
 
 class Call:
-    """The node of a sample, with placeholders for its inputs."""
+    """A graph with the node of a sample, and placeholders for its inputs."""
 
     def __init__(self, sample):
         self.sample = sample
@@ -80,7 +80,8 @@ class Call:
         self.held = [k for k, variable in enumerate(sample.variables) if variable]
 
     def run(self, session, inputs):
-        """Returns outputs, then values of variables; raises an OpError if it fails."""
+        """Returns the outputs, then the values of variables; raises an OpError if the step
+        fails."""
         options = v1.RunOptions(timeout_in_ms=TIMEOUT_MS)
 
         def run(fetches, feeds):
@@ -103,7 +104,7 @@ def _config():
 
 
 class Sides:
-    """Sessions of one call on both."""
+    """The sessions of one call on both sides."""
 
     def __init__(self, call, target):
         self.call = call

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether two sides computed the same: bits, but for floating-point numbers."""
+"""Compares the results of two sides: exactly, except for floating-point numbers."""
 
 import numpy as np
 
-# The last bits of these depend on the order of additions and on whose exp it is. TensorFlow rounds
-# numbers of 16 bits after each operation inside an op, Penstock at its end.
+# The last bits of these types depend on the order of additions and on the implementation of
+# functions such as exp. TensorFlow rounds 16-bit numbers after each operation inside an op,
+# Penstock only at the op's end.
 TOLERANCES = {"float16": 1e-2, "bfloat16": 5e-2, "float32": 2e-5, "float64": 1e-10,
               "complex64": 2e-5, "complex128": 1e-10}
 
-# Vectors that these ops give are determined up to a factor of size one. Where they are not asked
-# for, TensorFlow gives a scalar that it leaves uninitialised, Penstock nothing, as the shape
-# functions of both have it.
+# Vectors from these ops are determined only up to a factor of absolute value one. If the vectors
+# are not requested, TensorFlow returns an uninitialised scalar, and Penstock an empty tensor, as
+# the shape functions of both say.
 UP_TO_PHASE = ("SelfAdjointEig", "Svd", "Qr")
 
-# TensorFlow computes these in float, also where double precision is asked for.
+# TensorFlow computes these in float, even if the type is double.
 IN_FLOAT = ("CTCBeamSearchDecoder", "CTCLoss", "CropAndResizeGradImage", "ResizeBicubicGrad",
             "ResizeBilinearGrad")
 
@@ -34,7 +35,7 @@ def _close(ours, theirs, tolerance, scale):
         for a, b in zip(_parts(ours), _parts(theirs)):
             same = (a == b) | (np.isnan(a) & np.isnan(b))
             near = np.abs(a - b) <= tolerance * np.maximum(np.abs(b), scale)
-            near &= np.isfinite(b)  # nothing but itself is near infinity
+            near &= np.isfinite(b)  # infinity is close only to itself
             wrong = ~(same | near)
             if wrong.any():
                 return int(np.argmax(wrong.reshape(-1)))
@@ -50,8 +51,8 @@ def difference(op, ours, theirs):
     if len(ours) != len(theirs):
         return "%d outputs, TensorFlow's %d" % (len(ours), len(theirs))
     if op.startswith("FusedBatchNorm") and theirs[0].dtype == np.float16:
-        # The others hold nothing: TensorFlow leaves them uninitialised, or gives them other shapes
-        # than for float.
+        # The other outputs are unused: TensorFlow leaves them uninitialised, or gives them other
+        # shapes than for float.
         ours, theirs = ours[:3], theirs[:3]
     for i, (a, b) in enumerate(zip(map(np.asarray, ours), map(np.asarray, theirs))):
         vectors = any(word in op for word in UP_TO_PHASE)
@@ -62,7 +63,7 @@ def difference(op, ours, theirs):
         if a.dtype.name in TOLERANCES:
             if vectors:
                 a, b = np.abs(a), np.abs(b)
-            # Sums of numbers that cancel are near by the size of what was added.
+            # If summands cancel, the tolerance depends on the size of the summands.
             wrong = _close(a, b, _tolerance(op, a.dtype.name), max(1e-6, min(_scale(b), 1e4)))
         else:
             equal = a == b

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads DIFFERENCES.md, the differences that are meant."""
+"""Reads DIFFERENCES.md, the list of intended differences."""
 
 import fnmatch
 import re
@@ -8,7 +8,8 @@ VERDICTS = ("differs", "ours fails", "theirs fails", "ours lacks", "theirs lacks
 
 
 class Difference:
-    """A difference of the ops and cases that match the patterns, `*` being anything."""
+    """An intended difference, for the ops and cases that match the patterns; `*` matches any
+    text."""
 
     def __init__(self, ops, cases, verdicts, reason):
         unknown = set(verdicts) - set(VERDICTS)
@@ -24,7 +25,8 @@ class Difference:
 
 
 def read(path):
-    """The rows of its tables: | ops | cases | verdicts | reason |, patterns in backquotes."""
+    """Returns the rows of the file's tables: | ops | cases | verdicts | reason |, with patterns in
+    backquotes."""
     rows = []
     with open(path, encoding="utf-8") as file:
         for line in file:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The matrix of ops and types, and what is left to explain."""
+"""Reports the results by op and types, and the unexplained differences."""
 
 import collections
 
@@ -12,7 +12,7 @@ class Report:
     def __init__(self, differences, unexplained=None):
         """`unexplained`: a file that hears of each at once."""
         self.differences, self.file = differences, unexplained
-        self.cells = collections.defaultdict(collections.Counter)  # by op and types
+        self.cells = collections.defaultdict(collections.Counter)  # verdicts by op and types
         self.unexplained = []
 
     def add(self, case, verdict, detail):
@@ -37,7 +37,7 @@ class Report:
         return sums
 
     def write_matrix(self, path):
-        """A line per op and types, tab-separated."""
+        """Writes a tab-separated line for each op and types."""
         with open(path, "w", encoding="utf-8") as file:
             print("op", "types", *COLUMNS, sep="\t", file=file)
             for (op, types), counts in sorted(self.cells.items()):

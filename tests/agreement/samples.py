@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sample calls of ops: what //tests/conformance:export_samples writes, and a few that it cannot."""
+"""Sample calls of ops: those that //tests/conformance:export_samples writes, and a few that it
+cannot write."""
 
 import dataclasses
 
@@ -12,13 +13,13 @@ v1 = tf.compat.v1
 
 @dataclasses.dataclass
 class Sample:
-    """A call that ought to work. Inputs that are variables hold their values here."""
+    """A call that should work. For inputs that are variables, `inputs` has their values."""
     op: str
     label: str
-    inputs: list  # of arrays, in order
-    groups: list  # how many of them each argument of the op has
-    variables: list  # for each input: whether it is the value of a variable
-    attrs: dict  # AttrValues by name
+    inputs: list  # arrays, in order
+    groups: list  # number of inputs for each argument of the op
+    variables: list  # for each input: True if it is the value of a variable
+    attrs: dict  # the AttrValues by name
 
     @property
     def definition(self):
@@ -31,7 +32,7 @@ class Sample:
         return dataclasses.replace(self, attrs={**self.attrs, name: value})
 
     def types(self):
-        """As in "T=float Tidx=int32"; "any" where the op has no types."""
+        """Returns a text such as "T=float Tidx=int32"; "any" if the op has no type attributes."""
         names = [a.name for a in self.definition.attr if a.type == "type"]
         return " ".join("%s=%s" % (name, tf.as_dtype(self.attrs[name].type).name)
                         for name in names if name in self.attrs) or "any"
@@ -49,7 +50,8 @@ def _groups(names):
 def _sample(graph):
     *constants, node = graph.node
     if any(c.attr["dtype"].type == tf.variant.as_datatype_enum for c in constants):
-        return None  # no client can feed one; tests/interop/tensor_lists.py makes them of others
+        # clients cannot feed variants; tests/interop/tensor_lists.py makes them from other tensors
+        return None
     sample = Sample(op=node.op, label=node.name.split()[1],
                     inputs=[tf.make_ndarray(c.attr["value"].tensor) for c in constants],
                     groups=_groups([c.name for c in constants]),
@@ -58,7 +60,7 @@ def _sample(graph):
 
 
 def complete(sample):
-    """Fills in the attributes that the inputs determine, and seeds, so that chance repeats."""
+    """Sets the attributes that the inputs determine, and seeds, so that random ops repeat."""
     attrs, inputs = dict(sample.attrs), iter(zip(sample.inputs, sample.variables))
     definition = sample.definition
     for i, argument in enumerate(definition.input_arg):
@@ -78,20 +80,21 @@ def complete(sample):
     return dataclasses.replace(sample, attrs=attrs)
 
 
-# The executor runs these, in loops and conditionals; Abort ends the process.
+# The executor itself runs these ops, in loops and conditionals; Abort ends the process.
 ONLY_IN_GRAPHS = {"Abort", "Enter", "Exit", "LoopCond", "Merge", "NextIteration", "Switch",
                   "RefEnter", "RefExit", "RefMerge", "RefNextIteration", "RefSwitch"}
 
 
 def _runs_alone(sample):
-    """False for what works on a queue or its like: the sample gives it a variable instead."""
+    """Returns False for ops on queues and similar resources, for which the sample would have a
+    variable."""
     handles = [argument.is_ref and argument.type == tf.string.as_datatype_enum
                for argument in sample.definition.input_arg]
     return sample.op not in ONLY_IN_GRAPHS and not any(handles)
 
 
 def read_samples(path):
-    """By op, of those that both sides have."""
+    """Returns the samples by op, for the ops that both sides have."""
     samples = {}
     for record in v1.io.tf_record_iterator(path):
         sample = _sample(v1.GraphDef.FromString(record))
@@ -101,7 +104,7 @@ def read_samples(path):
 
 
 def cast(array, dtype):
-    """To a NumPy type that TensorFlow knows, where that can be done."""
+    """Casts an array to a NumPy type that TensorFlow knows, if possible."""
     wanted = tf.as_dtype(dtype)
     if wanted in (tf.string, tf.variant, tf.resource) or array.dtype == object:
         return None

@@ -5,9 +5,11 @@ import contextlib
 import json
 import os
 import queue
+import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 
 HERE = os.path.dirname(os.path.realpath(__file__))
@@ -27,8 +29,9 @@ class Server:
                                         stderr=subprocess.STDOUT, env=environment)
         self.target = None
         for line in self.process.stdout:
-            if "grpc://" in line:
-                self.target = line[line.index("grpc://"):].split()[0]
+            found = re.search(r"grpc://[^\s,]+", line)
+            if found:
+                self.target = found.group()
                 break
         if self.target is None:
             raise RuntimeError("penstock server does not serve")
@@ -57,16 +60,17 @@ class Tryer:
     """The process of try_ops.py."""
 
     def __init__(self, samples):
+        self.stderr = tempfile.TemporaryFile(mode="w+", errors="replace")
         self.process = subprocess.Popen([sys.executable, os.path.join(HERE, "try_ops.py"), samples],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                        stderr=subprocess.DEVNULL)
+                                        stderr=self.stderr)
         self.lines = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self):
         for line in self.process.stdout:
             self.lines.put(json.loads(line))
-        self.lines.put({"end": "try_ops.py has ended"})
+        self.lines.put({"end": 1})
 
     def answers(self, orders):
         """To these orders, until they are carried out or cannot be."""
@@ -82,13 +86,21 @@ class Tryer:
                 os.kill(child, signal.SIGKILL)
                 continue
             if "end" in answer:
+                self._check(answer["end"])
                 return
             child, seconds = answer.get("child", child), CASE_SECONDS
             yield answer
 
+    def _check(self, status):
+        """A signal (below 0) is TensorFlow's or the server's doing, an exception is our own."""
+        if status == 1:
+            self.stderr.seek(0)
+            raise RuntimeError("try_ops.py failed:\n" + self.stderr.read()[-4000:])
+
     def close(self):
         self.process.kill()
         self.process.wait()
+        self.stderr.close()
 
 
 class Trial:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tries calls on both sides, and tells of each, as lines of JSON, what came of it.
+"""Runs calls on both sides and prints the result of each as a line of JSON.
 
     try_ops.py SAMPLES < orders
 
-Orders are a line of JSON: {"ops": [...], "skip": [...], "quick": false, "target": "grpc://..."}.
-Each is carried out in a process of its own, {"child": PID}, whose end is told, too. The case that
-has begun and not ended is the one that has ended it: another order may leave it out.
+An order is a line of JSON: {"ops": [...], "skip": [...], "quick": false, "target": "grpc://..."}.
+Each order runs in a child process, {"child": PID}, whose end is also printed. If the child crashes,
+the case that has begun but not ended has crashed it; the next order can skip this case.
 """
 
 import json
@@ -25,13 +25,13 @@ import variations  # noqa: E402
 
 v1 = tf.compat.v1
 
-# Full variation for these; other types get what depends on the type.
+# These types get all variations; other types get only the variations that depend on the type.
 THOROUGH = {"float32", "int32", "string", "any"}
 BRIEF = ("sample", "special", "random", "large", "empty", "zero")
 
 
 def verdict(op, ours, theirs, fetched):
-    """A word and what there is to say about it."""
+    """Returns the verdict, a word, and its details."""
     (our_values, our_error), (their_values, their_error) = ours, theirs
     if our_error and their_error:
         return "both fail", ""
@@ -44,7 +44,8 @@ def verdict(op, ours, theirs, fetched):
 
 
 def lacks_kernel(error):
-    """For the types; on TensorFlow's side, on ours, or of an op that does not allow them here."""
+    """Returns whether the error says that TensorFlow or Penstock has no kernel for the types, or
+    that Penstock's op does not allow them."""
     texts = ("No OpKernel was registered", "has no kernel for", "must be one of {")
     return error is not None and any(text in error.message for text in texts)
 
@@ -66,7 +67,8 @@ class Trial:
                     self.node(other, types, "%s %s" % (sample.label, label))
 
     def nodes(self, sample, name):
-        """With attributes and types of all kinds; the first sample of an op with all of them."""
+        """Yields a sample with all variations of attributes and types; the first sample of an op
+        gets the most."""
         yield "", sample
         first = sample is self.by_op[name][0]
         if self.quick or not (first or self.types_of(sample) <= THOROUGH):
@@ -111,7 +113,7 @@ class Trial:
                 continue
             self.tell({"begin": full})
             if call.sample.definition.is_stateful and name != "sample":
-                sides.close()  # what the call before has left behind is no part of this one
+                sides.close()  # removes the state of the previous call
                 sides.__init__(call, self.target)
             ours, theirs = sides.run(inputs)
             word, detail = verdict(call.sample.op, ours, theirs, call.fetched)
@@ -122,13 +124,13 @@ class Trial:
                 return
             if isinstance(ours[1], tf.errors.UnavailableError):
                 self.tell({"lost": full})
-                os._exit(3)  # closing sessions would wait for the server
+                os._exit(3)  # exits without closing sessions, which would wait for the server
             self.tell({"case": full, "verdict": word, "detail": detail})
 
 
 def main():
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what else is printed is no answer
+    os.dup2(2, 1)  # other output must not mix with the answers, so send it to stderr
 
     def tell(what):
         out.write(json.dumps(what) + "\n")
@@ -136,7 +138,7 @@ def main():
 
     v1.disable_eager_execution()
     by_op = samples.read_samples(sys.argv[1])
-    # TensorFlow takes long to start: what follows an order is done by a copy of this process.
+    # TensorFlow takes long to start, so each order runs in a fork of this process.
     for line in sys.stdin:
         orders = json.loads(line)
         child = os.fork()

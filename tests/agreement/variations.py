@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns a sample into others: other shapes, other values, other attributes."""
+"""Makes variations of a sample: other shapes, other values, other attributes."""
 
 import itertools
 
@@ -14,7 +14,7 @@ STRINGS = [b"", b"a", b"12", b"-7.5e3", b"a\0b", b"\xff\xfe", "Ω straße 日本
            b" two words ", b"1,2"]
 FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 7.25, np.nan, np.inf, -np.inf, 1e-4, 300.0, -1e4]
 SMALL = [-1, 0, 1, 2, 7, -3]
-# Values that are read as sizes must not ask for all memory of the machine.
+# Values that ops interpret as sizes must be small, so that they do not need all memory.
 SIZES_MAX = 8
 
 
@@ -28,7 +28,7 @@ def is_string(array):
 
 
 def filled(array, values):
-    """Returns an array of the same shape and type, with these values again and again."""
+    """Returns an array of the same shape and type that repeats these values."""
     flat = [values[i % len(values)] for i in range(array.size)]
     if is_string(array):
         made = np.empty(array.size, dtype=object)
@@ -40,7 +40,7 @@ def filled(array, values):
 
 
 def _plain(array):
-    """Quantized numbers as the integers that they are made of."""
+    """Returns quantized numbers as their underlying integers."""
     return array.view(array.dtype[0]) if array.dtype.names else array
 
 
@@ -49,7 +49,7 @@ def _as(made, like):
 
 
 def special(array):
-    """Values at the edges of what the type holds."""
+    """Returns values at the limits of the type."""
     if is_string(array):
         return filled(array, STRINGS)
     if is_float(array):
@@ -82,7 +82,7 @@ def random(array, rng):
 
 
 def _resized(array, sizes):
-    """Each dimension as `sizes` says for its size; values come again."""
+    """Maps the size of each dimension with `sizes`; repeats the values."""
     for axis, size in enumerate(array.shape):
         if size in sizes and (size > 0 or sizes[size] == 0):
             array = np.take(array, np.arange(sizes[size]) % max(size, 1), axis=axis)
@@ -94,7 +94,7 @@ def _is_size(array):
 
 
 def shape_variations(inputs):
-    """Yields a name and other inputs."""
+    """Yields names and inputs of other shapes."""
     if all(array.size for array in inputs):
         yield "scalars", [array.reshape(-1)[0].reshape(()) if not is_string(array)
                           else np.array(array.reshape(-1)[0], dtype=object) for array in inputs]
@@ -127,7 +127,7 @@ def value_variations(inputs, rng):
 
 
 def input_variations(sample, seed=1):
-    """Yields a name and inputs for the same node."""
+    """Yields names and inputs for the same node."""
     rng = np.random.default_rng(seed)
     inputs = [np.asarray(array) for array in sample.inputs]
     yield "sample", inputs
@@ -156,7 +156,7 @@ def _other_attr_values(attr, value):
 
 
 def attr_variations(sample):
-    """Yields a name and a sample with another attribute."""
+    """Yields names and samples with one attribute changed."""
     determined = {n for a in sample.definition.input_arg
                   for n in (a.number_attr, a.type_attr, a.type_list_attr) if n}
     for attr in sample.definition.attr:
@@ -169,7 +169,7 @@ def attr_variations(sample):
 
 
 def type_variations(sample):
-    """Yields samples of the types that TensorFlow's definition allows, where there are values."""
+    """Yields samples for the types that TensorFlow's definition allows, if such values exist."""
     for argument in sample.definition.input_arg:
         attr = argument.type_attr
         if not attr or argument.is_ref or any(sample.variables):

@@ -9,7 +9,8 @@
 namespace penstock {
 namespace {
 
-// Relative to 1 + |expected|. Some hundred units in the last place; two for the narrow types.
+// Returns the tolerance relative to 1 + |expected|: some hundred units in the last place, two for
+// the narrow types.
 double Tolerance(DType dtype) {
   switch (dtype) {
     case DType::kDouble:
@@ -88,7 +89,7 @@ std::string Disagreement(const Tensor& expected, const Tensor& found) {
     case DType::kString:
       return FirstDifference<std::string>(expected, found, std::equal_to<>());
     case DType::kResource:
-      return "";  // names of state, which the caller compares
+      return "";  // resource handles; the caller compares their values
     default:
       if (std::memcmp(expected.raw_data(), found.raw_data(), expected.bytes()) == 0) return "";
       return StrCat("is ", found.ToString(), ", expected ", expected.ToString());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether two devices computed the same: exactly, but for floating-point numbers, whose last bits
-// depend on the order of additions and on whose exp it is.
+// Compares the results of two devices: exactly, except for floating-point numbers, whose last bits
+// depend on the order of additions and on the device's math functions.
 #pragma once
 
 #include <string>
@@ -10,7 +10,8 @@
 
 namespace penstock {
 
-// "" where they agree; else what differs: type, shape, or the first element that is too far off.
+// Returns "" if the tensors agree; otherwise says what differs: the type, the shape, or the first
+// element outside the tolerance.
 std::string Disagreement(const Tensor& expected, const Tensor& found);
 
 }  // namespace penstock

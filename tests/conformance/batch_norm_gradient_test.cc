@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The second derivative of FusedBatchNorm, which has no double type that central differences could
-// check. The expected numbers are TensorFlow's, differentiating the formula written out.
+// Tests the second derivative of FusedBatchNorm. Central differences cannot check it, because the
+// op has no double type. The expected numbers are TensorFlow's derivatives of the formula in
+// elementary ops.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Walks the registry: whatever an op declares must be so. For every op and every type it allows:
-// there is a kernel; what it produces has the inferred shape and type (OpRunner checks that); it
-// survives a round trip through a GraphDef; its symbolic gradient is what central differences say,
-// to the second order.
+// Checks for every op in the registry that its kernels do what its declaration says. For every type
+// that the op allows: there is a kernel; its outputs have the inferred shape and type (OpRunner
+// checks that); the node survives a round trip through a GraphDef; and its symbolic gradients of
+// first and second order agree with central differences.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -24,7 +24,7 @@
 namespace penstock {
 namespace {
 
-// Why an op cannot run alone. Empty: it can, and must have samples that work.
+// Returns why an op cannot run alone. Empty: it can, and must have samples that work.
 std::string WhyNotAlone(const OpDef& op) {
   if (op.name[0] == '_') return "the runtime's own: it has no meaning outside a partition";
   if (op.flow != FlowOp::kNone) return "the executor runs it, in a graph";
@@ -67,7 +67,7 @@ TEST_P(Conformance, HasAKernelForEveryTypeAndItDoesWhatShapeInferenceSays) {
   }
 }
 
-// Inputs as nodes: constants, and variables where the op wants them.
+// Returns the inputs as nodes: variables for arguments that are variables, else constants.
 std::vector<NodeInput> InputNodes(GraphBuilder& b, const SampleCall& call, Outputs* flat) {
   std::vector<NodeInput> inputs;
   for (size_t i = 0; i < call.args.size(); ++i) {
@@ -82,7 +82,7 @@ std::vector<NodeInput> InputNodes(GraphBuilder& b, const SampleCall& call, Outpu
       } else {
         node = CallIn(b, "Placeholder", {}, {{"dtype", tensor.dtype()}, {"shape", tensor.shape()}});
         if (type.count.empty() && !type.list && !IsFloating(tensor.dtype())) {
-          node = Constant(b, tensor);  // sizes, axes, indices: shape functions look at them
+          node = Constant(b, tensor);  // sizes, axes, indices: shape functions use their values
         }
       }
       outputs.push_back(node);
@@ -99,7 +99,7 @@ std::string Bytes(const Graph& graph) {
   std::string bytes;
   google::protobuf::io::StringOutputStream stream(&bytes);
   google::protobuf::io::CodedOutputStream coded(&stream);
-  coded.SetSerializationDeterministic(true);  // attributes in order
+  coded.SetSerializationDeterministic(true);  // attributes in a fixed order
   CHECK(def.SerializeToCodedStream(&coded));
   coded.Trim();
   return bytes;
@@ -148,7 +148,7 @@ bool Differentiable(const SampleCall& call) {
   return in && call.check_gradient;
 }
 
-// A graph with the op's gradients and the gradients of these.
+// A graph with the op's gradients and their gradients.
 class GradientGraph {
  public:
   explicit GradientGraph(const SampleCall& call) : call_(call) {}
@@ -181,18 +181,18 @@ class GradientGraph {
     return session_->Extend(b_.graph());
   }
 
-  // Compares each gradient with central differences of the loss that it belongs to.
+  // Compares each gradient with central differences of its loss.
   void Check() {
     CheckOrder("first", loss_, first_, 2e-6);
     if (!second_.empty()) CheckOrder("second", first_loss_, second_, 2e-5);
   }
 
  private:
-  // The sum of all elements of `outputs`, each weighted by a number of its own.
+  // Sets `*loss` to the sum of all elements of `outputs`, each with a different weight.
   Status Loss(const Outputs& outputs, int salt, Output* loss) {
     Outputs terms;
     for (size_t i = 0; i < outputs.size(); ++i) {
-      // cos(1), cos(2), ...: no two alike, of both signs.
+      // The weights cos(1), cos(2), ... are all different and have both signs.
       const Output flat = Reshape(outputs[i], Constant(b_, Tensor::Vector<int32_t>({-1})));
       const Output index = Cast(Range(Constant(b_, Tensor::Scalar<int32_t>(0)), SizeOf(flat),
                                       Constant(b_, Tensor::Scalar<int32_t>(1))),
@@ -260,7 +260,7 @@ class GradientGraph {
   const SampleCall& call_;
   GraphBuilder b_;
   Outputs inputs_;
-  std::vector<int> xs_;  // which inputs are differentiated
+  std::vector<int> xs_;  // indices of the inputs that are differentiated
   Output loss_, first_loss_;
   Outputs first_, second_;
   std::unique_ptr<SessionInterface> session_;

@@ -18,7 +18,7 @@
 namespace penstock {
 namespace {
 
-// The value that the variable behind a handle holds.
+// Returns the value of the variable that a handle names.
 StatusOr<Tensor> Held(const Tensor& handle) {
   auto& resource = *handle.scalar<ResourceHandle>().resource;
   return static_cast<Variable&>(resource).Read();
@@ -59,7 +59,8 @@ Status ExportAll(const std::string& path) {
   ASSIGN_OR_RETURN(const auto writer, RecordWriter::Create(Env::Real(), path));
   for (const OpDef* op : Registry::Global().ops()) {
     const auto samples = SamplesOf(*op);
-    if (!samples.ok()) continue;  // such as work on a queue; conformance_test knows which may
+    // ops without samples, such as queue ops; conformance_test lists them
+    if (!samples.ok()) continue;
     for (const SampleCall& call : *samples) {
       ASSIGN_OR_RETURN(const std::string graph, Export(call));
       RETURN_IF_ERROR(writer->Write(graph));

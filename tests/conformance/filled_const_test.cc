@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Large constants of one value stay small until they run: import, shapes and export of graphs.
+// Tests that large constants with a single value stay small until they run: in import, shape
+// inference and export of graphs.
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +29,7 @@ tensorflow::GraphDef FromText(const std::string& text) {
   return def;
 }
 
-// More than any machine has: it must not be made before it runs.
+// Larger than any machine's memory: it must not be materialised before it runs.
 TEST(FilledConst, ALargeConstantOfOneValueStaysSmall) {
   const tensorflow::GraphDef def = FromText(kFilled);
   Graph graph(Registry::Global());

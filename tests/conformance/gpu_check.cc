@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Runs the sample calls of every op that has a kernel for the GPU on the GPU and on the CPU, and
-// says what agreed: a line per op and a summary. Exit status: 0 all agree, 1 some do not, 3 no GPU.
+// prints whether the results agree: a line per op and a summary. Exit status: 0 all agree, 1 some
+// do not, 3 no GPU.
 //
 //   gpu_check [--device=CPU] [op...]
 //
-// --device=CPU compares the CPU with itself, to check the samples where there is no GPU.
+// --device=CPU compares the CPU with itself, to check the samples on a machine without a GPU.
 #include <unistd.h>
 
 #include <cstdio>
@@ -69,7 +70,7 @@ std::vector<std::shared_ptr<Variable>> VariablesOf(const SampleCall& call) {
   return variables;
 }
 
-// Random ops draw other numbers in each run unless they are told where to begin.
+// Sets the seeds of random ops, which otherwise give different numbers in each run.
 void FixSeeds(SampleCall& call) {
   for (const AttrDef& attr : call.op->attrs) {
     if (attr.name == "seed" || attr.name == "seed2") call.attrs[attr.name] = int64_t{7};
@@ -101,7 +102,8 @@ Status RunOnCpu(const SampleCall& call, std::vector<Tensor>* outputs) {
   return OkStatus();
 }
 
-// "" where `call` agrees with `twin`, the same call with state of its own, run on the device.
+// Runs `call` on the CPU and `twin`, the same call with its own state, on the device. Returns "" if
+// the results agree, else the difference.
 std::string Compare(const SampleCall& call, const SampleCall& twin, Device& device,
                     const std::vector<Tensor>& expected) {
   std::vector<Tensor> found;
@@ -115,7 +117,8 @@ std::string Compare(const SampleCall& call, const SampleCall& twin, Device& devi
   return "";
 }
 
-// False where the device is past using: an illegal access in a kernel stays an error for ever.
+// Checks one op. Returns false if the device can no longer be used: after an illegal access in a
+// kernel every later call fails.
 bool CheckOp(const OpDef& op, Device& device, Counts* total) {
   StatusOr<std::vector<SampleCall>> calls = SamplesOf(op), twins = SamplesOf(op);
   if (!calls.ok()) {
@@ -154,7 +157,7 @@ bool CheckOp(const OpDef& op, Device& device, Counts* total) {
 
 struct Options {
   std::string device = "GPU";
-  std::string after;  // where to go on, after a device that was past using
+  std::string after;  // continue after this op, if the device could not be used any more
   Counts counts;
   std::set<std::string> ops;  // empty: all
 };
@@ -179,7 +182,7 @@ Options Parse(int argc, char** argv) {
   return options;
 }
 
-// The same program with a fresh context of CUDA, from the op after `op`.
+// Executes this program again, with a new CUDA context, from the op after `op`.
 [[noreturn]] void GoOnAfter(const OpDef& op, const Counts& counts, int argc, char** argv) {
   std::printf("  the device does not work any more; starting it again\n");
   std::fflush(stdout);
@@ -216,7 +219,7 @@ int Main(int argc, char** argv) {
   std::printf("%s: %s\n", device->name().c_str(), device->info().description.c_str());
   Counts counts = options.counts;
   for (const OpDef* op : Registry::Global().ops()) {
-    if (op->name <= options.after || op->name[0] == '_') continue;  // those run between devices
+    if (op->name <= options.after || op->name[0] == '_') continue;  // "_" ops run between devices
     if (!options.ops.empty() && options.ops.count(op->name) == 0) continue;
     if (!CheckOp(*op, *device, &counts)) GoOnAfter(*op, counts, argc, argv);
   }

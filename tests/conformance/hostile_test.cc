@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls that no program of good sense makes: every op with shapes, values, attributes and handles
-// at random. The answer is tensors or an error, never a crash; what shape functions promise holds
-// here, too. `--seed=N` repeats or varies a run, `--rounds=N` is how many calls of each op.
+// Calls every op with random shapes, values, attributes and handles, most of them invalid. Each
+// call must return tensors or an error, and must not crash; the outputs must have the inferred
+// shapes. `--seed=N` repeats or varies a run; `--rounds=N` is the number of calls per op.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -39,7 +39,8 @@ class Dice {
   T Of(std::initializer_list<T> list) {
     return list.begin()[Below(static_cast<int64_t>(list.size()))];
   }
-  // Small, or absurd: nothing between, that would only take time and memory.
+  // Returns a small or an absurdly large number. Numbers in between would only cost time and
+  // memory.
   int64_t Integer() {
     using Limits = std::numeric_limits<int64_t>;
     return Of<int64_t>({0,
@@ -74,7 +75,7 @@ class Dice {
     for (int64_t i = 0; i < rank; ++i) dims.push_back(Of<int64_t>({0, 1, 1, 2, 2, 3, 4}));
     return dims;
   }
-  // Returns a shape that inference may come to.
+  // Returns a random partial shape, as shape inference may produce.
   PartialShape Partial() {
     if (OneIn(5)) return {};
     PartialShape shape = PartialShape::Scalar();
@@ -112,7 +113,7 @@ T ElementOf(Dice& dice) {
 
 Tensor RandomTensor(Dice& dice, DType dtype, const Shape& shape);
 
-// Nothing, or a list of a few tensors of any shape; now and then lists in lists.
+// Returns an empty variant, or a list of a few tensors of any shape; sometimes lists of lists.
 template <>
 Variant ElementOf<Variant>(Dice& dice) {
   if (dice.OneIn(4)) return {};
@@ -123,7 +124,7 @@ Variant ElementOf<Variant>(Dice& dice) {
       dtype, dice.Partial(), dice.OneIn(4) ? dice.Integer() : TensorListValue::kUnlimited);
   CHECK_OK(list->Resize(dice.Below(3)));
   for (int64_t i = dice.Below(3); i > 0; --i) {
-    // The list may refuse it.
+    // The list may refuse the tensor.
     (void)list->Push(RandomTensor(dice, dtype, nested ? Shape() : Shape(dice.Sizes())));
   }
   return {std::move(list)};
@@ -144,8 +145,8 @@ Tensor RandomTensor(Dice& dice, DType dtype, const Shape& shape) {
   return tensor;
 }
 
-// In the place of the handle of a variable: of none, of too many, of one that another holds, of one
-// without a value, of one of another shape.
+// Returns a replacement for a variable's handle: an empty handle, several handles, or the handle of
+// another, an uninitialised or a differently shaped variable.
 Tensor RandomHandle(Dice& dice, const Tensor& handle, ResourceStore& store) {
   ResourceHandle changed = handle.scalar<ResourceHandle>();
   const DType dtype = changed.elements[0].dtype;
@@ -204,7 +205,7 @@ struct Roll {
   }
 };
 
-// A value of another size, or none, in the place of an attribute that is not a type.
+// Returns a value of another size, or an empty one, in place of an attribute that is not a type.
 AttrValue RandomAttr(Dice& dice, const AttrDef& attr, const AttrValue& now) {
   return std::visit(Roll{dice, now}, attr.kind);
 }
@@ -220,7 +221,7 @@ void Vary(Dice& dice, SampleCall& call) {
       if (tensor.dtype() != DType::kResource) {
         const Shape shape = dice.OneIn(2) ? tensor.shape() : Shape(dice.Sizes());
         tensor = RandomTensor(dice, tensor.dtype(), shape);
-      } else if (!type.ref) {  // nothing but a variable comes along a ref edge
+      } else if (!type.ref) {  // a ref edge carries only variables
         tensor = RandomHandle(dice, tensor, *call.resources);
       }
     }
@@ -237,7 +238,7 @@ void Vary(Dice& dice, SampleCall& call) {
 
 bool IsList(const ArgDef& arg) { return arg.type.list || !arg.type.count.empty(); }
 
-// Every byte of every output is there to be read.
+// Reads every byte of every output, so that sanitizers check them.
 int64_t Touch(const std::vector<Tensor>& outputs) {
   int64_t sum = 0;
   for (const Tensor& output : outputs) {
@@ -263,7 +264,7 @@ class Hostile : public testing::TestWithParam<const OpDef*> {
     auto samples = SamplesOf(*GetParam());
     if (!samples.ok() || samples->empty()) GTEST_SKIP() << "cannot run alone";
   }
-  // A sample of its own, since what it holds is changed.
+  // Returns a new sample, since calls change the sample's state.
   SampleCall Next() {
     auto samples = SamplesOf(*GetParam());
     CHECK_OK(samples.status());
@@ -274,7 +275,8 @@ class Hostile : public testing::TestWithParam<const OpDef*> {
   Dice dice_{seed};
 };
 
-// A kernel that waits for something outside may wait for ever for what these calls ask.
+// Returns whether the kernel waits for something outside the call: with random arguments it may
+// wait forever.
 bool Waits(const SampleCall& call) {
   const auto kernel = Registry::Global().FindKernel(call.op->name, "CPU", call.attrs);
   return kernel.ok() && (*kernel)->make()->AsAsync() != nullptr;
@@ -296,7 +298,7 @@ TEST_P(Hostile, KernelsAnswer) {
     StatusOr<std::vector<Tensor>> outputs = ResourceExhausted("no memory");
     try {
       outputs = run.Run();
-    } catch (const std::bad_alloc&) {  // which the executor knows how to take
+    } catch (const std::bad_alloc&) {  // the executor handles this exception
     }
     EXPECT_NE(outputs.status().code(), StatusCode::kInternal) << Describe(call) << "\n"
                                                               << outputs.status();
@@ -353,7 +355,8 @@ TEST_P(Hostile, ShapeFunctionsAnswer) {
 std::vector<const OpDef*> Ops() {
   std::vector<const OpDef*> ops;
   for (const OpDef* op : Registry::Global().ops()) {
-    // The executor runs the ops of control flow, and the runtime's own have no meaning alone.
+    // Skip control-flow ops, which the executor itself runs, and the runtime's own ops, which
+    // cannot run alone.
     const bool alone = op->flow == FlowOp::kNone && op->name[0] != '_';
     if (alone && !op->acts_outside) ops.push_back(op);
   }
@@ -368,8 +371,8 @@ INSTANTIATE_TEST_SUITE_P(Op, Hostile, testing::ValuesIn(Ops()),
 }  // namespace
 }  // namespace penstock
 
-// The sanitizers' own limits in the place of the one below. The names are the runtimes' choice.
-// NOLINTBEGIN
+// With sanitizers, their own limits replace the one below. The sanitizer runtimes define these
+// function names. NOLINTBEGIN
 extern "C" const char* __asan_default_options() {
   return "allocator_may_return_null=1:max_allocation_size_mb=1024";
 }
@@ -380,7 +383,7 @@ extern "C" const char* __tsan_default_options() {
 
 namespace {
 
-// Has a call that asks for too much memory refused, instead of filling it for minutes.
+// Limits memory, so that a call that asks for too much fails instead of filling it for minutes.
 void LimitMemory() {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(PENSTOCK_TSAN)
   constexpr rlim_t kBytes = rlim_t{3} << 30;

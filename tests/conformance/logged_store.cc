@@ -9,8 +9,9 @@
 namespace penstock {
 namespace {
 
-// A handle on a ref edge stands for two strings, which must not be taken for what a queue holds:
-// OpRunner shows shape functions the same element for both forms.
+// OpRunner gives shape functions the elements of a queue's handle as its handle data. On a ref edge
+// the handle is a tensor of two strings, so those functions would take the strings for the queue's
+// elements. Removes the elements' shapes to avoid that.
 Tensor WithoutElementShape(const Tensor& input) {
   if (input.dtype() != DType::kResource) return input;
   ResourceHandle handle = input.scalar<ResourceHandle>();
@@ -56,7 +57,8 @@ void LoggedStore::CheckRecords(const std::string& op, size_t records, const std:
   for (size_t i = records; i < entries.size(); ++i) {
     const RecordingLog::Entry& entry = entries[i];
     if (entry.node == op && entry.step_id == 1 && !entry.device.empty()) continue;
-    if (entry.parts[0].action == "unlock") continue;  // by whoever drops the last copy of the lock
+    // made when the last copy of the lock is dropped, by any op
+    if (entry.parts[0].action == "unlock") continue;
     faults_.push_back(StrCat(op, " makes a record of no origin: ", RecordingLog::Text(entry)));
   }
 }
@@ -69,7 +71,7 @@ std::string TextOf(const ResourceStore& store) {
     const auto* variable = dynamic_cast<const Variable*>(resource.get());
     if (variable != nullptr && variable->initialized()) {
       const Tensor value = *variable->Read();
-      // All bits: equal numbers may differ in their last ones, or in the sign of a zero.
+      // All bits: equal decimal texts may hide different last bits.
       StrAppend(&text, " ",
                 IsPlain(value.dtype())
                     ? std::string(static_cast<const char*>(value.raw_data()), value.bytes())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LoggedStore: a store with a StateLog, and ops that run on it.
+// LoggedStore: a resource store with a StateLog, and functions that run ops on it.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ namespace penstock {
 struct OpCall {
   std::vector<Tensor> inputs = {};
   Attrs attrs = {};
-  std::vector<Tensor> list = {};  // the last argument, if that is a list
+  std::vector<Tensor> list = {};  // the tensors of the last argument, if it is a list
   bool in_step = false;           // the op works on the resources of its step
 };
 
@@ -27,12 +27,12 @@ class LoggedStore {
  public:
   LoggedStore();
 
-  // CHECKs that the op succeeds. A node is called as its op.
+  // Runs an op in a node of the same name. CHECKs that it succeeds.
   std::vector<Tensor> Run(const std::string& op, const OpCall& call = {}) const;
-  // And that the log has noticed if anything in the store has changed.
+  // Like Run; also checks that the log has a record if the store has changed.
   std::vector<Tensor> Watch(const std::string& op, const OpCall& call = {});
-  // Adds what is wrong with the records since there were `records`, the text of the store before
-  // being `before`, to faults().
+  // Checks the records after the first `records` ones. `before` is the text of the store before
+  // them. Adds mistakes to faults().
   void CheckRecords(const std::string& op, size_t records, const std::string& before);
 
   const std::vector<std::string>& faults() const { return faults_; }
@@ -44,12 +44,12 @@ class LoggedStore {
   const std::unique_ptr<RecordingLog> log_ = std::make_unique<RecordingLog>();
   const std::shared_ptr<ResourceStore> store_ = std::make_shared<ResourceStore>();
   std::vector<std::string> faults_;
-  std::set<std::string> watched_;  // ops
+  std::set<std::string> watched_;  // names of ops that Watch has run
 };
 
-// A line for each resource: what it says of itself, and the value if it is a variable.
+// Returns a line for each resource: its description, and the value if it is a variable.
 std::string TextOf(const ResourceStore& store);
-// A handle by name, as one that comes from another task.
+// Returns a handle that has only names, like a handle from another task.
 Tensor HandleOf(const std::string& name, const std::string& type, bool ref = false);
 
 }  // namespace penstock

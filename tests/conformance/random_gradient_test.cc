@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gradients through ops that draw random numbers, which central differences cannot check. The
-// expected numbers are those of TensorFlow 2.21, which draws the same.
+// Tests gradients through random ops, which central differences cannot check. The expected numbers
+// are those of TensorFlow 2.21, which draws the same random numbers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ using ::testing::Pointwise;
 
 class RandomGradientTest : public testing::Test {
  protected:
-  // The gradient of the sum of all of y for x.
+  // Checks the gradient of the sum of y's elements with respect to x.
   void Expect(Output y, Output x, const std::vector<float>& expected, float tolerance) {
     const auto gradients = AddGradients(b_, {y}, {x});
     ASSERT_EQ(gradients.status(), OkStatus());

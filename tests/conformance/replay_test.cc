@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A random training run on several threads, and its StateLog replayed on an empty store: the same
-// bytes in every resource.
+// Runs random ops on several threads and replays their StateLog on an empty store. Tests that every
+// resource has the same bytes.
 #include <functional>
 #include <random>
 #include <thread>
@@ -75,7 +75,7 @@ class Worker {
     run_.Run("RngReadAndSkip", {{HandleOf("generator", "Variable"), Tensor::Scalar(1),
                                  Tensor::Scalar<uint64_t>(Below(1000))}});
   }
-  // Takes no more than it has put in, so that nobody waits for ever.
+  // Dequeues no more elements than it has enqueued, so that no thread waits forever.
   void UseQueues() {
     const int count = 1 + Below(4);
     for (const char* name : {"fifo", "shuffle"}) {
@@ -101,7 +101,8 @@ class Worker {
     for (int i = 0; i < 2; ++i) run_.Run("Stage", {.attrs = attrs, .list = {Floats({2})}});
     run_.Run("Unstage", {.attrs = attrs});
   }
-  // Only the first worker takes; others would wait for each other's gradients.
+  // Only the first worker runs the ops that take gradients; with more, one could wait forever for
+  // gradients that another has taken.
   void Gather() {
     const Tensor dense = HandleOf("dense", ""), sparse = HandleOf("sparse", "", /*ref=*/true);
     const Tensor step = Tensor::Scalar<int64_t>(1 << 20);
@@ -128,7 +129,7 @@ class Worker {
              {{barrier, Tensor::Scalar<int32_t>(1 + Below(2))},
               {{"component_types", std::vector<DType>{DType::kFloat, DType::kFloat}}}});
   }
-  // A variable of its own, which goes and comes back.
+  // Destroys and recreates a variable of this worker.
   void Remake() {
     const std::string name = StrCat("own", number_);
     const auto made = run_.Run(
@@ -137,7 +138,7 @@ class Worker {
     run_.Run("AssignVariableOp", {{made[0], Floats({2})}});
     if (Below(2) == 0) return;
     run_.Run("DestroyResourceOp", {{HandleOf(name, "Variable")}});
-    run_.Run("AssignVariableOp", {{made[0], Floats({2})}});  // nobody will read it
+    run_.Run("AssignVariableOp", {{made[0], Floats({2})}});  // its value is never read
   }
 
   const LoggedStore& run_;
@@ -177,7 +178,7 @@ void MakeResources(const LoggedStore& run) {
   run.Run("SparseConditionalAccumulator", {.attrs = named(rows, "sparse")});
 }
 
-// Everything that a store holds, which it gives away.
+// Returns the text of everything in a store; removes the elements of queues and other containers.
 std::string Drain(const std::shared_ptr<ResourceStore>& store) {
   std::string text = TextOf(*store);
   const auto run = [&](const char* op, const std::vector<Tensor>& inputs, const Attrs& attrs) {
@@ -241,7 +242,7 @@ TEST_P(Replay, GivesTheSameBytes) {
   EXPECT_GT(run.log().entries().size(), 400);
   EXPECT_EQ(TextOf(*replica), TextOf(*run.store()));
   EXPECT_EQ(Drain(replica), Drain(run.store()));
-  // The two stores changed alike after that, too.
+  // Later changes of the two stores are the same, too.
   EXPECT_EQ(replica_log.Texts().back(), run.log().Texts().back());
 }
 

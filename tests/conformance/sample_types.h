@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a DType to the C++ type, for the tests that make tensors of every type that has values.
+// Maps a DType to its C++ type, for tests that make tensors of every type with values.
 #pragma once
 
 #include <complex>
@@ -10,8 +10,8 @@
 
 namespace penstock {
 
-// Calls f.operator()<T>() with the element type of `dtype`; false, without a call, for types whose
-// elements are no values (resource, variant).
+// Calls f.operator()<T>() with the element type of `dtype`. Returns false without a call for types
+// whose elements are not values (resource, variant).
 template <class F>
 bool WithElementType(DType dtype, F f) {
   const auto matches = [&]<class T>() {

@@ -14,8 +14,8 @@ namespace {
 
 constexpr int64_t kListLength = 2;
 
-// Element k of argument `arg` if an example says nothing: distinct, between 0.1 and 0.9, and in
-// no simple relation to its neighbours.
+// Returns the default value of element k of argument `arg`: distinct, between 0.1 and 0.9, and
+// irregular.
 double Fraction(int arg, int64_t k) {
   const double golden = 0.6180339887498949;
   return 0.1 + 0.8 * std::fmod(golden * static_cast<double>(k + 1) + 0.37 * (arg + 1), 1.0);
@@ -67,7 +67,7 @@ StatusOr<Tensor> Make(const ExampleTensor& example, int arg, DType dtype) {
   return sample;
 }
 
-// A variable that holds `value`, as a handle.
+// Makes a variable with `value` and returns its handle.
 Tensor VariableHolding(Tensor value, const std::string& name, ResourceStore& store) {
   const ResourceHandle::Element element{value.dtype(), PartialShape(value.shape())};
   auto variable = std::make_shared<Variable>(name, value.dtype(), PartialShape(value.shape()));
@@ -84,7 +84,7 @@ Tensor VariableHolding(Tensor value, const std::string& name, ResourceStore& sto
                                        .resource = variable});
 }
 
-// A list of the slices of `value` along dimension 0.
+// Returns a list of the slices of `value` along dimension 0.
 Variant ListOfRows(const Tensor& value) {
   auto list = std::make_shared<TensorListValue>(value.dtype(), PartialShape());
   Shape each = value.shape();
@@ -95,7 +95,7 @@ Variant ListOfRows(const Tensor& value) {
   return {std::move(list)};
 }
 
-// Makes one list, or a vector of them, as the name of the argument says.
+// Returns one list of rows, or a vector of lists if `several`.
 StatusOr<Tensor> Lists(const Tensor& value, bool several) {
   const int rank_min = several ? 2 : 1;
   if (value.rank() < rank_min) {
@@ -153,7 +153,7 @@ class Sampler {
     return VariableHolding(std::move(value), StrCat(op_.name, "/", arg.name), *call_.resources);
   }
 
-  // The type of the variable behind a resource argument, of the elements of a list.
+  // Returns the type of a resource argument's variable, or of a list's elements.
   DType Held() const {
     for (const char* name : {"dtype", "T", "element_dtype"}) {
       const auto it = call_.types.find(name);
@@ -176,7 +176,7 @@ DType DefaultOf(const TypeAttrDef& type) {
   return type.allowed.front();
 }
 
-// Every choice that differs from the default in at most one attribute.
+// Returns every choice of types that differs from the default in at most one attribute.
 std::vector<std::map<std::string, DType>> TypeChoices(const OpDef& op, const Example& example) {
   std::map<std::string, DType> defaults;
   for (const TypeAttrDef& type : op.types) {
@@ -198,7 +198,7 @@ std::vector<std::map<std::string, DType>> TypeChoices(const OpDef& op, const Exa
   return choices;
 }
 
-// For an op that declares no example: a small matrix for each input.
+// Returns an example for an op that declares none: a small matrix for each input.
 StatusOr<Example> DefaultExample(const OpDef& op) {
   Example example;
   for (const AttrDef& attr : op.attrs) {

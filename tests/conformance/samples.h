@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sample calls of every op, made from the registry: the examples that an op declares (or, where it
-// declares none, equal shapes for all inputs), for each type that it allows. What the conformance
-// test and the comparison of devices run.
+// Makes sample calls of every op from the registry, for the conformance test and the comparison of
+// devices. They are the examples that an op declares (or equal shapes for all inputs, if it
+// declares none), for each type that it allows.
 #pragma once
 
 #include <functional>
@@ -21,18 +21,18 @@ namespace penstock {
 struct SampleCall {
   const OpDef* op = nullptr;
   std::string label;  // "Concat #1 T=half", for messages
-  // Per argument of the op, in order. Variables (arguments that are references or resources) are
-  // handles whose Variable holds a value and lives in `resources`. Variants are lists: of the
+  // The tensors of each argument of the op, in order. Variables (arguments that are refs or
+  // resources) are handles of initialised Variables in `resources`. Variants are lists of the
   // slices of the tensor that the example describes.
   std::vector<std::vector<Tensor>> args;
   Attrs attrs;
-  std::map<std::string, DType> types;  // the type attributes, for choosing among kernels
+  std::map<std::string, DType> types;  // the type attributes, to choose a kernel
   bool check_gradient = true;
   std::shared_ptr<ResourceStore> resources;
 
-  // All inputs in order.
+  // Returns all inputs in order.
   std::vector<Tensor> Inputs() const;
-  // The same call on other inputs; by the CPU's kernel, or by that of `accelerator`.
+  // Makes the same call with other inputs, with the CPU's kernel or with that of `accelerator`.
   StatusOr<std::vector<Tensor>> Run(const std::vector<Tensor>& inputs) const;
   StatusOr<std::vector<Tensor>> Run(const std::vector<Tensor>& inputs,
                                     const OpRunner::Accelerator& accelerator) const;
@@ -41,9 +41,8 @@ struct SampleCall {
 // Makes the store of one call.
 using StoreMaker = std::function<std::shared_ptr<ResourceStore>()>;
 
-// Fresh state with each call, in a store that `make_store` makes. Empty where the op needs no more
-// than its existence to be sampled, which no op does; an op that cannot run alone gives
-// InvalidArgument that says what to declare.
+// Returns the op's sample calls; each has its own state, in a store from `make_store`. If the op
+// needs an example that it does not declare, returns InvalidArgument that says what to declare.
 StatusOr<std::vector<SampleCall>> SamplesOf(
     const OpDef& op, const StoreMaker& make_store = std::make_shared<ResourceStore>);
 

@@ -213,6 +213,47 @@ void Tables() {
   }
 }
 
+void DynamicTables() {
+  LoggedStore scene;
+  const Attrs attrs = {{"width", int64_t{2}}, {"slots", std::vector<float>{0.1f, 0}}};
+  const Tensor table = scene.Watch("DynamicTable", {.attrs = attrs})[0];
+  const Tensor ids = Tensor::Vector<int64_t>({3, -5});
+  const Tensor grad = Tensor::Of<float>({2, 2}, {1, 2, 3, 4});
+  const Tensor rate = Tensor::Scalar(0.1f), power = Tensor::Scalar(-0.5f);
+  scene.Watch("DynamicTableApplyAdam", {{table, ids, grad, Long(1), rate, rate, rate, rate}});
+  scene.Watch("DynamicTableApplyFtrl", {{table, ids, grad, Long(2), rate, rate, rate, power}});
+  scene.Watch("DynamicTablePull", {{table, ids}});
+  scene.Watch("DynamicTableSize", {{table}});
+  scene.Watch(
+      "DynamicTableExport",
+      {{table}, {{"N", int64_t{1}}, {"buckets", int64_t{1}}, {"wanted", std::vector<int64_t>{0}}}});
+  scene.Watch("DynamicTableErase", {{table, Tensor::Vector<int64_t>({3})}});
+  scene.Watch("DynamicTableClear", {{table}});
+  // An update of no slots, and one of one.
+  const Tensor plain =
+      scene.Watch("DynamicTable", {.attrs = {{"width", int64_t{2}}, {"shared_name", "plain"}}})[0];
+  scene.Watch("DynamicTableApplyGradientDescent", {{plain, ids, grad, Long(1), rate}});
+  const Tensor one = scene.Watch(
+      "DynamicTable",
+      {.attrs = {
+           {"width", int64_t{2}}, {"shared_name", "one"}, {"slots", std::vector<float>{0.1f}}}})[0];
+  scene.Watch("DynamicTableApplyAdagrad", {{one, ids, grad, Long(1), rate}});
+  // An import has five lists; LoggedStore gives the last one as such, OpRunner all of them.
+  OpRunner import("DynamicTableImport", scene.store());
+  const std::string before = TextOf(*scene.store());
+  const size_t records = scene.log().entries().size();
+  ASSERT_TRUE(import.In(one)
+                  .InList({ids})
+                  .InList({grad})
+                  .InList({grad.Reshaped({2, 1, 2})})
+                  .InList({Tensor::Vector<int64_t>({1, 1})})
+                  .InList({Tensor::Vector<int64_t>({7, 7})})
+                  .Run()
+                  .ok());
+  scene.CheckRecords("DynamicTableImport", records, before);
+  Finish(scene);
+}
+
 void WhatIsNamedWithoutAHandle() {
   LoggedStore scene;
   const Attrs area = {{"dtypes", kFloats}, {"shared_name", "area"}};
@@ -347,6 +388,7 @@ TEST(StateLogConformance, SeesEveryChangeOfEveryOp) {
   Accumulators();
   Barriers();
   Tables();
+  DynamicTables();
   WhatIsNamedWithoutAHandle();
   VariablesOfOtherKinds();
   Stacks();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gradients reach variables through their handles.
+// Tests gradients with respect to variables' handles.
 #include <gtest/gtest.h>
 
 #include "core/gradients/gradients.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lists and optionals on the wire. The bytes are those that TensorFlow's SerializeTensor makes of
-// them; what Penstock makes of the same values must be read back as the same.
+// Tests the encoding of lists and optionals. The bytes below are from TensorFlow's SerializeTensor.
+// Penstock must decode them, and decode its own encoding of the same values.
 #include <functional>
 #include <string>
 
@@ -95,13 +95,14 @@ TEST(VariantWire, WritesWhatItReads) {
   EXPECT_FALSE(AttrValue(Read(Parse(kGaps))) == AttrValue(Read(Parse(kEmpty))));
 }
 
-// Byte for byte, where there are no tensors, which may be coded in two ways.
+// Compares the bytes of values without tensors; a tensor has two valid encodings.
 TEST(VariantWire, MetadataIsTensorFlows) {
   for (const char* hex : {kEmpty, kNone}) {
     const TensorProto theirs = Parse(hex);
     TensorProto ours;
     ASSERT_TRUE(TensorToProto(Read(theirs), &ours).ok());
-    // Theirs is a list of byte strings with one element, shorter than 128 bytes.
+    // TensorFlow's content is a list of byte strings with one element, shorter than 128 bytes, so
+    // its length takes one byte.
     EXPECT_EQ(ours.variant_val(0).SerializeAsString(), theirs.tensor_content().substr(1));
   }
 }
@@ -148,7 +149,7 @@ TEST(VariantWire, TensorsOfVariantsCountAsMemory) {
   EXPECT_EQ(TensorFromProto(gaps, 16 + 7).status().code(), StatusCode::kResourceExhausted);
 }
 
-// In both codings, since protobuf's own limit knows only of one.
+// Tests both encodings, since protobuf's own nesting limit applies to only one.
 TEST(VariantWire, RefusesDeepNesting) {
   for (const bool content : {false, true}) {
     TensorProto proto = Parse(kGaps);
@@ -179,7 +180,8 @@ TEST(VariantWire, RefusesDeepNesting) {
   }
 }
 
-// A list that holds another one twice, and so on, is small in memory only.
+// A list that contains another list several times, and so on, is small in memory but huge when
+// encoded.
 TEST(VariantWire, IsNotWrittenBeyondAllBounds) {
   const Tensor unknown = Tensor::Scalar<int32_t>(-1);
   Tensor list(DType::kVariant, {});
@@ -189,8 +191,8 @@ TEST(VariantWire, IsNotWrittenBeyondAllBounds) {
     for (int i = 0; i < 4; ++i) outer = *OpRunner("TensorListPushBack").In(outer).In(list).Run1();
     list = outer;
   }
-  // 4 to the power of 31 lists. (Each in its message takes much more room than on the wire, so only
-  // the beginning of it is tried: 64 MB.)
+  // 4 to the power of 31 lists. (Messages need much more memory than their encoding, so the limit
+  // here is 64 MB.)
   TensorProto proto;
   EXPECT_EQ(TensorToProto(list, &proto, 1 << 26).code(), StatusCode::kResourceExhausted);
 }

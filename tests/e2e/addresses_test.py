@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Servers whose addresses in the cluster are for others: a gateway's, or a name not known yet."""
+"""Tests servers whose addresses in the cluster are not their own: a gateway's address, or a name
+that cannot be resolved yet."""
 
 import os
 import socket
@@ -11,7 +12,7 @@ import tempfile
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 from cluster import PENSTOCK, READER, TRAIN, ClusterTest, main  # noqa: E402
 
-GATEWAY = "203.0.113.7"  # of nobody: RFC 5737
+GATEWAY = "203.0.113.7"  # an address reserved by RFC 5737; no host has it
 
 
 def free_port():
@@ -22,7 +23,7 @@ def free_port():
 
 class AddressesTest(ClusterTest):
     def serve(self, *flags):
-        """Starts `penstock server`; returns the two lines that it says when it serves."""
+        """Starts `penstock server`; returns the two lines that it prints when it serves."""
         server = subprocess.Popen([PENSTOCK, "server", *flags], stdout=subprocess.PIPE, text=True)
         self.addCleanup(server.stdout.close)
         self.addCleanup(server.wait)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Workers that hold all variables themselves and average their gradients: --strategy=allreduce."""
+"""Tests --strategy=allreduce: workers hold all variables themselves and average their gradients."""
 
 import glob
 import json
@@ -32,7 +32,7 @@ class AllReduceTest(ClusterTest):
         return run
 
     def await_checkpoint(self, run):
-        """Waits for the first checkpoint of a training that has begun."""
+        """Waits for the first checkpoint of a running training."""
         end = time.monotonic() + 60
         while not glob.glob(os.path.join(run.folder, "model.ckpt-[1-9]*.index")):
             self.assertLess(time.monotonic(), end, run.output())
@@ -55,7 +55,7 @@ class AllReduceTest(ClusterTest):
                 capture_output=True, text=True, timeout=120, check=False)
             self.assertEqual(alone.returncode, 0, alone.stderr)
             by_hand = float(re.search(r"test accuracy: (0\.\d+)", alone.stdout).group(1))
-        # The same pictures in each step, added in another order.
+        # Each step uses the same pictures, summed in another order.
         self.assertAlmostEqual(self.accuracy(runs[0]), by_hand, delta=0.02)
         self.assertGreater(self.accuracy(runs[0]), 0.78)
 
@@ -71,7 +71,8 @@ class AllReduceTest(ClusterTest):
         self.assertLess(time.monotonic() - killed, 8)
         self.assertEqual(run.finish(), 0, run.output())
         self.assertIn("restored", run.output())
-        # Batches depend on the step alone, and a sum on nothing but what is added.
+        # Batches depend only on the step, and sums only on their summands, so the bits are the
+        # same.
         self.assertEqual(checksums(run.folder), checksums(whole.folder))
 
     def test_gradients_are_averaged_while_the_backward_pass_runs(self):

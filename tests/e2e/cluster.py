@@ -22,6 +22,9 @@ RECOMMENDER = "client/examples/recommender"
 READER = "client/examples/remote_reader"
 HANG = "tests/e2e/hang"
 
+# Servers keep there what they measure of this machine at their start: once for all of a test.
+os.environ.setdefault("XDG_CACHE_HOME", os.environ.get("TEST_TMPDIR", tempfile.gettempdir()))
+
 
 class Run:
     """`penstock run` of a program: its lines as they come, and its tasks."""

@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-from cluster import PENSTOCK, StuckCluster, main  # noqa: E402
+from cluster import PENSTOCK, StuckCluster, free_ports, main  # noqa: E402
 
 # The product of what is fed and a variable of a megabyte, to which the step adds as much. The
 # variable names itself as its neighbour, as TensorFlow's do.
@@ -57,10 +57,34 @@ class CostTest(StuckCluster):
         self.assertRegex(said, r"measured: +[\d.]+ us, the median of the last of \d+ executions")
         self.assertRegex(said, r"predicted: [\d.]+ us, \d+ % (less|more) than measured")
         self.assertRegex(said, r"/job:ps/replica:0/task:0/device:CPU:0 +\d+ nodes")
+        for job in ("ps", "worker"):
+            self.assertRegex(said, r"/job:%s/replica:0/task:0/device:CPU:0: [\d.e+]+ GFLOP/s, "
+                                   r"[\d.e+]+ GB/s, [\d.e+]+ us per kernel, \d+ at once "
+                                   r"\(measured " % job)
         self.assertIn("--save: nothing was measured",
                       self.ask("cost", self.target, "--save=" + self.costs, code=1))
         self.assertIn("is the master of no session 'other'",
                       self.ask("cost", self.target, "--session=other", code=1))
+
+    def test_a_calibration_of_another_version_is_measured_anew(self):
+        path = os.path.join(os.path.dirname(self.graph), "calibration.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"penstock_calibration": 7}, file)
+        address = "127.0.0.1:%d" % free_ports(1)[0]
+        command = [PENSTOCK, "server", "--job_name=worker", "--task_index=0",
+                   "--worker_hosts=" + address, "--calibration_file=" + path, "--until_stdin_ends"]
+        for said in ("is a calibration of version 7, expected version 1: measured anew", ""):
+            server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                      stderr=subprocess.PIPE, text=True)
+            self.addCleanup(server.kill)
+            self.assertIn("serves at", server.stdout.readline())
+            _, errors = server.communicate(timeout=60)
+            warned = [line for line in errors.splitlines() if "calibration" in line]
+            self.assertEqual([said in line for line in warned], [True] if said else [], errors)
+        with open(path, encoding="utf-8") as file:
+            kept = json.load(file)
+        self.assertEqual(kept["penstock_calibration"], 1)
+        self.assertGreater(kept["cpu"]["flops_per_ns"], 0)
 
     def write_costs(self, version, device=CPU, nanos=7e6):
         with open(self.costs, "w", encoding="utf-8") as file:
@@ -82,6 +106,20 @@ class CostTest(StuckCluster):
                             "--costs=" + self.costs)
         first = next(csv.DictReader(measured.splitlines()))
         self.assertEqual((first["node"], first["us"], first["measured"]), ("y", "7000.000", "1"))
+
+    def test_the_memory_of_a_graph_in_a_file(self):
+        with open(self.graph, "w", encoding="utf-8") as file:
+            file.write(GRAPH.replace('device: "/job:elsewhere/task:7"', ""))
+        said = self.ask("cost", self.graph, *STEP, "--devices=" + CPU)
+        # y and g: 128 x 512 and 512 x 512 floats.
+        self.assertRegex(said, r"%s +1\.3 MB of tensors at the peak, beside 1\.0 MB of variables "
+                               r"and 262 KB fed\n" % CPU)
+        self.assertRegex(said, r"while g runs, the largest are\n +1\.0 MB  g:0\n +262 KB  y:0\n")
+        refused = self.ask("cost", self.graph, *STEP, "--devices=" + CPU, "--memory_limit=1m",
+                           code=1)
+        self.assertIn("memory_limit: the step does not fit into 1048576 bytes", refused)
+        self.assertRegex(refused, CPU + r": 1310720 bytes while 'g' runs, 262144 too many")
+        self.assertIn("     1048576 bytes  g:0", refused)
 
     def steps_per_second(self, *flags):
         said = self.ask("whatif", self.graph, *STEP, *flags)

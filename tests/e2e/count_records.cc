@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A training whose variables count how often it has seen each record: for stories of trainings that
-// are killed and resumed, in one process or as a task of a cluster. Records are the numbers 0, ...,
-// --records - 1, in TFRecord files that the workers share out among them; each reads its own in
-// another order in each epoch and draws from a shuffling queue.
+// A training whose variables count how often it has seen each record, for tests that kill and
+// resume trainings. It runs in one process, or as a task of a cluster. Records are the numbers 0,
+// ..., --records - 1, in TFRecord files that are divided among the workers. Each worker reads its
+// files in a new order in each epoch, and draws records from a shuffling queue.
 //
-// Says "step N took SUM" after each step. At the end the chief waits until all workers have had all
-// of their records, and says "seen" and the counts, and "batches" and how many there were.
+// Prints "step N took SUM" after each step. At the end the chief waits until all workers have read
+// all of their records. Then it prints "seen" and the counts, and "batches" and the number of
+// batches.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -54,7 +55,7 @@ class SayAndSleep final : public client::TrainingHook {
   const int64_t millis_;
 };
 
-// The next numbers of a share of the files.
+// Returns the next batch of numbers from this worker's share of the files.
 Output Batch(client::QueueRunners& runners, const Flags& flags, const client::WorkerShare& share) {
   std::vector<std::string> mine;
   for (size_t i = share.worker; i < flags.files.size(); i += share.workers) {
@@ -110,8 +111,8 @@ Status Count(const Flags& flags, const std::string& target) {
     const int worker = flags.task.task + tower;
     taken.push_back(Batch(runners, flags, {.workers = workers, .worker = worker}));
     sums.push_back(Sum(Cast(taken.back(), DType::kFloat), zero));
-    // So that each of its rows, and the number of batches, grow by one: of gradients that are
-    // averaged.
+    // The gradient makes each row of the batch, and the number of batches, grow by one. The factor
+    // undoes the averaging of gradients.
     const Output loss = -Sum(Gather(seen, taken.back(), zero), zero) - batches;
     return loss * static_cast<double>(devices.size());
   });

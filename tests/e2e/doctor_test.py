@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Broken launches, and what `penstock doctor` says of them."""
+"""Tests the findings of `penstock doctor` about misconfigured clusters."""
 
 import http.server
 import json
@@ -27,7 +27,7 @@ def free_ports(count):
 
 
 class Cluster:
-    """One ps and two workers, each a `penstock server`."""
+    """A cluster of one ps and two workers, each a `penstock server`."""
 
     def __init__(self, test):
         self.ps, *self.workers = ["127.0.0.1:%d" % port for port in free_ports(3)]
@@ -42,7 +42,7 @@ class Cluster:
         self.test.addCleanup(server.stdout.close)
         self.test.addCleanup(server.wait)
         self.test.addCleanup(server.kill)
-        server.stdout.readline()  # it serves
+        server.stdout.readline()  # the server serves when it prints its first line
         return server
 
     def start_all(self):
@@ -139,7 +139,7 @@ class DoctorTest(ClusterTest):
         shared = ["--checkpoint_dir=" + os.path.join(folder, "run")]
         self.assertEqual(self.doctor(*cluster.hosts, *shared, expect=0), "")
         self.assertEqual(os.listdir(os.path.join(folder, "run")), [], "nothing is left behind")
-        # The servers have another current folder.
+        # The servers run in another current folder.
         said = self.doctor(*cluster.hosts, "--checkpoint_dir=run", folder=folder)
         self.assertEqual(said.count("does not see what is written here"), 3, said)
         with open(os.path.join(folder, "file"), "w"):

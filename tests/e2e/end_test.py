@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""An operator ends a cluster, or what it holds: `penstock shutdown` and `penstock reset`."""
+"""Tests `penstock shutdown`, which ends a cluster, and `penstock reset`, which drops its state."""
 
 import glob
 import os
+import re
 import subprocess
 import sys
 import time
@@ -59,16 +60,19 @@ class EndTest(StuckCluster):
         run = self.start("--model=mlp", "--steps=10000000", "--save_every_steps=10000000", ps=1)
         run.wait_for(r"step +[1-9]\d")
         target = "grpc://" + run.address("worker")
-        # The first step's is written at the start.
+        # The checkpoint of the first step is written at the start.
         self.until(lambda: command("status", target).stdout, "Last checkpoints",
                    run.folder + "/model.ckpt-")
         ran = command("shutdown", target)
         self.assertEqual(ran.returncode, 0, ran.stderr + run.output())
-        self.assertEqual(run.finish(60), 143, run.output())  # stopped: start it again
-        told, _ = run.wait_for(r"worker/0\] .*told to end at step (\d+)")
+        # 143: stopped by a signal, may be restarted
+        self.assertEqual(run.finish(60), 143, run.output())
+        # `penstock run` ends with the first task that does: the chief's last lines may be missing.
+        steps = re.findall(r"worker/0\] /job:worker/task:0 +step (\d+)/", run.output())
         saved = [int(path.rsplit("-", 1)[1].split(".")[0])
                  for path in glob.glob(run.folder + "/model.ckpt-*.index")]
-        self.assertGreaterEqual(max(saved, default=-1), int(told.group(1)), run.output())
+        # More than the checkpoint of the start.
+        self.assertGreaterEqual(max(saved, default=-1), max(2, int(steps[-1])), run.output())
 
     def test_reset_closes_sessions(self):
         self.start_servers()

@@ -102,16 +102,52 @@ class ExamplesTest(ClusterTest):
                     run = self.run_on_cluster(*flags, *more, program=LANGUAGE_MODEL)
                     self.assertRegex(run.output(), perplexity)
 
+    def test_stacked_lstm(self):
+        flags = ["--layers=4", "--units=32", "--length=8", "--steps=40"]
+        losses = []
+        for said in (self.run_alone(EXAMPLES + "/stacked_lstm", *flags),
+                     self.run_on_cluster(*flags, "--log_device_placement",
+                                         program=EXAMPLES + "/stacked_lstm").output()):
+            found = re.search(r"(?m)^.*loss: (\d\.\d+)$", said)
+            self.assertTrue(found, said)
+            losses.append(float(found.group(1)))
+        # The same bits and the same weights, wherever the nodes run.
+        self.assertAlmostEqual(losses[0], losses[1], delta=0.02)
+        # The step was placed without the ps, of which the example asks nothing.
+        self.assertIn("/job:worker/replica:0/task:0/device:CPU:0", said)
+        self.assertNotIn("): /job:ps", said)
+
     def test_recommender(self):
         with tempfile.TemporaryDirectory() as folder:
             self.write_ratings(folder)
             flags = ["--data_dir=" + folder, "--steps=300", "--batch_size=64",
                      "--learning_rate=0.02"]
             for said in (self.run_alone(RECOMMENDER, *flags),
-                         self.run_on_cluster(*flags, program=RECOMMENDER).output()):
+                         self.run_on_cluster(*flags, program=RECOMMENDER).output(),
+                         self.run_on_cluster(*flags, "--placement=auto",
+                                             program=RECOMMENDER).output()):
                 found = re.search(r"(?m)^.*test AUC: (\d\.\d+)$", said)
                 self.assertTrue(found, said)
                 # The ratings follow a rule, so it can be learnt.
+                self.assertGreater(float(found.group(1)), 0.9, said)
+
+    def test_recommender_with_dynamic_tables(self):
+        """A ps is killed: its rows come back from the checkpoint."""
+        with tempfile.TemporaryDirectory() as folder:
+            self.write_ratings(folder)
+            flags = ["--data_dir=" + folder, "--batch_size=64", "--learning_rate=0.02",
+                     "--table=dynamic"]
+            alone = self.run_alone(RECOMMENDER, *flags, "--steps=300")
+            run = self.start(*flags, "--steps=6000", "--save_every_seconds=1", ps=1, workers=2,
+                             restarts=2, program=RECOMMENDER)
+            run.wait_for(r"step +[1-9]\d\d")
+            run.kill("ps", 0)
+            _, line = run.wait_for(r"ps/0 was killed by signal 9; starting it again", seconds=15)
+            run.wait_for(r"worker/0\].*restored", seconds=60, start=line)
+            self.assertEqual(run.finish(120), 0, run.output())
+            for said in (alone, run.output()):
+                found = re.search(r"(?m)^.*test AUC: (\d\.\d+)$", said)
+                self.assertTrue(found, said)
                 self.assertGreater(float(found.group(1)), 0.9, said)
 
     def write_ratings(self, folder):

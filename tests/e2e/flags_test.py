@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every mistake in the flags ends in one line that names the flag, and exit code 2."""
+"""Tests that every mistake in the flags gives one line that names the flag, and exit code 2."""
 
 import os
 import socket

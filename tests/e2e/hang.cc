@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A client whose steps do not end, in the way that --kind says: for stories about finding out why a
-// cluster is stuck. It says "begun" before the step that hangs, and ends when it is killed.
+// A client whose steps hang in the way that --kind selects, for tests of finding out why a cluster
+// is stuck. It prints "begun" before the step that hangs, and runs until it is killed.
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdio>
 #include <string>
 #include <thread>
 
 #include "client/control_flow.h"
+#include "client/mutex.h"
 #include "client/program.h"
 #include "client/session.h"
 #include "core/op/gradient.h"
@@ -19,7 +21,7 @@ using client::Session;
 
 const std::vector<DType> kFloat = {DType::kFloat};
 
-// On the ps; what is taken and put is on the worker.
+// A queue on the ps; its elements are on the worker.
 struct Queue {
   Queue(client::Program& program, const std::string& name, int64_t capacity) : program(program) {
     const auto ps = program.DeviceScope(kPs);
@@ -39,6 +41,41 @@ struct Queue {
   client::Program& program;
   Output handle;
 };
+
+// Takes three elements of a barrier that has one complete element, and another one without its
+// second component.
+StatusOr<Output> BarrierOneShort(client::Program& program, Session& session) {
+  const auto ps = program.DeviceScope(Queue::kPs);
+  const std::vector<DType> types(2, DType::kFloat);
+  const Output barrier = CallIn(program, "Barrier", {},
+                                {{"component_types", types},
+                                 {"shapes", std::vector<PartialShape>(2, PartialShape::Scalar())},
+                                 {"shared_name", "pairs"}});
+  const std::vector<std::string> keys[] = {{"a", "b"}, {"a"}};
+  const std::vector<float> values[] = {{1, 2}, {1}};
+  for (int component = 0; component < 2; ++component) {
+    RETURN_IF_ERROR(session.Execute(
+        Call("BarrierInsertMany",
+             {barrier, Constant(program, Tensor::Vector<std::string>(keys[component])),
+              Constant(program, Tensor::Vector<float>(values[component]))},
+             {{"component_index", component}})));
+  }
+  return CallN("BarrierTakeMany", {barrier, Constant(program, Tensor::Scalar<int32_t>(3))},
+               {{"component_types", types}})[0];
+}
+
+// Averages two gradients, of which only one has arrived.
+StatusOr<Output> AccumulatorOneShort(client::Program& program, Session& session) {
+  const auto ps = program.DeviceScope(Queue::kPs);
+  const Output sum = CallIn(
+      program, "ConditionalAccumulator", {},
+      {{"dtype", DType::kFloat}, {"shape", PartialShape::Scalar()}, {"shared_name", "gradients"}});
+  RETURN_IF_ERROR(session.Execute(
+      Call("AccumulatorApplyGradient", {sum, Constant(program, Tensor::Scalar<int64_t>(0)),
+                                        Constant(program, Tensor::Scalar(1.0f))})));
+  return Call("AccumulatorTakeGradient", {sum, Constant(program, Tensor::Scalar<int32_t>(2))},
+              {{"dtype", DType::kFloat}});
+}
 
 Status Hang(const std::string& kind, const std::string& target) {
   client::Program program;
@@ -64,6 +101,30 @@ Status Hang(const std::string& kind, const std::string& target) {
     other.join();
     return status;
   }
+  if (kind == "barrier") {
+    ASSIGN_OR_RETURN(const Output taken, BarrierOneShort(program, *session));
+    return begin(taken);
+  }
+  if (kind == "accumulator") {
+    ASSIGN_OR_RETURN(const Output mean, AccumulatorOneShort(program, *session));
+    return begin(mean);
+  }
+  // one step holds the lock and waits for a queue, another step waits for the lock
+  if (kind == "lock") {
+    Queue input(program, "input", 10);
+    const Output mutex = client::NewMutex(program, "updates", input.handle);
+    const Outputs first = client::Lock(program, {mutex}, {});
+    const auto holding = program.ControlDependencies(first);
+    const Output unlocked = client::Unlock(program, first, {input.Take()});
+    const auto free = program.ClearControlDependencies();
+    const Outputs second = client::Lock(program, {mutex}, {});
+    const Output waits = client::Unlock(program, second, {});
+    std::thread holder([&] { (void)session->Execute(unlocked); });
+    std::this_thread::sleep_for(std::chrono::seconds(1));  // by then the step holds the lock
+    const Status status = begin(waits);
+    holder.join();
+    return status;
+  }
   if (kind == "loop") {
     const auto last = client::While(
         program, {x},
@@ -73,7 +134,7 @@ Status Hang(const std::string& kind, const std::string& target) {
         [](const Outputs& v) { return Outputs{v[0] * 1.0}; });
     return begin(last[0]);
   }
-  if (kind == "steps") {  // one after the other, each in all tasks: for tasks that are stopped
+  if (kind == "steps") {  // repeated steps that use all tasks, for tests that stop a task
     Output sum = x;
     for (const char* device : {"/job:ps/task:0/cpu:0", "/job:worker/task:1/cpu:0"}) {
       const auto scope = program.DeviceScope(device);

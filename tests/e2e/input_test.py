@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Records that a worker reads never pass through the client: bytes are counted on the client's
-connection and in the worker."""
+"""Tests that records that a worker reads never pass through the client: counts bytes on the
+client's connection and in the worker."""
 
 import contextlib
 import os
@@ -17,11 +17,11 @@ from cluster import PENSTOCK, TRAIN, ClusterTest, main  # noqa: E402
 
 BATCH = 128
 PICTURE_BYTES = 784
-DEADLINE_SECONDS = 120  # of the client, for its first steps
+DEADLINE_SECONDS = 120  # time limit for the client's first steps
 
 
 class CountingProxy:
-    """Passes connections on to an address, and counts their bytes, of both directions."""
+    """Forwards connections to an address, and counts their bytes in both directions."""
 
     def __init__(self, host, port):
         self.to, self.bytes, self.lock = (host, port), 0, threading.Lock()
@@ -37,14 +37,14 @@ class CountingProxy:
                 return
             try:
                 server = socket.create_connection(self.to)
-            except OSError:  # it does not listen yet: the client tries again
+            except OSError:  # the server does not listen yet; the client retries
                 client.close()
                 continue
             for pair in ((client, server), (server, client)):
                 threading.Thread(target=self._pass_on, args=pair, daemon=True).start()
 
     def _pass_on(self, source, sink):
-        with contextlib.suppress(OSError):  # one of them is gone
+        with contextlib.suppress(OSError):  # one of the two connections is closed
             while data := source.recv(1 << 16):
                 with self.lock:
                     self.bytes += len(data)
@@ -65,7 +65,7 @@ def free_ports(count):
 
 
 def bytes_read(pid):
-    """By the process, from files."""
+    """Returns the bytes that the process has read from files."""
     with open("/proc/%d/io" % pid) as f:
         return int(re.search(r"rchar: (\d+)", f.read()).group(1))
 
@@ -79,8 +79,8 @@ class InputTest(ClusterTest):
         return server
 
     def train(self, *flags):
-        """Bytes over the client's connection, and bytes that the worker read from files, per step
-        between the first steps and the last."""
+        """Returns the bytes on the client's connection, and the bytes that the worker read from
+        files, per step from the first steps to the last."""
         ps, worker = free_ports(2)
         hosts = ["--ps_hosts=127.0.0.1:%d" % ps, "--worker_hosts=127.0.0.1:%d" % worker]
         self.serve(hosts, "ps")
@@ -118,7 +118,7 @@ class InputTest(ClusterTest):
             passed, read = self.train("--input=tfrecord", "--data_dir=" + folder)
         print("tfrecord, per step: %.0f bytes on the client's connection, %.0f read by the worker" %
               (passed, read))
-        # The queue may have some steps in store when the counting begins.
+        # When the counting begins, the queue may already hold the input of some steps.
         self.assertGreater(read, BATCH * PICTURE_BYTES / 2)
         self.assertLess(passed, 2000)
 

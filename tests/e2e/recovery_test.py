@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks are killed while they train: everybody else says whom they lost, waits, and goes on."""
+"""Tests that, when a task is killed during training, all others name the lost task, wait, and
+continue."""
 
 import os
 import re

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Parameter servers with replicas are killed while they train: the follower takes over, nothing is
-restored from a checkpoint, and the weights are those of a training that nobody disturbed."""
+"""Kills parameter servers with replicas during a training. Tests that the follower takes over, that
+nothing is restored from a checkpoint, and that the weights are those of an undisturbed training."""
 
 import os
 import random

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A training whose every number follows from its flags, for stories of parameter servers that die:
-// each ps has a matrix, an embedding table (sparse updates) and the momentum of both, and a loss of
-// its own, so that what one ps holds never depends on how far another one is. Nothing is saved:
-// variables that are lost end the training.
+// A training whose numbers all follow from its flags, for tests that kill parameter servers. Each
+// ps has a matrix, an embedding table (with sparse updates), the momentum of both, and its own
+// loss, so the variables of one ps never depend on the progress of another one. Nothing is saved:
+// lost variables end the training.
 //
-// Says "step N" after each step. At the end the worker says "weights" and the bits of all
-// variables, as a hash, and the longest time from the end of one step to that of the next.
+// Prints "step N" after each step. At the end the worker prints "weights", a hash of the bits of
+// all variables, and the longest time from the end of one step to the end of the next.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cinttypes>
@@ -35,10 +35,11 @@ struct Flags {
   bool plain = false;
 };
 
-// Gives the batch that is next, whichever steps failed.
+// Feeds the next batch, and feeds it again if the step failed.
 class Batches final : public client::TrainingHook {
  public:
-  Batches(const Flags& flags, const client::ExactlyOnce* once) : flags_(flags), once_(once) {}
+  Batches(const Flags& flags, const client::ExactlyOnce* once)
+      : flags_(flags), exactly_once_(once) {}
 
   StatusOr<std::vector<Tensor>> Next() {
     if (next_ >= flags_.steps) return OutOfRange("there are no more batches");
@@ -57,12 +58,12 @@ class Batches final : public client::TrainingHook {
 
   Status SessionReady(client::Session& session, int64_t global_step) override {
     next_ = global_step;
-    if (once_ == nullptr) return OkStatus();
-    ASSIGN_OR_RETURN(next_, once_->Begin(session));
+    if (exactly_once_ == nullptr) return OkStatus();
+    ASSIGN_OR_RETURN(next_, exactly_once_->Begin(session));
     return OkStatus();
   }
   Status StepFailed(const Status& why) override {
-    return once_ == nullptr ? why : once_->Explain(why);
+    return exactly_once_ == nullptr ? why : exactly_once_->Explain(why);
   }
   Status AfterStep(const client::StepResult& result, bool*) override {
     const int64_t now_ns = Env::Real().NowNanos();
@@ -84,11 +85,11 @@ class Batches final : public client::TrainingHook {
 
  private:
   const Flags& flags_;
-  const client::ExactlyOnce* const once_;
+  const client::ExactlyOnce* const exactly_once_;
   int64_t next_ = 0, first_ns_ = 0, last_ns_ = 0, longest_ns_ = 0;
 };
 
-// FNV-1a.
+// Adds the tensor's bytes to an FNV-1a hash.
 void AddToHash(const Tensor& tensor, uint64_t* hash) {
   const auto* bytes = static_cast<const unsigned char*>(tensor.raw_data());
   for (size_t i = 0; i < tensor.bytes(); ++i) *hash = (*hash ^ bytes[i]) * 0x100000001b3u;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Trainings whose tasks are killed amid an epoch, again and again: they see each record once per
-epoch, all workers together."""
+"""Kills the tasks of a training repeatedly within epochs. Tests that all workers together use each
+record once per epoch."""
 
 import os
 import random
@@ -61,8 +61,8 @@ class ResumeTest(ClusterTest):
         return process
 
     def read(self, process, until=None):
-        """Returns how much each step took, from where the output is up to step `until` or the
-        end; the counts at the end; and when the last step came."""
+        """Reads the output up to step `until` or the end. Returns the sum of the records that each
+        step took; the final counts; and the time of the last step."""
         took, seen, last = {}, None, time.monotonic()
         for line in process.stdout:
             step = re.match(r"step (\d+) took (\d+)", line)
@@ -91,7 +91,8 @@ class ResumeTest(ClusterTest):
         for kill in kills:
             process = self.start_alone("pieces", millis=5)
             pieces.update(self.read(process, until=kill)[0])
-            time.sleep(choose.random() * 0.02)  # before, in or after the next step, or a save
+            # so the kill comes before, in or after the next step or a save
+            time.sleep(choose.random() * 0.02)
             process.kill()
             process.wait()
             pieces.update(self.read(process)[0])
@@ -102,15 +103,15 @@ class ResumeTest(ClusterTest):
         self.assertGreater(min(took), kills[-1] - 8, "it went on from a checkpoint")
 
     def kill_again_and_again(self, *flags, kills, training):
-        """A cluster of two workers, of which those of `training` say their steps; each of the two
-        parameter servers holds one of the variables."""
+        """Runs a cluster of two workers and kills the tasks in `kills`. The workers in `training`
+        print their steps. Each of the two parameter servers holds one of the variables."""
         epochs = 20
         run = self.start(*self.flags(epochs, millis=10), *flags, program=PROGRAM, ps=2, workers=2,
                          restarts=len(kills))
         choose = random.Random(SEED)
         start = 0
         for job, index in kills:
-            # All are at work again.
+            # Waits until all workers train again.
             lines = [run.wait_for(r"^\[worker/%d\] step \d" % w, start=start)[1] for w in training]
             time.sleep(choose.random() * 0.1)
             run.kill(job, index)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""All tasks are told to end at the same time, as Kubernetes does: the chief still saves."""
+"""Tests that the chief still saves when all tasks are asked to end at the same time, as by
+Kubernetes."""
 
 import glob
 import os
@@ -18,7 +19,7 @@ class ShutdownTest(ClusterTest):
         run = self.start("--model=mlp", "--steps=10000000", "--save_every_steps=10000000", *flags,
                          ps=2, workers=2)
         run.wait_for(r"step +[1-9]\d")
-        run.process.terminate()  # which sends SIGTERM to every task
+        run.process.terminate()  # `penstock run` then sends SIGTERM to every task
         self.assertEqual(run.finish(60), 130, run.output())
         self.assertNotRegex(run.output(), r"Check failed|CHECK|called twice|killing them|exits now")
         told = re.findall(r"worker/0\] .*told to end at step (\d+)", run.output())

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""An operator's view of a cluster: `penstock status` and `top`, the status page, metrics."""
+"""Tests an operator's view of a cluster: `penstock status` and `top`, the status page, metrics."""
 
 import json
 import os
@@ -52,6 +52,18 @@ class StatusTest(StuckCluster):
         waits = tasks["/job:ps/replica:0/task:0"]["part"][0]["wait"]
         self.assertEqual(waits[0]["resource"]["name"], "input")
 
+    def test_the_memory_of_tensors(self):
+        self.hang("dequeue")
+        said = self.until(lambda: self.run_command("stats", self.target), "Memory of sessions")
+        amount = r" +[\d.]+ [KMG]?B"
+        for task in "/job:ps/task:0", "/job:worker/task:0", "/job:worker/task:1":
+            self.assertRegex(said, r"\n  " + task + r"/device:CPU:0 +CPU memory" + 3 * amount +
+                             r" +\d+ +([\d.]+ [KMG]?B|none)\n")
+            self.assertRegex(said, r"\n  \S+ +" + task + 2 * amount + r" +none\n")
+        self.tasks["ps", 0].kill()
+        self.until(lambda: self.run_command("stats", self.target),
+                   "/job:ps/task:0 does not answer")
+
     def test_a_task_that_is_dead_is_shown(self):
         self.tasks["ps", 0].kill()
         said = self.until(lambda: self.run_command("status", self.target), "1 does not answer")
@@ -82,7 +94,7 @@ class StatusTest(StuckCluster):
         self.assertGreaterEqual(float(values['penstock_step_seconds_bucket{le="+Inf"}']), 1)
         self.assertEqual(values["penstock_sessions"], "1")
         self.assertGreater(float(values["penstock_memory_bytes"]), 1e6)
-        for line in text.splitlines():  # as a scraper reads it
+        for line in text.splitlines():  # parses the page like a metrics scraper
             self.assertRegex(line, r"^(# (HELP|TYPE) penstock_\w+ .+|penstock_\w+(\{.*\})? \S+)$")
         self.tasks["ps", 0].kill()
         client.wait(60)

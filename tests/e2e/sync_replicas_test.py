@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Workers take steps together; one of three is stopped, or killed, and the others go on."""
+"""Tests synchronous workers: one of three is stopped or killed, and the others go on."""
 
 import os
 import re
@@ -42,7 +42,7 @@ class SyncReplicasTest(ClusterTest):
         stopped = run.pid("worker", 2)
         os.kill(stopped, signal.SIGSTOP)
         try:
-            # The chief has done all that it has to when it has tested.
+            # The chief is done when it has printed the test accuracy.
             run.wait_for(r"test accuracy: 0\.", start=line, seconds=120)
         finally:
             os.kill(stopped, signal.SIGCONT)

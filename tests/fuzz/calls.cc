@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls of a running server, one after the other in a session of their own whose graph adds
-// "Placeholder" to itself in "Add": a byte that says of which method, two for the length of the
-// request, and as many of the request. What no fuzzer could guess (the session's handle and
-// version, the server's incarnation) is put behind the request: of several values of a field the
-// last one counts.
+// Fuzzes calls to a running server. The input is a sequence of calls in one session, whose graph
+// adds "Placeholder" to itself in "Add". Each call is a byte for the method, two bytes for the
+// length of the request, and the request. The target appends fields that a fuzzer could not guess
+// (the session's handle and version, the server's incarnation) to the request; protobuf uses the
+// last value of a field.
 #include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
@@ -58,7 +58,7 @@ constexpr Method kMethods[] = {
     {"/penstock.wire.Worker/Reset", Added::kIncarnation},
 };
 
-// The session's timeout: a step that waits for something ends by it, and is no hang.
+// The session's timeout ends steps that wait, so that they do not count as hangs.
 constexpr int kStepMs = 200;
 constexpr std::chrono::seconds kHang{30};
 
@@ -71,7 +71,7 @@ class RunningServer {
     wire::GetStatusResponse status;
     CHECK(status.ParseFromString(Call(kGetStatus.path, "")), "no status");
     incarnation_ = status.self().incarnation();
-    // All is in vain where a step that is right is not run.
+    // Check once that a valid step runs; otherwise fuzzing would test nothing.
     OpenSession();
     tensorflow::RunStepRequest run;
     run.add_fetch("Add:0");

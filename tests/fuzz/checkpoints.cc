@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A checkpoint. Blocks of a table have checksums, behind which a fuzzer never gets; so the input is
-// either the bytes of a file or the entries of one that is then built with the right checksums. The
-// first byte says which:
+// Fuzzes the reading of checkpoints. Blocks of a table have checksums, which a fuzzer cannot guess.
+// So the input is either the bytes of a file, or the entries of a file that the target builds with
+// correct checksums. The first byte selects:
 //   'i' the index of a V2 checkpoint       'I' its entries
 //   'v' a V1 checkpoint                    'V' its entries
-// An entry is two bytes, the lengths of key and value, and these.
+// An entry is two bytes, the lengths of key and value, followed by key and value.
 #include <map>
 #include <memory>
 #include <string>
@@ -41,7 +41,7 @@ void ReadAll(const StatusOr<std::unique_ptr<CheckpointReader>>& reader) {
   if (!reader.ok()) return;
   for (const std::string& name : (*reader)->names()) {
     const StatusOr<SavedTensor> saved = (*reader)->Describe(name);
-    // A tensor that claims to be large is read in slices by callers who want it.
+    // Skip tensors that claim to be large: callers read those in slices.
     if (!saved.ok() || saved->shape.num_elements() > kTensorBytesMax / 16) continue;
     (void)(*reader)->ReadAs(saved->dtype, name, "", CpuAllocator());
   }

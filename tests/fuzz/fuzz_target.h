@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A fuzz target is one function, libFuzzer's: it gives `size` bytes from outside to the code that
-// reads them. Whatever they are, it must return: a crash, a failed CHECK, a sanitizer's finding or
-// a hang is what is looked for. Always returns 0.
+// The interface of a fuzz target, which is libFuzzer's: a function that passes `size` bytes of
+// input to the code under test. It must return 0 for any input: a crash, a failed CHECK, a
+// sanitizer's finding or a hang is a bug.
 //
-// Each target is a file of its own, linked with replay.cc (a test, see there) or with libFuzzer.
+// Each target is one .cc file, linked with replay.cc, which makes it a test, or with libFuzzer.
 #pragma once
 
 #include <cstddef>

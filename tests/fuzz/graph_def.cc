@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A GraphDef, through all that a master does with a client's graph before it runs: import with its
-// functions, export, compilation (pruning, folding, placement, partitioning) for its last node.
+// Fuzzes all processing of a client's GraphDef before it runs: import with its functions, export,
+// and compilation (pruning, folding, placement, partitioning) for its last node.
 #include "core/base/check.h"
 #include "core/compiler/compile.h"
 #include "core/graph/graph.h"

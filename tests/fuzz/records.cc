@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A TFRecord file: the first byte says how it is compressed.
+// Fuzzes the reading of TFRecord files: the first byte selects the compression.
 #include "core/base/check.h"
 #include "core/checkpoint/testing/crash_env.h"
 #include "core/record/record_reader.h"
@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-// A file may unpack to any number of records; this target reads so many.
+// A file may unpack to any number of records; this target reads at most this many.
 constexpr int kRecordsMax = 1000;
 
 void Read(const uint8_t* data, size_t size) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gives a fuzz target its corpus again: each file as it is, and then damaged in ways that do not
-// change from run to run. What fuzzing once found stays in the corpus and so stays mended.
+// Runs a fuzz target on its corpus: on each file unchanged, and then on copies damaged in ways that
+// are the same in every run. Inputs that once found a bug stay in the corpus as regression tests.
 //
 //   replay [--damaged=N] FILE...      N damaged copies of each file, 200 by default
 #include <fcntl.h>
@@ -36,19 +36,20 @@ void Keep(const std::string& bytes) {
                : open((std::string(folder) + "/last_input").c_str(), O_CREAT | O_WRONLY, 0644);
   }();
   if (file < 0) return;
-  // Opened once: file systems write out at once what is opened anew and cut off, 5 ms each time.
+  // The file is opened only once: file systems write a file that is reopened and truncated to disk
+  // at once, which takes 5 ms.
   ASSERT_EQ(pwrite(file, bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
   ASSERT_EQ(ftruncate(file, static_cast<off_t>(bytes.size())), 0);
 }
 
 void Give(const std::string& bytes) {
   Keep(bytes);
-  // A copy that is as long as it seems, so that AddressSanitizer sees each read behind its end.
+  // An exactly sized copy, so that AddressSanitizer detects each read past its end.
   const std::vector<uint8_t> exact(bytes.begin(), bytes.end());
   LLVMFuzzerTestOneInput(exact.data(), exact.size());
 }
 
-// Some bytes changed, taken out, doubled or cut off.
+// Returns `bytes` with some of them changed, removed or doubled, or with the end cut off.
 std::string Damage(std::string bytes, std::mt19937_64& random) {
   const auto below = [&random](size_t n) { return n == 0 ? 0 : random() % n; };
   for (size_t changes = 1 + below(4); changes > 0 && !bytes.empty(); --changes) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the first files of the corpora, as TensorFlow makes what they hold.
+"""Writes the first files of the corpora, with contents made by TensorFlow.
 
     seeds.py FOLDER        FOLDER/graph_def/... and so on; needs a Python that has TensorFlow
 """
@@ -105,7 +105,8 @@ def records(folder):
 
 
 def field(number, value):
-    """One field of a message, in protobuf's encoding; a str, bytes, a message or a small int."""
+    """Returns one field of a message in protobuf's encoding; `value` is a str, bytes, a message or
+    a small int."""
     if isinstance(value, int):
         return bytes([number << 3]) + (bytes([value]) if value < 128 else
                                        bytes([value & 127 | 128, value >> 7]))
@@ -145,7 +146,7 @@ def masked_crc32c(data):
     return ((crc >> 15 | crc << 17) + 0xa282ead8) & 0xffffffff
 
 
-# Yields entries of a table as the target reads them. The data file is full of 'd'.
+# Yields entries of a table in the format of the target. The data file consists of 'd's.
 def table_entries():
     def entry(key, value):
         return bytes([len(key), len(value)]) + key + value
@@ -191,8 +192,8 @@ def tensor_frames():
     yield "refused", struct.pack("<H", len(message)) + message
 
 
-# The requests of proto/tensorflow/master.proto, which TensorFlow's package does not have. Field 1
-# of many is the session's handle, which the fuzz target adds.
+# The requests of proto/tensorflow/master.proto, which TensorFlow's package lacks. Field 1 of many
+# requests is the session's handle, which the fuzz target adds.
 def calls():
     def call(method, *fields):
         request = b"".join(fields)

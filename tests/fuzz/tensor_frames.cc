@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Messages of the stream by which tasks send each other tensors: two bytes, the length of the
-// first, then as many bytes; and so on. They are read as the stream's consumer reads them.
+// Fuzzes the consumer of the stream by which tasks send each other tensors. The input is a sequence
+// of messages: two bytes for the length of a message, then its bytes.
 #include <algorithm>
 #include <string>
 #include <vector>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A TensorProto: refused, or a tensor that is the same again after another trip over the wire.
+// Fuzzes the decoding of a TensorProto: it must be refused, or give a tensor that stays the same
+// when it is encoded and decoded again.
 #include "core/wire/tensor_proto.h"
 
 #include "core/base/check.h"

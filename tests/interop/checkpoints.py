@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints: what one side saved, the other restores."""
+"""Tests that each side restores the checkpoints of the other."""
 
 import os
 import subprocess
@@ -33,7 +33,7 @@ def _flat(variables):
 def _read(reader, name):
     try:
         return reader.get_tensor(name)
-    except tf.errors.UnimplementedError as error:  # TensorFlow's, of slices in V1 files
+    except tf.errors.UnimplementedError as error:  # TensorFlow raises this for slices in V1 files
         return str(error)
 
 
@@ -82,7 +82,7 @@ def sharded_saver(cluster):
 
 @program("ref", "resource")
 def saver_across_sides(cluster):
-    """TensorFlow in this process restores what the cluster saved, and the other way round."""
+    """TensorFlow in this process restores the cluster's checkpoint, and vice versa."""
     variables = _variables(cluster, scale=3)
     saver = v1.train.Saver()
     with cluster.session() as session:
@@ -109,7 +109,7 @@ def saver_across_sides(cluster):
 
 @program("ref", "resource")
 def saver_v1(cluster):
-    """The format of TensorFlow's first year."""
+    """Saves and restores in the V1 format, TensorFlow's first one."""
     return _round_trip(cluster, write_version=1)
 
 
@@ -119,7 +119,7 @@ def sharded_saver_v1(cluster):
 
 
 def _score(folder, rows):
-    """Returns the scores of a program in C++, which loads the model by itself."""
+    """Returns the scores of a C++ program, which loads the model itself."""
     text = "\n".join(",".join("%.9g" % x for x in row) for row in rows)
     done = subprocess.run([os.path.join(EXAMPLES, "score"), folder, "serving_default"],
                           input=text, capture_output=True, text=True, check=False, timeout=120)
@@ -130,7 +130,8 @@ def _score(folder, rows):
 
 @program("ref", "resource")
 def saved_model(cluster):
-    """Saved from the cluster; loaded there, in this process, and by a program in C++."""
+    """Saves a SavedModel from the cluster; loads it there, in this process, and in a C++
+    program."""
     folder = os.path.join(cluster.folder, "model")
     rows = np.random.RandomState(42).randn(4, 3).astype(np.float32)
     with cluster.between_graphs():
@@ -167,7 +168,7 @@ def saved_model(cluster):
 
 @program("ref")
 def missing_checkpoint(cluster):
-    """The client tells what is wrong with a path from the server's words."""
+    """The client derives its error about a path from the text of the server's error."""
     with cluster.between_graphs():
         v1.get_variable("w", [2], initializer=v1.zeros_initializer())
     saver = v1.train.Saver()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collectives in graphs: ranks on the ps and both workers, in one session."""
+"""Tests collectives in graphs: ranks on the ps and both workers, in one session."""
 
 import numpy as np
 import tensorflow as tf
@@ -14,7 +14,7 @@ def _values(rank, *shape):
 
 
 def _run(cluster, fetches, steps=3):
-    # TensorFlow's master asks the leader of all groups for ids that the steps share.
+    # TensorFlow's master asks the group leader for step ids that are common to all tasks.
     options = v1.RunOptions()
     options.experimental.collective_graph_key = 1
     config = v1.ConfigProto()
@@ -55,7 +55,8 @@ def collective_gather_and_broadcast(cluster):
 
 @program("resource")
 def collective_training(cluster):
-    """Variables at each worker, gradients averaged: as the strategies that mirror variables do."""
+    """Trains with variables on each worker and averaged gradients, like the strategies that mirror
+    variables."""
     steps, updates = [], []
     for rank, device in enumerate(DEVICES[1:]):
         with tf.device(device):

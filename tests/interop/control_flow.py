@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Branches, loops and functions."""
+"""Tests branches, loops and functions."""
 
 import numpy as np
 import tensorflow as tf
@@ -58,7 +58,7 @@ def loops_with_gradients(cluster):
 
 @program("v2")
 def functions(cluster):
-    """tf.function in a graph: calls, calls in calls, gradients through them, variables inside."""
+    """tf.function in a graph: calls, nested calls, gradients through them, variables inside."""
     w = v1.get_variable("w", initializer=[[1.0, 2.0], [3.0, 4.0]])
 
     @tf.function

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.data pipelines, element by element: sources, transformations, iterators of every kind."""
+"""Tests tf.data pipelines, element by element: sources, transformations, iterators of every
+kind."""
 
 import gzip
 import os
@@ -13,14 +14,15 @@ Dataset = tf.data.Dataset
 
 
 def _dense(value):
-    """A value that can be compared: strings, arrays, and the parts of sparse tensors."""
+    """Converts a value to comparable ones: strings, arrays, and the components of sparse
+    tensors."""
     if isinstance(value, v1.SparseTensorValue):
         return tuple(value)
     return value
 
 
 def _elements(cluster, dataset, limit=200):
-    """Up to `limit` elements, flat, and how the dataset ends: a word of the error."""
+    """Returns up to `limit` elements, flattened, and a word of the error that ends the dataset."""
     with tf.device("/job:worker/task:0"):
         flat = tf.nest.flatten(v1.data.make_one_shot_iterator(dataset).get_next())
     elements = []

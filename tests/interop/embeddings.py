@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models with wide tables: word2vec, wide and deep."""
+"""Tests models with large tables: word2vec, and wide and deep."""
 
 import numpy as np
 import tensorflow as tf
@@ -47,7 +47,7 @@ def word2vec_partitioned(cluster):
 
 @program("ref", "resource")
 def candidate_samplers(cluster):
-    """Every sampler, with seeds: the same candidates, as often as expected."""
+    """Every sampler, with seeds, gives the same candidates and expected counts."""
     true = tf.constant([[1, 4], [9, 2], [7, 7]], tf.int64)
     c = tf.random
     counts = [4.0, 1.0, 0.5, 3.0, 2.0, 1.0, 1.0, 9.0, 0.25, 2.0, 1.0, 3.0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of tf and tf.math that send ops of their own, with their gradients."""
+"""Tests functions of tf and tf.math that have their own ops, with their gradients."""
 
 import numpy as np
 import tensorflow as tf

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs TensorFlow programs on a cluster of TensorFlow's and on one of Penstock's, and compares.
+"""Runs TensorFlow programs on a cluster of TensorFlow servers and on one of Penstock servers, and
+compares the results.
 
-The Python that runs them is $PENSTOCK_TENSORFLOW_PYTHON, or this one where it has TensorFlow;
-without either they are skipped.
+The programs run in $PENSTOCK_TENSORFLOW_PYTHON, or in this Python if it has TensorFlow; without
+either they are skipped.
 
-A program is a function of a Cluster that returns what it computed: arrays, numbers, strings, in
-dicts, lists or tuples. It is called once per cluster, with an empty default graph, and may not know
-which one it runs on. Seeds make its random numbers the same.
+A program is a function that takes a Cluster and returns its results: arrays, numbers and strings,
+in dicts, lists or tuples. It is called once per cluster, with an empty default graph, and must not
+depend on which cluster it gets. Seeds make its random numbers the same.
 
     @program("ref", "resource", "v2")
     def least_squares(cluster): ...
 
-The words say how variables and control flow are made: "ref" and "resource" are TensorFlow 1's
-behaviour with one or the other kind of variable, "v2" is TensorFlow 2's in graph mode.
+The arguments select how variables and control flow are made: "ref" and "resource" are TensorFlow
+1's behaviour with this kind of variable; "v2" is TensorFlow 2's behaviour in graph mode.
 """
 
 import importlib.util
@@ -26,14 +27,14 @@ import xml.sax.saxutils
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
-# TensorFlow chooses by the processor, and its results with oneDNN are not those without.
+# By default TensorFlow decides by the processor whether to use oneDNN, which gives other results.
 os.environ["TF_ENABLE_ONEDNN_OPTS"] = "1"
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
 for proxy in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "grpc_proxy"):
     os.environ.pop(proxy, None)
 
 def _find_tensorflow():
-    """Goes on in a Python that has TensorFlow."""
+    """Restarts the program in a Python that has TensorFlow, if this one has not."""
     wanted = os.environ.pop("PENSTOCK_TENSORFLOW_PYTHON", None)
     if wanted:
         os.execv(wanted, [wanted] + sys.argv)
@@ -52,7 +53,7 @@ import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "tools"))
-if os.path.exists("tools/penstock/penstock"):  # where the build puts it for tests
+if os.path.exists("tools/penstock/penstock"):  # the path in a test's runfiles
     os.environ.setdefault("PENSTOCK", os.path.abspath("tools/penstock/penstock"))
 import tf_server  # noqa: E402
 
@@ -67,7 +68,8 @@ _programs = []
 
 
 def program(*modes, rtol=RELATIVE_TOLERANCE, atol=ABSOLUTE_TOLERANCE):
-    """A program to be run in these modes, on both sides; how near the results must be."""
+    """Declares a program that runs in these modes on both sides; `rtol` and `atol` are the
+    tolerances of the results."""
     def add(function):
         _programs.append((function, modes, rtol, atol))
         return function
@@ -85,11 +87,11 @@ def free_ports(count):
 
 
 class Cluster:
-    """1 ps and 2 workers of either kind, for one program."""
+    """A cluster of 1 ps and 2 workers, of TensorFlow or of Penstock, for one program."""
 
     def __init__(self, servers, folder):
         self.servers = servers
-        self.folder = folder  # empty, for the program's files; the servers see it as well
+        self.folder = folder  # an empty folder for the program's files, visible to the servers too
 
     def target(self, job="worker", task=0):
         return self.servers[job][task].target
@@ -98,7 +100,7 @@ class Cluster:
         return tf.train.ClusterSpec(self.servers["ps"][0].server_def.cluster)
 
     def between_graphs(self, task=0):
-        """Variables on the ps, the rest on a worker."""
+        """Places variables on the ps, everything else on a worker."""
         return v1.device(v1.train.replica_device_setter(
             cluster=self.spec(), worker_device="/job:worker/task:%d" % task))
 
@@ -147,7 +149,7 @@ def _run(function, servers):
 
 
 def _tensorflow_server(*args, **kwargs):
-    # Its tasks have to be told who brings the ranks of collectives together.
+    # TensorFlow's tasks must be told which task is the leader of collective groups.
     config = v1.ConfigProto()
     config.experimental.collective_group_leader = "/job:worker/replica:0/task:0"
     return v1.train.Server(*args, config=config, **kwargs)
@@ -172,7 +174,7 @@ def _make_test(function, mode, rtol, atol):
 
 
 class _Result(unittest.TextTestResult):
-    """Also notes what is needed for Bazel's XML."""
+    """Also records the data for Bazel's XML file."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -205,7 +207,7 @@ def _write_xml(path, result):
 
 
 def main(modes):
-    """Runs the programs of these modes whose names hold one of the command line's words."""
+    """Runs the programs of these modes whose names contain one of the command line's words."""
     if "v2" in modes:
         v1.disable_eager_execution()
     else:
@@ -225,7 +227,7 @@ def main(modes):
         _write_xml(os.environ["XML_OUTPUT_FILE"], result)
     sys.stdout.flush()
     sys.stderr.flush()
-    # TensorFlow's servers cannot be stopped in a process that goes on.
+    # TensorFlow's servers cannot be stopped while the process runs, so exit.
     for task in sum(Programs.ours.values(), []) if result.testsRun else []:
         task.stop()
     os._exit(0 if result.wasSuccessful() and result.testsRun else 1)

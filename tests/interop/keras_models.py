@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keras models (the Keras that knows graphs) in sessions."""
+"""Tests Keras models in sessions, with tf_keras, which supports graph mode."""
 
 import numpy as np
 import tensorflow as tf

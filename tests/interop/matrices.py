@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Diagonals, sums of products, updates of slices, functions of matrices; and their gradients."""
+"""Tests diagonals, sums of products, updates of slices, functions of matrices; and their
+gradients."""
 
 import numpy as np
 import tensorflow as tf
@@ -7,7 +8,7 @@ from harness import program, v1
 
 
 def values_and_gradients(cluster, build, *shapes, sizes_known=False):
-    """Returns the value of `build`, its gradients, and the gradients of these."""
+    """Returns the value of `build`, its gradients, and its second derivatives."""
     rng = np.random.RandomState(7)
     xs = [v1.placeholder(tf.float32, shape if sizes_known else [None] * len(shape))
           for shape in shapes]

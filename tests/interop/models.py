@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models that see whole batches, trained between graphs."""
+"""Tests models trained with full batches, by workers with their own graphs."""
 
 import numpy as np
 import tensorflow as tf
@@ -9,7 +9,7 @@ CLASSES = 5
 
 
 def digits(rows, shape, seed=1):
-    """Random pictures and their classes."""
+    """Returns random pictures and their classes."""
     random = np.random.RandomState(seed)
     return (random.rand(rows, *shape).astype(np.float32),
             random.randint(0, CLASSES, rows).astype(np.int64))
@@ -24,7 +24,7 @@ def biases(name, size, value=0.0):
 
 
 def train(cluster, loss, optimizer, feed, steps=4):
-    """Losses step by step, and where the variables arrived."""
+    """Trains; returns the loss of each step, and the final variables."""
     step = v1.train.get_or_create_global_step()
     minimize = optimizer.minimize(loss, global_step=step)
     values = v1.trainable_variables()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""An op library of Penstock and TensorFlow's client: the program of docs/custom-ops.md, and tasks
-that lack the library."""
+"""Tests an op library of Penstock with TensorFlow's client: the program of docs/custom-ops.md, and
+tasks that lack the library."""
 
 import contextlib
 import io
@@ -26,13 +26,14 @@ import tf_server  # noqa: E402
 v1 = tf.compat.v1
 LIBRARY = os.path.realpath("client/examples/libcube_root_op.so")
 PAGE = "docs/custom-ops.md"
-# Attributes of newer TensorFlows that Penstock's signatures lack: marks for their own compilers.
+# Attributes of newer TensorFlow versions that Penstock's signatures lack; only TensorFlow's
+# compilers use them.
 NOT_OURS = {("MatMul", "grad_a"), ("MatMul", "grad_b"), ("BatchMatMul", "grad_x"),
             ("BatchMatMul", "grad_y"), ("BatchMatMulV2", "grad_x"), ("BatchMatMulV2", "grad_y")}
 
 
 def start(cluster, job, load):
-    """A task, which loads the library or does not."""
+    """Starts a task, with or without the library."""
     before = os.environ.pop("PENSTOCK_LOAD", None)
     try:
         if load:
@@ -65,7 +66,7 @@ class OpLibrary(unittest.TestCase):
         numbers = [float(x) for x in re.findall(r"\d+\.\d*", said.getvalue())]
         for found, wanted in zip(numbers, [1, 2, 3, 1 / 3, 1 / 12, 1 / 27], strict=True):
             self.assertAlmostEqual(found, wanted, places=5)
-        # Servers that are started from now on load the library by themselves.
+        # Servers that are started from now on load the library.
         self.assertEqual(os.environ["PENSTOCK_LOAD"], LIBRARY)
 
     def test_2_a_task_that_lacks_the_library_is_named(self):
@@ -91,7 +92,7 @@ class OpLibrary(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "TensorFlow has an op MatMul of its own"):
             tf_ops.register({"name": "MatMul", "inputs": [], "outputs": [], "attrs": [],
                              "stateful": False})
-        # These would end the process.
+        # TensorFlow would end the process for these specs.
         good = {"name": "Refused", "inputs": ["x: T"], "outputs": ["y: T"],
                 "attrs": ["T: {float, double}"], "stateful": False, "doc": ""}
         for change, why in (({"name": "refused"}, "no op of the name 'refused'"),
@@ -109,7 +110,7 @@ class OpLibrary(unittest.TestCase):
                 with self.assertRaisesRegex(ValueError, "no op of the name 'refused'"):
                     tf_ops.load_op_library("/nowhere/librefused.so")
         self.assertIsNone(op_def_registry.get("Refused"))
-        # TensorFlow itself cannot run it.
+        # TensorFlow's own sessions cannot run the op.
         with tf.Graph().as_default(), v1.Session() as session:
             y = tf_ops.load_op_library(LIBRARY).cube_root([8.0])
             with self.assertRaisesRegex(tf.errors.InvalidArgumentError, "No OpKernel"):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every op agrees with TensorFlow's in a few cases, or DIFFERENCES.md says why not: a short run of
-tools/op_agreement."""
+"""Tests that every op agrees with TensorFlow's in a few cases, unless DIFFERENCES.md explains why
+not: a short run of tools/op_agreement."""
 
 import argparse
 import os

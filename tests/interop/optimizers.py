@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every optimizer of TensorFlow 1, dense and on rows, step by step."""
+"""Tests every optimizer of TensorFlow 1, with dense and sparse gradients, step by step."""
 
 import numpy as np
 import tensorflow as tf
@@ -38,7 +38,7 @@ def _steps(cluster, dtype):
     with cluster.between_graphs():
         for name, optimizer in _optimizers(step).items():
             if dtype == np.float64 and name.startswith("proximal"):
-                continue  # their Python classes know float32 alone
+                continue  # their Python classes support only float32
             with v1.variable_scope(name):
                 w = v1.get_variable("w", initializer=random.randn(4, 3).astype(dtype))
                 table = v1.get_variable("table", initializer=random.randn(6, 3).astype(dtype))
@@ -53,7 +53,7 @@ def _steps(cluster, dtype):
     with cluster.session() as session:
         session.run(v1.global_variables_initializer())
         history = []
-        for at in ([1, 4], [4, 0], [2, 2, 5]):  # the last with a row named twice
+        for at in ([1, 4], [4, 0], [2, 2, 5]):  # the last list repeats a row
             for name, run in runs.items():
                 session.run(run, {rows: at})
             session.run(advance)
@@ -73,7 +73,7 @@ def optimizers_double(cluster):
 
 @program("ref", "resource", "v2")
 def clipped_averaged(cluster):
-    """Gradients clipped by norm, applied by hand; a moving average of the variable."""
+    """Clips gradients by norm and applies them; keeps a moving average of the variable."""
     with cluster.between_graphs():
         w = v1.get_variable("w", initializer=np.float32([[1, -2], [3, 4]]))
         loss = tf.reduce_sum(w * w * w)

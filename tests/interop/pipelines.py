@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Examples and lines of text, parsed on their way through queues."""
+"""Tests pipelines that parse Examples and lines of text from queues."""
 
 import os
 
@@ -10,7 +10,7 @@ from harness import program, v1
 
 @program("ref", "resource")
 def input_pipeline(cluster):
-    """Files by way of queue runners: read, parsed, batched, until they end."""
+    """Reads, parses and batches files with queue runners, until they end."""
     paths = []
     for n in range(2):
         path = os.path.join(cluster.folder, "part%d.tfrecord" % n)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queues, readers, accumulators and barriers; input pipelines with queue runners."""
+"""Tests queues, readers, accumulators and barriers; and input pipelines with queue runners."""
 
 import os
 import threading
@@ -11,7 +11,7 @@ from tensorflow.python.ops import data_flow_ops
 
 
 def _outcome(session, fetches, feeds=None):
-    """Returns the result of a step, or the kind of its error."""
+    """Returns the result of a step, or the type of its error."""
     try:
         return session.run(fetches, feeds)
     except tf.errors.OpError as error:
@@ -19,7 +19,8 @@ def _outcome(session, fetches, feeds=None):
 
 
 def _until_the_end(cluster, fetches):
-    """Every value of `fetches` up to the end of the input, whose threads end in good order."""
+    """Returns every value of `fetches` up to the end of the input, and checks that the threads end
+    without an error."""
     values = []
     with cluster.session() as session:
         session.run([v1.global_variables_initializer(), v1.local_variables_initializer()])
@@ -101,7 +102,8 @@ def fifo_queue_to_its_end(cluster):
         put = queue.enqueue_many([[1, 2, 3, 4], [[1., 1.], [2., 2.], [3., 3.], [4., 4.]]])
         one, close, size, closed = queue.dequeue(), queue.close(), queue.size(), queue.is_closed()
     with cluster.session() as session:
-        waiting = threading.Thread(target=lambda: session.run(put))  # there is room for three
+        # the queue has room for three elements
+        waiting = threading.Thread(target=lambda: session.run(put))
         waiting.start()
         result = [session.run(one)]
         waiting.join()
@@ -166,7 +168,7 @@ def readers_of_all_kinds(cluster):
             for _ in range(5):
                 steps += [_outcome(session, several), session.run(counts)]
             session.run(reset)
-            # Keys hold the folder's name, which differs.
+            # Keys contain the folder's name, which differs between the clusters.
             text = repr(steps + [session.run(counts)])
             results[kind] = text.replace(cluster.folder, "")
     return results

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Language models with recurrent nets, unrolled and in loops."""
+"""Tests language models with recurrent nets, unrolled and in loops."""
 
 import numpy as np
 import tensorflow as tf
@@ -10,7 +10,7 @@ VOCABULARY, SIZE, STEPS, BATCH = 20, 8, 5, 4
 
 
 def _lstm_cell(x, state, scope):
-    """One step of an LSTM, as the basic cell of TensorFlow 1 makes it."""
+    """Returns one step of an LSTM, as TensorFlow 1's basic cell builds it."""
     with v1.variable_scope(scope, reuse=v1.AUTO_REUSE):
         c, h = state
         kernel = v1.get_variable("kernel", [x.shape[1] + SIZE, 4 * SIZE],
@@ -66,10 +66,10 @@ def static_lstm(cluster):
         return losses, session.run(list(variables))
 
 
-# TensorFlow itself cannot place it where resources are on another task.
+# TensorFlow itself cannot place this program if resources are on another task.
 @program("ref", "v2")
 def while_loop_lstm(cluster):
-    """A loop over tensor arrays, trained through."""
+    """Trains through a loop over tensor arrays."""
     v1.set_random_seed(32)
     with cluster.between_graphs():
         words = v1.placeholder(tf.int32, [BATCH, STEPS + 1])
@@ -87,8 +87,28 @@ def while_loop_lstm(cluster):
         return train(cluster, loss, v1.train.GradientDescentOptimizer(0.5), {words: _text()})
 
 
+@program("ref", "resource", "v2")
+def block_lstm(cluster):
+    """The whole sequence in one op, trained through its gradient."""
+    v1.set_random_seed(34)
+    with cluster.between_graphs():
+        words = v1.placeholder(tf.int32, [BATCH, STEPS + 1])
+        x = tf.transpose(tf.nn.embedding_lookup(_table(), words[:, :-1]), [1, 0, 2])
+        uniform = v1.random_uniform_initializer(-0.2, 0.2)
+        w = v1.get_variable("kernel", [2 * SIZE, 4 * SIZE], initializer=uniform)
+        peepholes = {n: v1.get_variable(n, [SIZE], initializer=uniform)
+                     for n in ("wci", "wcf", "wco")}
+        zeros = tf.zeros([BATCH, SIZE])
+        states = tf.raw_ops.BlockLSTM(
+            seq_len_max=tf.constant(STEPS, tf.int64), x=x, cs_prev=zeros, h_prev=zeros, w=w,
+            b=v1.get_variable("bias", [4 * SIZE], initializer=v1.zeros_initializer()),
+            use_peephole=True, **peepholes)
+        loss = _loss(tf.transpose(states.h, [1, 0, 2]), words[:, 1:])
+        return train(cluster, loss, v1.train.GradientDescentOptimizer(0.5), {words: _text()})
+
+
 class _BasicCell:
-    """A cell as dynamic_rnn wants it; TensorFlow itself no longer brings one along."""
+    """A cell for dynamic_rnn; TensorFlow itself no longer has one."""
 
     state_size = SIZE
     output_size = SIZE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads and updates of one variable in one step, in an order that the graph gives."""
+"""Tests reads and updates of one variable in one step, ordered by the graph."""
 
 import tensorflow as tf
 from harness import program, v1
@@ -7,7 +7,7 @@ from harness import program, v1
 
 @program("ref", "resource")
 def reads_around_updates(cluster):
-    """A value that was read before an update and is used after it."""
+    """Uses a value after an update that it was read before."""
     with tf.device("/job:ps/task:0"):
         v = v1.get_variable("v", initializer=[1.0, 2.0])
         early = tf.identity(v)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""TensorFlow's client, which knows neither TLS nor tokens, and a secured cluster (SECURITY.md)."""
+"""Tests TensorFlow's client, which supports neither TLS nor tokens, with a secured cluster
+(SECURITY.md)."""
 
 import os
 import subprocess
@@ -65,7 +66,7 @@ class Secured(unittest.TestCase):
                 for _ in range(100):
                     session.run(step)
                 self.assertAlmostEqual(session.run(w), 3.0, places=4)
-            # The task's own port turns it away.
+            # The task's own port refuses the client.
             config = v1.ConfigProto(operation_timeout_in_ms=4000)
             with self.assertRaises(tf.errors.OpError):
                 with v1.Session("grpc://" + self.cluster["worker"][0], config=config) as session:

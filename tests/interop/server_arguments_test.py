@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""tf_server.Server takes the arguments of tf.compat.v1.train.Server: neither is started here.
+"""Tests that tf_server.Server takes the arguments of tf.compat.v1.train.Server. Neither server is
+started.
 
-The protocol is not compared: that of TensorFlow is "grpc", ours "auto"."""
+The protocol is not compared: TensorFlow's is "grpc", Penstock's is "auto"."""
 
 import os
 import sys
@@ -16,7 +17,7 @@ import tf_server  # noqa: E402
 
 
 def described(server, *args, **kwargs):
-    """The task that `server` makes of its arguments, or its error."""
+    """Returns the task that `server` derives from its arguments, or its error."""
     try:
         made = server(*args, start=False, **kwargs).server_def
         return made.job_name, made.task_index
@@ -26,7 +27,7 @@ def described(server, *args, **kwargs):
 
 class ServerArguments(unittest.TestCase):
     def test_what_is_left_out_of_a_cluster(self):
-        any_port = "localhost:0"  # TensorFlow's binds it before it is started
+        any_port = "localhost:0"  # TensorFlow's server binds its port before it is started
         one, two = {"a": [any_port]}, {"a": [any_port, any_port]}
         jobs = {"a": [any_port], "b": [any_port]}
         for args in ([one], [two], [two, "a"], [two, "a", 1], [two, None, 1],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The session protocol: what a client may ask, and how mistakes come back."""
+"""Tests the session protocol: the calls of a client, and the errors for mistakes."""
 
 import gc
 import threading
@@ -23,14 +23,14 @@ def _error(session, fetch, feed=None, options=None):
 
 @program("ref", "resource", "v2")
 def growing_graph(cluster):
-    """A session goes on as its graph grows, with any names for the same tensor."""
+    """A session stays usable as its graph grows, and accepts all names of a tensor."""
     x = v1.placeholder(tf.float32, name="x")
     y = tf.add(x, 1.0, name="y")
     with cluster.session() as session:
         results = [session.run(y, {x: 1.0}), session.run("y:0", {"x:0": 2.0})]
         z = tf.multiply(y, 2.0, name="z")
         results.append(session.run([z, [y, {"z": z}], "z:0"], {x: 3.0}))
-        results.append(session.run(z, {y: 7.0}))  # any tensor may be fed
+        results.append(session.run(z, {y: 7.0}))  # clients may feed any tensor
         results.append(session.run([x, z], {x: [1.0, 2.0]}))
         with v1.device("/job:ps/task:0"):
             w = tf.subtract(z, x, name="w")
@@ -55,7 +55,7 @@ def errors(cluster):
                                              v1.placeholder_with_default(np.ones([2, 3]), None),
                                              name="product")),
         ]
-        found.append(session.run(checked, {x: [1.0, 2.0]}))  # it still works
+        found.append(session.run(checked, {x: [1.0, 2.0]}))  # the session still works
         with v1.device("/job:worker/task:7"):
             nowhere = tf.constant(1.0, name="nowhere")
         found.append(_error(session, nowhere)[0])
@@ -106,13 +106,13 @@ def reset_ends_sessions(cluster):
 
 
 def _start_and_forget(cluster):
-    """The address of a task whose Server nobody holds."""
+    """Returns the address of a task whose Server object has been dropped."""
     return type(cluster.servers["worker"][0]).create_local_server().target
 
 
 @program("ref")
 def tasks_outlive_their_servers(cluster):
-    """tf.estimator.train_and_evaluate makes a server, forgets it and uses its address."""
+    """tf.estimator.train_and_evaluate makes a server, drops the object and uses its address."""
     target = _start_and_forget(cluster)
     gc.collect()
     with v1.Session(target, config=v1.ConfigProto(operation_timeout_in_ms=20000)) as session:
@@ -145,7 +145,7 @@ def callables(cluster):
 
 @program("ref")
 def traces(cluster):
-    """RunMetadata, and what TensorFlow's timeline makes of it."""
+    """RunMetadata, and TensorFlow's timeline made from it."""
     with v1.device("/job:ps/task:0"):
         w = v1.get_variable("w", initializer=np.ones([4, 4], np.float32))
     with v1.device("/job:worker/task:0"):
@@ -167,7 +167,8 @@ def traces(cluster):
 
 @program("ref", "resource", rtol=2.0**-6)
 def rounded_transfers(cluster):
-    """Floats travel as bfloat16, which TensorFlow cuts and Penstock rounds; training goes on."""
+    """Floats are sent as bfloat16, truncated by TensorFlow and rounded by Penstock; training still
+    works."""
     values = np.random.RandomState(1).uniform(1, 2, [100, 10]).astype(np.float32)
     with v1.device("/job:ps/task:0"):
         w = v1.get_variable("w", initializer=values)
@@ -187,7 +188,7 @@ def rounded_transfers(cluster):
 
 @program("ref")
 def profiles(cluster):
-    """Profiles a traced step by tf.profiler: which ops took time and memory, and how much."""
+    """Profiles a traced step with tf.profiler: the time and memory of ops."""
     with v1.device("/job:ps/task:0"):
         w = v1.get_variable("w", initializer=np.ones([300, 200], np.float32))
     with v1.device("/job:worker/task:0"):
@@ -202,7 +203,7 @@ def profiles(cluster):
     columns["output"] = "none"
     table = v1.profiler.profile(w.graph, run_meta=metadata, cmd="op", options=columns)
     ops = {}
-    while table.children:  # a list of ops, each the child of the one before
+    while table.children:  # a list of ops, each the child of the previous one
         table = table.children[0]
         ops[table.name] = table
     products = ops["MatMul"]
@@ -213,7 +214,7 @@ def profiles(cluster):
 
 @program("ref")
 def timeouts(cluster):
-    """A step that waits for ever ends when its time is over, and the session goes on."""
+    """A step that waits forever ends with its timeout, and the session stays usable."""
     with v1.device("/job:ps/task:0"):
         queue = v1.FIFOQueue(1, tf.float32, shapes=[[]], shared_name="never")
         taken = queue.dequeue(name="taken")
@@ -245,7 +246,7 @@ def close_cancels(cluster):
 
 @program("ref")
 def many_blocked_steps(cluster):
-    """Steps that wait do not keep others from running."""
+    """Waiting steps do not prevent other steps from running."""
     with v1.device("/job:ps/task:0"):
         queue = v1.FIFOQueue(100, tf.int32, shapes=[[]], shared_name="many")
         taken, put = queue.dequeue(), queue.enqueue(v1.placeholder(tf.int32, [], "value"))
@@ -267,7 +268,8 @@ def many_blocked_steps(cluster):
 
 @program("ref", "resource")
 def random_streams(cluster):
-    """Random ops go on where the last step left them, whatever else is fetched with them."""
+    """Random ops continue from their state after the last step, independent of the other
+    fetches."""
     v1.set_random_seed(5)
     numbers = [v1.random_uniform([3]), v1.random_normal([3]), v1.truncated_normal([3]),
                v1.random_uniform([3], maxval=100, dtype=tf.int32), v1.random.multinomial(

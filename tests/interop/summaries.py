@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Summary ops: what lands in event files."""
+"""Tests the contents of summaries made by summary ops."""
 
 import glob
 import os
@@ -10,7 +10,7 @@ from harness import program, v1
 
 
 def _plain(summary):
-    """Pictures as pixels: two encoders need not make the same bytes."""
+    """Decodes pictures to pixels, because two encoders may produce different bytes."""
     values = []
     for v in v1.Summary.FromString(summary).value:
         pixels = ()
@@ -35,7 +35,7 @@ def summaries(cluster):
         v1.summary.tensor_summary("tensor", x[0])
         merged = v1.summary.merge_all()
     with cluster.session() as session:
-        # Eighths: sums are exact in any order.
+        # Multiples of 1/8, so that sums are exact in any order.
         summary = session.run(merged, {x: random.randint(0, 9, [2, 4, 8, 4]) / 8})
     values = _plain(summary)
     with v1.summary.FileWriter(cluster.folder, graph=None) as writer:
@@ -43,3 +43,29 @@ def summaries(cluster):
     path, = glob.glob(os.path.join(cluster.folder, "events*"))
     tags = [v.tag for event in v1.train.summary_iterator(path) for v in event.summary.value]
     return values, tags
+
+
+@program("ref", "resource", "v2")
+def event_file_of_a_task(cluster):
+    """TensorFlow 2's writers: a task of the cluster writes the file."""
+    x = v1.placeholder(tf.float32, [3, 4])
+    step = v1.placeholder(tf.int64, [])
+    metadata = v1.SummaryMetadata(plugin_data=v1.SummaryMetadata.PluginData(plugin_name="scalars"))
+    with v1.device("/job:worker/task:1"):
+        writer = tf.summary.create_file_writer(cluster.folder, max_queue=100, flush_millis=10**8)
+        with writer.as_default(), tf.summary.record_if(step < 2):
+            tf.summary.write("mean", tf.reduce_mean(x), step=step, metadata=metadata)
+            tf.summary.write("words", tf.constant(["a", "b"]), step=step)
+        writes = v1.summary.all_v2_summary_ops()
+    with cluster.session() as session:
+        session.run(writer.init())
+        for n in range(3):
+            session.run(writes, {x: np.arange(12).reshape(3, 4) + n, step: n})
+        path, = glob.glob(os.path.join(cluster.folder, "events*.v2"))
+        waiting = len(list(v1.train.summary_iterator(path)))
+        session.run(writer.flush())
+        events = list(v1.train.summary_iterator(path))
+        session.run(writer.close())
+    # The order of the writes of one step is left open.
+    return waiting, sorted((e.step, v.tag, v.SerializeToString(deterministic=True))
+                           for e in events for v in e.summary.value)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers that wait for each other: SyncReplicasOptimizer, each worker a client of its own."""
+"""Tests SyncReplicasOptimizer, with a separate client for each worker."""
 
 import threading
 import time
@@ -10,7 +10,8 @@ from harness import program, v1
 
 
 class _Started(v1.train.SessionRunHook):
-    """Sets an event once the chief has initialised: before, others wait half a minute at a time."""
+    """Sets an event when the chief has initialised the variables; workers that start earlier would
+    wait half a minute at a time."""
 
     def __init__(self, event):
         self.event = event
@@ -28,8 +29,8 @@ class _Slow(v1.train.SessionRunHook):
 
 
 def _loss(task):
-    """y = 3x - 1, and a table of which the workers use different rows, each of them once: what
-    TensorFlow's accumulator makes of a row that stands twice in one gradient is not its mean."""
+    """Returns the loss of y = 3x - 1 with a table. The workers use different rows, each of them
+    once, because TensorFlow's accumulator does not compute the mean if a gradient repeats a row."""
     random = np.random.RandomState(7 + task)
     xs = random.rand(10, 1).astype(np.float32)
     w = v1.get_variable("w", [1, 1], initializer=v1.zeros_initializer())
@@ -42,7 +43,8 @@ def _loss(task):
 
 
 def _train(cluster, steps, optimizer, num_tokens, slow):
-    """Each worker's own client trains up to `steps`; the variables as the chief last saw them."""
+    """Trains up to `steps` with a client per worker; returns the variables that the chief read
+    last."""
     ends, errors = {}, []
     started = threading.Event()
 
@@ -69,7 +71,7 @@ def _train(cluster, steps, optimizer, num_tokens, slow):
                         if session.should_stop():
                             break
                     ends[task] = None
-                if task == 0:  # the session is closed: another one sees what it left
+                if task == 0:  # reads the variables in another session, since this one is closed
                     with cluster.session() as session:
                         ends[task] = session.run(variables + [step])
         except BaseException as error:  # noqa: B902
@@ -88,7 +90,7 @@ def _train(cluster, steps, optimizer, num_tokens, slow):
 
 @program("ref", "resource")
 def synchronous_workers(cluster):
-    """Without tokens to begin with, every update is the mean of one gradient of each worker."""
+    """Without initial tokens, every update is the mean of one gradient of each worker."""
     def optimizer():
         return v1.train.SyncReplicasOptimizer(
             v1.train.MomentumOptimizer(0.1, 0.5), replicas_to_aggregate=2, total_num_replicas=2)
@@ -98,7 +100,7 @@ def synchronous_workers(cluster):
 
 @program("ref", "resource")
 def a_backup_worker(cluster):
-    """The first gradient makes the update, the other worker's comes too late and is dropped."""
+    """The first gradient is applied; the other worker's gradient is late and dropped."""
     def optimizer():
         return v1.train.SyncReplicasOptimizer(
             v1.train.GradientDescentOptimizer(0.3), replicas_to_aggregate=1, total_num_replicas=2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of tensors, and the functional loops and conditionals that keep things in them."""
+"""Tests lists of tensors, and functional loops and conditionals that use them."""
 
 import numpy as np
 import tensorflow as tf
@@ -12,7 +12,7 @@ ops = tf.raw_ops
 
 @program("resource", "v2")
 def list_ops(cluster):
-    """Every op on lists, between two tasks, so that lists are sent."""
+    """Every list op, across two tasks, so that lists are sent."""
     x = v1.placeholder(tf.float32, [3, 2])
     with v1.device("/job:ps/task:0"):
         rows = ops.TensorListFromTensor(tensor=x, element_shape=[2])
@@ -63,7 +63,8 @@ def list_ops(cluster):
             stacked(tf.raw_ops.AddN(inputs=[rows, rows])), stacked(tf.zeros_like(rows)),
         ]
         wrong = [
-            stacked(ops.TensorListPushBack(input_handle=full, tensor=x[0])),  # it is full
+            # fails, because the list is full
+            stacked(ops.TensorListPushBack(input_handle=full, tensor=x[0])),
             item(rows, 3, [2]), item(rows, -1, [2]), stacked(pieces, (-1, 2)),
             stacked(ops.TensorListReserve(element_shape=[-1], num_elements=2,
                                           element_dtype=tf.float32)),
@@ -109,10 +110,10 @@ def list_gradients(cluster):
 
 @program("v2")
 def loops_in_branches(cluster):
-    """A loop in a conditional in a loop; gradients through all of it; other numbers of turns."""
+    """A loop in a conditional in a loop, with gradients, for several numbers of iterations."""
     x = v1.placeholder(tf.float32, [2])
     times = v1.placeholder(tf.int32, [])
-    with v1.device("/job:worker/task:0"):  # TensorFlow wants it all in one place
+    with v1.device("/job:worker/task:0"):  # TensorFlow needs all of it on one device
         w = v1.get_variable("w", initializer=[0.5, 1.5])
 
         def inner(v):
@@ -143,8 +144,8 @@ def second_derivatives_of_loops(cluster):
 
 @program("v2")
 def function_with_tensor_array(cluster):
-    """A loop that AutoGraph makes of Python's, over batches of any size."""
-    with v1.device("/job:worker/task:0"):  # TensorFlow wants it all in one place
+    """A loop that AutoGraph makes from a Python loop, over batches of any size."""
+    with v1.device("/job:worker/task:0"):  # TensorFlow needs all of it on one device
         w = v1.get_variable("w", initializer=[[0.5, 0.25], [1.0, -0.5]])
 
         @tf.function(input_signature=[tf.TensorSpec([None, None, 2]), tf.TensorSpec([], tf.int32)])
@@ -171,7 +172,7 @@ def function_with_tensor_array(cluster):
 
 @program("v2")
 def maps_and_scans(cluster):
-    """With several tensors, of other types than they came with, and backwards."""
+    """Maps and scans with several tensors, with results of other types, and backwards."""
     x = v1.placeholder(tf.float32, [None, 3])
     n = v1.placeholder(tf.int32, [None])
     with v1.device("/job:worker/task:0"):
@@ -194,7 +195,7 @@ def keras_lstm(cluster):
     """Layers that loop over time, one of them over masked input."""
     random = np.random.RandomState(72)
     words, labels = random.randint(0, 12, [32, 7]), random.randint(0, 3, 32)
-    words[::3, 5:] = 0  # padding
+    words[::3, 5:] = 0  # zeros as padding
     uniform = tf_keras.initializers.RandomUniform(-0.3, 0.3, seed=5)
     layers = tf_keras.layers
     with cluster.between_graphs():
@@ -234,11 +235,11 @@ def lists_as_state(cluster):
 
 @program("v2")
 def trained_through_a_loop(cluster):
-    """A program with functions, branches and loops that learns."""
+    """Trains a program with functions, branches and loops."""
     v1.set_random_seed(73)
     random = np.random.RandomState(73)
     xs = random.rand(16, 6, 3).astype(np.float32)
-    with v1.device("/job:worker/task:0"):  # TensorFlow wants it all in one place
+    with v1.device("/job:worker/task:0"):  # TensorFlow needs all of it on one device
         x = v1.placeholder(tf.float32, [None, None, 3])
         uniform = v1.random_uniform_initializer(-0.3, 0.3)
         w = v1.get_variable("w", [3, 4], initializer=uniform)

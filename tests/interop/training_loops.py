@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions that look after themselves: initialisation, hooks, recovery, several workers."""
+"""Tests monitored sessions: initialisation, hooks, recovery, several workers."""
 
 import glob
 import os
@@ -11,7 +11,7 @@ from harness import program, v1
 
 
 def _regression(cluster, task=0, optimizer=None):
-    """y = 3x - 1 from noise-free points."""
+    """Learns y = 3x - 1 from noise-free points."""
     random = np.random.RandomState(51 + task)
     xs = random.rand(20, 1).astype(np.float32)
     with cluster.between_graphs(task):
@@ -60,7 +60,7 @@ def monitored_session(cluster):
                 session.run(train)
 
     run(8)
-    with tf.Graph().as_default():  # a second program goes on where the first one ended
+    with tf.Graph().as_default():  # a second program resumes where the first one ended
         loss, train, variables, step = _regression(cluster)
         v1.summary.scalar("loss", loss)
         notes.loss = loss
@@ -75,7 +75,7 @@ def monitored_session(cluster):
 
 @program("ref", "resource")
 def between_graph_workers(cluster):
-    """Two clients, each with its own graph and master, share the variables on the ps."""
+    """Two clients with separate graphs and masters share the variables on the ps."""
     errors = []
     ends = {}
 
@@ -105,12 +105,13 @@ def between_graph_workers(cluster):
         raise errors[0]
     last = max(ends.values(), key=lambda e: e[3])
     return [bool(abs(last[1][0, 0] - 3) < 0.05), bool(abs(last[2][0] + 1) < 0.05),
-            bool(last[3] >= 595)]  # fetched beside the update: the last one may not be in it
+            # fetched concurrently with the update, so it may lack the last one
+            bool(last[3] >= 595)]
 
 
 @program("ref", "resource", "v2")
 def session_manager(cluster):
-    """A worker that is not the chief waits until the chief has initialised."""
+    """A worker that is not the chief waits until the chief has initialised the variables."""
     with cluster.between_graphs():
         w = v1.get_variable("w", initializer=[1.0, 2.0])
         local = v1.get_variable("local", initializer=3.0,

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Programs in the manner of TensorFlow 1."""
+"""Runs the programs in TensorFlow 1's modes."""
 
-import harness  # first: it goes over to the Python that has TensorFlow
+import harness  # must be first: it switches to a Python that has TensorFlow
 
 import checkpoints  # noqa: F401
 import collectives  # noqa: F401
@@ -22,6 +22,7 @@ import summaries  # noqa: F401
 import synchronous  # noqa: F401
 import tensor_lists  # noqa: F401
 import training_loops  # noqa: F401
+import warm_starts  # noqa: F401
 
 if __name__ == "__main__":
     harness.main(["ref", "resource"])

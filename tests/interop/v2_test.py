@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Programs in the manner of TensorFlow 2 that build graphs."""
+"""Runs the programs in TensorFlow 2's graph mode."""
 
-import harness  # first: it goes over to the Python that has TensorFlow
+import harness  # must be first: it switches to a Python that has TensorFlow
 
 import checkpoints  # noqa: F401
 import control_flow  # noqa: F401
@@ -19,6 +19,7 @@ import sessions  # noqa: F401
 import summaries  # noqa: F401
 import tensor_lists  # noqa: F401
 import training_loops  # noqa: F401
+import warm_starts  # noqa: F401
 
 if __name__ == "__main__":
     harness.main(["v2"])

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FaultPlan: the faults of one simulated training, as they follow from a seed.
+// FaultPlan: derives the faults of one simulated training from a seed.
 #pragma once
 
 #include <cstdint>
@@ -13,26 +13,26 @@ namespace penstock::simulation {
 
 struct Fault {
   enum Kind {
-    kKill,        // of `host`: a task's process, or the client
-    kHostDown,    // the same with its host, so that nobody is told
+    kKill,        // kills the process of `host`: a task, or the client
+    kHostDown,    // the host goes down, so its peers get no notice
     kFreeze,      // of `host`
-    kCut,         // `host` and `other` do not reach each other
-    kCutOneWay,   // what `host` sends to `other` does not arrive
-    kLoss,        // messages are lost, and their connections with them
-    kRepeat,      // requests arrive twice
-    kSlow,        // messages take long
+    kCut,         // `host` and `other` cannot reach each other
+    kCutOneWay,   // messages from `host` to `other` are lost
+    kLoss,        // messages are lost, and their connections break
+    kRepeat,      // some requests arrive twice
+    kSlow,        // messages are delayed
     kDiskErrors,  // operations on files fail, and writes are torn
-    kPowerLoss,   // everywhere: what was not synced is lost
-    kBitFlip,     // in a file of a checkpoint
-    kClockJump,   // of wall clocks
+    kPowerLoss,   // on all hosts: data that were not synced are lost
+    kBitFlip,     // flips a bit in a file of a checkpoint
+    kClockJump,   // wall clocks jump
   };
   Kind kind = kKill;
-  int64_t after_ms = 0;  // since the fault before
+  int64_t after_ms = 0;  // time since the previous fault
   std::string host, other;
-  int64_t lasts_ms = 0;  // until it is over, or the process is started again
-  uint64_t choice = 0;   // what else there is to be decided
+  int64_t lasts_ms = 0;  // time until the fault is over, or the process is restarted
+  uint64_t choice = 0;   // random bits for further choices
 
-  // "kill ps-1 for 120 ms".
+  // Returns "kill ps-1 for 120 ms".
   std::string ToString() const;
 };
 
@@ -40,18 +40,18 @@ const std::vector<std::string>& FaultNames();
 
 struct FaultPlanOptions {
   uint64_t seed = 0;
-  // Names of kinds; empty: all.
+  // The names of the kinds of faults to use; empty: all.
   std::vector<std::string> kinds = {};
-  // The hosts that may be lost. With `replicas` faults come one at a time, and only such as two
+  // The hosts that may be lost. With `replicas` faults occur one at a time, and only kinds that two
   // replicas survive.
   std::vector<std::string> hosts = {};
   bool replicas = false;
-  // The indices of the faults that happen; empty: all.
+  // The indices of the faults to keep; empty: all.
   std::vector<int> only = {};
 };
 
-// InvalidArgument names a kind that there is not. Faults that do not happen leave their time
-// behind, so that the others come when they did.
+// Returns the plan. InvalidArgument names an unknown kind. Times of faults that are left out are
+// added to the next fault, so the others occur at the same times as before.
 StatusOr<std::vector<Fault>> MakeFaultPlan(const FaultPlanOptions& options);
 
 }  // namespace penstock::simulation

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Trainings on a simulated cluster under the faults of 200 seeds. PENSTOCK_SIM_SEEDS=10000 for a
-// night of it. What fails is repeated by tools/sim --seed=N, which also shows what happened.
+// Runs trainings on a simulated cluster with the faults of 200 seeds; for a nightly run set
+// PENSTOCK_SIM_SEEDS=10000. tools/sim --seed=N repeats a failure and shows what happened.
 #include <algorithm>
 #include <cstdlib>
 #include <string>
@@ -33,7 +33,7 @@ TEST_P(FaultSimTest, PromisesHoldWhateverHappens) {
   double simulated = 0, real = 0;
   int faults = 0;
   for (int seed = GetParam(); seed < NumSeeds(); seed += kParts) {
-    // Every third one with replicas, as tools/sim does.
+    // Every third seed uses replicas, as in tools/sim.
     SimRunOptions& run = options[seed % 3 == 2 ? 1 : 0];
     run.plan.seed = static_cast<uint64_t>(seed);
     const auto result = RunSeed(run);

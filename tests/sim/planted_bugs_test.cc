@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The simulator notices bugs: each of those that are planted at fault points makes a seed fail
-// before kSeedsMax of them have been tried. Prints the seed that caught each.
+// Tests that the simulator detects bugs: for each bug planted at a fault point, one of the first
+// kSeedsMax seeds must fail. Prints the seed that caught each bug.
 #include <cstdio>
 #include <set>
 #include <string>
@@ -14,10 +14,10 @@ namespace penstock::simulation {
 namespace {
 
 constexpr int kSeedsMax = 60;
-// How many of them run in one test case.
+// The number of test cases that the bugs are divided into.
 constexpr int kParts = 4;
 
-// Those that no run notices, and why.
+// Bugs that no run detects, and why.
 const std::set<std::string>& NotCaught() {
   static const auto* const names = new std::set<std::string>{};
   return *names;
@@ -28,7 +28,8 @@ struct Caught {
   std::string how;
 };
 
-// Tries seeds with and without replicas in turn: some bugs show in one of the two only.
+// Alternates between seeds with and without replicas, because some bugs show only in one of the
+// two.
 Caught Catch(const std::string& bug, SimRunOptions (&options)[2]) {
   for (int seed = 0; seed < kSeedsMax; ++seed) {
     SimRunOptions& run = options[seed % 2];

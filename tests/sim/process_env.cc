@@ -8,8 +8,8 @@
 namespace penstock::simulation {
 namespace {
 
-// Mistakes in the order in which a checkpoint is written. They are planted here, where its files
-// are written, because core/checkpoint should know nothing of simulations.
+// Planted bugs in the order of a checkpoint's writes. They are in this Env, which writes the files,
+// because core/checkpoint should not depend on simulations.
 const FaultPoint kDataUnsynced(FaultPoint::kBug, "checkpoint/data-not-synced",
                                "the data of a checkpoint are not synced");
 const FaultPoint kIndexUnsynced(FaultPoint::kBug, "checkpoint/index-not-synced",

@@ -10,11 +10,12 @@
 #include <cstring>
 
 #include "core/base/env.h"
+#include "core/base/log.h"
 
 namespace penstock::simulation {
 namespace {
 
-// A message from a child to its parent: fields with their lengths before them.
+// A message from a child to its parent: fields, each after its length.
 class Message {
  public:
   void Add(string_view field) {
@@ -69,6 +70,8 @@ uint64_t HashOf(string_view text) {
 }
 
 void RunInChild(const SimRunOptions& options, bool want_log, int fd) {
+  // Lines of the log have the real time, and would tell apart two runs of a seed.
+  SetLogOptions({.level = LogLevel::kOff});
   Message message;
   const StatusOr<SimRunResult> ran = RunSimulation(options);
   message.Add(ran.ok() ? "" : ran.status().ToString());
@@ -91,7 +94,8 @@ void RunInChild(const SimRunOptions& options, bool want_log, int fd) {
   close(fd);
 }
 
-// Returns when the child has closed its end, or the time is up.
+// Reads until the child has closed its end or the time limit is reached; sets `*late` in the latter
+// case.
 std::string ReadAll(int fd, int limit_seconds, bool* late) {
   const int64_t until_ns = Env::Real().NowNanos() + int64_t{1'000'000'000} * limit_seconds;
   std::string bytes;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs simulations in child processes, so that a crash is a finding like any other, and what a run
-// that hangs leaves behind goes with its process.
+// Runs simulations in child processes. So a crash is reported like any other violation, and the
+// remains of a run that hangs end with its process.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace penstock::simulation {
 
-// As RunSimulation, in a child. A crash, or more than `limit_seconds` of real time, is a violation.
-// The log is left out unless `want_log`; its hash is always there.
+// The result of RunSimulation in a child process. A crash, or more than `limit_seconds` of real
+// time, is a violation. The log is empty unless `want_log`; its hash is always set.
 struct SimSeedResult {
   SimRunResult run;
   uint64_t log_hash = 0;
@@ -21,11 +21,11 @@ struct SimSeedResult {
 StatusOr<SimSeedResult> RunSeed(const SimRunOptions& options, bool want_log = false,
                                 int limit_seconds = 60);
 
-// Fills in `expected_weights` from a run without faults.
+// Sets `expected_weights` with a run without faults.
 Status ExpectWeights(SimRunOptions* options);
 
-// Leaves out faults of a run that fails, one after the other, as long as it still does. Returns the
-// indices of those that are left.
+// Shrinks the plan of a failing run: drops faults one by one as long as the run still fails.
+// Returns the indices of the remaining faults.
 StatusOr<std::vector<int>> ShrinkPlan(const SimRunOptions& options, int* runs);
 
 }  // namespace penstock::simulation

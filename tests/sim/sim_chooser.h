@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SimChooser: which fault points fire in one simulated run. Of the mishaps a quarter is chosen by
-// the seed, and each of them fires now and then until EndMishaps. Bugs fire if they are named,
-// always.
+// SimChooser: decides which fault points fire in one simulated run. The seed chooses a quarter of
+// the mishaps, and each of these fires at random times until EndMishaps. A bug fires each time if
+// it is named, else never.
 #pragma once
 
 #include <map>
@@ -22,7 +22,7 @@ class SimChooser final : public FaultPoint::Chooser {
   SimChooser(uint64_t seed, const std::vector<std::string>& bugs, bool mishaps)
       : seed_(seed), random_(seed + 1), bugs_(bugs.begin(), bugs.end()), mishaps_(mishaps) {}
 
-  // InvalidArgument names one that is no bug.
+  // Returns InvalidArgument if a name is not that of a bug.
   static Status CheckNames(const std::vector<std::string>& bugs) {
     for (const std::string& name : bugs) {
       bool found = false;

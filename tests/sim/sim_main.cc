@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The command behind tools/sim: runs simulated trainings with the faults of seeds.
+// The program that tools/sim runs: simulates trainings with the faults of given seeds.
 #include <CLI/CLI.hpp>
 #include <cinttypes>
 #include <cstdio>
@@ -25,7 +25,7 @@ struct Flags {
 };
 
 struct Seeds {
-  uint64_t from = 0, to = 0;  // both included
+  uint64_t from = 0, to = 0;  // seeds, both inclusive
 };
 
 StatusOr<Seeds> ParseSeeds(const Flags& flags) {
@@ -60,7 +60,7 @@ class Command {
   }
 
  private:
-  // Goes on behind the last seed that the log names, and adds each that has run.
+  // Continues after the last seed in the log file, and appends each seed that has run.
   Status RunForHours() {
     Env& env = Env::Real();
     uint64_t seed = 0;
@@ -101,7 +101,7 @@ class Command {
   }
 
   Status RunOne(uint64_t seed) {
-    // Every third seed has replicas, if both are wanted.
+    // With --replicas=both, every third seed has replicas.
     const bool replicas = flags_.replicas == "2" || (flags_.replicas == "both" && seed % 3 == 2);
     SimRunOptions& options = options_[replicas ? 1 : 0];
     if (options.expected_weights.empty()) RETURN_IF_ERROR(ExpectWeights(&options));

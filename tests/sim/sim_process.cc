@@ -11,7 +11,7 @@ namespace {
 
 constexpr HealthOptions kHealth{.interval_ms = 500, .misses_max = 3};
 
-// How a replica calls the other one, or the witness.
+// The client with which a replica calls the other replica, or the witness.
 class SimReplicaClient final : public ReplicaClient {
  public:
   SimReplicaClient(const SimMachine& machine, SimEnd self, std::string address, bool witness)

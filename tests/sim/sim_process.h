@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SimProcess: one process of a simulated cluster: a task with its files, timers, witness and, if it
-// is one of two that are a parameter server, its replica.
+// SimProcess: one process of a simulated cluster: a task with its files, timers and witness; and
+// its Replica, if two processes form a parameter server.
 //
-// A process that was killed goes on without effect: what it sends is dropped, and its files fail.
-// So everything that it runs comes to an end. It is destroyed when nothing of it runs any more.
+// A killed process continues to run, but without effect: its messages are dropped, and its file
+// operations fail. So everything that it runs ends soon. It is destroyed after that.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,8 @@
 
 namespace penstock::simulation {
 
-// The Env of a process: the simulated clock, a disk that all share, and a wall clock of its own.
+// The Env of a process: the simulated clock, a disk that all processes share, and the process's own
+// wall clock.
 class ProcessEnv final : public Env {
  public:
   ProcessEnv(SimScheduler& scheduler, SimFiles& files) : scheduler_(scheduler), files_(files) {}
@@ -54,25 +55,27 @@ class ProcessEnv final : public Env {
   SimFiles& files_;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   int64_t wall_offset_micros_ = 0;
-  std::vector<std::pair<std::string, std::string>> late_renames_;  // of a planted bug
+  // (from, to): renames of data shards that the planted bug kIndexFirst delays until the index is
+  // renamed
+  std::vector<std::pair<std::string, std::string>> late_renames_;
 };
 
-// The parts that the processes of a cluster share. All borrowed.
+// The objects that the processes of a cluster share. All are borrowed.
 struct SimMachine {
   SimScheduler* scheduler = nullptr;
   SimFiles* files = nullptr;
   SimNetwork* network = nullptr;
   const ClusterSpec* cluster = nullptr;
-  // The process that is alive at the address, or null.
+  // Returns the live process at the address, or null.
   std::function<class SimProcess*(const std::string& address)> find;
-  // Called by a replica that has to end with its process.
+  // A replica calls this when it must end, together with its process.
   std::function<void(class SimProcess&)> fenced;
   std::function<void(const std::string& line)> say;
 };
 
 class SimProcess {
  public:
-  // `replica`: 0 or 1. Starts serving.
+  // Starts to serve. `replica` is 0 or 1.
   SimProcess(const SimMachine& machine, const std::string& job, int index, int replica);
   ~SimProcess();
 
@@ -83,14 +86,14 @@ class SimProcess {
   Task& task() { return *task_; }
   bool alive() const { return env_.alive(); }
   Witness& witness() { return witness_; }
-  // Null if its task has one process.
+  // Returns the replica; null if the task has only one process.
   Replica* replica() { return replica_.get(); }
   const std::string job;
   const int index;
 
-  // From now on nothing that it does has any effect.
+  // From now on the process has no effect.
   void Kill(bool silent);
-  // Ends what runs in it, also after Kill. Blocks.
+  // Ends everything that runs in the process, also after Kill. Blocks.
   void Stop();
 
  private:

@@ -206,10 +206,11 @@ Status SimTraining::AfterStep(const client::StepResult& result, bool*) {
   if (!alive()) return OkStatus();
   seen_.step = result.global_step;
   ++steps_since_session_;
-  // The step before was followed by a save if one was due.
-  const int64_t saved = result.global_step - options_.save_every_steps;
-  if (steps_since_session_ > options_.save_every_steps && unsaved_since_ < 0) {
-    seen_.saved_step = std::max(seen_.saved_step, saved);
+  // A save that was due within the last period may still be under way, and fail. The one before it
+  // has ended, and a failure would have been said.
+  const int64_t certain = 2 * options_.save_every_steps;
+  if (steps_since_session_ > certain && unsaved_since_ < 0) {
+    seen_.saved_step = std::max(seen_.saved_step, result.global_step - certain);
   }
   if (unsaved_since_ >= 0 && result.global_step > unsaved_since_ + 2 * options_.save_every_steps) {
     unsaved_since_ = -1;

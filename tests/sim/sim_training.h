@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SimTraining: one process of a client that trains on the simulated cluster, as a program of a user
-// does: TrainingLoop, ExactlyOnce, checkpoints. It drives all workers, each of which computes the
-// gradients of its part of the batch. What one parameter server holds does not depend on what
-// another one holds, so that a training that was interrupted has to end with the same bits.
+// SimTraining: one client process that trains on the simulated cluster like a user's program, with
+// TrainingLoop, ExactlyOnce and checkpoints. It drives all workers; each computes the gradients of
+// its share of the batch. The variables of one parameter server do not depend on those of another
+// one, so an interrupted training must end with the same bits.
 //
-// Checks what the loop promises; the rest is checked by sim_world.h.
+// Checks the guarantees of the loop; sim_world.h checks the others.
 #pragma once
 
 #include <functional>
@@ -24,31 +24,32 @@ struct SimTrainingOptions {
   int64_t steps = 40, save_every_steps = 5;
   int ps = 2, workers = 3;
   bool replicas = false;
-  // No step may take longer, in simulated time.
+  // The maximum duration of a step, in simulated time.
   int64_t step_limit_ms = 12'000;
 };
 
-// Collects what the clients of one simulated training have seen, one after the other.
+// Collects the observations of the successive clients of one simulated training.
 struct SeenByClients {
-  int64_t step = 0;        // the last one that was acknowledged
-  int64_t saved_step = 0;  // of a checkpoint that was certainly written
-  // A checkpoint may be passed over, because a bit of it was flipped.
+  int64_t step = 0;        // the last acknowledged step
+  int64_t saved_step = 0;  // the step of the last checkpoint known to be complete
+  // A bit of a checkpoint was flipped, so a restore may skip it.
   bool damaged = false;
   int sessions = 0;
-  std::set<std::string> errors;  // of steps, without their numbers
+  std::set<std::string> errors;  // errors of steps, without numbers
   std::vector<std::string> violations;
 };
 
 class SimTraining final : public client::TrainingHook {
  public:
-  // All but the options are borrowed. `find_master` finds the process that the client addresses.
+  // Borrows all arguments except the options. `find_master` returns the process that the client
+  // addresses.
   SimTraining(const SimMachine& machine, const SimTrainingOptions& options, SeenByClients& seen,
               std::function<SimProcess*()> find_master);
   ~SimTraining() override;
 
-  // Trains to the end. `*weights` are the bits of all variables.
+  // Trains to the end. Sets `*weights` to the bits of all variables.
   Status Run(std::string* weights);
-  // From now on nothing that it does has any effect; Run ends soon.
+  // From now on the process has no effect; Run ends soon.
   void Kill();
   bool alive() const { return env_.alive(); }
   ProcessEnv& env() { return env_; }
@@ -78,7 +79,7 @@ class SimTraining final : public client::TrainingHook {
   std::unique_ptr<client::TrainingLoop> loop_;
   int64_t next_batch_ = 0, step_began_ns_ = 0, steps_since_session_ = 0;
   std::string weights_;
-  int64_t unsaved_since_ = -1;  // a save has failed at this step
+  int64_t unsaved_since_ = -1;  // the step of the first failed save since the last good one, or -1
 };
 
 }  // namespace penstock::simulation

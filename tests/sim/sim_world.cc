@@ -14,15 +14,20 @@
 namespace penstock::simulation {
 namespace {
 
+// Payloads are printed in an order that differs between processes.
+std::string WithoutPayloads(const Status& status) {
+  return status.ToString(absl::StatusToStringMode::kWithNoExtraData);
+}
+
 constexpr int64_t kMilli = 1'000'000;
 constexpr int kPs = 2, kWorkers = 3;
 constexpr char kClient[] = "client";
-// So long after the last fault the training must have ended.
+// The training must end within this time after the last fault.
 constexpr int64_t kEndsWithinMs = 240'000;
-// Leases, parked subscriptions and idle sessions have ended after this long.
+// Leases, parked subscriptions and idle sessions must have ended after this time.
 constexpr int64_t kQuietMs = 200'000;
-constexpr int64_t kPowerOffMs = 300;  // at least
-// The rest of the last step has ended after this long.
+constexpr int64_t kPowerOffMs = 300;  // minimum duration
+// All remains of the last step must have ended after this time.
 constexpr int64_t kStepsEndMs = 20'000;
 constexpr int64_t kWholeWithinMs = 60'000;
 
@@ -84,12 +89,12 @@ class World {
     std::string job;
     int index, replica;
   };
-  std::map<std::string, Place> places_;                 // by host
-  std::map<std::string, SimProcess*> at_;               // that is alive, by host
-  std::vector<std::unique_ptr<SimProcess>> processes_;  // also the dead
+  std::map<std::string, Place> places_;                 // keyed by host
+  std::map<std::string, SimProcess*> at_;               // live processes, keyed by host
+  std::vector<std::unique_ptr<SimProcess>> processes_;  // includes killed processes
   std::vector<std::unique_ptr<Thread>> threads_;
   std::vector<std::unique_ptr<SimTraining>> clients_;
-  SimTraining* client_ = nullptr;  // that is alive
+  SimTraining* client_ = nullptr;  // the live client
   SeenByClients seen_;
   SimTrainingOptions training_;
   int64_t power_off_until_ns_ = 0, last_fault_ns_ = 0;
@@ -147,7 +152,7 @@ void World::KillHost(const std::string& host, bool silent, int64_t down_ms) {
   }
 }
 
-// Waits until both processes of each ps are well: with replicas the next fault comes then.
+// Waits until both processes of each ps are healthy. With replicas the next fault occurs only then.
 bool World::AwaitReplicas() {
   const int64_t until_ns = scheduler_.now_ns() + kWholeWithinMs * kMilli;
   const auto whole = [&](int ps) {
@@ -224,20 +229,20 @@ void World::MakeFaults() {
   for (const Fault& fault : plan_) {
     if (options_.plan.replicas && !AwaitReplicas()) break;
     Sleep(fault.after_ms);
-    // A fault can have changed meanwhile what the replicas are.
+    // The previous fault may have changed the replicas' roles meanwhile.
     if (options_.plan.replicas && !AwaitReplicas()) break;
     if (done_) break;
     Say("FAULT: " + fault.ToString());
     last_fault_ns_ = scheduler_.now_ns() + fault.lasts_ms * kMilli;
     Make(fault);
-    // With replicas the next fault comes when this one is over.
+    // With replicas the next fault occurs only when this one is over.
     if (options_.plan.replicas) Sleep(fault.lasts_ms + 4'000);
   }
   faults_done_ = true;
   chooser_.EndMishaps();
 }
 
-// Starts a client, and another one when that was killed or gave up over an error of the disk.
+// Starts a client, and a new one each time the client was killed or stopped with a disk error.
 void World::RunClients() {
   while (!done_) {
     while (scheduler_.now_ns() < power_off_until_ns_) Sleep(20);
@@ -266,15 +271,15 @@ void World::RunClients() {
     } else if (ended->second.ok()) {
       result_.weights = *weights;
     } else if (ended->second.message().find(SimFiles::kInjected) != string_view::npos) {
-      Say(StrCat("client gives up: ", ended->second.ToString()));
+      Say(StrCat("client gives up: ", WithoutPayloads(ended->second)));
       client->Kill();
       done_ = false;
       Sleep(500);
     } else if (seen_.damaged && absl::IsDataLoss(ended->second)) {
-      Say(StrCat("no checkpoint is left: ", ended->second.ToString()));
+      Say(StrCat("no checkpoint is left: ", WithoutPayloads(ended->second)));
       result_.weights = options_.expected_weights;
     } else {
-      Violation(StrCat("the training failed: ", ended->second.ToString()));
+      Violation(StrCat("the training failed: ", WithoutPayloads(ended->second)));
     }
   }
 }
@@ -286,14 +291,14 @@ void World::CheckCheckpoints() {
   if (!prefixes.ok())
     return Violation("checkpoints cannot be listed: " + prefixes.status().ToString());
   for (const std::string& prefix : *prefixes) {
-    // One that is being replaced, or removed, has no index.
+    // A checkpoint that is being replaced or removed has no index.
     if (!files_.FileExists(prefix + ".index")) continue;
     const Status good = VerifyCheckpoint(clock_, prefix);
     if (!good.ok()) Violation(StrCat("checkpoint ", prefix, " is damaged: ", good.ToString()));
   }
 }
 
-// The last session is still there: what it runs now would run for ever.
+// The last session still exists: a step that runs now would run forever.
 void World::CheckSteps() {
   for (const auto& [host, process] : at_) {
     const int64_t running = process->task().worker().steps().counts().running;
@@ -353,9 +358,9 @@ void World::Simulate() {
   const int64_t ended_ns = scheduler_.now_ns();
   result_.simulated_seconds = static_cast<double>(ended_ns) / 1e9 - 1;
   for (const std::string& each : seen_.violations) result_.violations.push_back(each);
-  if (!result_.violations.empty()) return;  // the process ends: see RunSimulation
+  if (!result_.violations.empty()) return;  // the process will exit: see RunSimulation
   faults = nullptr;
-  // The dead have to come to an end, too.
+  // Killed processes must end, too.
   threads_.clear();
   Sleep(kStepsEndMs);
   CheckSteps();
@@ -410,7 +415,7 @@ StatusOr<SimRunResult> RunSimulation(const SimRunOptions& options) {
   run.plan.hosts = SimHosts(run.plan.replicas);
   ASSIGN_OR_RETURN(std::vector<Fault> plan, MakeFaultPlan(run.plan));
   RETURN_IF_ERROR(SimChooser::CheckNames(run.bugs));
-  // Not destroyed after a hang: closures that wait hold what they wait for.
+  // Not destroyed after a hang, because closures that wait still use it.
   auto* const world = new World(run, std::move(plan));
   SimRunResult result = world->Run();
   if (result.violations.empty()) delete world;

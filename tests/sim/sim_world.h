@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SimWorld: a training on a simulated cluster, with the faults of a seed, checked against what the
-// runtime promises whatever happens:
+// Runs a training on a simulated cluster with the faults of a seed, and checks the guarantees that
+// the runtime gives in spite of any faults:
 //
-//   hang        it ends, within a time after the last fault; no step takes longer than it may
-//   bits        the variables have the bits of a training without faults
+//   hang        the training ends within a limit after the last fault; no step exceeds its limit
+//   bits        the variables have the same bits as in a training without faults
 //   errors      the error of a step is Unavailable or Aborted, and names a task
-//   checkpoints what was saved is there after a loss of power, and whole
+//   checkpoints a saved checkpoint exists and is complete, also after a loss of power
 //   replicas    with two processes for each ps, no acknowledged step is lost
 //   steps       no step id is used twice
-//   leaks       in the end no task has a step, a session or a subscription left
+//   leaks       at the end no task has a step, a session or a subscription
 #pragma once
 
 #include <map>
@@ -25,7 +25,7 @@ struct SimRunOptions {
   FaultPlanOptions plan;
   int64_t steps = 40;
   bool faults = true;
-  std::vector<std::string> bugs = {};  // names of planted bugs
+  std::vector<std::string> bugs = {};  // names of planted bugs to enable
   bool mishaps = true;
   // The bits that the variables should have; "": not checked.
   std::string expected_weights = "";
@@ -34,7 +34,7 @@ struct SimRunOptions {
 struct SimRunResult {
   std::vector<std::string> violations;
   std::string log;       // every message
-  std::string timeline;  // faults, and what people would see
+  std::string timeline;  // faults, and the messages for people
   std::string weights;
   double simulated_seconds = 0;
   struct Reached {
@@ -43,11 +43,11 @@ struct SimRunResult {
   std::map<std::string, Reached> points;
 };
 
-// The hosts of the cluster, which faults may hit.
+// Returns the hosts of the cluster, which faults may hit.
 std::vector<std::string> SimHosts(bool replicas);
 
-// In one thread. After a violation "hang" the process has to end: the rest of the run is left as it
-// is. InvalidArgument for a plan, or the name of a bug, that there is not.
+// Runs the simulation in one thread. After the violation "hang" the process must exit, because the
+// run cannot be cleaned up. InvalidArgument for an invalid plan or an unknown bug.
 StatusOr<SimRunResult> RunSimulation(const SimRunOptions& options);
 
 }  // namespace penstock::simulation

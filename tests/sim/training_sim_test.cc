@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Trains on two parameter servers and two workers, with their masters and clients, in one thread on
-// a simulated clock and network: what a seed does can be repeated, and does not change what
-// synchronous training computes.
+// Trains on two parameter servers and two workers, with their masters and clients, in one thread
+// with a simulated clock and network. Tests that a seed repeats a run exactly, and that the seed
+// does not change the result of synchronous training.
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -28,7 +28,7 @@ constexpr int kWorkers = 2, kRows = 4, kSteps = 100;
 
 std::string WorkerName(int index) { return StrCat("/job:worker/task:", index); }
 
-// y = x . (2, -3) + 0.5, which is what the model should learn.
+// A batch of y = x . (2, -3) + 0.5, which the model should learn.
 struct Batch {
   Batch(int64_t step, int worker) {
     std::vector<float> rows, results;
@@ -70,11 +70,11 @@ class LogSteps final : public TrainingHook {
   std::vector<std::string>& steps_;
 };
 
-// A simulated cluster, and what comes of training on it.
+// A simulated cluster, and the results of training on it.
 struct World {
   explicit World(uint64_t seed) : scheduler({.seed = seed}), env(scheduler, Env::Real()) {}
 
-  // One client drives both workers: each step is one of the whole batch.
+  // One client drives both workers: each step uses the batches of both.
   void TrainTogether(SimCluster& cluster) {
     Program program;
     const auto devices = program.DeviceFunctionScope(
@@ -104,7 +104,7 @@ struct World {
              .measures = {{"loss", towers.loss}}});
   }
 
-  // The client of one worker, which trains beside the others.
+  // The client of one worker, which trains asynchronously.
   void TrainAlone(SimCluster& cluster, int worker) {
     Program program;
     const auto devices = program.DeviceFunctionScope(
@@ -135,7 +135,8 @@ struct World {
     options.say = [&](const std::string& line) {
       cluster.network().Log(StrCat(client, ": ", line));
     };
-    options.retry_seconds = 0.001;  // so that both train soon: a step takes some milliseconds
+    // short, so that both start to train early; a step takes some milliseconds
+    options.retry_seconds = 0.001;
     options.env = &env;
     options.scheduler = &scheduler;
     TrainingLoop loop(program, step, options);
@@ -168,8 +169,8 @@ struct World {
 
   SimScheduler scheduler;
   SimEnv env;
-  std::string log;                 // of the network
-  std::vector<std::string> steps;  // and what came of them, in the order in which they ended
+  std::string log;                 // the network's log
+  std::vector<std::string> steps;  // the steps and their results, in the order of their ends
   std::vector<float> weights;
 };
 
@@ -179,7 +180,7 @@ std::unique_ptr<World> Train(uint64_t seed, bool together) {
   return world;
 }
 
-// The first line in which the logs differ.
+// Returns the first line in which the logs differ.
 std::string Difference(const std::string& a, const std::string& b) {
   const std::vector<std::string> left = absl::StrSplit(a, '\n'), right = absl::StrSplit(b, '\n');
   for (size_t i = 0; i < std::min(left.size(), right.size()); ++i) {
@@ -200,7 +201,7 @@ TEST(TrainingSimTest, ASeedRepeatsTrainingInStep) {
   ExpectLearned(first->weights);
   EXPECT_EQ(Difference(first->log, again->log), "");
   EXPECT_NE(first->log, other->log);
-  // The order of messages differs, but not what is computed.
+  // The order of messages differs, but the computed weights are the same.
   EXPECT_EQ(first->weights, again->weights);
   EXPECT_EQ(first->weights, other->weights);
   EXPECT_EQ(first->steps, other->steps);
@@ -214,7 +215,7 @@ TEST(TrainingSimTest, ASeedRepeatsTrainingBetweenGraphs) {
   for (const char* client : {"client-0: step", "client-1: step"}) {
     EXPECT_NE(first->log.find(client), std::string::npos) << client;
   }
-  // The seed chooses whose update comes first, and so what each step sees.
+  // The seed chooses which worker's update comes first, and so the variables that each step reads.
   EXPECT_NE(first->log, other->log);
   EXPECT_NE(first->steps, other->steps);
 }

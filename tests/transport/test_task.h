@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TestTask: a task that consists of a transport, and of steps that record what arrives.
+// TestTask: a task that consists of a transport, and of steps that record the tensors they receive.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ namespace penstock {
 
 class TestTask {
  public:
-  // Serves at `address`; port 0: a free one.
+  // Serves at `address`; port 0 means any free port.
   TestTask(const std::string& protocol, const std::string& job,
            const std::string& address = "127.0.0.1:0")
       : host_(address) {
@@ -41,7 +41,8 @@ class TestTask {
  private:
   TaskId id_;
   RecordingSteps steps_;
-  std::unique_ptr<Transport> transport_;  // outlives the server, which may know its service
+  // must outlive the server, which may use the transport's service
+  std::unique_ptr<Transport> transport_;
   TestHost host_;
 };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors from one process to another by one protocol, beside gRPC and beside memcpy within one
-// process. All take turns, so only the ratios of one run mean something.
+// Measures sending tensors between two processes by one protocol, compared with gRPC and with
+// memcpy within one process. The three take turns, so only the ratios within one run are
+// meaningful.
 //
 //   bazel run //tests/transport:transport_benchmark [-- PROTOCOL [ROUNDS [BYTES_MAX]]]
 //
@@ -35,7 +36,8 @@ struct Options {
   int64_t bytes_max = int64_t{256} << 20;
 
   std::vector<std::string> protocols() const { return {protocol, "grpc"}; }
-  // How many tensors a step sends: enough for about 64 MB, so that a round takes some milliseconds.
+  // Returns how many tensors a step sends: enough for about 64 MB, so that a round takes some
+  // milliseconds.
   int64_t CountOf(int64_t bytes) const {
     return std::clamp<int64_t>(std::min(bytes_max, int64_t{64} << 20) / bytes, 1, 2000);
   }
@@ -50,7 +52,8 @@ HashedKey Key() {
                     .iteration = 0});
 }
 
-// The producer's steps. A step's number says what it sends: bytes << 12 | count.
+// The producer's steps. The step id encodes the payload: id >> 24 is the bytes of a tensor, (id >>
+// 12) & 0xfff is the number of tensors.
 class Sender final : public TaskSteps {
  public:
   void Subscribe(const std::string&, int64_t step_id, std::shared_ptr<TensorSink> sink) override {
@@ -88,7 +91,7 @@ class Receiver final : public TaskSteps {
   std::atomic<int64_t> left_ = 0;
 };
 
-// One end of one transport.
+// One end of a transport.
 struct End {
   End(const std::string& protocol, const char* job, TaskSteps& steps)
       : transport(*TransportFactory::Global().Make(protocol, {.grpc = &host.host()})) {
@@ -128,7 +131,7 @@ class Consumer {
     CHECK(std::fscanf(from, "%255s %llu", address, &incarnation) == 2);
     ps_ = {"/job:ps/replica:0/task:0", address, incarnation};
   }
-  // Seconds until `count` tensors of `bytes` are here.
+  // Returns the seconds until `count` tensors of `bytes` have been received.
   double Receive(int64_t bytes, int64_t count) {
     const int64_t step_id = bytes << 24 | count << 12 | (++serial_ & 0xfff);
     steps_.Expect(count);
@@ -171,7 +174,7 @@ void Measure(const Options& options, FILE* from) {
   for (int64_t bytes = kBytesMin; bytes <= options.bytes_max; bytes *= 4) {
     const int64_t count = options.CountOf(bytes);
     std::vector<double> a, b, c, one_a, one_b;
-    for (int i = -1; i < options.rounds; ++i) {  // the first warms up
+    for (int i = -1; i < options.rounds; ++i) {  // round -1 is the warm-up
       const double times[] = {measured.Receive(bytes, count), grpc.Receive(bytes, count),
                               Copy(source, &target, bytes, count), measured.Receive(bytes, 1),
                               grpc.Receive(bytes, 1)};
@@ -201,7 +204,7 @@ int main(int argc, char** argv) {
   if (argc > 3) options.bytes_max = std::max(penstock::kBytesMin, std::atol(argv[3]));
   int there[2], back[2];
   CHECK(pipe(there) == 0 && pipe(back) == 0);
-  const pid_t producer = fork();  // before there are threads
+  const pid_t producer = fork();  // fork before there are threads
   if (producer == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     close(there[1]);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Faults of a peer, with real processes: how long a transport takes to notice.
+// Measures how long a transport takes to notice faults of a peer, with real processes.
 //
 //   transport_faults PROTOCOL FAULT [COMMAND]
 //
-//   kill, freeze            the producer, while it sends (SIGKILL, SIGSTOP)
-//   kill_idle, freeze_idle  the producer, while nothing is sent
-//   kill_consumer, freeze_consumer
-//   run, run_idle           COMMAND is run instead, which cuts the network
+//   kill, freeze            signals the producer while it sends (SIGKILL, SIGSTOP)
+//   kill_idle, freeze_idle  signals the producer while nothing is sent
+//   kill_consumer, freeze_consumer  signals the consumer
+//   run, run_idle           runs COMMAND instead, which cuts the network
 //
 // Prints one line. Exit status: 0 if the other task's step failed, or all its tensors were handed
 // over, within 8 s.
@@ -42,7 +42,8 @@ HashedKey Key(uint64_t iteration) {
                     .iteration = iteration});
 }
 
-// Sends until the process ends, or `stop`; the last tensors wait where they are not read.
+// Sends until the process ends or `stop` is set. If the consumer does not read, the last tensors
+// stay pending.
 void SendTensors(TensorSink& sink, bool idle, std::atomic<int>& pending,
                  const std::atomic<bool>& stop) {
   const Tensor small = Tensor::Scalar(1.0f), large(DType::kFloat, Shape({1 << 18}));
@@ -64,7 +65,7 @@ template <class Work>
 Peer StartPeer(const std::string& protocol, const char* job, Work work) {
   int ends[2];
   CHECK(pipe(ends) == 0);
-  const pid_t pid = fork();  // before there are threads
+  const pid_t pid = fork();  // fork before there are threads
   if (pid == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     TestTask task(protocol, job);
@@ -84,7 +85,7 @@ TaskId IdOf(const Peer& peer, const char* job) {
   return {StrCat("/job:", job, "/replica:0/task:0"), address, incarnation};
 }
 
-// Returns when `done`, or false after 20 s.
+// Returns true when `done`, or false after 20 s.
 template <class Done>
 bool WaitFor(Done done) {
   for (int i = 0; i < 1000 && !done(); ++i) Env::Real().SleepForNanos(kWaitNanos);
@@ -118,7 +119,7 @@ int FaultOfProducer(const std::string& protocol, const std::string& fault, const
   worker.transport().Subscribe(ps, 1);
   CHECK(WaitFor([&] { return worker.steps().received().size() >= kWarmTensors; }));
   std::atomic<bool> ended = false;
-  std::thread reader([&] {  // memory is limited
+  std::thread reader([&] {  // limits memory
     while (!ended) {
       worker.steps().ForgetTensors();
       Env::Real().SleepForNanos(kWaitNanos);
@@ -165,7 +166,7 @@ int FaultOfConsumer(const std::string& protocol, const std::string& fault) {
   Env::Real().SleepForNanos(1'000'000'000);
   Strike(fault, nullptr, peer.pid);
   const int64_t begin = Env::Real().NowNanos();
-  Env::Real().SleepForNanos(500'000'000);  // some more tensors wait by now
+  Env::Real().SleepForNanos(500'000'000);  // by then more tensors are pending
   stop = true;
   sender.join();
   const bool noticed = WaitFor([&] { return pending == 0; });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The conformance suite of transports: what transport.h promises, for each transport that this
-// program is linked with.
+// The conformance suite of transports: tests the contract in transport.h for each transport that
+// this program is linked with.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -47,7 +47,7 @@ Tensor Megabyte(int32_t first = 0) {
 
 class TransportTest : public testing::TestWithParam<std::string> {
  protected:
-  // All that was sent has been handed over, once.
+  // Checks that each sent tensor has been handed over exactly once.
   ~TransportTest() override { EXPECT_TRUE(AllHandedOver()) << handed_over << " of " << sent; }
 
   std::shared_ptr<TensorSink> Connect(int64_t step_id) {
@@ -63,7 +63,7 @@ class TransportTest : public testing::TestWithParam<std::string> {
     for (int i = 0; i < 2000 && handed_over < sent; ++i) Env::Real().SleepForNanos(10'000'000);
     return handed_over == sent;
   }
-  // A step that has nothing to do with others goes well.
+  // Checks that a step that is independent of others succeeds.
   void ExpectThatAStepWorks(int64_t step_id) {
     const auto sink = Connect(step_id);
     Send(*sink, step_id, Key("small"), Tensor::Scalar(7.0f));
@@ -176,7 +176,7 @@ TEST_P(TransportTest, LargeTensor) {
   for (int64_t i = 0; i < elements; ++i) ASSERT_EQ(flat[i], i * 3);
 }
 
-// Memory of another kind than the CPU's own; counts what is taken.
+// An allocator other than the CPU's; counts allocations.
 class OtherMemory final : public Allocator {
  public:
   explicit OtherMemory(bool host = true, bool exhausted = false)
@@ -220,7 +220,7 @@ TEST_P(TransportTest, TensorsLandWhereTheConsumerSays) {
   }
   EXPECT_EQ(landed, 3);
   EXPECT_EQ(worker.steps().allocators_asked(), 3);
-  // Tensors that have landed use the memory, which this test owns.
+  // Received tensors use the memory that this test owns, so drop them first.
   worker.steps().ForgetTensors();
   worker.steps().set_memory(CpuAllocator());
 }
@@ -261,7 +261,7 @@ TEST_P(TransportTest, ARefusalFailsTheStepOnly) {
   ExpectThatAStepWorks(3);
 }
 
-// Aborts, in every state that a step may be in.
+// Tests of Abort, in every state of a step.
 
 TEST_P(TransportTest, AbortBeforeTheProducerKnowsTheStep) {
   worker.transport().Subscribe(ps.id(), 1);
@@ -305,7 +305,7 @@ TEST_P(TransportTest, AbortAtTheConsumerWhileTensorsArrive) {
   EXPECT_TRUE(AllHandedOver());
   ExpectThatAStepWorks(2);
   for (const auto& r : worker.steps().received()) {
-    // A tensor that was being read when the consumer lost interest may still come.
+    // A tensor that was being read when the subscription was cancelled may still arrive.
     if (r.step_id == 1) {
       EXPECT_LT(std::stoi(r.key.key().tensor.substr(1)), 8);
     }
@@ -353,7 +353,7 @@ TEST_P(TransportTest, AProducerThatStopsWhileItSends) {
   ps.Stop();
   EXPECT_EQ(worker.steps().WaitForFailure(1).code(), StatusCode::kUnavailable);
   EXPECT_TRUE(AllHandedOver());
-  for (const auto& r : worker.steps().received()) {  // each is whole
+  for (const auto& r : worker.steps().received()) {  // each tensor is complete
     const int i = std::stoi(r.key.key().tensor.substr(1));
     EXPECT_EQ(AttrValue(r.value), AttrValue(Megabyte(i)));
   }
@@ -384,7 +384,7 @@ TEST_P(TransportTest, ARestartedProducerIsAnother) {
   TestTask again(GetParam(), "ps", ps.id().address);
   Status why = Unavailable("not asked");
   for (int64_t step_id = 100; step_id < 200 && absl::IsUnavailable(why); ++step_id) {
-    Env::Real().SleepForNanos(50'000'000);  // a connection may be in its backoff
+    Env::Real().SleepForNanos(50'000'000);  // a connection may be waiting to reconnect
     worker.transport().Subscribe(ps.id(), step_id);
     why = worker.steps().WaitForFailure(step_id);
   }
@@ -396,7 +396,7 @@ TEST_P(TransportTest, ARestartedProducerIsAnother) {
   const auto sink = again.steps().WaitForSink(worker.id().name, 3);
   Send(*sink, 3, Key("edge"), Tensor::Scalar(1.0f));
   EXPECT_EQ(worker.steps().WaitForTensors(1)[0].step_id, 3);
-  EXPECT_TRUE(AllHandedOver());  // before `again` goes
+  EXPECT_TRUE(AllHandedOver());  // wait before `again` is destroyed
 }
 
 TEST_P(TransportTest, AConsumerThatDoesNotReadHoldsTheProducerBack) {
@@ -409,7 +409,7 @@ TEST_P(TransportTest, AConsumerThatDoesNotReadHoldsTheProducerBack) {
   });
   worker.steps().WaitUntilStuck();
   Env::Real().SleepForNanos(300'000'000);
-  EXPECT_LT(handed_over, kTensors / 2);  // the others wait, as references
+  EXPECT_LT(handed_over, kTensors / 2);  // the others are pending, held by reference
   worker.steps().Unblock();
   sender.join();
   EXPECT_EQ(worker.steps().WaitForTensors(kTensors).size(), kTensors);
@@ -462,7 +462,7 @@ TEST_P(TransportTest, OneThatHasNotServedMayBeStopped) {
   host.Stop();
 }
 
-// Whether a task may serve by the protocol on this host, which some need a device for.
+// Returns whether a task can serve the protocol on this host; some protocols need a device.
 bool CanServe(const std::string& protocol) {
   RecordingSteps steps;
   TestHost host;
@@ -480,7 +480,8 @@ bool CanServe(const std::string& protocol) {
   return false;
 }
 
-// PENSTOCK_TEST_PROTOCOLS ("verbs,grpc") in the environment chooses some; those must serve.
+// Returns the protocols to test. The environment variable PENSTOCK_TEST_PROTOCOLS ("verbs,grpc")
+// selects some, which must then work.
 std::vector<std::string> Protocols() {
   if (const char* const chosen = std::getenv("PENSTOCK_TEST_PROTOCOLS")) {
     const std::vector<std::string> protocols = absl::StrSplit(chosen, ',');
