@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the data sets of R packages without R.
 
-R keeps them as a database: Rdata.rdx holds where each value stands in Rdata.rdb, both in R's own
-serialization (R Internals, section 1.8; here as much of it as the packages used need), compressed
-by zlib.
+R stores them as a database: Rdata.rdx has the position of each value in Rdata.rdb. Both are in R's
+serialization format (R Internals, section 1.8), compressed by zlib. This module supports only as
+much of the format as the packages in use need.
 """
 
 import gzip
@@ -12,22 +12,22 @@ import struct
 import subprocess
 import zlib
 
-# Types of values, and what stands in the place of one.
+# Type codes of values, and codes that replace a value.
 SYMBOL, PAIRS, CHARACTERS = 1, 2, 9
 LOGICALS, INTEGERS, REALS, STRINGS, LIST = 10, 13, 14, 16, 19
 NIL, REFERENCE = 254, 255
 
 
 class Deserializer:
-    """Values out of R's serialization in XDR form: lists of what a vector holds. One with names is
-    a dict; one of a factor holds its levels."""
+    """Reads values from R's serialization in XDR format. A vector becomes a list of its elements; a
+    vector with names becomes a dict; a factor becomes a list of its levels' names."""
 
     def __init__(self, data):
         self.data, self.at, self.symbols = data, 0, []
         if self._take(2) != b"X\n":
             raise ValueError("not R's serialization in XDR form")
         version = self._int()
-        self._take(8)  # of the R that wrote it, and of the oldest that can read it
+        self._take(8)  # the versions of R that wrote it, and of the oldest R that can read it
         if version == 3:
             self._take(self._int())  # the name of an encoding
         elif version != 2:
@@ -72,7 +72,7 @@ class Deserializer:
         return dict(zip(attributes["names"], value)) if attributes.get("names") else value
 
     def _pairs(self, has_attributes, has_tag):
-        """A list of pairs, as a dict; their attributes are dropped."""
+        """Reads a list of pairs as a dict; drops their attributes."""
         if has_attributes:
             self.value()
         tag = self.value() if has_tag else None
@@ -81,15 +81,15 @@ class Deserializer:
 
 
 def unpack(package, folder):
-    """Downloads a Debian package with apt-get and unpacks it there; it is not installed: it would
-    bring R along."""
+    """Downloads a Debian package with apt-get and unpacks it to `folder`. It is not installed,
+    because that would also install R."""
     subprocess.run(["apt-get", "download", "-qq", package], cwd=folder, check=True)
     (archive,) = pathlib.Path(folder).glob("*.deb")
     subprocess.run(["dpkg-deb", "-x", archive, folder], check=True)
 
 
 def data_sets(folder, package):
-    """Yields the name of each data set of the R package that is unpacked in `folder`, and a
+    """Yields, for each data set of the R package that is unpacked in `folder`, its name and a
     function that returns its value."""
     base = pathlib.Path(folder) / "usr/lib/R/site-library" / package / "data"
     index = Deserializer(gzip.decompress((base / "Rdata.rdx").read_bytes())).value()
@@ -97,6 +97,6 @@ def data_sets(folder, package):
         raise ValueError("the data sets are not compressed by zlib")
     values = (base / "Rdata.rdb").read_bytes()
     for name, (offset, size) in index["variables"].items():
-        # Four bytes with the size before compression stand in front.
+        # The first four bytes are the uncompressed size.
         yield name, lambda o=offset, n=size: Deserializer(
             zlib.decompress(values[o + 4:o + n])).value()

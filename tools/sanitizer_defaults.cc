@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Suppressions built into every test and binary, so that --config=tsan needs no file beside it.
-// Debian's libraries are not instrumented: TSan does not see their locks, and so takes what they
-// protect for races.
+// Suppressions built into every test and binary, so that --config=tsan needs no separate file.
+// Debian's libraries are not instrumented: TSan does not see their locks, and so reports false
+// races on the data that they protect.
 
-// The name is the runtime's choice. NOLINTNEXTLINE(bugprone-reserved-identifier)
+// The sanitizer runtime defines this name. NOLINTNEXTLINE(bugprone-reserved-identifier)
 extern "C" const char* __tsan_default_suppressions() {
   return "race:libgrpc.so\n"
          "race:libgrpc++.so\n"

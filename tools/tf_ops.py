@@ -2,16 +2,17 @@
 """A stand-in for tf.load_op_library, for op libraries of Penstock (docs/custom-ops.md).
 
     from tf_ops import load_op_library    # was: load_op_library = tf.load_op_library
+                                          # from penstock.tf_ops, where the wheel is installed
     cube_root_op = load_op_library("./libcube_root_op.so")
     y = cube_root_op.cube_root(x)         # builds graph, for sessions on a Penstock cluster
 
-TensorFlow builds a node only of an op that is in its own registry, so the ops are registered there:
-names, types and attributes, as `penstock ops --json` tells them; no kernels. TensorFlow's own
-sessions cannot run them, and shapes of their outputs are unknown to it. Gradients are TensorFlow's
-to make, so tf.gradients needs one in Python: @tf.RegisterGradient("CubeRoot").
+TensorFlow can build nodes only of ops in its own registry. So this module registers the ops there,
+with the names, types and attributes from `penstock ops --json`, but without kernels. TensorFlow's
+own sessions cannot run the ops, and it does not know the shapes of their outputs. For tf.gradients,
+register a gradient in Python: @tf.RegisterGradient("CubeRoot").
 
-The tasks have to load the library, too: `penstock server --load=...`. Those that tf_server.Server
-starts later do so by themselves: the library is added to PENSTOCK_LOAD.
+The tasks must load the library, too: `penstock server --load=...`. Tasks that tf_server.Server
+starts later do so automatically, because the library is added to PENSTOCK_LOAD.
 """
 
 import ctypes
@@ -24,11 +25,15 @@ import types
 
 import tensorflow as tf
 from tensorflow.python.framework import op_def_library, op_def_registry
-from tf_server import find_program
+
+if __package__:  # in the wheel
+    from .tf_server import find_program
+else:
+    from tf_server import find_program
 
 _ADD = ("Attr", "Input", "Output")
 
-# TensorFlow ends the process when it is to register other names.
+# TensorFlow ends the process if a registered name does not match these patterns.
 _OP_NAME = re.compile(r"[A-Z][A-Za-z0-9_]*(>[A-Z][A-Za-z0-9_]*)*|_.*")
 _NAMES = {"attrs": re.compile("[A-Za-z][A-Za-z0-9_]*"), "inputs": re.compile("[a-z][a-z0-9_]*"),
           "outputs": re.compile("[a-z][a-z0-9_]*")}
@@ -52,7 +57,7 @@ def _tensorflow():
 
 
 def _check(spec):
-    """Raises the error of an op that would end the process if it were registered."""
+    """Raises an error if registering the op would end the process."""
     if not _OP_NAME.fullmatch(spec["name"]):
         raise ValueError("TensorFlow takes no op of the name '%s', expected one as CubeRoot" %
                          spec["name"])
@@ -74,7 +79,8 @@ def _check(spec):
 def register(spec):
     """Registers an op of `penstock ops --json`.
 
-    RuntimeError if TensorFlow has one of its name; ValueError if it does not take its names.
+    RuntimeError if TensorFlow has an op of this name; ValueError if it does not accept a name in
+    the spec.
     """
     _check(spec)
     library = _tensorflow()
@@ -95,7 +101,7 @@ def register(spec):
 
 
 def _function_name(op):
-    """CubeRoot -> cube_root."""
+    """Converts CubeRoot to cube_root."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", op).lower()
 
 
@@ -125,10 +131,11 @@ _loaded = {}
 
 
 def load_op_library(library_filename):
-    """Returns a module with a function for each op of the library, cube_root(x) for CubeRoot.
+    """Returns a module with a function for each op of the library, such as cube_root(x) for
+    CubeRoot.
 
-    RuntimeError if Penstock refuses the library, or TensorFlow has an op of the same name;
-    ValueError if TensorFlow does not take the names of an op. Then no op has been registered.
+    RuntimeError if Penstock cannot load the library, or TensorFlow has an op of the same name;
+    ValueError if TensorFlow does not accept the names of an op. In these cases no op is registered.
     """
     path = os.path.realpath(library_filename)
     if path in _loaded:

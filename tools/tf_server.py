@@ -1,42 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
 """A stand-in for tf.compat.v1.train.Server that serves with Penstock.
 
-A script that trains between graphs changes one line:
+A script with between-graph replication changes one line:
 
     from tf_server import Server            # was: Server = tf.compat.v1.train.Server
     server = Server(cluster, job_name="worker", task_index=0)
     with tf.compat.v1.train.MonitoredTrainingSession(server.target, ...) as session: ...
 
-A program that leaves it to TensorFlow to make servers, by tf.estimator.train_and_evaluate for
-example, calls tf_server.install() before.
+If TensorFlow itself makes the servers, for example in tf.estimator.train_and_evaluate, call
+tf_server.install() first. To run a program without any change, use `python tf_server.py PROGRAM
+[ARGUMENTS]` (`python -m penstock.tf_server` if the wheel is installed), which calls install().
 
 The constructor's arguments, .target, .server_def, .start(), .join() and create_local_server() are
-TensorFlow's. The task itself is a process of `penstock server`, which ends with this one, or when
-stop() is called: as TensorFlow's, it lives on when nobody holds the Server any more. With
+the same as TensorFlow's. The task is a process of `penstock server`, which ends with this process,
+or when stop() is called. As in TensorFlow, it keeps running when the Server object is dropped. With
 PENSTOCK_TLS_CA or PENSTOCK_TOKEN_FILE in the environment the task is secured (SECURITY.md), and
-.target is a port of this host for processes of this user. PENSTOCK_LOAD names op libraries that it
-loads (docs/custom-ops.md). The program is $PENSTOCK, else the one of this checkout's build or of
-the installation that this file belongs to, else the one on the PATH.
+.target is a port of this host for processes of this user. PENSTOCK_LOAD names op libraries that the
+task loads (docs/custom-ops.md). The program is $PENSTOCK; else that of the wheel, the checkout's
+build or the installation that contains this file; else the one on the PATH.
 """
 
 import atexit
 import json
 import os
+import runpy
 import shutil
 import subprocess
 import sys
 import threading
 
-import tensorflow as tf
+# TensorFlow is imported only where it is needed: Task does not need it.
 
-_HERE = os.path.dirname(os.path.abspath(__file__))  # tools, or share/penstock/python
+# tools, share/penstock/python, or the wheel's package
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_IN_WHEEL = os.path.join(_HERE, "bin", "penstock")
 _BUILT = os.path.join(os.path.dirname(_HERE), "bazel-bin", "tools", "penstock", "penstock")
 _INSTALLED = os.path.normpath(os.path.join(_HERE, "..", "..", "..", "bin", "penstock"))
 
 
 def find_program():
     """Returns the path of the penstock program."""
-    for path in (os.environ.get("PENSTOCK"), _BUILT, _INSTALLED, shutil.which("penstock")):
+    for path in (os.environ.get("PENSTOCK"), _IN_WHEEL, _BUILT, _INSTALLED,
+                 shutil.which("penstock")):
         if path and os.access(path, os.X_OK):
             return path
     raise RuntimeError("there is no penstock program: build it with "
@@ -50,10 +55,12 @@ def _only(choices, argument):
 
 
 def _make_server_def(what, job_name, task_index, protocol, config):
-    """The ServerDef of the constructor's arguments, which go before what it brings.
+    """Returns the ServerDef of the constructor's arguments. Arguments override the fields of a
+    given ServerDef.
 
-    Of a cluster, a job or a task that is left out is the only one there is.
+    A job or task that is not given must be the only one of the cluster.
     """
+    import tensorflow as tf
     server_def = tf.train.ServerDef()
     if isinstance(what, tf.train.ServerDef):
         server_def.CopyFrom(what)
@@ -83,20 +90,19 @@ def _make_server_def(what, job_name, task_index, protocol, config):
     return server_def
 
 
-def _task_config(server_def):
-    """Returns the JSON that `penstock server` reads from TF_CONFIG."""
+def _addresses(server_def):
+    """Returns the cluster as {"job": {"index": "host:port"}}."""
     cluster = {job.name: {str(i): address for i, address in job.tasks.items()}
                for job in server_def.cluster.job}
     if server_def.port:
         own = cluster[server_def.job_name]
         host = own[str(server_def.task_index)].rsplit(":", 1)[0]
         own[str(server_def.task_index)] = "%s:%d" % (host, server_def.port)
-    return json.dumps({"cluster": cluster,
-                       "task": {"type": server_def.job_name, "index": server_def.task_index}})
+    return cluster
 
 
 def _end(process):
-    """It ends in good order when nobody holds its standard input any more."""
+    """Closes the process's standard input, which makes it end normally."""
     process.stdin.close()
     try:
         process.wait(10)
@@ -110,19 +116,65 @@ def _forward(lines):
         sys.stderr.write(line)
 
 
+class Task:
+    """A process of `penstock server`, which ends with this process, or when stop() is called.
+
+    `cluster` has the addresses of each job, such as {"ps": ["host:port"]}. In a cluster of one
+    task, port 0 means any free port. `flags` are flags of `penstock server`. RuntimeError if it
+    does not start.
+    """
+
+    def __init__(self, cluster, job_name, task_index=0, flags=()):
+        command = [find_program(), "server", "--until_stdin_ends", *flags]
+        # TensorFlow's client supports neither TLS nor tokens.
+        secured = os.environ.get("PENSTOCK_TLS_CA") or os.environ.get("PENSTOCK_TOKEN_FILE")
+        if secured:
+            command.append("--insecure_client_address=localhost:0")
+        config = {"cluster": cluster, "task": {"type": job_name, "index": task_index}}
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env=dict(os.environ, TF_CONFIG=json.dumps(config)))
+        atexit.register(_end, self._process)
+        # "/job:.. serves at grpc://host:port"; for a secured task, the port for this user's
+        # clients.
+        wanted = " without TLS at " if secured else " serves at "
+        said = self._process.stdout.readline()
+        while said and wanted not in said:
+            said = self._process.stdout.readline()
+        if not said:
+            self.stop()
+            raise RuntimeError("the server of /job:%s/task:%d did not start; it says why above" %
+                               (job_name, task_index))
+        self.target = said.split()[-1]  # grpc://host:port
+        threading.Thread(target=_forward, args=(self._process.stdout,), daemon=True).start()
+
+    def stop(self):
+        """Ends the task now."""
+        _end(self._process)
+
+    def join(self):
+        """Waits until the task is asked to end."""
+        self._process.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.stop()
+
+
 class Server:
     def __init__(self, server_or_cluster_def, job_name=None, task_index=None, protocol=None,
                  config=None, start=True):
         self._server_def = _make_server_def(server_or_cluster_def, job_name, task_index, protocol,
                                             config)
-        self._process = None
-        self._target = None
+        self._task = None
         if start:
             self.start()
 
     @staticmethod
     def create_local_server(config=None, start=True):
-        """A cluster of one task in job "local", on a free port of this host."""
+        """Starts a cluster of one task in job "local", on a free port of this host."""
         return Server({"local": ["localhost:0"]}, config=config, start=start)
 
     @property
@@ -131,54 +183,52 @@ class Server:
 
     @property
     def target(self):
-        """grpc://host:port."""
-        if self._target is None:
+        """Returns grpc://host:port."""
+        if self._task is None:
             raise RuntimeError("the server has not been started: its address is not known yet")
-        return self._target
+        return self._task.target
 
     def start(self):
-        if self._process is not None:
+        if self._task is not None:
             return
-        command = [find_program(), "server", "--until_stdin_ends",
-                   "--protocol=" + self._server_def.protocol]
+        flags = ["--protocol=" + self._server_def.protocol]
         config = str(self._server_def.default_session_config)
         if config:
-            command.append("--default_session_config=" + config)
-        # TensorFlow's client knows neither TLS nor tokens.
-        secured = os.environ.get("PENSTOCK_TLS_CA") or os.environ.get("PENSTOCK_TOKEN_FILE")
-        if secured:
-            command.append("--insecure_client_address=localhost:0")
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env=dict(os.environ, TF_CONFIG=_task_config(self._server_def)))
-        atexit.register(_end, self._process)
-        # "/job:.. serves at grpc://host:port"; of a secured task, the port for this user's clients.
-        wanted = " without TLS at " if secured else " serves at "
-        said = self._process.stdout.readline()
-        while said and wanted not in said:
-            said = self._process.stdout.readline()
-        if not said:
-            self.stop()
-            raise RuntimeError("the server of /job:%s/task:%d did not start; it says why above" %
-                               (self._server_def.job_name, self._server_def.task_index))
-        self._target = said.split()[-1]
-        threading.Thread(target=_forward, args=(self._process.stdout,), daemon=True).start()
+            flags.append("--default_session_config=" + config)
+        self._task = Task(_addresses(self._server_def), self._server_def.job_name,
+                          self._server_def.task_index, flags)
 
     def stop(self):
         """Ends the task now."""
-        if self._process is not None:
-            _end(self._process)
+        if self._task is not None:
+            self._task.stop()
 
     def join(self):
-        """Waits until the task is asked to end: for a parameter server, the rest of its life."""
+        """Waits until the task is asked to end; a parameter server usually waits here until it
+        ends."""
         self.start()
-        self._process.wait()
+        self._task.join()
 
 
 def install():
-    """Has TensorFlow make this Server wherever it would make its own, from now on."""
-    # TensorFlow's own code looks the class up here, a module without a public name.
+    """From now on, TensorFlow makes this Server wherever it would make its own."""
+    import tensorflow as tf
+    # TensorFlow's own code looks up the class in this module, which has no public name.
     from tensorflow.python.training import server_lib  # pylint: disable=g-direct-tensorflow-import
     server_lib.Server = Server
     for module in (tf.compat.v1.train, tf.distribute, tf.compat.v1.distribute):
         module.Server = Server
+
+
+def _run_program(argv):
+    """Runs a Python program like `python PROGRAM`, but with Penstock's servers."""
+    if not argv:
+        sys.exit("usage: python -m penstock.tf_server PROGRAM [ARGUMENTS]")
+    install()
+    sys.argv = argv
+    sys.path[0] = os.path.dirname(os.path.abspath(argv[0]))
+    runpy.run_path(argv[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    _run_program(sys.argv[1:])

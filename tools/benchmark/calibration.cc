@@ -12,9 +12,10 @@ namespace {
 
 constexpr int64_t kCopyBytes = 64 << 20;
 constexpr int64_t kFmaRepeats = 100'000;
-constexpr int kChains = 10;  // two units, a latency of four cycles, and two to spare
+// two units with a latency of four cycles need eight chains; two more to be safe
+constexpr int kChains = 10;
 
-// The compiler must take `value` for used.
+// Makes the compiler treat `value` as used.
 void Keep(__m256& value) { asm volatile("" : "+x"(value)); }
 
 void MultiplyAndAdd() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measures what the machine can do at the moment, for the head of a report: numbers of different
-// minutes on a shared machine mean little without it.
+// Measures the current speed of the machine, for the head of a report. Without it, numbers measured
+// at different times on a shared machine cannot be compared.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace penstock::benchmark {
 
-// what "memcpy": GB/s of copying 64 MB, one thread. "fma": GFLOP/s of one thread on 256-bit
-// registers, from which every AVX2 kernel takes its share.
+// Prepares the measurement `what`. "memcpy": GB/s of copying 64 MB with one thread. "fma": GFLOP/s
+// of one thread with 256-bit registers, the upper bound for every AVX2 kernel.
 StatusOr<Round> PrepareCalibration(const std::string& what);
 
 }  // namespace penstock::benchmark

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of cluster/...: TensorFlow 1 as its users write it, for 2 ps and 1 worker.
+"""The programs of cluster/...: typical TensorFlow 1 programs, for 2 ps and 1 worker.
 
-Each returns (what a step runs, the placeholders, the values fed to them). Variables are on the ps,
-all else is on the worker: replica_device_setter sees to it.
+Each function returns (the fetches of a step, the placeholders, the values to feed).
+replica_device_setter puts variables on the ps and everything else on the worker.
 """
 
 import numpy as np
@@ -23,12 +23,12 @@ def descend(loss):
 
 
 def null():
-    """Nothing but the way of a step from the client to the worker and back."""
+    """Only the overhead of a step, from the client to the worker and back."""
     return tf.no_op(), [], []
 
 
 def many_small():
-    """The variables of a model with many biases and scales."""
+    """Uses many small variables, as in a model with many biases and scales."""
     parts = [tf.get_variable("v%d" % i, [8]) for i in range(SMALL_VARIABLES)]
     return descend(tf.add_n([tf.reduce_sum(tf.square(part)) for part in parts])), [], []
 
@@ -51,14 +51,14 @@ def convnet():
 
 
 def dense():
-    """All variables to the worker and all gradients back, with next to nothing to compute."""
+    """Sends all variables to the worker and all gradients back, and computes almost nothing."""
     count, size = DENSE_PARTS
     parts = [tf.get_variable("v%d" % i, [size]) for i in range(count)]
     return descend(tf.add_n([tf.reduce_sum(tf.square(part)) for part in parts])), [], []
 
 
 def embedding():
-    """Rows of large tables, of which a step needs few, and their sparse gradients."""
+    """Uses a few rows of large tables per step, with sparse gradients."""
     count, rows, units = TABLE
     ids = tf.placeholder(tf.int64, [count, IDS])
     loss = 0.0
@@ -70,7 +70,7 @@ def embedding():
 
 
 def lstm():
-    """Many small ops in a row, unrolled over time."""
+    """A long sequence of small ops, unrolled over time."""
     steps, units = LSTM
     x = tf.placeholder(tf.float32, [steps, BATCH, units])
     w = tf.get_variable("w", [2 * units, 4 * units])

@@ -4,14 +4,14 @@
   cluster_peer.py tensorflow         on servers of TensorFlow
   cluster_peer.py PENSTOCK [FLAG...] on servers of this program `penstock`, with these flags
 
-workloads.serve tells the protocol.
+workloads.serve describes the protocol.
 """
 
 import json
 import subprocess
 import sys
 
-import tensorflow_peer  # (settles the environment before TensorFlow is imported)
+import tensorflow_peer  # (sets the environment before TensorFlow is imported)
 import tensorflow.compat.v1 as tf
 
 from cluster_models import PROGRAMS
@@ -76,7 +76,7 @@ def prepare_on(servers, name):
         run = session.make_callable(target, feeds)
 
     def close():
-        del run_of[:]  # a callable that is deleted later would ask servers that are gone, for ever
+        del run_of[:]  # delete callables now: later they would call ended servers forever
         session.close()
         servers.close()
 

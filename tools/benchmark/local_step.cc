@@ -98,4 +98,34 @@ StatusOr<Round> PrepareTraining(const std::string& model) {
   });
 }
 
+StatusOr<Round> PrepareEmbedding(const std::string& kind) {
+  if (kind != "dynamic") return InvalidArgument("no table '", kind, "'");
+  const auto step = std::make_shared<LocalStep>();
+  const EmbeddingGraph graph = BuildEmbedding(step->program);
+  RETURN_IF_ERROR(step->program.status());
+  RETURN_IF_ERROR(step->Start());
+  RETURN_IF_ERROR(step->session->Execute(graph.init));
+  RETURN_IF_ERROR(step->Prepare({graph.ids, graph.splits}, {}, {graph.train}));
+  Tensor splits(DType::kInt64, Shape({kBags + 1}));
+  for (int i = 0; i <= kBags; ++i) splits.mutable_data<int64_t>()[i] = int64_t{i} * kBagIds;
+  constexpr int64_t kIds = int64_t{kBags} * kBagIds;
+  for (int64_t first = 0; first < kTableRows; first += kIds) {
+    Tensor ids(DType::kInt64, Shape({kIds}));
+    for (int64_t i = 0; i < kIds; ++i) ids.mutable_data<int64_t>()[i] = first + i;
+    RETURN_IF_ERROR((*step->run)({ids, splits}).status());
+  }
+  std::mt19937 random(1);
+  std::vector<Tensor> batches;
+  for (int i = 0; i < kBagBatches; ++i) {
+    Tensor& ids = batches.emplace_back(DType::kInt64, Shape({kIds}));
+    for (int64_t& id : ids.mutable_flat<int64_t>()) id = random() % kTableRows;
+  }
+  return Round([step, splits, batches, next = size_t{0}]() mutable -> StatusOr<double> {
+    ASSIGN_OR_RETURN(const double seconds, MedianSeconds([&] {
+                       return (*step->run)({batches[next++ % batches.size()], splits}).status();
+                     }));
+    return seconds * 1e3;
+  });
+}
+
 }  // namespace penstock::benchmark

@@ -16,5 +16,8 @@ StatusOr<Round> PrepareExecutor(const std::string& shape, const std::string& kin
 StatusOr<Round> PrepareLocalStep(const std::string& how);
 // Milliseconds of a training step of a model of workloads.h.
 StatusOr<Round> PrepareTraining(const std::string& model);
+// Milliseconds of a training step of a large table, of which all rows were trained before. `kind`
+// is "dynamic".
+StatusOr<Round> PrepareEmbedding(const std::string& kind);
 
 }  // namespace penstock::benchmark

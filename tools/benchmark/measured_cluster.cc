@@ -20,7 +20,7 @@ namespace penstock::benchmark {
 
 using Json = nlohmann::json;
 
-// A process of this program that serves as one task, at the other end of two pipes.
+// A child process of this program that runs one task, connected by two pipes.
 class MeasuredCluster::Task {
  public:
   static StatusOr<std::unique_ptr<Task>> Start(const std::string& job, int index) {
@@ -62,7 +62,7 @@ class MeasuredCluster::Task {
     std::fprintf(to_, "%s\n", what.c_str());
     std::fflush(to_);
   }
-  // Reads the next line and returns its value for `key`. tools/bench watches the time.
+  // Reads the next line and returns its value for `key`. It has no timeout; tools/bench has one.
   StatusOr<Json> Answer(const std::string& key) {
     char line[4096];
     if (std::fgets(line, sizeof(line), from_) == nullptr) return Unavailable("a task has ended");
@@ -82,7 +82,7 @@ class MeasuredCluster::Task {
 };
 
 MeasuredCluster::MeasuredCluster() {
-  signal(SIGPIPE, SIG_IGN);  // a task that has ended is an error of one measurement
+  signal(SIGPIPE, SIG_IGN);  // an ended task must fail only one measurement
 }
 MeasuredCluster::~MeasuredCluster() = default;
 
@@ -144,7 +144,7 @@ StatusOr<Round> MeasuredCluster::PrepareAllReduce(const std::string& size_and_wo
   ASSIGN_OR_RETURN(const int64_t bytes, TransferBytes(size_and_workers.substr(0, slash)));
   RETURN_IF_ERROR(Start(workers));
   const std::string step = StrCat("all_reduce ", bytes, " ", workers, " ", AllReduceCount(bytes));
-  RETURN_IF_ERROR(Seconds(step).status());  // warms up
+  RETURN_IF_ERROR(Seconds(step).status());  // warm-up
   return Round([this, step]() -> StatusOr<double> {
     ASSIGN_OR_RETURN(const double seconds, Seconds(step));
     return seconds * 1e6;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MeasuredCluster: one ps and some workers, each a process of this same program, which measure
-// steps between them when asked. Single-threaded; a Round borrows the cluster, and making the next
-// one may end the tasks of the one before.
+// MeasuredCluster: one ps and some workers, each a process of this program, that measure steps
+// between them on request. Single-threaded. A Round borrows the cluster; preparing the next Round
+// may end the tasks of the previous one.
 #pragma once
 
 #include <sys/types.h>
@@ -20,15 +20,16 @@ class MeasuredCluster {
   MeasuredCluster();
   ~MeasuredCluster();
 
-  // Microseconds of a step in which each of `workers` ("1" to "99") reads a number from the ps, all
-  // at once.
+  // Measures microseconds of a step in which each of `workers` ("1" to "99") concurrently reads a
+  // number from the ps.
   StatusOr<Round> PrepareNullStep(const std::string& workers);
-  // GB/s of one tensor of `size` ("4KB") from the ps to a worker.
+  // Measures GB/s of sending one tensor of `size` ("4KB") from the ps to a worker.
   StatusOr<Round> PrepareTransfer(const std::string& size);
-  // Microseconds of the sum of one tensor of `size` of each of `workers`, at all of them: "4KB/2".
+  // Measures microseconds of an all-reduce of one tensor per worker. The argument "4KB/2" means 4
+  // KB, 2 workers.
   StatusOr<Round> PrepareAllReduce(const std::string& size_and_workers);
-  // what "rss_mb": resident memory of a server that has nothing to do; "start_ms": from the start
-  // of its process until it serves.
+  // Measures an idle server. "rss_mb": its resident memory; "start_ms": the time from the start of
+  // its process until it serves.
   StatusOr<Round> PrepareIdleServer(const std::string& what);
 
  private:
@@ -39,8 +40,8 @@ class MeasuredCluster {
   std::vector<std::unique_ptr<Task>> tasks_;  // the ps, then the workers
 };
 
-// Runs a task's process until its standard input ends: binds a port of its own, learns the cluster,
-// serves, and measures the steps that it is told, a line each.
+// Runs a task's process until its standard input ends: binds a free port, reads the cluster,
+// serves, and then reads lines that each name a step to measure.
 int RunMeasuredTask(const std::string& job, const std::string& index);
 
 }  // namespace penstock::benchmark

@@ -22,13 +22,13 @@ using client::Session;
 using client::Variable;
 using Json = nlohmann::json;
 
-// The step that a worker repeats: "null_step" reads one number of the ps and adds one to it,
-// "transfer N" reads N bytes, "all_reduce N RANKS COUNT" sums N bytes of each worker, COUNT times.
+// The step that a worker repeats. "null_step" reads one number from the ps and adds one to it;
+// "transfer N" reads N bytes; "all_reduce N RANKS COUNT" sums N bytes of each worker, COUNT times.
 struct RemoteStep {
   Program program;
   std::unique_ptr<Session> session;
   std::unique_ptr<Callable> run;
-  int64_t count = 0;  // of steps in a round; 0: as many as it has time for
+  int64_t count = 0;  // steps in a round; 0: as many as the time allows
 };
 
 StatusOr<std::vector<int64_t>> Numbers(const std::string& text) {
@@ -41,7 +41,7 @@ StatusOr<std::vector<int64_t>> Numbers(const std::string& text) {
   return numbers;
 }
 
-// Every worker's own: all have to take as many steps.
+// Each worker runs its own copy of the step; all must take the same number of steps.
 StatusOr<std::unique_ptr<RemoteStep>> PrepareAllReduce(const Server& server,
                                                        const std::string& what,
                                                        const std::string& here) {
@@ -68,7 +68,7 @@ StatusOr<std::unique_ptr<RemoteStep>> PrepareAllReduce(const Server& server,
   return step;
 }
 
-// The median time of a step.
+// Returns the median time of a step.
 StatusOr<double> Measure(RemoteStep& step) {
   const auto run = [&] { return (*step.run)().status(); };
   if (step.count == 0) return MedianSeconds(run);

@@ -31,6 +31,7 @@ StatusOr<Round> Prepare(const std::string& name, MeasuredCluster& cluster) {
     if (parts[0] == "calibration") return PrepareCalibration(parts[1]);
     if (parts[0] == "local_step") return PrepareLocalStep(parts[1]);
     if (parts[0] == "training") return PrepareTraining(parts[1]);
+    if (parts[0] == "embedding") return PrepareEmbedding(parts[1]);
     if (parts[0] == "null_step") return cluster.PrepareNullStep(parts[1]);
     if (parts[0] == "transfer") return cluster.PrepareTransfer(parts[1]);
     if (parts[0] == "idle_server") return cluster.PrepareIdleServer(parts[1]);

@@ -7,7 +7,8 @@ import socket
 import time
 
 from workloads import (  # noqa: E402
-    BATCH, THREADS, TRANSFER_BYTES, all_reduce_count, median_seconds, serve)
+    BAG_BATCHES, BAG_IDS, BAGS, BATCH, TABLE_ROWS, TABLE_WIDTH, THREADS, TRANSFER_BYTES,
+    all_reduce_count, median_seconds, serve)
 
 # Debian's build multiplies with an OpenBLAS that does not listen to set_num_threads.
 os.environ.setdefault("OMP_NUM_THREADS", str(THREADS))
@@ -76,11 +77,30 @@ def prepare_all_reduce(size, ranks):
     return measure, close
 
 
+def prepare_embedding():
+    """EmbeddingBag with sparse gradients: a step touches the rows of its ids only."""
+    table = nn.EmbeddingBag(TABLE_ROWS, TABLE_WIDTH, mode="sum", sparse=True)
+    optimizer = torch.optim.Adagrad(table.parameters(), lr=0.01, initial_accumulator_value=0.1)
+    batches = [torch.randint(TABLE_ROWS, (BAGS, BAG_IDS)) for _ in range(BAG_BATCHES)]
+    taken = 0
+
+    def step():
+        nonlocal taken
+        taken += 1
+        optimizer.zero_grad(set_to_none=True)
+        table(batches[taken % BAG_BATCHES]).square().mean().backward()
+        optimizer.step()
+
+    return lambda: median_seconds(step) * 1e3, lambda: None
+
+
 def prepare(name):
     if name.startswith("all_reduce/"):
         _, size, ranks = name.split("/")
         return prepare_all_reduce(size, int(ranks))
     torch.manual_seed(1)
+    if name == "embedding/dynamic":
+        return prepare_embedding()
     model = {"training/mlp": mlp, "training/convnet": convnet}[name]()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     images = torch.rand(BATCH, 784)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Round: a measurement that stands ready, so that a round of it costs the time of its steps and not
-// that of building graphs.
+// Round: a prepared measurement, so that a round costs only the time of its steps, without building
+// graphs.
 #pragma once
 
 #include <functional>
@@ -10,13 +10,14 @@
 
 namespace penstock::benchmark {
 
-// Measures for about kRoundSeconds and gives the value in the measurement's unit. Borrows what it
-// was made of. Single-threaded.
+// Measures for about kRoundSeconds and returns the value in the measurement's unit. Borrows the
+// objects that it was made from. Single-threaded.
 using Round = std::function<StatusOr<double>()>;
 
 inline constexpr double kRoundSeconds = 0.4;
 
-// The median time of a step over one round, after a few to warm up. The first error ends it.
+// Returns the median time of a step over one round, after a few warm-up steps. Returns the first
+// error.
 StatusOr<double> MedianSeconds(const std::function<Status()>& step);
 
 }  // namespace penstock::benchmark

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The graphs of workloads.cc, for TensorFlow."""
+"""Builds the graphs of workloads.cc with TensorFlow."""
 
 import tensorflow.compat.v1 as tf
 
@@ -7,7 +7,7 @@ from workloads import CHAIN_NODES, RANDOM_GRAPH, WIDE_NODES, random_edges
 
 
 def executor_graph(shape, kind):
-    """A graph of scalar additions or of no-ops; returns (feeds, target, number of nodes)."""
+    """Builds a graph of scalar additions or of no-ops; returns (feeds, target, number of nodes)."""
     feeds = [tf.placeholder(tf.float32, [])] if kind == "add" else []
 
     def node(inputs):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TensorFlow's side of tools/bench, in graph mode. workloads.serve tells the protocol.
+"""TensorFlow's side of tools/bench, in graph mode. workloads.serve describes the protocol.
 
-With --task it is one task of a cluster that another of its kind measures.
+With --task it runs one task of a cluster that another process of this script measures.
 """
 
 import json
@@ -31,9 +31,9 @@ def config():
 
 
 def executor_config():
-    # On graphs of tiny ops TensorFlow is fastest with one thread.
+    # TensorFlow is fastest with one thread on graphs of tiny ops.
     c = tf.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
-    # The executor is measured, not the optimiser that would empty the graph.
+    # Measure the executor: the optimizer would remove most of the graph, so turn it off.
     c.graph_options.optimizer_options.opt_level = -1
     c.graph_options.rewrite_options.disable_meta_optimizer = True
     return c
@@ -85,7 +85,7 @@ def free_ports(count):
 
 
 class Cluster:
-    """One ps and some workers, each a process of this script."""
+    """A cluster of one ps and some workers, each a process of this script."""
 
     def __init__(self, workers):
         ports = free_ports(workers + 1)
@@ -100,7 +100,7 @@ class Cluster:
             task.stdout.readline()
 
     def seconds(self, step):
-        """Asks all workers at once; the mean of their answers."""
+        """Sends `step` to all workers at once; returns the mean of their answers."""
         for task in self.tasks[1:]:
             task.stdin.write(step + "\n")
             task.stdin.flush()
@@ -144,12 +144,12 @@ def task_main(spec, job, index):
                              config=config())
     print("ready", flush=True)
     prepared, run = None, None
-    for line in sys.stdin:  # nobody asks a ps anything; it serves until the end of input
+    for line in sys.stdin:  # a ps gets no requests; it serves until the end of its input
         what = line.strip()
         if what != prepared:
             prepared, run = what, remote_step(what, server, "/job:worker/task:%d" % index)
         print(json.dumps({"value": median_seconds(run)}), flush=True)
-    os._exit(0)  # the server's threads do not end
+    os._exit(0)  # the server's threads never end, so exit without joining them
 
 
 PREPARE = {"executor": prepare_executor, "local_step": prepare_local_step,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "client/embedding/dynamic_table.h"
 #include "client/initializers.h"
 #include "client/optimizers.h"
 #include "core/op/gradient.h"
@@ -142,6 +143,25 @@ StatusOr<TrainingGraph> BuildTraining(Program& program, const std::string& model
   g.init = program.Initialize(program.globals());
   RETURN_IF_ERROR(program.status());
   return g;
+}
+
+EmbeddingGraph BuildEmbedding(client::Program& program) {
+  const auto ids = [&] {
+    return CallIn(program, "Placeholder", {},
+                  {{"dtype", DType::kInt64}, {"shape", PartialShape({-1})}});
+  };
+  EmbeddingGraph graph{.ids = ids(), .splits = ids()};
+  const client::DynamicTable table(program, "table", kTableWidth,
+                                   client::TableInitializer::Normal(0, 1, 1),
+                                   client::TableMethod::Adagrad(0.01));
+  const Output sums =
+      client::EmbeddingLookupSparse(table, client::IdLists::FromRagged(graph.ids, graph.splits),
+                                    {.combiner = client::Combiner::kSum});
+  const Output loss = Mean(Square(sums), Constant(program, Tensor::Vector<int32_t>({0, 1})));
+  client::GradientDescent none(0.01);  // there are no variables
+  graph.train = client::Minimize(program, none, loss, {table});
+  graph.init = program.Initialize(program.globals());
+  return graph;
 }
 
 }  // namespace penstock::benchmark

@@ -16,6 +16,8 @@ inline constexpr int kChainNodes = 10000;
 inline constexpr int kWideNodes = 10000;
 inline constexpr int kRandomWidth = 16, kRandomDepth = 625;
 inline constexpr int kBatch = 128, kPixels = 28 * 28;
+inline constexpr int kTableRows = 1 << 20, kTableWidth = 64, kBags = 512, kBagIds = 8,
+                     kBagBatches = 64;
 
 // "4KB" -> 4096.
 StatusOr<int64_t> TransferBytes(const std::string& name);
@@ -38,5 +40,12 @@ struct TrainingGraph {
   Output images, labels, train, init;
 };
 StatusOr<TrainingGraph> BuildTraining(client::Program& program, const std::string& model);
+
+// One training step (Adagrad) of a dynamic table of kTableRows rows, of which it sums kBagIds for
+// each of kBags examples. The loss is the mean square of the sums.
+struct EmbeddingGraph {
+  Output ids, splits, train, init;
+};
+EmbeddingGraph BuildEmbedding(client::Program& program);
 
 }  // namespace penstock::benchmark

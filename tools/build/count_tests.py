@@ -61,7 +61,7 @@ def count(events):
         if label in outcome:
             good = outcome[label] in ("PASSED", "FLAKY")
         else:
-            good = label in built  # Left out by a tag filter.
+            good = label in built  # A tag filter left the target out.
         case_passed = case_failed = 0
         for uri in xmls.get(label, {}).values():
             try:

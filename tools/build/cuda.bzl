@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cuda_objects: object files that nvcc makes of .cu files, and of .cc files taken as CUDA."""
+"""cuda_objects: compiles .cu files, and .cc files as CUDA, to object files with nvcc."""
 
 load("@local_cuda//:defs.bzl", "CUDA_ROOT")
 
-# Hopper. A list of compute capabilities; each one adds its compile time again.
+# The compute capabilities to compile for (90 is Hopper). Each one adds its compile time.
 _ARCHS = ["90"]
 
 def _impl(ctx):
@@ -22,14 +22,15 @@ def _impl(ctx):
         args.add("-o", object)
         args.add_all(["-ccbin", "g++", "-std=c++20", "-O2", "-Xcompiler", "-fPIC"])
 
-        # The host half must agree with g++'s objects about alignment and inlined vector code.
+        # The host code must agree with g++'s objects about alignment and inlined vector code.
         args.add_all(ctx.fragments.cpp.copts, before_each = "-Xcompiler")
         for arch in _ARCHS:
             args.add("-gencode", "arch=compute_%s,code=sm_%s" % (arch, arch))
         args.add_all(["--expt-relaxed-constexpr", "--extended-lambda"])
 
-        # In this pass nothing calls the functions that OP defines, nor what only they use; and one
-        # template serves signed and unsigned numbers.
+        # Suppress two warnings. Unused functions: in this pass nothing calls the functions that OP
+        # defines, nor their helpers. Comparison of an unsigned number with 0: templates take signed
+        # and unsigned numbers.
         args.add("-diag-suppress=177,186")
         args.add_all(["-DPENSTOCK_CUDA=1", "-DPENSTOCK_CUDA_DEVICE=1", "-DNDEBUG"])
         args.add_all(["-I.", "-I" + ctx.bin_dir.path])

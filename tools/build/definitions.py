@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One definition per name: two classes of one name in one namespace may end up in one program,
-where the linker keeps only one of their destructors, whatever the other class holds."""
+"""Checks that each class name is defined once per namespace. If two classes of one name are linked
+into one program, the linker keeps only one of their destructors, which is wrong for the other
+class."""
 
 import re
 

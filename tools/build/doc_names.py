@@ -2,10 +2,11 @@
 """Reports names in documents that do not exist: files, Bazel labels, flags, C++ names, commands of
 penstock. Used by tools/tidy.
 
-A document is an .md file. File names are read in all of its text, the other names only in code,
-between backticks or in fenced blocks. A file is found if its path starts at the root, at the
-document's folder or one above it, or ends so below the document's folder. The rest has to stand in
-the sources as a word: in code, a string or a script, not in a comment.
+A document is an .md file. File names are checked in all of its text, other names only in code:
+between backticks or in fenced blocks. A file exists if the path is relative to the root, to the
+document's folder or to a folder above it, or if it is the end of a path below the document's
+folder. Other names must occur in the sources as a word: in code, a string or a script, not in a
+comment.
 """
 
 import os
@@ -15,9 +16,11 @@ import re
 import layering
 
 # Names that a document may use although the tree does not define them: (document, or "*" for all;
-# the whole name, as a pattern; why). tools/tidy reports rows that no document needs any more.
+# pattern of the complete name; reason). tools/tidy reports rows that no document needs.
 FOREIGN = (
     ("*", r"CMakeLists\.txt|program\.cc|\./program|build/program", "a user's own program"),
+    ("*", r"train\.py", "a user's own program"),
+    ("docs/install.md", r"venv/bin/\w+", "a Python environment of the user's"),
     ("*", r"compile_commands\.json|steps\.json", "written by a command"),
     ("*", r"--output_base", "a flag of Bazel"),
     ("*", r"penstock/c_api\.h", "client/c/c_api.h, once installed"),
@@ -38,6 +41,7 @@ FOREIGN = (
     ("docs/install.md", r"cmake_minimum_required|target_link_libraries", "CMake"),
     ("docs/install.md", r"local_repository", "Bazel"),
     ("proto/README.md", r"(proto/tensorflow/)?x\.(proto|pb\.h)", "x stands for any"),
+    ("tests/agreement/OPS.md", r"[A-Z_]\w*", "TensorFlow's ops that are not here"),
     ("tests/agreement/DIFFERENCES.md", r"ResourceApplyAdadelta", "DENSE_UPDATE makes the name"),
     ("tools/README.md", r"(shape|expm1)(_test)?\.(cc|h)", "an example of a BUILD file"),
     ("tools/README.md", r"parse_headers", "a feature of Bazel"),
@@ -47,9 +51,9 @@ FOREIGN = (
 )
 
 TABLE = "tools/build/doc_names.py"
-# Hold names that do not exist.
+# Files that contain names that do not exist, and so are not read.
 UNREAD = (TABLE, "tools/build/doc_names_test.py")
-# Macros of penstock.bzl whose target has another name than their own.
+# Macros of penstock.bzl that add a suffix to the name of their target.
 MADE_BY_MACRO = {"penstock_fuzz": "_fuzzer"}
 SOURCES = (".cc", ".h", ".cu", ".cuh", ".proto", ".py", ".bzl", ".sh", ".in", ".lds", ".BUILD")
 FILE_SUFFIX = "cc|h|cu|cuh|proto|py|bzl|md|sh|txt|lds|in|json|bazel|csv"
@@ -65,7 +69,7 @@ LABEL = re.compile(r"(?<![\w:/])(?:@penstock)?//((?:[\w-]+/)*[\w-]+)?(:[\w./-]+|
                    r"(?![\w/*])")
 FLAG = re.compile(r"(?<![\w-])--[a-z][\w-]*")
 MEMBER = re.compile(r"\b([A-Z]\w+)::(~?\w+)")
-# CamelCase of two words or more, kConstants, and snake_case.
+# Matches CamelCase of two or more words, kConstants, and snake_case.
 NAME = re.compile(r"(?<![\w.:/*$%-])(k?[A-Z][a-z0-9]+[A-Z]\w*|k[A-Z]\w+|[a-z]\w*_\w+)"
                   r"(?![\w*/-]|\.\w|::)")
 COMMAND = re.compile(r"^(?:\S*/)?penstock ([a-z]\w*)")
@@ -87,7 +91,7 @@ def code_of(lines):
 
 
 def alternatives(path):
-    """a/{b,c} as a/b and a/c."""
+    """Expands a/{b,c} to a/b and a/c."""
     braces = re.search(r"\{([^{}]*)\}", path)
     if not braces:
         return [path]
@@ -96,7 +100,7 @@ def alternatives(path):
 
 
 class Tree:
-    """The files, flags, words and commands that exist."""
+    """The files, flags, words and commands that exist in the tree."""
 
     def __init__(self, root):
         self.root = root
@@ -132,7 +136,8 @@ class Tree:
         self.commands |= set(ADDED_COMMAND.findall(text))
 
     def has_path(self, path, document):
-        """Also without a suffix: `worker/step_table` is two files."""
+        """Returns whether the path exists; it may lack the suffix: `worker/step_table` means .h and
+        .cc."""
         path = path.rstrip("/")
         if path.startswith("bazel-bin/"):
             package, _, name = path[len("bazel-bin/"):].rpartition("/")
@@ -148,7 +153,7 @@ class Tree:
         return any(name.endswith("/" + path) and name.startswith(below) for name in exists)
 
     def has_names(self, text):
-        """Whether it is names side by side, as in _Send/_Recv."""
+        """Returns whether `text` is a list of existing names, as in _Send/_Recv."""
         return all(re.match(r"_?[A-Z]", part) and part in self.words for part in text.split("/"))
 
     def has_label(self, package, name):
@@ -199,7 +204,7 @@ def findings_in(tree, document, lines):
 
 
 def check(root, foreign=FOREIGN):
-    """Yields (path, line, what is wrong)."""
+    """Yields (path, line, message) for each finding."""
     tree = Tree(root)
     used = set()
     for name in sorted(tree.files):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of doc_names.py on a small tree: what it finds, and what it leaves alone."""
+"""Tests doc_names.py on a small tree: names that it must report, and names that it must not."""
 
 import os
 import pathlib

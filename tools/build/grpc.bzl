@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""grpc_sources: the C++ stubs of a proto_library, written by the system's protoc."""
+"""grpc_sources: generates the C++ gRPC stubs of a proto_library with the system's protoc."""
 
 def _impl(ctx):
     proto = ctx.attr.proto[ProtoInfo]
@@ -7,7 +7,7 @@ def _impl(ctx):
     args = ctx.actions.args()
     args.add(ctx.executable._plugin, format = "--plugin=protoc-gen-grpc=%s")
 
-    # As another tree's dependency, this one is built in a folder of its own.
+    # If another workspace depends on this one, outputs are below a separate folder.
     root = ctx.label.workspace_root
     args.add("--grpc_out=" + ctx.bin_dir.path + ("/" + root if root else ""))
     args.add_all(proto.transitive_proto_path, format_each = "-I%s")

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keeps the language of comments, documents and file names (docs/glossary.md). Used by tools/tidy.
 
-Three rules: a comment does not open with "What ...", "Of ..." and the like; words that the glossary
-replaced do not come back; no file is named util, common, manager or impl.
+Three rules: a comment does not begin with "What ...", "Of ..." and similar words; words that the
+glossary replaced are not used; no file is named util, common, manager or impl.
 
-A folder may still break the rules as often as language_budget.txt says. That number only falls:
-tools/tidy fails when there are more, and when there are fewer until the number is lowered.
+language_budget.txt has the number of remaining findings that each folder may have. The number may
+only fall: tools/tidy fails if there are more findings, and also if there are fewer, until the
+number is lowered.
 """
 
 import pathlib
@@ -17,11 +18,11 @@ HEAD = """\
 # lower them when you mend a comment. A folder that is not listed keeps the rules.
 """
 
-# Followed by a colon it is a name, such as that of the op Where.
+# A word before a colon is allowed: it is a name, such as the op Where.
 OPENING = re.compile(r"(Whatever|What|Of|Whoever|Who|Where|Which|Whose)[ ,]")
 OPENING_WHY = ("a comment opens with \"{}\": begin with a verb (\"Returns ...\"), a noun, or "
                "if/when (docs/glossary.md)")
-# (what is not written any more, what is written instead)
+# (words not to use any more, the words to use instead)
 REPLACED = (
     (r"reference edges?", "ref edge"),
     (r"(?:life|lives) (?:of the (?:addressed )?task|that the caller|it relies)|other life|"
@@ -30,7 +31,7 @@ REPLACED = (
 )
 REPLACED = tuple((re.compile(rf"\b(?:{words})\b", re.IGNORECASE), now) for words, now in REPLACED)
 FILE_NAME = re.compile(r"(?:^|_)(utils?|commons?|managers?|mgr|impl|helpers?|misc)(?:_|$)")
-# (path, why it may be called so)
+# (path, why it may have this name)
 NAMED = {
     "proto/penstock/common.proto": "messages of two protocols, named before the rule; the name of "
                                    "a proto file is part of its descriptors",
@@ -54,7 +55,7 @@ def openings(lines, c_like):
             yield number, docstring[1]
         elif text and not inside:
             yield number, text
-        # What follows the licence line is a comment of its own.
+        # The text after the licence line starts a new comment.
         inside = bool(text) and not text.startswith("SPDX-")
 
 
@@ -75,7 +76,7 @@ def check_file(path, lines):
 
 
 def read_budget(root):
-    """folder -> (number, line of the table)"""
+    """Returns {folder: (number of findings allowed, line of the table)}."""
     budget = {}
     for number, line in enumerate((root / BUDGET).read_text(encoding="utf-8").split("\n"), 1):
         if line and line[0] != "#":
@@ -85,7 +86,8 @@ def read_budget(root):
 
 
 def compare(found, budget):
-    """Yields (path, line, what is wrong) where `found`, by folder, is not what `budget` allows."""
+    """Yields (path, line, message) for each folder whose findings, `found`, differ from its
+    budget."""
     for folder in sorted(set(found) | set(budget)):
         allowed, line = budget.get(folder, (0, 1))
         findings = found.get(folder, [])
@@ -100,13 +102,13 @@ def compare(found, budget):
 
 
 def findings_by_folder(root, paths):
-    """The findings in these files and in all documents, by folder."""
+    """Returns the findings in these files and in all documents, by folder."""
     documents = [path.relative_to(root) for path in root.rglob("*.md")
                  if not any(part[0] == "." or part.startswith("bazel-")
                             for part in path.relative_to(root).parts)]
     found = {}
     for path in sorted({*paths, *documents}):
-        # The rule itself and the glossary name what they forbid.
+        # The rules and the glossary contain the forbidden words.
         if path.as_posix() in ("docs/glossary.md",) or path.stem.startswith("language"):
             continue
         lines = (root / path).read_text(encoding="utf-8").split("\n")
@@ -116,11 +118,11 @@ def findings_by_folder(root, paths):
 
 
 def table(root, paths):
-    """The text of the budget that the files would keep as they are."""
+    """Returns the text of a budget that matches the current files."""
     found = findings_by_folder(root, paths)
     return HEAD + "".join(f"{folder} {len(found[folder])}\n" for folder in sorted(found))
 
 
 def check(root, paths):
-    """Yields (path, line, what is wrong) for these files and all documents."""
+    """Yields (path, line, message) for these files and all documents."""
     yield from compare(findings_by_folder(root, paths), read_budget(root))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of language.py: openings of comments, replaced words, file names, and the budget."""
+"""Tests language.py: openings of comments, replaced words, file names, and the budget."""
 
 import os
 import pathlib

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks which target includes what: an include of ours comes from the target itself or one of its
-direct dependencies; and which libraries are installed. Used by tools/tidy.
+"""Checks that each included header of this tree belongs to the target itself or to one of its
+direct dependencies; and that public libraries are installed. Used by tools/tidy.
 
-The same as Bazel's layering_check, but without a compiler. BUILD files are Python enough to be run
-as such, with functions that only note their arguments.
+Like Bazel's layering_check, but without a compiler. It executes BUILD files as Python, with
+functions that only record their arguments.
 """
 
 import pathlib
@@ -41,7 +41,7 @@ def proto_target(package, args, suffix, name):
 
 
 class BuildFile(dict):
-    """The names that a BUILD file sees: functions that note their arguments in `rules`."""
+    """The names available to a BUILD file: functions that record their arguments in `rules`."""
 
     def __init__(self):
         super().__init__()
@@ -50,7 +50,7 @@ class BuildFile(dict):
         self["glob"] = lambda *args, **kwargs: []
 
     def __missing__(self, name):
-        if name.isupper():  # a constant that was loaded
+        if name.isupper():  # a constant from a load statement
             return []
         return lambda *args, **kwargs: self.rules.append((name, kwargs))
 
@@ -63,7 +63,7 @@ def rules_of(root, package):
 
 
 def targets_of(root, package):
-    """The targets of one BUILD file that have code."""
+    """Returns the targets of one BUILD file that have code."""
     rules = rules_of(root, package)
     protos = {f":{args['name']}": args for rule, args in rules if rule == "penstock_proto"}
     for rule, args in rules:
@@ -79,7 +79,7 @@ def targets_of(root, package):
 
 
 def check(root, packages):
-    """Yields (file, line, what is wrong)."""
+    """Yields (file, line, message) for each finding."""
     targets = {t.label: t for package in packages for t in targets_of(root, package.as_posix())}
     public = {hdr for target in targets.values() for hdr in target.hdrs}
     for target in targets.values():
@@ -100,7 +100,8 @@ def check(root, packages):
 
 
 def check_api(root, packages):
-    """Yields as above: public libraries below client/ that would not be installed."""
+    """Yields (file, line, message) for public libraries below client/ that would not be
+    installed."""
     api = {absolute("client", dep) for rule, args in rules_of(root, "client")
            if rule == "penstock_api" for dep in args["deps"]}
     for package in packages:

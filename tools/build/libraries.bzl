@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""penstock_api: all libraries of a BUILD file as one, which offers the headers of all of them."""
+"""penstock_api: combines all libraries of a BUILD file in one target that exports their headers."""
 
 def _impl(ctx):
     return [cc_common.merge_cc_infos(
@@ -12,7 +12,8 @@ _libraries = rule(
 )
 
 def penstock_api(name, deps = [], visibility = None):
-    """Every library declared above it in the BUILD file, but those for tests; and `deps`."""
+    """Combines every library declared above it in the BUILD file, except those for tests; and
+    `deps`."""
     rules = native.existing_rules()
     _libraries(
         name = name,

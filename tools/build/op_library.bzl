@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""penstock_op_library: ops in a shared library, for `--load`; docs/custom-ops.md."""
+"""penstock_op_library: builds a shared library of ops for `--load` (docs/custom-ops.md)."""
 
-# For programs that contain Penstock instead of loading libpenstock.so: what op libraries call.
+# For programs that are linked with Penstock statically: exports the symbols that op libraries need.
 EXPORTS_FOR_OP_LIBRARIES = ["-Wl,--export-dynamic-symbol=*8penstock*"]
 
 def _headers_impl(ctx):
@@ -10,16 +10,16 @@ def _headers_impl(ctx):
     ).compilation_context
     return [CcInfo(compilation_context = context)]
 
-# The headers of libraries without the libraries.
+# Provides the headers of libraries without linking the libraries.
 _headers = rule(
     implementation = _headers_impl,
     attrs = {"deps": attr.label_list(providers = [CcInfo])},
 )
 
 def penstock_op_library(name, srcs, deps = [], copts = [], local_defines = [], **kwargs):
-    """lib<name>.so, of source files that include core/op/op_library.h.
+    """Builds lib<name>.so from source files that include core/op/op_library.h.
 
-    It holds nothing of Penstock: the process that loads it does.
+    The library contains no code of Penstock: the process that loads it has that.
 
     Args:
       name: the library's.

@@ -16,6 +16,7 @@ includes must come from a direct dependency: tools/tidy checks it (build/layerin
 
 load("//tools/build:cuda.bzl", "cuda_objects")
 load("//tools/build:grpc.bzl", "grpc_sources")
+load("//tools/build/pch:copts.bzl", "PCH_COPTS")
 
 # Warnings stand here and not in .bazelrc, so that generated and foreign code is left alone.
 _COPTS = [
@@ -41,9 +42,29 @@ _COPTS = [
     "-Wno-uninitialized",  # moving an empty absl::InlinedVector copies its inline storage
 ]
 
+_CLANG = "//tools/build:clang"
+
 _PRIVATE = ["//visibility:private"]
 
 _CUDA = "//third_party/cuda:enabled"
+
+def _pch(name, copts = []):
+    """(copts, deps) that begin each file with a precompiled header of //tools/build/pch.
+
+    A target with flags of its own goes without: the header is made with other ones. So does clang.
+    """
+    if copts:
+        return select({_CLANG: [], "//conditions:default": PCH_COPTS[name]}) + copts, []
+    root = native.repository_name()[1:]
+    path = "$(BINDIR)/%stools/build/pch/%s.h" % ("external/%s/" % root if root else "", name)
+    return (
+        select({
+            # Clang knows some of the flags not, and others take it long.
+            _CLANG: [],
+            "//conditions:default": PCH_COPTS[name] + ["-include", path],
+        }),
+        select({_CLANG: [], "//conditions:default": ["//tools/build/pch:" + name]}),
+    )
 
 def penstock_library(
         name,
@@ -51,25 +72,36 @@ def penstock_library(
         hdrs = [],
         deps = [],
         copts = [],
+        optimise_loops = False,
         visibility = _PRIVATE,
         **kwargs):
+    """A cc_library. optimise_loops: its files are inner loops of kernels."""
+    flags, pch = _pch("kernel" if optimise_loops else "library", copts)
     native.cc_library(
         name = name,
         srcs = srcs,
         hdrs = hdrs,
-        deps = deps,
-        copts = _COPTS + copts,
+        deps = deps + pch,
+        copts = _COPTS + flags,
         visibility = visibility,
         **kwargs
     )
 
-def penstock_test(name, srcs, deps = [], copts = [], size = "small", **kwargs):
+def penstock_test(
+        name,
+        srcs,
+        deps = [],
+        copts = [],
+        optimise_loops = False,
+        size = "small",
+        **kwargs):
+    # A fifth quicker to compile than with -O2; the code that a test tests has that.
+    flags, pch = _pch("kernel" if optimise_loops else "test", copts)
     native.cc_test(
         name = name,
         srcs = srcs,
-        deps = deps + ["@com_google_googletest//:gtest_main", "//tools:sanitizer_defaults"],
-        # A fifth quicker to compile than with -O2; the code that a test tests has that.
-        copts = _COPTS + ["-O1"] + copts,
+        deps = deps + pch + ["@com_google_googletest//:gtest_main", "//tools:sanitizer_defaults"],
+        copts = _COPTS + flags,
         size = size,
         **kwargs
     )
@@ -98,11 +130,12 @@ def penstock_fuzz(name, srcs, deps = [], corpus = [], **kwargs):
     )
 
 def penstock_binary(name, srcs = [], deps = [], copts = [], visibility = _PRIVATE, **kwargs):
+    flags, pch = _pch("library", copts)
     native.cc_binary(
         name = name,
         srcs = srcs,
-        deps = deps + ["//tools:sanitizer_defaults"],
-        copts = _COPTS + copts,
+        deps = deps + pch + ["//tools:sanitizer_defaults"],
+        copts = _COPTS + flags,
         visibility = visibility,
         **kwargs
     )
@@ -117,14 +150,15 @@ def penstock_programs(name, visibility = _PRIVATE):
     )
 
 def penstock_benchmark(name, srcs, deps = [], copts = [], visibility = _PRIVATE, **kwargs):
+    flags, pch = _pch("library", copts)
     native.cc_binary(
         name = name,
         srcs = srcs,
-        deps = deps + [
+        deps = deps + pch + [
             "@com_github_google_benchmark//:benchmark_main",
             "//tools:sanitizer_defaults",
         ],
-        copts = _COPTS + copts,
+        copts = _COPTS + flags,
         testonly = True,
         visibility = visibility,
         **kwargs
@@ -136,6 +170,7 @@ def penstock_ops(
         hdrs = [],
         deps = [],
         copts = [],
+        optimise_loops = False,
         cuda = True,
         cuda_srcs = [],
         cuda_deps = [],
@@ -152,6 +187,7 @@ def penstock_ops(
       hdrs: public headers.
       deps: libraries that both passes need.
       copts: more flags for the host compiler.
+      optimise_loops: the files are inner loops.
       cuda: False keeps nvcc away from `srcs`.
       cuda_srcs: .cu files and .cuh headers that only nvcc compiles.
       cuda_deps: libraries of the CUDA build only, such as @local_cuda//:cublas.
@@ -168,6 +204,7 @@ def penstock_ops(
             deps = deps + cuda_deps + ["@local_cuda//:cudart"],
             tags = ["manual"],
         )
+    flags, pch = _pch("kernel" if optimise_loops else "library", copts)
     native.cc_library(
         name = name,
         srcs = srcs + select({
@@ -175,11 +212,11 @@ def penstock_ops(
             "//conditions:default": [],
         }),
         hdrs = hdrs,
-        deps = deps + select({
+        deps = deps + pch + select({
             _CUDA: cuda_deps + ["@local_cuda//:cudart"],
             "//conditions:default": [],
         }),
-        copts = _COPTS + copts,
+        copts = _COPTS + flags,
         local_defines = select({
             _CUDA: ["PENSTOCK_CUDA=1"],
             "//conditions:default": [],

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""libpenstock.so from Python by ctypes: trains in this process and on a ps and a worker of other
-processes, shares memory by DLPack, loads an op library."""
+"""Tests libpenstock.so from Python with ctypes: trains in this process and on a ps and a worker in
+other processes, shares memory by DLPack, loads an op library."""
 
 import array
 import ctypes
@@ -66,7 +66,7 @@ def check(status):
 
 
 def floats(shape, values):
-    """A tensor whose elements are copied from a buffer."""
+    """Returns a tensor whose elements are copied from a buffer."""
     tensor = P()
     check(ps.PS_NewTensor(FLOAT, (LONG * len(shape))(*shape), len(shape), ctypes.byref(tensor)))
     source = array.array("f", values)
@@ -86,7 +86,7 @@ class Session:
         check(ps.PS_ExtendSession(self.handle, graph, len(graph)))
 
     def run(self, feeds=None, fetches=(), targets=()):
-        """Returns the handles of what was fetched."""
+        """Returns the handles of the fetched tensors."""
         feeds = feeds or {}
         step = Step((S * len(feeds))(*[name.encode() for name in feeds]),
                     (P * len(feeds))(*feeds.values()), len(feeds),
@@ -151,7 +151,7 @@ class CApi(unittest.TestCase):
         self.train(self.session("grpc://127.0.0.1:%d" % ports[1], graph_file("cluster")))
 
     def managed(self, values, shape, strides=None):
-        """A DLPack tensor around a buffer of Python's, and a list that counts its deletions."""
+        """Returns a DLPack tensor around a Python buffer, and a list that counts its deletions."""
         buffer = (ctypes.c_float * len(values))(*values)
         dims = (LONG * len(shape))(*shape)
         steps = (LONG * len(strides))(*strides) if strides else None
@@ -159,7 +159,8 @@ class CApi(unittest.TestCase):
         managed = DLManagedTensor(
             DLTensor(ctypes.addressof(buffer), 1, 0, len(shape), 2, 32, 1, dims, steps, 0), None,
             DELETER(deleted.append))
-        self.addCleanup(lambda: (buffer, dims, steps))  # kept until the test ends
+        # keeps the buffers alive until the test ends
+        self.addCleanup(lambda: (buffer, dims, steps))
         return managed, buffer, deleted
 
     def test_dlpack_in_and_out_without_a_copy(self):
@@ -186,7 +187,7 @@ class CApi(unittest.TestCase):
         start = P()
         check(ps.PS_TensorFromDLPack(ctypes.byref(managed), ctypes.byref(start)))
         session = self.session("", graph_file("local"))
-        session.run({"zeros": start}, targets=["init"])  # now the variable holds the memory
+        session.run({"zeros": start}, targets=["init"])  # now the variable uses the memory
         ps.PS_DeleteTensor(start)
         self.assertEqual(len(deleted), 0, "the variable has no copy yet")
         feeds = {"x": floats([2, 2], [1, 0, 0, 1]), "y": floats([2, 1], [3, -1])}

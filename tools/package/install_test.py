@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Installs to an empty folder and does there what docs/install.md and docs/custom-ops.md say, word
-for word."""
+"""Installs to an empty folder and runs the commands of docs/install.md and docs/custom-ops.md
+there."""
 
 import os
 import re
@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import unittest
 
-TREE = os.getcwd()  # as Bazel lays out what the test may see
+TREE = os.getcwd()  # the test's runfiles
 IMAGE = TREE + "/tools/package/penstock.tar"
 W = r"w = float\[2,1\] 3 -1\n"
 
@@ -48,7 +48,7 @@ class InstallTest(unittest.TestCase):
     def test_what_the_page_says(self):
         install, cmake, pkg_config, cluster, examples = blocks("sh")
         self.run_shell(install.replace("tools/install", f"{TREE}/tools/install --image={IMAGE}"))
-        # Nothing installed may name the folder that it was installed to.
+        # No installed file may contain the path of the folder that it was installed to.
         os.rename(self.prefix, self.home + "/elsewhere")
         self.prefix = self.home + "/elsewhere"
         self.write("CMakeLists.txt", blocks("cmake")[0])
@@ -57,10 +57,10 @@ class InstallTest(unittest.TestCase):
                 for script in (cmake, pkg_config, cluster, examples)]
         self.assertRegex(self.run_shell(here[0]), W)
         self.assertRegex(self.run_shell(here[1]), W)
-        # A ps is told to end when the workers have, and may not have come so far.
+        # The ps is asked to end when the workers have ended, perhaps before it prints its line.
         self.assertEqual(set(re.findall(r"\[(.*)\] " + W, self.run_shell(here[2]))) - {"ps/0"},
                          {"worker/0", "worker/1"})
-        # To configure them is enough: they are the sources that the tree builds.
+        # Configuring is enough: the sources are those that the tree builds.
         self.run_shell(here[3].splitlines()[0])
 
         self.write("CMakeLists.txt", blocks("cmake")[0].replace("penstock 0.1", "penstock 0.2"))
@@ -77,7 +77,7 @@ class InstallTest(unittest.TestCase):
         self.assertEqual(said, "y = float[2] 3 6\ndx = float[2] 3 3\n")
 
     def start_server(self, command):
-        """Starts a server, on a free port if it asks for 2222; returns where it serves."""
+        """Starts a server, on a free port if the command has port 2222; returns its address."""
         process = subprocess.Popen(
             ["bash", "-c", "exec " + command.replace("127.0.0.1:2222", "127.0.0.1:0")],
             cwd=self.home, env=self.environment, stdout=subprocess.PIPE, text=True)
@@ -108,11 +108,11 @@ class InstallTest(unittest.TestCase):
         self.assertEqual(self.run_shell(here), "x = 7.998\n")
         self.assertEqual(
             self.run_shell(remote.replace("grpc://127.0.0.1:2222", target)), "x = 7.998\n")
-        # The one that pkg-config made is the same op, and a process takes an op once.
+        # The library built with pkg-config has the same op, and a process accepts an op only once.
         self.assertIn("CubeRoot, which '" + self.home, self.run_shell(
             show.replace("--load=", "--load=libcube_root_op.so,"), expected=2))
 
-        # A server that has not loaded it says so.
+        # A server that has not loaded the library reports that.
         target = self.start_server(re.sub(r"--load=\S+", "", serve))
         self.assertIn("start that task with --load=LIBRARY", self.run_shell(
             remote.replace("grpc://127.0.0.1:2222", target), expected=1))
@@ -122,7 +122,7 @@ class InstallTest(unittest.TestCase):
         shutil.copy(TREE + "/client/examples/cube_root_op.cc", self.home)
         self.environment["PKG_CONFIG_PATH"] = self.prefix + "/lib/pkgconfig"
         load = self.prefix + "/bin/penstock ops --load=libx.so CubeRoot"
-        # Linked with libpenstock.so: harmless where the process has loaded that, too.
+        # Linking with libpenstock.so does no harm if the process has also loaded it.
         self.run_shell("g++ -shared -fPIC cube_root_op.cc -o libx.so "
                        "$(pkg-config --cflags --libs penstock)")
         self.assertIn("cube is x", self.run_shell(load))
@@ -166,7 +166,7 @@ class InstallTest(unittest.TestCase):
         self.assertIn(f"soname: [libpenstock.so.{minor}]", dynamic)
         with open(self.prefix + "/share/penstock/installed", encoding="utf-8") as file:
             self.assertEqual(set(file.read().split("\n")) - {""}, files)
-        # Headers of tests, of kernels and of what is behind the client are nobody's.
+        # Headers of tests, kernels and internal libraries must not be installed.
         for name in files:
             self.assertNotRegex(name, r"include/.*(testing/|kernels/|core/compiler/|grpc)")
 
@@ -174,7 +174,7 @@ class InstallTest(unittest.TestCase):
         self.install("--prefix=" + self.prefix)
         self.write("penstock/own.txt", "not Penstock's")
         before = self.files()
-        # A file of an earlier version, which this one does not have.
+        # A file of an earlier version that this version does not have.
         self.write("penstock/include/penstock/client/old.h", "")
         with open(self.prefix + "/share/penstock/installed", "a", encoding="utf-8") as file:
             file.write("include/penstock/client/old.h\n")

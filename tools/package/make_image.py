@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Packs what is installed into a tar file, with paths relative to the prefix. Called by the rule
-`image` (package.bzl), with a file of arguments.
+"""Packs the files to install into a tar file, with paths relative to the prefix. The rule `image`
+(package.bzl) runs it with a file of arguments.
 
-Which headers are installed is found, not listed: the public ones of some libraries, and what they
-and the installed sources include."""
+The headers to install are computed: the public headers of some libraries, and all headers that
+these and the installed sources include."""
 
 import argparse
 import io
@@ -17,6 +17,7 @@ import tarfile
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 INCLUDES = "include/penstock/"
 SOURCES = "share/penstock/examples/"
+PROGRAMS = "libexec/"
 DOCUMENTS = "share/doc/penstock/"
 
 
@@ -30,7 +31,8 @@ def pairs(arguments):
 
 
 def headers_to_install(public, headers, sources):
-    """The names of the public headers, and of all that they and the sources include."""
+    """Returns the names of the public headers, and of all headers that they and the sources
+    include."""
     own = {os.path.basename(path) for path in sources}
     folders = {name.split("/")[0] for name in headers}
     found = set()
@@ -44,7 +46,7 @@ def headers_to_install(public, headers, sources):
             if name.split("/")[0] in folders:
                 sys.exit(f"{includer} includes {name}, which no library of _API in "
                          "tools/package/BUILD.bazel offers")
-            continue  # another library's, such as "absl/strings/match.h"
+            continue  # a header of another library, such as "absl/strings/match.h"
         found.add(name)
         todo += [(include, name) for include in INCLUDE.findall(read(headers[name]))]
     return found
@@ -55,14 +57,14 @@ def version_in(header):
 
 
 def dynamic_section(library, tag):
-    """The names that a shared library gives for a tag: SONAME, NEEDED."""
+    """Returns the values of a tag (SONAME, NEEDED) in a shared library's dynamic section."""
     lines = subprocess.run(["readelf", "--dynamic", "--wide", library], check=True,
                            capture_output=True, text=True).stdout
     return re.findall(rf"\({tag}\).*\[(.*)\]", lines)
 
 
 def development_packages(packages):
-    """The Debian packages whose code may be compiled in: headers come with them."""
+    """Returns the Debian packages that have headers, so that their code may be compiled in."""
     return re.findall(r"^(\S+-dev)$", read(packages), re.MULTILINE)
 
 
@@ -91,13 +93,14 @@ class Image:
         self.tar.addfile(self._add(name, type=tarfile.SYMTYPE, linkname=to))
 
     def add_list(self, name):
-        """A file that names all files, itself as well."""
+        """Adds a file that lists all files, including itself."""
         self.add_bytes(name, "".join(sorted(n + "\n" for n in self.names | {name})).encode())
 
 
 def substitutions(version, library):
     """Returns the values of @NAME@ in the .in files."""
-    # Inline functions of our headers call Abseil's; so programs link what the library links of it.
+    # Inline functions of the installed headers call Abseil, so programs must link the same Abseil
+    # libraries as libpenstock.
     abseil = [name[len("libabsl_"):].split(".so")[0] for name in dynamic_section(library, "NEEDED")
               if name.startswith("libabsl_")]
     return {
@@ -147,7 +150,7 @@ def main():
             text = re.sub(r"@(\w+)@", lambda match: values[match[1]], read(path))
             image.add_bytes(name[:-len(".in")], text.encode())
         else:
-            image.add_file(name, path)
+            image.add_file(name, path, 0o755 if name.startswith(PROGRAMS) else 0o644)
     add_licences(image, args.packages)
     image.add_list("share/penstock/installed")
     image.tar.close()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A program outside of the tree that brings an op of its own: schema, shapes, gradient, kernel. It
-// is built by install_test.py, against an installation.
+// A program outside the tree that defines its own op: schema, shapes, gradient, kernel.
+// install_test.py builds it against an installation.
 #include <cstdio>
 
 #include "client/gradients.h"
@@ -34,7 +34,9 @@ OP(Triple) {
       .outputs = {{"y", "T"}},
       .types = {{"T", kFloating}},
       .shape = SameShape,
-      .gradient = [](const GradientScope& g) -> std::vector<Gradient> { return {g.dy() * 3.0}; }};
+      .gradient = [](const GradientScope& g) -> std::vector<Gradient> { return {g.dy() * 3.0}; },
+      .reuses = Reuse::kFirst,
+  };
 }
 KERNEL(Triple, TripleKernel, float, double);
 

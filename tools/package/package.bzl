@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules for the parts of an installation: a shared library that holds other libraries as a whole,
-programs linked against it, and the image (a tar file) of all that is installed."""
+"""Rules for an installation: a shared library that contains other libraries completely, programs
+linked against it, and the image (a tar file) of all installed files."""
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 
@@ -42,8 +42,8 @@ def _whole_libraries_impl(ctx):
         _HeldInfo(owners = {input.owner: True for input in inputs if input.libraries}),
     ]
 
-# `deps` and all they depend on, every object of them: what links this exports their functions,
-# whether it calls them or not.
+# Combines every object of `deps` and of their dependencies. A binary that links this contains all
+# their functions, even if it does not call them.
 whole_libraries = rule(
     implementation = _whole_libraries_impl,
     attrs = dict(_TOOLCHAIN, deps = attr.label_list(providers = [CcInfo])),
@@ -67,7 +67,8 @@ def _linked_against_impl(ctx):
         linking_context = cc_common.create_linking_context(linker_inputs = depset(rest)),
     )]
 
-# `deps`, but linked against `shared_library`, as far as they are among the libraries `held` by it.
+# Provides `deps`, but with libraries that are in `held` replaced by `shared_library`, which
+# contains them.
 linked_against = rule(
     implementation = _linked_against_impl,
     attrs = {
@@ -116,15 +117,15 @@ def _image_impl(ctx):
     )
     return [DefaultInfo(files = depset([image]), runfiles = ctx.runfiles(files = [image]))]
 
-# NAME.tar: an installation, with paths relative to its prefix (make_image.py).
+# Makes NAME.tar: an installation, with paths relative to its prefix (make_image.py).
 image = rule(
     implementation = _image_impl,
     attrs = {
-        # Libraries whose public headers programs may include. With them are installed the headers
-        # that they, and installed sources, include of the others that `api` depends on.
+        # Libraries whose public headers programs may include. Headers of other dependencies of
+        # `api` are installed if these headers or installed sources include them.
         "api": attr.label_list(providers = [CcInfo]),
         "command": attr.label(allow_single_file = True),
-        # A file, and the folder it is installed to. In x.in, @NAME@ is replaced.
+        # Maps a file to the folder that it is installed to. In a file x.in, @NAME@ is replaced.
         "files": attr.label_keyed_string_dict(allow_files = True),
         "library": attr.label(allow_single_file = True),
         # The list of packages whose licences are installed.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ends a process on a processor that lacks what the library is compiled for (x86-64-v3), with a
-// line that says so, instead of by SIGILL amid the static initialisers.
+// If the processor lacks instructions that the library is compiled for (x86-64-v3), prints that and
+// ends the process, which would otherwise die of SIGILL in a static initialiser.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -14,7 +14,7 @@ void Print(const char* text) {
   if (write(STDERR_FILENO, text, std::strlen(text)) < 0) std::abort();
 }
 
-// Before all initialisers of the library that have no priority of their own.
+// Priority 101 runs before all initialisers of the library that have no priority.
 __attribute__((constructor(101))) void CheckProcessor() {
   __builtin_cpu_init();
   const char* missing = !__builtin_cpu_supports("avx2")   ? "AVX2"

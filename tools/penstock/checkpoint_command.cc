@@ -21,7 +21,7 @@ struct CheckpointOptions {
   bool verify = false;
 };
 
-// All the checkpoints of a folder, and which one training would go on from.
+// Lists all checkpoints of a folder, and marks the one that a training would restore.
 Status ListFolder(Env& env, const std::string& folder) {
   ASSIGN_OR_RETURN(const std::vector<std::string> prefixes, ListCheckpoints(env, folder));
   if (prefixes.empty()) return NotFound("no checkpoints in '", folder, "'");
@@ -37,7 +37,7 @@ Status ListFolder(Env& env, const std::string& folder) {
   return OkStatus();
 }
 
-// Lists a checkpoint of the V1 format, which does not say how many bytes there are.
+// Lists a checkpoint in the V1 format, which does not have the number of bytes.
 Status ListV1Tensors(const CheckpointReader& reader) {
   for (const std::string& name : reader.names()) {
     ASSIGN_OR_RETURN(const SavedTensor tensor, reader.Describe(name));
@@ -92,7 +92,7 @@ Status ShowV1(Env& env, const CheckpointOptions& options) {
   return OkStatus();
 }
 
-// The checkpoint of this prefix, or the one that training in this folder would go on from.
+// Returns the checkpoint with this prefix, or the one that a training in this folder would restore.
 StatusOr<std::string> FindCheckpoint(Env& env, const std::string& path) {
   if (env.FileExists(path + ".index")) return path;
   ASSIGN_OR_RETURN(const NewestGood newest, FindNewestGood(env, path));
@@ -114,7 +114,7 @@ Status RunCheckpointCommand(const CheckpointOptions& options) {
   if (!env.FileExists(prefix + ".index")) {
     const bool folder = env.ListDirectory(prefix).ok();
     if (!folder && !MatchFiles(env, prefix).empty()) return ShowV1(env, options);
-    // A folder: the list of what is in it, or the checkpoint that training would go on from.
+    // For a folder: list its checkpoints, or use the one that a training would restore.
     if (!options.verify && options.tensor.empty()) RETURN_IF_ERROR(ListFolder(env, options.path));
     ASSIGN_OR_RETURN(const NewestGood newest, FindNewestGood(env, options.path));
     if (newest.prefix.empty()) return NotFound("no good checkpoint in '", options.path, "'");

@@ -16,7 +16,7 @@ std::string TypeOf(const BundleEntry& entry) {
   return StrCat(Name(entry.dtype), entry.shape.ToString());
 }
 
-// "3 of 100 elements differ, by 0.5 at most". Two NaNs are equal.
+// Returns "3 of 100 elements differ, by 0.5 at most", or "" if all are equal. Two NaNs are equal.
 template <class T>
 std::string DifferenceOf(const Tensor& before, const Tensor& after) {
   int64_t count = 0;
@@ -32,7 +32,7 @@ std::string DifferenceOf(const Tensor& before, const Tensor& after) {
   return StrCat(count, " of ", before.num_elements(), " elements differ, by ", largest, " at most");
 }
 
-// Empty if the elements are equal.
+// Describes the difference; "" if the elements are equal.
 std::string Difference(const Tensor& before, const Tensor& after) {
   switch (before.dtype()) {
     case DType::kFloat:

@@ -10,9 +10,9 @@
 
 namespace penstock {
 
-// Prints a line for each tensor that only one of them has, or whose type, shape or elements differ,
-// and a last one with the count. Returns whether they are equal. Reads whole tensors, and so
-// verifies their checksums.
+// Prints a line for each tensor that only one checkpoint has, or whose type, shape or elements
+// differ, and finally their number. Returns whether the checkpoints are equal. Reads all data, and
+// so verifies the checksums.
 StatusOr<bool> PrintCheckpointDiff(Env& env, const std::string& before, const std::string& after);
 
 }  // namespace penstock

@@ -64,12 +64,18 @@ void CompileFlags::AddStepTo(CLI::App& command) {
       ->delimiter(',');
   command.add_flag("--bfloat16_transfers", bfloat16_transfers,
                    "Round floats to bfloat16 between tasks, as the session's option does");
+  command
+      .add_option("--memory_limit", memory_limit,
+                  "Change the step until its tensors fit into so many bytes (64m, 8g) on each "
+                  "device, as the session's option does")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
 }
 
 StatusOr<CompileOptions> CompileFlags::Options(const std::vector<DeviceInfo>& devices) const {
   CompileOptions options{.targets = targets,
                          .disabled_passes = disabled_passes,
                          .bfloat16_transfers = bfloat16_transfers,
+                         .memory_limit = memory_limit,
                          .env = &Env::Real(),
                          .threads = &Scheduler::Real(),
                          .client_device = devices.front().name};

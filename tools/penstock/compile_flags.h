@@ -18,6 +18,7 @@ namespace penstock {
 struct CompileFlags {
   std::vector<std::string> feeds, feed_shapes, fetches, targets, disabled_passes;
   bool bfloat16_transfers = false;
+  int64_t memory_limit = 0;
   std::vector<std::string> devices = {"/job:localhost/replica:0/task:0/device:CPU:0"};
 
   void AddTo(CLI::App& command);

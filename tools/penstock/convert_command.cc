@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `penstock convert`: a data set as shards of TFRecord files, one tf.train.Example for each
-// picture.
+// `penstock convert`: writes a data set as TFRecord shards, with one tf.train.Example per picture.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
@@ -51,8 +50,8 @@ const char* Suffix(Compression compression) {
   CHECK(false, "no such compression");
 }
 
-// Picture i goes to shard i % shards, so that each shard has some of everything.
-// The suffix keeps compressed shards away from readers of plain ones.
+// Picture i goes to shard i % shards, so that each shard has a mix of all classes. Compressed
+// shards have another suffix, so that readers of uncompressed ones do not find them.
 Status WriteShards(Env& env, const ConvertOptions& options, Compression compression,
                    const std::string& part, const examples::Pictures& pictures) {
   std::vector<std::unique_ptr<RecordWriter>> writers;

@@ -53,6 +53,7 @@ Status CostOfFile(const CostFlags& flags) {
   for (const std::string& fetch : flags.compile.fetches) step.add_fetch(fetch);
   for (const std::string& target : flags.compile.targets) step.add_target(target);
   AddPrediction(report.placement, &step);
+  AddPrediction(report.memory, &step);
   Print(step, flags);
   return OkStatus();
 }
@@ -72,7 +73,9 @@ Status CostOfTask(const CostFlags& flags) {
   for (const wire::SessionCosts& session : report.session()) {
     if (!flags.session.empty() && session.handle() != flags.session) continue;
     found = true;
-    if (!flags.csv) std::printf("session %s\n", session.handle().c_str());
+    if (!flags.csv) {
+      std::printf("session %s\n%s", session.handle().c_str(), RatesText(session).c_str());
+    }
     for (const wire::StepCosts& step : session.step()) Print(step, flags);
     measured.mutable_node()->MergeFrom(session.measured());
   }
@@ -88,12 +91,14 @@ Status CostOfTask(const CostFlags& flags) {
 }  // namespace
 
 void AddCostCommand(CLI::App& app, int* exit_code) {
-  CLI::App* cost = app.add_subcommand("cost", "What the nodes of a step cost: time, bytes, flops");
+  CLI::App* cost = app.add_subcommand("cost", "What the nodes of a step cost: time, memory, flops");
   cost->footer(
       "Of a cluster: asks the task at the address, which must be the one that clients address,\n"
       "for the steps of its sessions that have taken the most time: how long they take, measured\n"
       "and predicted by what their nodes were measured to take. Nodes are measured in traced\n"
       "steps, in sessions with placement \"auto\", and as graph_options.build_cost_model says.\n"
+      "Predicts the memory of the step's tensors on each device, with the largest at the peak.\n"
+      "Each session begins with the rates of its devices and of the links that were measured.\n"
       "Of a file: compiles it for --devices and estimates, or takes times from --costs.\n\n"
       "  penstock cost grpc://127.0.0.1:2222\n"
       "  penstock cost grpc://127.0.0.1:2222 --save=costs.json\n"

@@ -32,7 +32,7 @@ std::string Variable(const std::string& name) {
   return value == nullptr ? "" : value;
 }
 
-// With the task's name, or with the lists of hosts alone, or TF_CONFIG.
+// Returns the cluster from the flags, which may lack the task's name, or from TF_CONFIG.
 StatusOr<TaskConfig> FindCluster(const DoctorFlags& flags) {
   const ClusterFlags& given = flags.cluster;
   if (!given.job_name.empty()) return TaskConfigFromFlags(given);
@@ -50,7 +50,7 @@ StatusOr<TaskConfig> FindCluster(const DoctorFlags& flags) {
   return task;
 }
 
-// Tasks that answer under their own names are asked whether they see the checkpoint directory.
+// Checks whether the tasks that answer under their own names see the checkpoint directory.
 Findings CheckDirectory(const DoctorFlags& flags, const TaskConfig& config,
                         const std::vector<ProbedTask>& tasks) {
   if (flags.checkpoint_dir.empty()) return {};
@@ -60,7 +60,7 @@ Findings CheckDirectory(const DoctorFlags& flags, const TaskConfig& config,
     const std::string name = StrCat("/job:", task.job, "/replica:0/task:", task.index);
     if (task.probe.outcome == Outcome::kServes && task.probe.name == name) names.push_back(name);
   }
-  if (names.empty() || names.size() < tasks.size()) return findings;  // no session can be made
+  if (names.empty() || names.size() < tasks.size()) return findings;  // a session needs all tasks
   for (Finding& finding :
        CheckSharedDirectory(flags.checkpoint_dir, StrCat("grpc://", tasks.front().address), names,
                             flags.timeout_seconds * 1000)) {

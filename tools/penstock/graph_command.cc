@@ -81,12 +81,12 @@ Status ShowAfterPass(const Graph& graph, const GraphOptions& options) {
 
 Status RunGraphCommand(const GraphOptions& options) {
   const CompileFlags& compile = options.compile;
-  const bool compiles =
-      options.explain || compile.bfloat16_transfers || !compile.disabled_passes.empty();
+  const bool compiles = options.explain || compile.bfloat16_transfers ||
+                        compile.memory_limit != 0 || !compile.disabled_passes.empty();
   if (options.after.empty() && compiles) {
     return InvalidArgument(
-        "--explain, --bfloat16_transfers and --disable_passes tell of a compilation: give --after "
-        "too");
+        "--explain, --bfloat16_transfers, --memory_limit and --disable_passes tell of a "
+        "compilation: give --after too");
   }
   ASSIGN_OR_RETURN(const Graph graph, ReadGraphFile(Env::Real(), options.path, Registry::Global()));
   return options.after.empty() ? Show(graph, options) : ShowAfterPass(graph, options);

@@ -28,7 +28,8 @@ void AddLoadFlag(CLI::App& command) {
           "Also know the ops of these libraries (docs/custom-ops.md); may be repeated. "
           "PENSTOCK_LOAD in the environment names more")
       ->delimiter(',')
-      ->allow_extra_args(false)  // `ops --load x.so MatMul` names one library
+      // --load takes one argument: `ops --load x.so MatMul` has one library
+      ->allow_extra_args(false)
       ->type_name("LIBRARY,...");
   command.parse_complete_callback([] {
     const Status loaded = LoadLibrariesOfEnvironment();

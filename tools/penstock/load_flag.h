@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// --load=LIBRARY,...: op libraries (docs/custom-ops.md) that a command knows besides what is built
-// in. They are loaded while the command line is read, before the command runs; those of
-// PENSTOCK_LOAD in the environment as well. A library that is refused is a mistake in the command
-// line.
+// The flag --load=LIBRARY,...: op libraries (docs/custom-ops.md) for a command, in addition to the
+// built-in ops. They are loaded while the command line is parsed, before the command runs, as are
+// the libraries in the environment variable PENSTOCK_LOAD. A library that cannot be loaded is an
+// error of the command line.
 #pragma once
 
 namespace CLI {
@@ -14,7 +14,7 @@ namespace penstock {
 
 void AddLoadFlag(CLI::App& command);
 
-// Names the libraries that are loaded in PENSTOCK_LOAD, for the programs that this one starts.
+// Sets PENSTOCK_LOAD to the loaded libraries, for programs that this one starts.
 void PassLoadedLibrariesOn();
 
 }  // namespace penstock

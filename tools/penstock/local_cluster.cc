@@ -15,18 +15,21 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "core/base/env.h"
+#include "core/base/log.h"
 
 namespace penstock {
 namespace {
 
 constexpr int kPollMillis = 50;
-constexpr int kStoppedByUser = 130;  // what shells say of a program ended by Ctrl-C
+constexpr int kStoppedByUser = 130;  // the shells' exit code for a program ended by Ctrl-C
 
-// Ports that are free now. All are held until the last is found, so that no two are the same.
+// Returns free ports. Keeps all of them bound until the last one is found, so that they are
+// distinct.
 StatusOr<std::vector<int>> FreePorts(int count) {
   std::vector<int> sockets, ports;
   Status status;
@@ -103,8 +106,8 @@ Status LocalCluster::Launch(Task& task) {
   task.pid = fork();
   if (task.pid == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(kStoppedByUser);  // it ended before the line above
-    setpgid(0, 0);  // Ctrl-C reaches this process only, which ends the tasks in order
+    if (getppid() != parent) _exit(kStoppedByUser);  // the parent ended before prctl
+    setpgid(0, 0);  // Ctrl-C must reach only the parent, which ends the tasks in order
     Exec(task, ends[1]);
   }
   if (ends[1] >= 0) close(ends[1]);
@@ -122,7 +125,7 @@ void LocalCluster::Exec(const Task& task, int output) {
     dup2(output, STDERR_FILENO);
   }
   std::vector<std::string> arguments = options_.command;
-  // Programs take a flag without a value for a mistake.
+  // Programs reject a flag with an empty value, so leave it out.
   if (!ps_hosts_.empty()) arguments.push_back(StrCat("--ps_hosts=", ps_hosts_));
   arguments.push_back(StrCat("--worker_hosts=", worker_hosts_));
   if (!ps_replica_hosts_.empty()) {
@@ -142,11 +145,22 @@ void LocalCluster::Exec(const Task& task, int output) {
   _exit(127);
 }
 
+void LocalCluster::PrintLine(const std::string& task, const std::string& line) {
+  if (CurrentLogOptions().format == LogFormat::kText) {
+    std::printf("[%s] %s\n", task.c_str(), line.c_str());
+  } else if (line.starts_with('{') && nlohmann::json::accept(line)) {
+    std::printf("%s\n", line.c_str());
+  } else {
+    const LogLine output{.task = task, .event = "output", .text = line};
+    std::printf("%s\n", JsonLogLine(output).c_str());
+  }
+}
+
 void LocalCluster::PrintLines(Task& task, string_view text) {
   task.line.append(text.data(), text.size());
   size_t end;
   while ((end = task.line.find_first_of("\n\r")) != std::string::npos) {
-    if (end > 0) std::printf("[%s] %s\n", task.name().c_str(), task.line.substr(0, end).c_str());
+    if (end > 0) PrintLine(task.name(), task.line.substr(0, end));
     task.line.erase(0, end + 1);
   }
   std::fflush(stdout);
@@ -182,14 +196,19 @@ int LocalCluster::Reap(Task& task, int wait_status) {
   }
   if (Retryable(wait_status) && restarts_ < options_.restarts_max) {
     ++restarts_;
-    std::fprintf(stderr, "penstock run: %s %s; starting it again (%d of %d restarts)\n",
-                 task.name().c_str(), Describe(wait_status).c_str(), restarts_,
-                 options_.restarts_max);
+    Log({.level = LogLevel::kWarning,
+         .event = "task_restarted",
+         .text = StrCat(task.name(), " ", Describe(wait_status), "; starting it again (", restarts_,
+                        " of ", options_.restarts_max, " restarts)"),
+         .fields = {{"process", task.name()}}});
     const Status launched = Launch(task);
     if (launched.ok()) return 0;
-    std::fprintf(stderr, "penstock run: %s\n", std::string(launched.message()).c_str());
+    Log({.level = LogLevel::kError, .event = "failed", .text = std::string(launched.message())});
   }
-  std::fprintf(stderr, "penstock run: %s %s\n", task.name().c_str(), Describe(wait_status).c_str());
+  Log({.level = LogLevel::kError,
+       .event = "task_failed",
+       .text = StrCat(task.name(), " ", Describe(wait_status)),
+       .fields = {{"process", task.name()}}});
   return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }
 
@@ -223,8 +242,15 @@ int LocalCluster::Wait(const std::atomic<bool>& stop) {
 }
 
 void LocalCluster::Keep(const std::atomic<bool>& stop) {
-  std::printf("The parameter servers go on serving at: %s\nCtrl-C ends them.\n", ps_hosts_.c_str());
-  std::fflush(stdout);
+  if (CurrentLogOptions().format == LogFormat::kText) {
+    std::printf("The parameter servers go on serving at: %s\nCtrl-C ends them.\n",
+                ps_hosts_.c_str());
+    std::fflush(stdout);
+  } else {
+    Log({.event = "keep_running",
+         .text = StrCat("the parameter servers go on serving at: ", ps_hosts_),
+         .fields = {{"ps_hosts", ps_hosts_}}});
+  }
   while (!stop && ReapAll() == 0) CopyOutput(kPollMillis);
   Shutdown();
 }
@@ -247,8 +273,10 @@ void LocalCluster::Shutdown() {
       if (task.pid >= 0 && waitpid(task.pid, nullptr, WNOHANG) == task.pid) task.pid = -1;
     }
     if (!killed && Env::Real().NowNanos() > deadline) {
-      std::fprintf(stderr, "penstock run: tasks did not end within %d s; killing them\n",
-                   options_.grace_seconds);
+      Log({.level = LogLevel::kWarning,
+           .event = "tasks_killed",
+           .text =
+               StrCat("tasks did not end within ", options_.grace_seconds, " s; killing them")});
       send(SIGKILL);
       killed = true;
     }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LocalCluster: the tasks of a cluster as processes of one program on this machine.
+// LocalCluster: runs the tasks of a cluster as processes of one program on this machine.
 //
-// Each task is the program with --ps_hosts, --worker_hosts, --job_name and --task_index appended,
-// on ports of the loopback interface that were free. With replicas every ps is two processes, which
-// get --ps_replica_hosts and --replica_index as well, and are called ps/1.0 and ps/1.1. A task that
-// is killed (or ends with a code of 128 or more, which says "try again") is started anew while
-// restarts are left; one that ends with a code from 1 to 127 has failed for good and ends the
-// cluster. When the workers are done the ps are asked to end (SIGTERM), then made to. Children die
-// with this process. Single-threaded. Linux.
+// Each task runs the program with --ps_hosts, --worker_hosts, --job_name and --task_index appended,
+// on free ports of the loopback interface. With replicas every ps is two processes, called ps/1.0
+// and ps/1.1, which also get --ps_replica_hosts and --replica_index. A task that is killed, or ends
+// with a code of 128 or more ("try again"), is restarted while restarts are left. A task that ends
+// with a code from 1 to 127 has failed permanently, which ends the cluster. When the workers are
+// done the ps get SIGTERM and, if they do not end in time, SIGKILL. Children die with this process.
+// Single-threaded. Linux only.
 #pragma once
 
 #include <sys/types.h>
@@ -26,16 +26,15 @@ struct LocalClusterOptions {
   int num_ps = 1;
   int num_workers = 1;
   int ps_replicas = 1;   // processes of each ps: 1 or 2
-  int restarts_max = 0;  // of all tasks together
-  // The folder for each task's output: it goes to `log_dir`/worker-1.log and so on, except for
-  // worker 0, whose output stays as it is. Empty: everything is printed with the task in front of
-  // each line.
+  int restarts_max = 0;  // total for all tasks
+  // The folder for the tasks' output: `log_dir`/worker-1.log and so on. Worker 0's output is
+  // printed unchanged. Empty: all output is printed, with the task before each line.
   std::string log_dir = "";
-  // How long tasks may take to end once asked to.
+  // How long tasks may take to end after SIGTERM.
   int grace_seconds = 30;
-  // When the workers are done, the ps go on serving until `stop` is set.
+  // The ps continue to serve after the workers are done, until `stop` is set.
   bool keep_running = false;
-  // Given to worker 0, as --status_port: its page shows the whole cluster. 0: to no task.
+  // Passed to worker 0 as --status_port; its page shows the complete cluster. 0: not passed.
   int status_port = 0;
 };
 
@@ -45,19 +44,19 @@ class LocalCluster {
   ~LocalCluster();
 
   Status Start();
-  // Until all workers have ended, a task has failed for good, or `stop` is set (by a signal
-  // handler). Returns the exit code: 0, that of the task that failed, or 130 when stopped.
+  // Waits until all workers have ended, a task has failed permanently, or `stop` is set (by a
+  // signal handler). Returns the exit code: 0, that of the failed task, or 130 if stopped.
   int Wait(const std::atomic<bool>& stop);
 
  private:
   struct Task {
     std::string job;
     int index = 0;
-    int replica = -1;   // -1: the task is one process
+    int replica = -1;   // -1: the task has no replicas
     pid_t pid = -1;     // -1: not running
-    bool done = false;  // ended with 0
-    int output = -1;    // our end of its pipe, or -1
-    std::string line;   // what it has printed of a line not yet ended
+    bool done = false;  // the task has ended with exit code 0
+    int output = -1;    // the read end of the task's output pipe, or -1
+    std::string line;   // the beginning of an incomplete line of output
     std::string name() const {
       return replica < 0 ? StrCat(job, "/", index) : StrCat(job, "/", index, ".", replica);
     }
@@ -66,8 +65,9 @@ class LocalCluster {
   Status Launch(Task& task);
   [[noreturn]] void Exec(const Task& task, int output);
   void CopyOutput(int timeout_ms);
+  static void PrintLine(const std::string& task, const std::string& line);
   void PrintLines(Task& task, string_view text);
-  // Collects a task that has ended. Returns its exit code if it has failed for good, else 0.
+  // Handles the end of a task. Returns its exit code if it has failed permanently, else 0.
   int Reap(Task& task, int wait_status);
   int ReapAll();
   bool WorkersDone() const;

@@ -5,10 +5,14 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <thread>
 
 #include "core/base/env.h"
+#include "core/base/log.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -17,7 +21,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A cluster of shell scripts: $@ holds the four flags.
+// Returns options for a cluster of shell scripts: $@ has the four flags.
 LocalClusterOptions Scripts(const std::string& script) {
   return {.command = {"/bin/sh", "-c", script, "task"},
           .num_ps = 1,
@@ -72,7 +76,7 @@ TEST(LocalClusterTest, AReplicatedPsIsTwoProcesses) {
 }
 
 TEST(LocalClusterTest, AKilledTaskIsStartedAgainWhileRestartsAreLeft) {
-  // Worker 1 kills itself the first time: a file remembers.
+  // Worker 1 kills itself the first time; a file records that.
   const std::string file = testing::TempDir() + "/killed_once";
   std::remove(file.c_str());
   LocalClusterOptions options =
@@ -114,6 +118,24 @@ TEST(LocalClusterTest, LogsGoToFilesExceptTheChiefs) {
   const auto log = Env::Real().ReadFile(options.log_dir + "/worker-1.log");
   ASSERT_TRUE(log.ok()) << log.status();
   EXPECT_THAT(*log, HasSubstr("hello from --task_index=1"));
+}
+
+TEST(LocalClusterTest, WithALogOfJsonEveryLineIsAnObject) {
+  SetLogOptions({.format = LogFormat::kJson});
+  std::string output;
+  EXPECT_EQ(RunCluster(Scripts(std::string(kPsWaits) + "echo '{\"event\":\"mine\"}'; echo plain; " +
+                               "echo '{not json'"),
+                       &output),
+            0);
+  SetLogOptions({});
+  std::map<std::string, int> seen;
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);) {
+    const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    ASSERT_TRUE(json.is_object()) << line;
+    ++seen[json["event"] == "output" ? json["text"] : json["event"]];
+  }
+  EXPECT_EQ(seen, (std::map<std::string, int>{{"mine", 2}, {"plain", 2}, {"{not json", 2}}));
 }
 
 TEST(LocalClusterTest, StopEndsIt) {

@@ -5,13 +5,19 @@
 #include <cstdio>
 #include <string>
 
+#include "core/base/log.h"
 #include "tools/penstock/commands.h"
 
 namespace penstock {
 
 int ExitCodeOf(const Status& status) {
   if (status.ok()) return 0;
-  std::fprintf(stderr, "penstock: %s\n", std::string(status.message()).c_str());
+  const std::string message(status.message());
+  if (CurrentLogOptions().format == LogFormat::kJson) {
+    Log({.level = LogLevel::kError, .event = "failed", .text = message});
+  } else {
+    std::fprintf(stderr, "penstock: %s\n", message.c_str());
+  }
   return 1;
 }
 
@@ -26,8 +32,10 @@ int Main(int argc, char** argv) {
   AddRunCommand(app, &exit_code);
   AddDoctorCommand(app, &exit_code);
   AddStatusCommand(app, &exit_code);
+  AddStatsCommand(app, &exit_code);
   AddTopCommand(app, &exit_code);
   AddWhyCommand(app, &exit_code);
+  AddTraceCommand(app, &exit_code);
   AddResetCommand(app, &exit_code);
   AddShutdownCommand(app, &exit_code);
   AddOpsCommand(app, &exit_code);

@@ -55,7 +55,7 @@ std::string Escaped(const std::string& text) {
       text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}, {"'", "&#39;"}});
 }
 
-// Rows of the table: what they are stands in the first one.
+// Adds rows to the table; the first one has the heading `what`.
 void AddRows(const char* what, const std::vector<OpFact>& facts, std::string* page) {
   for (const OpFact& fact : facts) {
     StrAppend(page, "<tr><td class=\"what\">", what, "</td><td class=\"name\">", Escaped(fact.name),

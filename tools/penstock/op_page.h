@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The op reference as one HTML page, made from the registry: each op with its text, inputs,
-// outputs, attributes, kernels and gradient, and a field that filters by name. The page refers to
-// nothing outside itself.
+// Makes the op reference from the registry, as one HTML page: each op with its text, inputs,
+// outputs, attributes, kernels and gradient, and a field that filters by name. The page loads no
+// other files.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace penstock {
 
-// `ops` are ops of the registry.
+// Returns the page. `ops` must be ops of the registry.
 std::string OpPage(const Registry& registry, const std::vector<const OpDef*>& ops);
 
 }  // namespace penstock

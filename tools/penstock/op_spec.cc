@@ -19,7 +19,7 @@ std::string Spell(const ArgDef& arg) {
   return StrCat(arg.name, ": ", arg.type.ref ? StrCat("Ref(", type, ")") : type);
 }
 
-// Spells a default; "" if there is no spelling.
+// Returns a default value in TensorFlow's spelling; "" if it has none.
 struct SpellValue {
   std::string operator()(int64_t v) const { return StrCat(v); }
   std::string operator()(float v) const { return StrCat(v); }
@@ -59,7 +59,7 @@ std::string Spell(const TypeAttrDef& type) {
   return StrCat(text, " = ", SpellValue()(EdgeType{type.default_type}));
 }
 
-// Whether the attribute says how many tensors an argument has.
+// Returns whether the attribute is the number of tensors of an argument.
 bool Counts(const OpDef& op, const std::string& attr) {
   const auto has = [&](const std::vector<ArgDef>& args) {
     return std::any_of(args.begin(), args.end(),
@@ -70,7 +70,8 @@ bool Counts(const OpDef& op, const std::string& attr) {
 
 std::string Spell(const OpDef& op, const AttrDef& attr) {
   std::string text = StrCat(attr.name, ": ", SpellKind(attr.kind));
-  if (text.ends_with(": int") && Counts(op, attr.name)) text += " >= 0";  // as above
+  // TensorFlow's default minimum for a number of tensors is 1.
+  if (text.ends_with(": int") && Counts(op, attr.name)) text += " >= 0";
   const std::string value = std::visit(SpellValue(), attr.default_value.value());
   return value.empty() ? text : StrCat(text, " = ", value);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OpSpec: an op's signature as TensorFlow spells it when ops are registered, for programs that tell
-// TensorFlow about ops that it lacks (tools/tf_ops.py).
+// OpSpec: an op's signature in the spelling of TensorFlow's op registration, for programs that
+// register the op in TensorFlow (tools/tf_ops.py).
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,9 +10,10 @@
 
 namespace penstock {
 
+// Returns the op as
 // {"name": "Triple", "doc": "...", "stateful": false, "gradient": true, "inputs": ["x: T"],
-//  "outputs": ["y: T"], "attrs": ["T: {float, double}", "scale: float = 1"]}. An attribute's
-// default that TensorFlow's spelling has no room for (a tensor, a function) is left out.
+//  "outputs": ["y: T"], "attrs": ["T: {float, double}", "scale: float = 1"]}. Defaults that
+// TensorFlow's spelling cannot express (a tensor, a function) are left out.
 nlohmann::json OpSpec(const OpDef& op);
 
 }  // namespace penstock

@@ -46,7 +46,7 @@ void Describe(const Registry& registry, const OpDef& op) {
   std::printf("\nGradient: %s\n", facts.gradient ? "yes" : "none");
 }
 
-// The ops whose names contain `filter`, in any case.
+// Returns the ops whose names contain `filter`, ignoring case.
 std::vector<const OpDef*> Matching(const Registry& registry, string_view filter) {
   const std::string wanted = absl::AsciiStrToLower(filter);
   std::vector<const OpDef*> matching;
@@ -56,7 +56,8 @@ std::vector<const OpDef*> Matching(const Registry& registry, string_view filter)
   return matching;
 }
 
-// Names ops that are spelled like `filter`, or that contain its beginning.
+// Returns an error that names ops with a spelling similar to `filter`, or that contain its
+// beginning.
 Status NothingMatches(const Registry& registry, string_view filter) {
   const Status similar = registry.GetOp(filter).status();
   if (absl::StrContains(similar.message(), "did you mean")) {
@@ -91,7 +92,7 @@ void PrintTable(const Registry& registry, const std::vector<const OpDef*>& ops) 
   std::printf("%zu ops\n", ops.size());
 }
 
-// The library that has brought an op; "" if it is built in.
+// Returns the library that contains the op; "" if it is built in.
 std::string LibraryOf(const OpDef& op) {
   for (const OpLibrary& library : LoadedLibraries()) {
     if (std::count(library.ops.begin(), library.ops.end(), op.name) > 0) return library.path;
@@ -105,7 +106,7 @@ void PrintJson(const std::vector<const OpDef*>& ops) {
     specs.push_back(OpSpec(*op));
     specs.back()["library"] = LibraryOf(*op);
   }
-  // A library's texts may be no UTF-8.
+  // A library's texts may be invalid UTF-8.
   const std::string text = specs.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
   std::printf("%s\n", text.c_str());
 }

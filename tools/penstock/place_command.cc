@@ -28,7 +28,7 @@ struct PlaceFlags {
 };
 
 void PrintSummary(const PlacementReport& report) {
-  std::map<int, std::pair<int, double>> by_device;  // nodes, busy time
+  std::map<int, std::pair<int, double>> by_device;  // number of nodes and busy time, by device
   double sent = 0;
   for (const PlacementReport::Run& run : report.runs) {
     auto& [nodes, busy] = by_device[run.device];

@@ -22,9 +22,9 @@ struct Options {
 };
 
 int Reset(const Options& options) {
-  // The session protocol waits a minute for a task that is not there; this question does not.
+  // A session call waits up to a minute for a task that is not running; AskCluster fails at once.
   Status status = AskCluster(options.target).status();
-  if (absl::IsUnimplemented(status)) status = OkStatus();  // another server of that protocol
+  if (absl::IsUnimplemented(status)) status = OkStatus();  // a server of another implementation
   if (status.ok()) {
     status = client::Session::Reset(options.target, options.containers,
                                     {.operation_timeout_ms = kTimeoutMs});

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <memory>
 
+#include "core/base/log.h"
+#include "core/base/log_flags.h"
 #include "tools/penstock/commands.h"
 #include "tools/penstock/load_flag.h"
 #include "tools/penstock/local_cluster.h"
@@ -23,7 +25,10 @@ void AddRunCommand(CLI::App& app, int* exit_code) {
       "The program is started once per task, with --ps_hosts, --worker_hosts, --job_name and\n"
       "--task_index appended. When the workers have ended, so do the ps.\n\n"
       "  penstock run --ps=1 --workers=2 -- ./train --steps=1000\n\n"
-      "The libraries of --load are passed on in PENSTOCK_LOAD: every task's Server loads them.\n");
+      "The libraries of --load are passed on in PENSTOCK_LOAD: every task's Server loads them.\n"
+      "So are --log_format and --log_level, in PENSTOCK_LOG_FORMAT and PENSTOCK_LOG_LEVEL. With\n"
+      "--log_format=json every line of the output is an object: what a task prints otherwise is\n"
+      "the text of an event \"output\".\n");
   auto options = std::make_shared<LocalClusterOptions>();
   run->add_option("--ps", options->num_ps, "How many parameter servers")
       ->check(CLI::Range(0, 64))
@@ -56,8 +61,11 @@ void AddRunCommand(CLI::App& app, int* exit_code) {
       ->check(CLI::Range(1, 65535));
   run->add_option("command", options->command, "-- then the program and its arguments")->required();
   AddLoadFlag(*run);
+  AddLogFlags(*run);
   run->callback([options, exit_code] {
     PassLoadedLibrariesOn();
+    PassLogOptionsOn();
+    SetLogTask("penstock run");
     struct sigaction action = {};
     action.sa_handler = RequestStop;
     sigaction(SIGINT, &action, nullptr);

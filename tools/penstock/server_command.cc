@@ -11,7 +11,10 @@
 #include "absl/strings/str_join.h"
 #include "client/exit_deadline.h"
 #include "client/stop_signal.h"
+#include "core/base/log.h"
+#include "core/base/log_flags.h"
 #include "core/op/load_library.h"
+#include "distributed/calibration/calibration_file.h"
 #include "distributed/rpc/security/security_flags.h"
 #include "distributed/rpc/server.h"
 #include "distributed/transport/verbs/flags.h"
@@ -73,15 +76,21 @@ struct ServeOptions {
   bool until_stdin_ends = false;
 };
 
+// A line about the server for whoever started it, on standard output. Not beside a log of JSON,
+// where the event `server_started` and others say it: supervisors read both outputs as one.
+void Print(const Server& server, const std::string& text) {
+  if (CurrentLogOptions().format == LogFormat::kJson) return;
+  std::printf("%s %s\n", server.task().c_str(), text.c_str());
+  std::fflush(stdout);
+}
+
 void End(Server& server, int64_t grace_seconds) {
   const std::string reason = server.shutdown_reason();
-  std::printf("%s ends: %s\n", server.task().c_str(), reason.c_str());
+  Print(server, StrCat("ends: ", reason));
   if (reason == kStdinEnded) grace_seconds = 0;  // the client has ended already
   if (grace_seconds > 0 && server.in_use()) {
-    std::printf("%s waits for up to %lld s for sessions that use it\n", server.task().c_str(),
-                static_cast<long long>(grace_seconds));
+    Print(server, StrCat("waits for up to ", grace_seconds, " s for sessions that use it"));
   }
-  std::fflush(stdout);
   server.Drain(grace_seconds * 1000);
   server.Stop();
 }
@@ -91,7 +100,7 @@ Status Serve(const ServerOptions& options, const ServeOptions& serve) {
   // Shared: nothing can wake the thread that reads, which may outlive this function.
   ASSIGN_OR_RETURN(const std::shared_ptr<Server> server, Server::Create(options));
   for (const std::string& warning : server->warnings()) {
-    std::fprintf(stderr, "penstock: warning: %s\n", warning.c_str());
+    Log({.level = LogLevel::kWarning, .event = "security", .text = warning});
   }
   RETURN_IF_ERROR(server->Start());
   client::StopSignal stop(/*grace_seconds=*/0);
@@ -106,26 +115,24 @@ Status Serve(const ServerOptions& options, const ServeOptions& serve) {
       if (const auto running = weak.lock()) running->RequestShutdown(kStdinEnded);
     }).detach();
   }
-  std::printf("%s serves at %s\n", server->task().c_str(), server->target().c_str());
+  Print(*server, StrCat("serves at ", server->target()));
   for (const OpLibrary& library : LoadedLibraries()) {
     const bool declares = !library.ops.empty();
-    std::printf("%s has loaded '%s', with %s %s\n", server->task().c_str(), library.path.c_str(),
-                declares ? "the ops" : "kernels of",
-                absl::StrJoin(declares ? library.ops : library.kernels, ", ").c_str());
+    Print(*server,
+          StrCat("has loaded '", library.path, "', with ", declares ? "the ops " : "kernels of ",
+                 absl::StrJoin(declares ? library.ops : library.kernels, ", ")));
   }
   if (server->target() != StrCat("grpc://", server->listens_at())) {
-    std::printf("%s listens at %s\n", server->task().c_str(), server->listens_at().c_str());
+    Print(*server, StrCat("listens at ", server->listens_at()));
   }
   if (!server->insecure_client_address().empty()) {
-    std::printf("%s serves clients of this user without TLS at grpc://%s\n", server->task().c_str(),
-                server->insecure_client_address().c_str());
+    Print(*server, StrCat("serves clients of this user without TLS at grpc://",
+                          server->insecure_client_address()));
   }
   if (!server->status_url().empty()) {
-    std::printf("%s shows its state at %s\n", server->task().c_str(), server->status_url().c_str());
+    Print(*server, StrCat("shows its state at ", server->status_url()));
   }
-  std::printf("%s may hold %lld MiB of tensors\n", server->task().c_str(),
-              static_cast<long long>(Server::memory_limit() >> 20));
-  std::fflush(stdout);
+  Print(*server, StrCat("may hold ", Server::memory_limit() >> 20, " MiB of tensors"));
   server->Join();
   stop.cancellation().Deregister(token);
   exit_deadline.emplace(serve.grace_seconds + kAbortSeconds, [weak = std::weak_ptr(server)] {
@@ -220,6 +227,15 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
            "own");
   AddBytes(server, "--step_memory_limit", &options->step_memory_limit,
            "How many bytes the tensors of one step may take here; by default no limit of its own");
+  options->calibration_file = DefaultCalibrationFile();
+  server
+      ->add_option_function<std::string>(
+          "--calibration_file",
+          [options](const std::string& path) { options->calibration_file = path; },
+          "Where the rates of this machine are kept, from which steps are predicted and placed. A "
+          "task that does not find them there measures them at its start, for 0.2 s. \"\": each "
+          "start measures")
+      ->default_str(*options->calibration_file);
   AddTaskSecurityFlags(*server);
   server->add_option("--insecure_client_address", options->insecure_client_address,
                      "localhost:PORT: also listen there, without TLS and tokens, for processes of "
@@ -250,6 +266,7 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
   server->add_flag("--until_stdin_ends", serve->until_stdin_ends,
                    "Also end when standard input does: with the process that started this one");
   AddLoadFlag(*server);
+  AddLogFlags(*server);
   server->callback([server, flags, config, idle_timeout, stuck_after, options, serve, exit_code] {
     StatusOr<TaskConfig> task = FindTask(*server, *flags);
     Status served = task.status();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether all tasks of a running cluster see one directory as the same.
+// Checks whether all tasks of a running cluster share a directory.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace penstock {
 
-// Writes a file to `directory` here, and has each of `tasks` ("/job:ps/task:0") read it, in a
-// session with the task at `target` ("grpc://host:port"). The file is removed.
+// Writes a file to `directory` on this machine, lets each of `tasks` ("/job:ps/task:0") read it, in
+// a session with the task at `target` ("grpc://host:port"), and removes the file.
 Findings CheckSharedDirectory(const std::string& directory, const std::string& target,
                               const std::vector<std::string>& tasks, int64_t timeout_ms);
 

@@ -39,13 +39,13 @@ StatusOr<std::vector<Addressed>> TasksToEnd(const Options& options) {
     tasks.push_back({task.name(), task.address()});
     if (!task.has_other_replica()) continue;
     const wire::ClusterTask& other = task.other_replica();
-    // One that is gone already has nothing to be told.
+    // A task that has ended already need not be asked.
     if (!other.has_error()) tasks.push_back({other.name(), other.address()});
   }
   return tasks;
 }
 
-// Returns the tasks that were told. Prints a line for each that could not be.
+// Asks the tasks to end. Returns those that were reached; prints a line for each of the others.
 std::vector<Addressed> Tell(const std::vector<Addressed>& tasks, const std::string& reason) {
   std::vector<Addressed> told;
   for (const Addressed& task : tasks) {
@@ -60,7 +60,7 @@ std::vector<Addressed> Tell(const std::vector<Addressed>& tasks, const std::stri
   return told;
 }
 
-// Returns those that still listen after `seconds`.
+// Waits until the tasks have ended. Returns those that still listen after `seconds`.
 std::vector<Addressed> AwaitEnd(std::vector<Addressed> tasks, double seconds) {
   Env& env = Env::Real();
   const int64_t latest_ns = env.NowNanos() + static_cast<int64_t>(seconds * 1e9);

@@ -45,7 +45,7 @@ struct KindSpeller {
   std::string operator()(const BoolList&) const { return "list(bool)"; }
   std::string operator()(const StringList&) const { return "list(string)"; }
   std::string operator()(const TypeList& k) const {
-    // TensorFlow takes 1 for what is not said.
+    // TensorFlow's default minimum is 1, so spell 0 too.
     return StrCat("list(", SpellTypes(k.allowed), ") >= ", k.min_length);
   }
   std::string operator()(const ShapeList&) const { return "list(shape)"; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SpellKind: says what an attribute may be, as TensorFlow spells it when ops are registered.
+// Spells the types and texts of attributes as in TensorFlow's op registration.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace penstock {
 
-// "int >= 1", "{'SAME', 'VALID'}", "list(float)".
+// Returns "int >= 1", "{'SAME', 'VALID'}", "list(float)" and so on.
 std::string SpellKind(const AttrDef::Kind& kind);
 
-// "{float, double}"; "type" if `allowed` is empty, which means any.
+// Returns "{float, double}"; "type" if `allowed` is empty, which means any type.
 std::string SpellTypes(const DTypes& allowed);
 
-// The text in quotes, escaped: "'SAME'".
+// Returns the text in quotes, escaped: "'SAME'".
 std::string SpellText(const std::string& text);
 
 }  // namespace penstock

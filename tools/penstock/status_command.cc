@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `penstock status` and `penstock top`.
+// `penstock status`, `penstock stats` and `penstock top`.
 #include <poll.h>
 #include <termios.h>
 #include <unistd.h>
@@ -105,6 +105,26 @@ void AddStatusCommand(CLI::App& app, int* exit_code) {
     if (!report.ok()) return;
     const std::string text = *json ? StrCat(StatusJson(*report), "\n") : StatusText(*report);
     std::fputs(text.c_str(), stdout);
+  });
+}
+
+void AddStatsCommand(CLI::App& app, int* exit_code) {
+  CLI::App* stats = app.add_subcommand("stats", "The memory of tensors: in use, peak, limits");
+  stats->footer(
+      "Asks the task at the address, and through it every task of its cluster, for the statistics\n"
+      "of its allocators and for what each session holds there. A session counts tensors above\n"
+      "32 KiB that its kernels made, variables included; what arrived from clients and other "
+      "tasks\n"
+      "counts for the device only. `penstock cost` tells what steps are predicted to take.\n\n"
+      "  penstock stats grpc://127.0.0.1:2222\n"
+      "  penstock status grpc://127.0.0.1:2222 --json | jq '.task[].report.allocator'\n");
+  const auto target = std::make_shared<std::string>();
+  stats->add_option("target", *target, kTarget)->required();
+  AddClientSecurityFlags(*stats);
+  stats->callback([target, exit_code] {
+    const auto report = AskCluster(*target);
+    *exit_code = CodeOf(report.status());
+    if (report.ok()) std::fputs(MemoryText(*report).c_str(), stdout);
   });
 }
 

@@ -13,13 +13,13 @@ namespace penstock {
 namespace {
 
 constexpr double kLeft = 330, kWidth = 1200, kRow = 22, kTop = 40;
-constexpr int kTransfers = -1;  // the lane of what comes in
+constexpr int kTransfers = -1;  // the lane of incoming transfers
 
 std::string Escaped(const std::string& text) {
   return absl::StrReplaceAll(text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}});
 }
 
-// The same color for the same kind of name: up to its last "_" or "/".
+// Returns a hue that is the same for names that are equal up to their last "_" or "/".
 int HueOf(const std::string& node) {
   int hue = 0;
   for (const char c : node.substr(0, node.find_last_of("_/"))) hue = (hue * 31 + c) % 360;
@@ -87,7 +87,7 @@ class Drawing {
 
   const PlacementReport& report_;
   const double scale_;
-  std::map<std::pair<int, int>, double> rows_;  // by device and lane: their tops
+  std::map<std::pair<int, int>, double> rows_;  // y position of each (device, lane)
   double height_ = 0;
   std::string svg_;
 };

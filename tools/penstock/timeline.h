@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A predicted step as a picture: a row for each lane of each device, a box for each node, and below
-// them a row for the transfers into each device. SVG that refers to nothing outside; boxes tell
-// more when pointed at.
+// Draws a predicted step as SVG: a row for each lane of each device, a box for each node, and below
+// them a row for the transfers into each device. The SVG loads no other files; boxes have tooltips.
 #pragma once
 
 #include <string>
@@ -11,7 +10,7 @@
 
 namespace penstock {
 
-// REQUIRES a report that was asked to predict.
+// REQUIRES a report with a prediction.
 std::string TimelineSvg(const PlacementReport& report);
 
 }  // namespace penstock

@@ -15,7 +15,7 @@ namespace {
 
 std::string Versions() {
 #if defined(__clang__)
-  const char* compiler = "";  // __VERSION__ names it
+  const char* compiler = "";  // __VERSION__ contains the compiler's name
 #else
   const char* compiler = "g++ ";
 #endif

@@ -30,7 +30,7 @@ struct WhatIfFlags {
   double latency_us = 100;
 };
 
-// "25g" or "25": gigabits per second; "100m": megabits. Returns bytes per nanosecond.
+// Parses "25g" or "25" (gigabits per second) or "100m" (megabits). Returns bytes per nanosecond.
 StatusOr<double> Bandwidth(const std::string& text) {
   string_view number = text;
   double gigabits = 1;
@@ -51,8 +51,8 @@ std::string TaskName(const char* job, int task) {
   return StrCat("/job:", job, "/replica:0/task:", task, "/device:CPU:0");
 }
 
-// Whether the node has to share a device with another one. TensorFlow has variables name
-// themselves.
+// Returns whether the node must share a device with another node. (In TensorFlow's graphs a
+// variable's colocation attribute names the variable itself.)
 bool IsBesideAnother(const Node& node) {
   const auto* const classes = node.attr<std::vector<std::string>>(kColocationAttr);
   return classes != nullptr && absl::c_any_of(*classes, [&](const std::string& name) {
@@ -60,9 +60,9 @@ bool IsBesideAnother(const Node& node) {
          });
 }
 
-// Spreads variables over the parameter servers in turn, as programs do (client/device_setter.h);
-// everything else goes to the worker. The devices that the graph asks for are dropped: it was
-// written for another cluster. Nodes that share a device with others go where those do.
+// Assigns variables to the parameter servers in turn, as programs do (client/device_setter.h), and
+// everything else to the worker. Ignores the graph's requested devices, which are for another
+// cluster. Colocated nodes go to the device of their group.
 void SpreadVariables(int ps, Graph* graph) {
   const auto setter =
       client::ReplicaDeviceSetter({.ps_tasks = ps, .worker_device = TaskName("worker", 0)});
@@ -106,7 +106,7 @@ void Print(const PredictedCluster& cluster, const WhatIfFlags& flags, double mea
   std::printf("%.0f %% of the nodes' time was measured, the rest is estimated\n", 100 * measured);
 }
 
-// Returns which part of the nodes' time is measured.
+// Returns the fraction of the nodes' time that was measured, not estimated.
 double MeasuredPart(const CompileReport& report) {
   double measured = 0, all = 0;
   for (const PlacementReport::Run& run : report.placement.runs) {

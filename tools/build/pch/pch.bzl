@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""precompiled_header: headers of the system and of packages, parsed once for all files.
+
+Half of what a compiler did with one of our files was to parse the same headers again. GCC takes a
+precompiled header only if it was made with the same options, so there is one for each way of
+compiling (copts.bzl). It holds no header of this tree: then nothing but a new compiler or package
+makes it anew, and no file sees what it does not depend on.
+"""
+
+load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "ACTION_NAMES")
+load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+
+def _impl(ctx):
+    toolchain = find_cpp_toolchain(ctx)
+    features = cc_common.configure_features(
+        ctx = ctx,
+        cc_toolchain = toolchain,
+        requested_features = ctx.features,
+        unsupported_features = ctx.disabled_features,
+    )
+    header = ctx.actions.declare_file(ctx.label.name + ".h")
+    ctx.actions.symlink(output = header, target_file = ctx.files.srcs[-1])
+    compiled = ctx.actions.declare_file(ctx.label.name + ".h.gch")
+    flags = cc_common.get_memory_inefficient_command_line(
+        feature_configuration = features,
+        action_name = ACTION_NAMES.cpp_compile,
+        variables = cc_common.create_compile_variables(
+            feature_configuration = features,
+            cc_toolchain = toolchain,
+            use_pic = True,
+            user_compile_flags = ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts +
+                                 ctx.attr.copts,
+        ),
+    )
+    ctx.actions.run(
+        executable = toolchain.compiler_executable,
+        arguments = flags + ["-iquote", ".", "-x", "c++-header", header.path, "-o", compiled.path],
+        inputs = depset([header] + ctx.files.srcs, transitive = [toolchain.all_files]),
+        outputs = [compiled],
+        mnemonic = "CppPrecompile",
+        progress_message = "Precompiling %s" % ctx.label,
+        use_default_shell_env = True,
+    )
+    files = depset([header, compiled] + ctx.files.srcs)
+    return [
+        DefaultInfo(files = files),
+        CcInfo(compilation_context = cc_common.create_compilation_context(headers = files)),
+    ]
+
+precompiled_header = rule(
+    implementation = _impl,
+    attrs = {
+        "copts": attr.string_list(),
+        "srcs": attr.label_list(
+            mandatory = True,
+            allow_files = [".h"],
+            doc = "The last one is compiled, and may include the others.",
+        ),
+        "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
+    },
+    fragments = ["cpp"],
+    provides = [CcInfo],
+    toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
+)
