@@ -22,6 +22,7 @@
 namespace penstock::client {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
 
 constexpr int64_t kRows = 300, kWidth = 4;
@@ -200,7 +201,8 @@ TEST(DynamicTable, IsRestoredToOtherNumbersOfParts) {
   Model other(initializer, TableMethod::Adagrad(0.01), {});
   EXPECT_THAT(error(other), HasSubstr("slots must be float"));
   Model buckets(initializer, TableMethod::Adam(0.01), {.buckets = 8});
-  EXPECT_THAT(error(buckets), HasSubstr("table/bucket_0_of_8/keys"));
+  // Tensors are read at the same time: it may be any of them.
+  EXPECT_THAT(error(buckets), ContainsRegex("Key table/bucket_[0-7]_of_8/.* not found"));
 }
 
 TEST(DynamicTable, IsEmptiedWhenItIsInitialised) {

@@ -14,8 +14,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// On several threads a step may take more than predicted, as more nodes run at once: up to half, seen
-// on a busy machine. training_steps_test compares exactly, on one thread.
+// On several threads a step may take more than predicted, because more nodes run at once: up to
+// half more on a busy machine. training_steps_test compares exactly, on one thread.
 void ExpectPredicted(const Training& training) {
   const auto report = Predict(training);
   ASSERT_TRUE(report.ok()) << report.status();
