@@ -32,6 +32,8 @@ struct StepArgs {
   int num_fetches = 0;
   StepStatsCollector* stats = nullptr;  // null: no statistics are recorded
   MemoryAccount* memory = nullptr;      // its tensors are charged to it; null: the task's
+  // RunAsync may run a partition that is known to take a few microseconds on the caller's thread.
+  bool may_start_here = false;
 };
 
 // Borrowed: all of these must outlive the executor.

@@ -29,10 +29,11 @@ StepThreads::StepThreads(RunningStep& step, Work& work)
   work_.InitRunner(&first_runner_);
 }
 
-void StepThreads::RunAsync(Ended ended) {
+void StepThreads::RunAsync(Ended ended, bool starts_here) {
   runs_async_ = true;
   ended_ = std::move(ended);
   first_runner_.yields = true;
+  if (starts_here) return RunSlice(first_runner_);
   scheduler_.Schedule([this] { RunSlice(first_runner_); });
 }
 

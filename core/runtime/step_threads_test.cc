@@ -194,7 +194,7 @@ TEST_F(StepThreadsTest, AStepThatRunsElsewhereEndsOnceWhenTheLastHasLeft) {
   f_->work.bodies[1] = [&] { f_->threads.AddActive(); };
   f_->Begin({1});
   f_->step.Share();
-  f_->threads.RunAsync([&] { ++ended; });
+  f_->threads.RunAsync([&] { ++ended; }, /*starts_here=*/false);
   EXPECT_EQ(f_->NumRan(), 0);
   f_->scheduler.RunOne();
   EXPECT_EQ(f_->NumRan(), 1);
@@ -212,7 +212,7 @@ TEST_F(StepThreadsTest, ARunnerGoesOnBehindWhatElseIsScheduled) {
   f_->work.slice = 1;
   f_->Begin({1, 2});
   f_->step.Share();
-  f_->threads.RunAsync([&] { ++ended; });
+  f_->threads.RunAsync([&] { ++ended; }, /*starts_here=*/false);
   f_->scheduler.Schedule([&] { ran_before = f_->NumRan(); });
   while (!f_->scheduler.held.empty()) f_->scheduler.RunOne();
   EXPECT_EQ(ran_before, 1);

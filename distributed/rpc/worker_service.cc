@@ -187,7 +187,8 @@ void WorkerService::RunGraph(const wire::RunGraphRequest& request, RunGraphSink:
   RunGraphArgs args{.session = request.session_handle(),
                     .graph = request.graph_handle(),
                     .step_id = static_cast<int64_t>(request.step_id()),
-                    .stats = stats.get()};
+                    .stats = stats.get(),
+                    .may_start_here = true};
   if (request.deadline_ms() > 0) {
     args.deadline_ns = options_.env->NowNanos() + TimeoutNanos(request.deadline_ms());
   }

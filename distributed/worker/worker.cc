@@ -394,7 +394,8 @@ void Worker::RunGraph(const RunGraphArgs& args, Done done) {
                            .num_feeds = args.num_feeds,
                            .fetches = args.fetches,
                            .num_fetches = args.num_fetches,
-                           .stats = args.stats};
+                           .stats = args.stats,
+                           .may_start_here = args.may_start_here};
   if (args.on_this_thread && (*graph)->one_part()) {
     return std::move(ran)((*graph)->Run(step_args));
   }
