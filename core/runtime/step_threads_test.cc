@@ -206,6 +206,16 @@ TEST_F(StepThreadsTest, AStepThatRunsElsewhereEndsOnceWhenTheLastHasLeft) {
   EXPECT_TRUE(f_->scheduler.held.empty());
 }
 
+TEST_F(StepThreadsTest, AStepThatStartsHereMayHaveEndedAtOnce) {
+  int ended = 0;
+  f_->Begin({1, 2});
+  f_->step.Share();
+  f_->threads.RunAsync([&] { ++ended; }, /*starts_here=*/true);
+  EXPECT_EQ(f_->NumRan(), 2);
+  EXPECT_EQ(ended, 1);
+  EXPECT_TRUE(f_->scheduler.held.empty());
+}
+
 TEST_F(StepThreadsTest, ARunnerGoesOnBehindWhatElseIsScheduled) {
   int ended = 0;
   size_t ran_before = 0;
