@@ -6,6 +6,7 @@
 #include <set>
 #include <thread>
 
+#include "core/base/check.h"
 #include "gtest/gtest.h"
 
 namespace penstock {
