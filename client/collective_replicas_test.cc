@@ -4,6 +4,7 @@
 // session and master.
 #include "client/collective_replicas.h"
 
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <optional>
@@ -12,7 +13,9 @@
 #include <vector>
 
 #include "client/optimizers.h"
+#include "client/session.h"
 #include "client/training.h"
+#include "core/base/env.h"
 #include "core/op/gradient.h"
 #include "distributed/testing/test_cluster.h"
 #include "gmock/gmock.h"
@@ -171,6 +174,31 @@ TEST_F(CollectiveReplicasTest, AWorkerWithoutDataEndsTheOthersInGoodOrder) {
     const std::string who = w == 1 ? "no more rows" : "/job:worker/replica:0/task:1 has left";
     EXPECT_THAT(ended[w].said, HasSubstr(who));
   }
+}
+
+TEST_F(CollectiveReplicasTest, NobodyPassesABarrierBeforeTheLastHasCome) {
+  constexpr int kRounds = 5;
+  std::atomic<int> come = 0;
+  std::vector<std::thread> threads;
+  for (int w = 0; w < kWorkers; ++w) {
+    threads.emplace_back([&, w] {
+      Program program;
+      CollectiveReplicas replicas(program, {.workers = kWorkers, .worker = w});
+      const auto scope = program.DeviceFunctionScope(replicas.Devices());
+      const Output barrier = replicas.Barrier();
+      const auto session = Session::New(program, cluster_.target("worker", w));
+      ASSERT_TRUE(session.ok()) << session.status();
+      for (int round = 1; round <= kRounds; ++round) {
+        // Each worker is the last one in some rounds.
+        if (round % kWorkers == w) Env::Real().SleepForNanos(50'000'000);
+        ++come;
+        const Status passed = (*session)->Execute(barrier);
+        EXPECT_TRUE(passed.ok()) << passed;
+        EXPECT_GE(come, kWorkers * round) << "worker " << w << " in round " << round;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST(CollectiveReplicasMistakes, AreTheProgramsError) {

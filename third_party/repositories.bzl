@@ -102,13 +102,7 @@ def _system_dependencies():
         targets = {":ssl": ["libssl", "libcrypto"]},
     )
     system_repository(name = "prometheus_cpp", targets = {":core": ["prometheus-cpp-core"]})
-    system_repository(
-        name = "rdma_core",
-        targets = {
-            ":ibverbs": ["libibverbs"],
-            ":rdmacm": ["librdmacm", ":ibverbs"],
-        },
-    )
+    system_repository(name = "rdma_core", targets = {":ibverbs": ["libibverbs"]})
     system_repository(name = "snappy", targets = {":snappy": ["snappy"]})
     system_repository(name = "re2", targets = {":re2": ["re2"]})
     system_repository(name = "spdlog", targets = {":spdlog": ["spdlog"]})

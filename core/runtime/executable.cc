@@ -14,6 +14,10 @@ namespace {
 // A node with a higher cost is worth another thread: a hand-over costs about a microsecond while
 // the pool is awake, and several (the system must wake a thread) when it sleeps.
 constexpr int32_t kExpensiveNanos = 4'000;
+// A quick partition has at most so many items, which take at most this long: about what it costs
+// to hand a step to another thread.
+constexpr uint32_t kQuickItemsMax = 64;
+constexpr int64_t kQuickNanosMax = 20'000;
 // Samples are capped here. A thread may lose its core for milliseconds in the middle of a node, and
 // one or two such samples must not make a cheap node expensive: the step would use several threads
 // for it, which slows down all its nodes.
@@ -249,6 +253,18 @@ void Executable::AddEdgesOf(Item& item, const std::vector<const Item*>& item_of,
     if ((dst.special & kMerges) != 0) item.special |= kFeedsMerge;
   }
   item.num_controls = static_cast<uint32_t>(controls_.size()) - item.first_control;
+}
+
+bool Executable::quick() const {
+  if (num_items() > kQuickItemsMax) return false;
+  int64_t sum = 0;
+  for (uint32_t i = 0; i < num_items(); ++i) {
+    if (items_[i].kernel == nullptr) continue;
+    const int32_t cost = cost_ns_[i].load(std::memory_order_relaxed);
+    if (cost == 0 || (items_[i].special & kAsync) != 0) return false;
+    sum += cost;
+  }
+  return sum <= kQuickNanosMax;
 }
 
 void Executable::RecordCost(uint32_t i, int64_t nanos) const {

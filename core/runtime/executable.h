@@ -151,6 +151,8 @@ class Executable {
   // Samples are capped at twice the limit; StepStats, which feeds the compiler's CostTable, has
   // them uncapped.
   void RecordCost(uint32_t i, int64_t nanos) const;
+  // Whether all items together are known to take only some microseconds, and none of them waits.
+  bool quick() const;
 
  private:
   explicit Executable(Graph graph) : graph_(std::move(graph)) {}

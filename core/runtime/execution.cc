@@ -27,10 +27,12 @@ void Execution::RunAsync(const StepArgs& args, Ended ended) {
     // No thread waits for the step, so if all its nodes wait, only a timer can end it.
     armed_ = timer_.Arm(args.deadline_ns, [this] { nodes_.CheckDeadline(); });
   }
-  threads_.RunAsync([this] {
-    Ended done = std::exchange(ended_, nullptr);
-    std::move(done)(End());
-  });
+  threads_.RunAsync(
+      [this] {
+        Ended done = std::exchange(ended_, nullptr);
+        std::move(done)(End());
+      },
+      args.may_start_here && executable_.quick());
 }
 
 std::optional<StepActivity> Execution::Activity() {

@@ -36,6 +36,7 @@ void RunningStep::Begin(const StepArgs& args) {
   context_.num_fetches = args.num_fetches;
   stats_ = args.stats;
   memory_ = args.memory;
+  poller_ = args.poller;
   shared_ = false;
   stopped_.store(false, std::memory_order_relaxed);
   committed_.store(false, std::memory_order_relaxed);

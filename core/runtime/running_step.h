@@ -69,6 +69,8 @@ class RunningStep final : public LoopWatch {
   bool observed() const { return observed_; }
   // Whether the caller wants statistics.
   bool traced() const { return stats_ != nullptr; }
+  // For the caller's thread while it waits; may be null.
+  Poller* poller() const { return poller_; }
   // Null unless the step is traced.
   StepStatsCollector* stats() const { return stats_; }
   // The account to which its tensors are charged; null: the task's account.
@@ -114,6 +116,7 @@ class RunningStep final : public LoopWatch {
   StepContext context_;
   StepStatsCollector* stats_ = nullptr;
   MemoryAccount* memory_ = nullptr;
+  Poller* poller_ = nullptr;
   Cancellation* cancellation_ = nullptr;
   uint64_t steps_ = 0;
   int64_t wall_offset_ns_ = 0;

@@ -17,6 +17,7 @@ namespace penstock {
 
 class KernelCache;    // core/runtime/kernel_cache.h
 class MemoryAccount;  // core/tensor/caching_allocator.h
+class Poller;         // core/runtime/poller.h
 
 // Borrowed until the step's `done` is called.
 struct StepArgs {
@@ -32,6 +33,9 @@ struct StepArgs {
   int num_fetches = 0;
   StepStatsCollector* stats = nullptr;  // null: no statistics are recorded
   MemoryAccount* memory = nullptr;      // its tensors are charged to it; null: the task's
+  // RunAsync may run a partition that is known to take a few microseconds on the caller's thread.
+  bool may_start_here = false;
+  Poller* poller = nullptr;  // for Run's thread while the step waits; may be null
 };
 
 // Borrowed: all of these must outlive the executor.

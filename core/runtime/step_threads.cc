@@ -7,6 +7,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "core/base/spin.h"
+#include "core/runtime/poller.h"
 
 namespace penstock {
 namespace {
@@ -29,10 +30,11 @@ StepThreads::StepThreads(RunningStep& step, Work& work)
   work_.InitRunner(&first_runner_);
 }
 
-void StepThreads::RunAsync(Ended ended) {
+void StepThreads::RunAsync(Ended ended, bool starts_here) {
   runs_async_ = true;
   ended_ = std::move(ended);
   first_runner_.yields = true;
+  if (starts_here) return RunSlice(first_runner_);
   scheduler_.Schedule([this] { RunSlice(first_runner_); });
 }
 
@@ -174,7 +176,13 @@ StepThreads::Signal StepThreads::AwaitSignal() {
     return signal_.load(std::memory_order_acquire) != Signal::kNone;
   };
   thread_local SpinHabit habit;
-  scheduler_.Spin(habit, kSpin, signalled);
+  {
+    Polling polling(step_.poller());
+    scheduler_.Spin(habit, kSpin, [&] {
+      polling.Once();
+      return signalled();
+    });
+  }
 
   // Also after a successful spin: the signalling thread holds the lock, and must have released it
   // before the step is destroyed.

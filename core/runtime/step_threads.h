@@ -72,8 +72,9 @@ class StepThreads {
     if (step_.shared()) WaitForOthers();
   }
   // Runs the step on the scheduler's threads. Calls `ended` on one of them when no thread or node
-  // is active.
-  void RunAsync(Ended ended);
+  // is active. If `starts_here`, this thread works in the step, for a slice at most; the step may
+  // have ended when this returns.
+  void RunAsync(Ended ended, bool starts_here);
   // Drops the nodes that a failed step still offers. Call it after the step's end.
   void Clear();
 

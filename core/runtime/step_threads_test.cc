@@ -194,7 +194,7 @@ TEST_F(StepThreadsTest, AStepThatRunsElsewhereEndsOnceWhenTheLastHasLeft) {
   f_->work.bodies[1] = [&] { f_->threads.AddActive(); };
   f_->Begin({1});
   f_->step.Share();
-  f_->threads.RunAsync([&] { ++ended; });
+  f_->threads.RunAsync([&] { ++ended; }, /*starts_here=*/false);
   EXPECT_EQ(f_->NumRan(), 0);
   f_->scheduler.RunOne();
   EXPECT_EQ(f_->NumRan(), 1);
@@ -206,13 +206,23 @@ TEST_F(StepThreadsTest, AStepThatRunsElsewhereEndsOnceWhenTheLastHasLeft) {
   EXPECT_TRUE(f_->scheduler.held.empty());
 }
 
+TEST_F(StepThreadsTest, AStepThatStartsHereMayHaveEndedAtOnce) {
+  int ended = 0;
+  f_->Begin({1, 2});
+  f_->step.Share();
+  f_->threads.RunAsync([&] { ++ended; }, /*starts_here=*/true);
+  EXPECT_EQ(f_->NumRan(), 2);
+  EXPECT_EQ(ended, 1);
+  EXPECT_TRUE(f_->scheduler.held.empty());
+}
+
 TEST_F(StepThreadsTest, ARunnerGoesOnBehindWhatElseIsScheduled) {
   int ended = 0;
   size_t ran_before = 0;
   f_->work.slice = 1;
   f_->Begin({1, 2});
   f_->step.Share();
-  f_->threads.RunAsync([&] { ++ended; });
+  f_->threads.RunAsync([&] { ++ended; }, /*starts_here=*/false);
   f_->scheduler.Schedule([&] { ran_before = f_->NumRan(); });
   while (!f_->scheduler.held.empty()) f_->scheduler.RunOne();
   EXPECT_EQ(ran_before, 1);

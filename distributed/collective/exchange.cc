@@ -35,7 +35,7 @@ Status Elsewhere(const Status& why, const TaskName& task, const GroupKey& group)
 
 Exchange::Exchange(Options options)
     : options_(std::move(options)),
-      links_(options_.self, *this, options_.unclaimed_bytes_max),
+      links_(options_.self, kStepsOfCollectives, *this, options_.unclaimed_bytes_max),
       early_(options_.unclaimed_bytes_max),
       gone_(kGoneRemembered) {}
 

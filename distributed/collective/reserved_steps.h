@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Step ids reserved for collectives. No step has such an id; transports carry the messages
-// of collectives under them, because these messages belong to no single step.
+// Reserved step ids. No step has such an id; transports carry messages between tasks under them
+// that belong to no single step: those of collectives, and the calls that begin and end steps.
 #pragma once
 
 #include <cstdint>
 
 namespace penstock::collective {
 
-inline constexpr int64_t kReservedStepsMin = -(int64_t{1} << 16), kReservedStepsMax = -1;
+struct ReservedSteps {
+  int64_t min, max;
+  bool Contains(int64_t step_id) const { return step_id >= min && step_id <= max; }
+};
+
+inline constexpr ReservedSteps kStepsOfCollectives = {-(int64_t{1} << 16), -1};
+inline constexpr ReservedSteps kStepsOfCalls = {-(int64_t{1} << 17), kStepsOfCollectives.min - 1};
 
 inline bool IsReservedStep(int64_t step_id) {
-  return step_id >= kReservedStepsMin && step_id <= kReservedStepsMax;
+  return step_id >= kStepsOfCalls.min && step_id <= kStepsOfCollectives.max;
 }
 
 }  // namespace penstock::collective

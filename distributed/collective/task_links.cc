@@ -3,15 +3,15 @@
 
 #include <utility>
 
-#include "distributed/collective/reserved_steps.h"
-
 namespace penstock::collective {
 
-TaskLinks::TaskLinks(TaskName self, LinkListener& listener, int64_t held_bytes_max)
+TaskLinks::TaskLinks(TaskName self, const ReservedSteps& steps, LinkListener& listener,
+                     int64_t held_bytes_max)
     : self_(std::move(self)),
+      step_ids_(steps),
       held_bytes_max_(held_bytes_max),
       listener_(listener),
-      next_step_id_(kReservedStepsMax) {}
+      next_step_id_(steps.max) {}
 
 void TaskLinks::Connect(const TaskId& task) {
   const StatusOr<TaskName> name = TaskName::Parse(task.name);
@@ -30,7 +30,7 @@ void TaskLinks::Connect(const TaskId& task) {
     link.last_incarnation = task.incarnation;
     before_step = link.step_id;
     step_id = link.step_id = next_step_id_;
-    next_step_id_ = next_step_id_ == kReservedStepsMin ? kReservedStepsMax : next_step_id_ - 1;
+    next_step_id_ = next_step_id_ == step_ids_.min ? step_ids_.max : next_step_id_ - 1;
   }
   if (!before.name.empty()) {
     transport_->Unsubscribe(before, before_step);
@@ -69,6 +69,35 @@ void TaskLinks::Send(const TaskName& task, const HashedKey& key, Tensor value,
                                    " messages of ", dropped_bytes, " bytes wait for it; at most ",
                                    kHeldMax, " of ", held_bytes_max_, " bytes may"));
   for (Held& held : dropped) std::move(held.handed_over)();
+}
+
+bool TaskLinks::SendIfConnected(const TaskName& task, const HashedKey& key, Tensor value) {
+  std::shared_ptr<TensorSink> sink;
+  int64_t step_id = 0;
+  {
+    MutexLock lock(mu_);
+    const auto found = links_.find(task);
+    if (found == links_.end()) return false;
+    const Link& link = found->second;
+    if (link.sink == nullptr || link.sink_is_old || link.heard.name.empty()) return false;
+    sink = link.sink;
+    step_id = link.sink_step_id;
+  }
+  sink->Send(step_id, key, std::move(value), /*is_dead=*/false, [] {});
+  return true;
+}
+
+void TaskLinks::HangUp(const TaskName& task, const Status& why) {
+  std::shared_ptr<TensorSink> sink;
+  int64_t step_id = 0;
+  {
+    MutexLock lock(mu_);
+    const auto found = links_.find(task);
+    if (found == links_.end()) return;
+    sink = std::exchange(found->second.sink, nullptr);
+    step_id = found->second.sink_step_id;
+  }
+  if (sink != nullptr) sink->Refuse(step_id, why);
 }
 
 void TaskLinks::Tell(const TaskName& task, const HashedKey& key, Tensor value, Tensor last_word) {

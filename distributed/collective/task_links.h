@@ -16,6 +16,7 @@
 #include "core/base/mutex.h"
 #include "core/op/task_name.h"
 #include "core/runtime/rendezvous.h"
+#include "distributed/collective/reserved_steps.h"
 #include "distributed/transport/transport.h"
 
 namespace penstock::collective {
@@ -41,8 +42,10 @@ class TaskLinks final : public TaskSteps {
   // The most last words (see Tell) held for one task that has not connected yet.
   static constexpr size_t kLastWordsMax = 16;
 
+  // `steps`: the ids under which this task subscribes; tasks that are to meet use the same ones.
   // `held_bytes_max`: for the messages held for one task.
-  TaskLinks(TaskName self, LinkListener& listener, int64_t held_bytes_max);
+  TaskLinks(TaskName self, const ReservedSteps& steps, LinkListener& listener,
+            int64_t held_bytes_max);
 
   // Must be called before any Connect.
   void set_transport(Transport* transport) { transport_ = transport; }
@@ -55,6 +58,11 @@ class TaskLinks final : public TaskSteps {
   // are dropped, and the task is reported as lost with ResourceExhausted.
   void Send(const TaskName& task, const HashedKey& key, Tensor value,
             TensorSink::HandedOver handed_over);
+  // Sends `value` to `task` if each of the two is connected to the other, and returns whether that
+  // is so. If the connection from the task is lost later, the listener hears of it.
+  [[nodiscard]] bool SendIfConnected(const TaskName& task, const HashedKey& key, Tensor value);
+  // Ends the task's connection to this one with `why`, which its listener hears.
+  void HangUp(const TaskName& task, const Status& why);
   // Sends like Send, but drops the value if the task has not connected: for messages that the
   // owner sends again from LinkListener::Connected. If `last_word` is valid, a task that has
   // not connected receives it when it connects.
@@ -86,6 +94,7 @@ class TaskLinks final : public TaskSteps {
   };
 
   const TaskName self_;
+  const ReservedSteps step_ids_;
   const int64_t held_bytes_max_;
   LinkListener& listener_;
   Transport* transport_ = nullptr;

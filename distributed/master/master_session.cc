@@ -3,6 +3,7 @@
 // The life of a session and its steps. How steps are prepared stands in session_prepare.cc.
 #include "distributed/master/master_session.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <optional>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "core/base/mutex.h"
 #include "core/base/timeout.h"
 #include "core/compiler/compile.h"
+#include "core/runtime/poller.h"
 #include "distributed/collective/reserved_steps.h"
 #include "distributed/master/health.h"
 
@@ -24,6 +26,8 @@ constexpr int64_t kMinuteMs = 60'000;
 constexpr int64_t kDayMs = 24 * 60 * kMinuteMs;
 // A worker forgets the session of a master that has been silent for so long.
 constexpr int64_t kLeaseMs = kMinuteMs;
+// How long the end of a step is looked for before its thread blocks: about what waking it costs.
+constexpr auto kSpin = std::chrono::microseconds(50);
 
 Status Closed() { return FailedPrecondition("Session is closed."); }
 
@@ -219,7 +223,20 @@ Status MasterSession::RunPrepared(const Prepared& step, const RunOptions& option
              .cancellation = options.cancellation,
              .on_this_thread = true},
             wait.done());
+  AwaitStep(wait);
   return Finished(step, options, wait.Get(), measuring, collector, outputs, metadata);
+}
+
+// Spins until a step has ended whose part in this task, mostly the last one, has ended.
+void MasterSession::AwaitStep(const Wait& wait) const {
+  if (wait.ended()) return;
+  Worker* const worker = tasks().front().client->in_process();
+  Polling polling(worker == nullptr ? nullptr : worker->poller());
+  thread_local SpinHabit habit;
+  options_.services.threads->Spin(habit, kSpin, [&] {
+    polling.Once();
+    return wait.ended();
+  });
 }
 
 MasterSession::Measuring MasterSession::BeginExecution(PreparedStep* step) const {

@@ -29,6 +29,7 @@
 
 namespace penstock {
 
+class Wait;  // core/base/join.h
 class HealthMonitor;
 struct CompileOptions;
 
@@ -200,6 +201,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
       return cost_graph || recording != nullptr || sample != StepSampling::Sample::kNone;
     }
   };
+  void AwaitStep(const Wait& wait) const;
   Measuring BeginExecution(PreparedStep* step) const;
   MeasuredCosts::ClocksAhead ClocksAhead() const;
   int64_t WallNanos() const { return options_.services.env->WallMicros() * 1'000; }

@@ -23,12 +23,22 @@ constexpr int kMostLanes = 1024;
 
 class GrpcWorkerClient final : public WorkerClient {
  public:
-  GrpcWorkerClient(const TaskId& task, Channels& channels, Env& env, CompletionLoop& loop)
+  GrpcWorkerClient(const TaskId& task, Channels& channels, Env& env, CompletionLoop& loop,
+                   StepCalls* calls)
       : name_(task.ToString()),
+        task_(task.name),
         address_(task.address),
         channels_(channels),
         env_(env),
-        loop_(loop) {}
+        loop_(loop),
+        calls_(calls) {
+    const StatusOr<TaskName> parsed = TaskName::Parse(task.name);
+    if (parsed.ok()) {
+      worker_ = *parsed;
+    } else {
+      calls_ = nullptr;
+    }
+  }
 
   void GetStatus(const StatusQuestion& question, const CallOptions& options,
                  StatusAnswer answer) override {
@@ -111,12 +121,17 @@ class GrpcWorkerClient final : public WorkerClient {
       const int64_t left_ns = args.deadline_ns - env_.NowNanos();
       request.set_deadline_ms(std::max<int64_t>(1, left_ns / kNanosPerMilli));
     }
-    Run(std::move(request), [stats = args.stats, done = std::move(done)](
-                                Status status, wire::RunGraphResponse& response) mutable {
+    RunGraphStream::Ended ended = [stats = args.stats, done = std::move(done)](
+                                      Status status, wire::RunGraphResponse& response) mutable {
       if (status.ok()) status = FromProto(response.error());
       if (status.ok() && stats != nullptr) status = AddStats(response.step_stats(), stats);
       std::move(done)(std::move(status));
-    });
+    };
+    if (calls_ != nullptr) {
+      if (calls_->Run(worker_, request, &ended)) return;
+      AskToConnect(&request);
+    }
+    Run(std::move(request), std::move(ended));
   }
 
   void AbortStep(int64_t step_id, const Status& why, const CallOptions& options,
@@ -129,6 +144,7 @@ class GrpcWorkerClient final : public WorkerClient {
   }
 
   void AbandonStep(int64_t step_id) override {
+    if (calls_ != nullptr) calls_->Abandon(step_id);
     std::shared_ptr<RunGraphStream> steps;
     {
       MutexLock lock(mu_);
@@ -226,7 +242,17 @@ class GrpcWorkerClient final : public WorkerClient {
     return OkStatus();
   }
 
+  // Connects to the worker, and has it connect to this task, for the next steps.
+  void AskToConnect(wire::RunGraphRequest* request) {
+    calls_->Connect({task_, address_, request->incarnation()});
+    wire::TaskIncarnation* const self = request->mutable_connect_to();
+    self->set_task(calls_->self().name);
+    self->set_address(calls_->self().address);
+    self->set_incarnation(calls_->self().incarnation);
+  }
+
   const std::string name_;
+  const std::string task_;
   // Opens the stream where there is none, or the last one was lost.
   void Run(wire::RunGraphRequest request, RunGraphStream::Ended ended) {
     std::shared_ptr<RunGraphStream> opened;
@@ -254,6 +280,8 @@ class GrpcWorkerClient final : public WorkerClient {
   Channels& channels_;
   Env& env_;
   CompletionLoop& loop_;
+  StepCalls* calls_;
+  TaskName worker_;
   Mutex mu_;                                                     // locked before a stream's
   std::shared_ptr<grpc::Channel> channel_ ABSL_GUARDED_BY(mu_);  // the stub's
   std::shared_ptr<Stub> stub_ ABSL_GUARDED_BY(mu_);
@@ -263,8 +291,8 @@ class GrpcWorkerClient final : public WorkerClient {
 }  // namespace
 
 std::unique_ptr<WorkerClient> NewGrpcWorkerClient(const TaskId& task, Channels& channels, Env& env,
-                                                  CompletionLoop& loop) {
-  return std::make_unique<GrpcWorkerClient>(task, channels, env, loop);
+                                                  CompletionLoop& loop, StepCalls* calls) {
+  return std::make_unique<GrpcWorkerClient>(task, channels, env, loop, calls);
 }
 
 }  // namespace penstock

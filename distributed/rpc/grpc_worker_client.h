@@ -7,12 +7,14 @@
 
 #include "distributed/rpc/calls/channel.h"
 #include "distributed/rpc/calls/completion_loop.h"
+#include "distributed/rpc/step_calls.h"
 #include "distributed/worker/worker_client.h"
 
 namespace penstock {
 
-// `task`: name and address; each call names the incarnation. The others are borrowed.
+// `task`: name and address; each call names the incarnation. The others are borrowed. `calls`
+// carries steps once the two tasks are connected; null: they always take gRPC.
 std::unique_ptr<WorkerClient> NewGrpcWorkerClient(const TaskId& task, Channels& channels, Env& env,
-                                                  CompletionLoop& loop);
+                                                  CompletionLoop& loop, StepCalls* calls = nullptr);
 
 }  // namespace penstock

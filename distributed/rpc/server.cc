@@ -124,6 +124,7 @@ struct Server::State {
   std::unique_ptr<grpc::Server> grpc_server;
   std::unique_ptr<ClientPort> client_port;
   std::optional<CompletionLoop> loop;
+  std::optional<StepCalls> calls;  // outlives the task, whose steps answer by it
   std::unique_ptr<ReplicaLog> log;  // of a task with replicas; outlives the task
   std::optional<Task> task;
   std::optional<Replica> replica;
@@ -245,7 +246,7 @@ Status Server::State::MakeTask() {
       .registry = &Registry::Global(),
       .transport = transport.get(),
       .connect = [this](const TaskId& other) -> std::shared_ptr<WorkerClient> {
-        return NewGrpcWorkerClient(other, channels, *options.env, *loop);
+        return NewGrpcWorkerClient(other, channels, *options.env, *loop, &*calls);
       },
       .health = {.interval_ms = options.heartbeat_ms, .misses_max = options.heartbeats_missed_max},
       .create_timeout_ms = options.create_session_timeout_ms,
@@ -259,7 +260,17 @@ Status Server::State::MakeTask() {
                                                .incarnation = self.incarnation,
                                                .gpus_max = options.gpus_max,
                                                .lanes = threads.num_threads()}));
+  calls.emplace(self, *transport, *options.env);
   task.emplace(std::move(parts));
+  task->worker().steps().set_calls(&calls->steps());
+  worker_service.Use({.worker = &task->worker(),
+                      .threads = &threads,
+                      .env = options.env,
+                      .registry = &Registry::Global(),
+                      .calls = &*calls,
+                      .shutdown = [this](const std::string& reason) {
+                        task->RequestShutdown(reason);
+                      }});
   return OkStatus();
 }
 
@@ -324,13 +335,7 @@ Status Server::State::MakeReplica() {
 }
 
 void Server::State::Listen() {
-  worker_service.Listen(
-      {.worker = &task->worker(),
-       .threads = &threads,
-       .env = options.env,
-       .registry = &Registry::Global(),
-       .shutdown = [this](const std::string& reason) { task->RequestShutdown(reason); }},
-      *loop, *grpc_host.queue);
+  worker_service.Listen(*loop, *grpc_host.queue);
   master_service.Listen(task->master(), threads, *loop, *grpc_host.queue);
   insight_service.Listen({.task = &*task,
                           .replica = replica ? &*replica : nullptr,

@@ -11,9 +11,16 @@
 #include "distributed/rpc/value_proto.h"
 
 namespace penstock {
-void WorkerService::Listen(Options options, CompletionLoop& loop,
-                           grpc::ServerCompletionQueue& queue) {
+
+void WorkerService::Use(Options options) {
   options_ = std::move(options);
+  if (options_.calls == nullptr) return;
+  options_.calls->Serve(
+      [this](const auto& request, auto answer) { RunGraph(request, std::move(answer)); },
+      [this](int64_t step_id) { Abort(step_id); });
+}
+
+void WorkerService::Listen(CompletionLoop& loop, grpc::ServerCompletionQueue& queue) {
   using AS = WorkerGrpcService;
   const auto listen = [&]<class Request, class Response>(
                           typename Call<Request, Response>::Method method,
@@ -84,15 +91,16 @@ void WorkerService::Listen(Options options, CompletionLoop& loop,
         call->Finish(status);
         if (status.ok()) options_.shutdown(reason);
       });
-  const auto abort = [worker = options_.worker](int64_t step_id) {
-    worker->AbortStep(step_id, Cancelled("the master does not wait for the step any more"));
-  };
   RunGraphSink::Listen(std::make_shared<const RunGraphSink::Endpoint>(RunGraphSink::Endpoint{
       .service = &service_,
       .loop = &loop,
       .queue = &queue,
-      .run = [this](const auto& request, auto answer) { RunGraph(request, std::move(answer)); },
-      .abort = abort}));
+      .run =
+          [this](const auto& request, auto answer) {
+            ConnectToMaster(request);
+            RunGraph(request, std::move(answer));
+          },
+      .abort = [this](int64_t step_id) { Abort(step_id); }}));
 }
 
 Status WorkerService::CheckIncarnation(uint64_t incarnation) const {
@@ -158,6 +166,16 @@ Status WorkerService::RegisterGraph(const wire::RegisterGraphRequest& request) {
                                         std::move(partitions));
 }
 
+void WorkerService::Abort(int64_t step_id) {
+  options_.worker->AbortStep(step_id, Cancelled("the master does not wait for the step any more"));
+}
+
+void WorkerService::ConnectToMaster(const wire::RunGraphRequest& request) {
+  if (options_.calls == nullptr || !request.has_connect_to()) return;
+  const wire::TaskIncarnation& master = request.connect_to();
+  options_.calls->Connect({master.task(), master.address(), master.incarnation()});
+}
+
 void WorkerService::RunGraph(const wire::RunGraphRequest& request, RunGraphSink::Answer answer) {
   const Status status = CheckIncarnation(request.incarnation());
   if (!status.ok()) {
@@ -169,7 +187,8 @@ void WorkerService::RunGraph(const wire::RunGraphRequest& request, RunGraphSink:
   RunGraphArgs args{.session = request.session_handle(),
                     .graph = request.graph_handle(),
                     .step_id = static_cast<int64_t>(request.step_id()),
-                    .stats = stats.get()};
+                    .stats = stats.get(),
+                    .may_start_here = true};
   if (request.deadline_ms() > 0) {
     args.deadline_ns = options_.env->NowNanos() + TimeoutNanos(request.deadline_ms());
   }

@@ -10,6 +10,7 @@
 #include "distributed/rpc/calls/completion_loop.h"
 #include "distributed/rpc/calls/unary_call.h"
 #include "distributed/rpc/run_graph_stream.h"
+#include "distributed/rpc/step_calls.h"
 #include "distributed/worker/worker.h"
 
 namespace penstock {
@@ -21,13 +22,17 @@ class WorkerService {
     Scheduler* threads = nullptr;
     Env* env = nullptr;
     const Registry* registry = nullptr;
+    StepCalls* calls = nullptr;  // null: steps come over gRPC only
     // Called, on any thread, when a call asks for the end of the process.
     std::function<void(const std::string& reason)> shutdown;
   };
   // Returns the service, to be registered with the server.
   grpc::Service& service() { return service_; }
+  // Sets what the service uses, and takes calls that come by `options.calls`. To be called before
+  // the transport serves.
+  void Use(Options options);
   // Begins to take calls. REQUIRES that the server runs. The loop polls `queue`.
-  void Listen(Options options, CompletionLoop& loop, grpc::ServerCompletionQueue& queue);
+  void Listen(CompletionLoop& loop, grpc::ServerCompletionQueue& queue);
 
  private:
   template <class Request, class Response>
@@ -40,6 +45,8 @@ class WorkerService {
   Status CreateSession(const wire::CreateSessionRequest& request);
   Status RegisterGraph(const wire::RegisterGraphRequest& request);
   void RunGraph(const wire::RunGraphRequest& request, RunGraphSink::Answer answer);
+  void Abort(int64_t step_id);
+  void ConnectToMaster(const wire::RunGraphRequest& request);
 
   Options options_;
   WorkerGrpcService service_;

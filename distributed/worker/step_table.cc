@@ -111,8 +111,9 @@ void StepTable::CancelAll(const std::vector<std::shared_ptr<Step>>& steps, const
 }
 
 TaskSteps* StepTable::Reserved(int64_t step_id) const {
-  const bool reserved = collective::IsReservedStep(step_id) && exchange_ != nullptr;
-  return reserved ? &exchange_->steps() : nullptr;
+  if (collective::kStepsOfCalls.Contains(step_id)) return calls_;
+  const bool of_collectives = collective::kStepsOfCollectives.Contains(step_id);
+  return of_collectives && exchange_ != nullptr ? &exchange_->steps() : nullptr;
 }
 
 void StepTable::Subscribe(const std::string& name, int64_t step_id,

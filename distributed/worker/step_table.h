@@ -34,6 +34,9 @@ class StepTable final : public TaskSteps {
   StepTable(TaskName task, Env& env, DeadlineTimer& timer);
   ~StepTable();
 
+  // Sets the receiver of subscriptions and tensors for collective::kStepsOfCalls. Borrowed. Must be
+  // called before the transport serves.
+  void set_calls(TaskSteps* calls) { calls_ = calls; }
   // Sets the object that runs this task's collectives: steps that begin from now on use it, and it
   // receives subscriptions and tensors for reserved step ids. Borrowed. Must be called before the
   // transport serves.
@@ -94,6 +97,7 @@ class StepTable final : public TaskSteps {
   Env& env_;
   DeadlineTimer& timer_;
   collective::Exchange* exchange_ = nullptr;
+  TaskSteps* calls_ = nullptr;
 
   mutable Mutex mu_;  // locked before the timer's
   std::map<int64_t, std::shared_ptr<Step>> steps_ ABSL_GUARDED_BY(mu_);

@@ -385,7 +385,7 @@ void Worker::RunGraph(const RunGraphArgs& args, Done done) {
     AwaitGate(*gate_, step, status, deadline_ns,
               {.threads = &threads_, .timer = &timer_, .task = self_.name}, std::move(passed));
   });
-  const StepArgs step_args{.step_id = args.step_id,
+  StepArgs step_args{.step_id = args.step_id,
                            .rendezvous = step.get(),
                            .cancellation = &step->cancellation(),
                            .step_resources = &step->resources(),
@@ -394,8 +394,10 @@ void Worker::RunGraph(const RunGraphArgs& args, Done done) {
                            .num_feeds = args.num_feeds,
                            .fetches = args.fetches,
                            .num_fetches = args.num_fetches,
-                           .stats = args.stats};
+                           .stats = args.stats,
+                           .may_start_here = args.may_start_here};
   if (args.on_this_thread && (*graph)->one_part()) {
+    step_args.poller = poller();
     return std::move(ran)((*graph)->Run(step_args));
   }
   (*graph)->RunAsync(step_args, std::move(ran));

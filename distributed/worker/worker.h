@@ -56,6 +56,8 @@ struct RunGraphArgs {
   std::shared_ptr<Step>* step = nullptr;
   // The caller's thread may be used until the step has ended: nothing need leave it.
   bool on_this_thread = false;
+  // What takes a few microseconds may run on the caller's thread, which is not held for longer.
+  bool may_start_here = false;
 };
 
 class Worker {
@@ -85,6 +87,8 @@ class Worker {
   std::string RoadFrom(const std::string& producer) const {
     return transport_ == nullptr ? "" : transport_->RoadFrom(producer);
   }
+  // How a thread that waits for other tasks may take what they send; null if it cannot.
+  Poller* poller() const { return transport_ == nullptr ? nullptr : transport_->poller(); }
   // This task's wall clock, in nanoseconds since 1970.
   int64_t WallNanos() const { return env_.WallMicros() * 1'000; }
 

@@ -12,18 +12,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "core/base/env.h"
-#include "distributed/rpc/calls/testing/test_host.h"
-#include "distributed/transport/transport_factory.h"
+#include "tests/transport/measured_ends.h"
 
 namespace penstock {
 namespace {
@@ -35,119 +31,11 @@ struct Options {
   int rounds = 15;
   int64_t bytes_max = int64_t{256} << 20;
 
-  std::vector<std::string> protocols() const { return {protocol, "grpc"}; }
   // Returns how many tensors a step sends: enough for about 64 MB, so that a round takes some
   // milliseconds.
   int64_t CountOf(int64_t bytes) const {
     return std::clamp<int64_t>(std::min(bytes_max, int64_t{64} << 20) / bytes, 1, 2000);
   }
-};
-
-HashedKey Key() {
-  return HashedKey({.src_device = "/job:ps/replica:0/task:0/device:CPU:0",
-                    .src_incarnation = 7,
-                    .dst_device = "/job:worker/replica:0/task:0/device:CPU:0",
-                    .tensor = "edge",
-                    .frame = 0,
-                    .iteration = 0});
-}
-
-// The producer's steps. The step id encodes the payload: id >> 24 is the bytes of a tensor, (id >>
-// 12) & 0xfff is the number of tensors.
-class Sender final : public TaskSteps {
- public:
-  void Subscribe(const std::string&, int64_t step_id, std::shared_ptr<TensorSink> sink) override {
-    const int64_t bytes = step_id >> 24, count = step_id >> 12 & 0xfff;
-    Tensor& value = values_[bytes];
-    if (!value.valid()) {
-      value = Tensor(DType::kUint8, Shape({bytes}));
-      std::memset(value.mutable_raw_data(), 1, value.bytes());
-    }
-    for (int64_t i = 0; i < count; ++i) {
-      sink->Send(step_id, key_.In(1, static_cast<uint64_t>(1 + i)), value, false, [] {});
-    }
-  }
-  void Deliver(int64_t, const HashedKey&, Tensor, bool) override {}
-  void Fail(int64_t, const Status&) override {}
-
- private:
-  const HashedKey key_ = Key();
-  std::map<int64_t, Tensor> values_;
-};
-
-class Receiver final : public TaskSteps {
- public:
-  void Subscribe(const std::string&, int64_t, std::shared_ptr<TensorSink>) override {}
-  void Deliver(int64_t, const HashedKey&, Tensor, bool) override {
-    if (left_.fetch_sub(1) == 1) left_.notify_one();
-  }
-  void Fail(int64_t, const Status& why) override { CHECK_OK(why); }
-  void Expect(int64_t count) { left_ = count; }
-  void Wait() {
-    for (int64_t left = left_; left > 0; left = left_) left_.wait(left);
-  }
-
- private:
-  std::atomic<int64_t> left_ = 0;
-};
-
-// One end of a transport.
-struct End {
-  End(const std::string& protocol, const char* job, TaskSteps& steps)
-      : transport(*TransportFactory::Global().Make(protocol, {.grpc = &host.host()})) {
-    host.Start();
-    id = {StrCat("/job:", job, "/replica:0/task:0"), host.address(), Env::Real().RandomU64() | 1};
-    CHECK_OK(transport->Serve(id, steps));
-  }
-  ~End() {
-    transport->Stop();
-    host.Stop();
-  }
-  TestHost host;
-  std::unique_ptr<Transport> transport;
-  TaskId id;
-};
-
-// Serves until `parent` closes its pipe.
-void RunProducer(const Options& options, int to, int from) {
-  Sender steps;
-  std::vector<std::unique_ptr<End>> ends;
-  for (const std::string& protocol : options.protocols()) {
-    ends.push_back(std::make_unique<End>(protocol, "ps", steps));
-    const std::string line =
-        StrCat(ends.back()->id.address, " ", ends.back()->id.incarnation, "\n");
-    CHECK(write(to, line.data(), line.size()) == static_cast<ssize_t>(line.size()));
-  }
-  char none = 0;
-  while (read(from, &none, 1) > 0) {
-  }
-}
-
-class Consumer {
- public:
-  Consumer(const std::string& protocol, FILE* from) : end_(protocol, "worker", steps_) {
-    char address[256];
-    unsigned long long incarnation = 0;
-    CHECK(std::fscanf(from, "%255s %llu", address, &incarnation) == 2);
-    ps_ = {"/job:ps/replica:0/task:0", address, incarnation};
-  }
-  // Returns the seconds until `count` tensors of `bytes` have been received.
-  double Receive(int64_t bytes, int64_t count) {
-    const int64_t step_id = bytes << 24 | count << 12 | (++serial_ & 0xfff);
-    steps_.Expect(count);
-    const int64_t begin = Env::Real().NowNanos();
-    end_.transport->Subscribe(ps_, step_id);
-    steps_.Wait();
-    const int64_t nanos = Env::Real().NowNanos() - begin;
-    end_.transport->Unsubscribe(ps_, step_id);
-    return static_cast<double>(nanos) / 1e9;
-  }
-
- private:
-  Receiver steps_;
-  End end_;
-  TaskId ps_;
-  int64_t serial_ = 0;
 };
 
 double Copy(const std::vector<char>& from, std::vector<char>* to, int64_t bytes, int64_t count) {
@@ -165,7 +53,7 @@ double Median(std::vector<double> values) {
 }
 
 void Measure(const Options& options, FILE* from) {
-  Consumer measured(options.protocol, from), grpc("grpc", from);
+  MeasuredConsumer measured(options.protocol, from), grpc("grpc", from);
   const std::vector<char> source(static_cast<size_t>(options.bytes_max), 1);
   std::vector<char> target(static_cast<size_t>(options.bytes_max), 2);
   std::printf("%s beside grpc\n", options.protocol.c_str());
@@ -208,7 +96,7 @@ int main(int argc, char** argv) {
   if (producer == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     close(there[1]);
-    penstock::RunProducer(options, back[1], there[0]);
+    penstock::RunProducer({options.protocol, "grpc"}, back[1], there[0]);
     _exit(0);
   }
   close(there[0]);

@@ -20,10 +20,26 @@ namespace penstock::benchmark {
 
 using Json = nlohmann::json;
 
+namespace {
+
+constexpr char kDefaultProtocol[] = "auto";
+
+// The number of workers of a measurement `name`.
+StatusOr<int> WorkersOf(const std::string& name, const std::string& workers) {
+  int count = 0;
+  if (!absl::SimpleAtoi(workers, &count) || count < 1 || count > 99) {
+    return InvalidArgument(name, "/", workers, ": expected 1 to 99 workers");
+  }
+  return count;
+}
+
+}  // namespace
+
 // A child process of this program that runs one task, connected by two pipes.
 class MeasuredCluster::Task {
  public:
-  static StatusOr<std::unique_ptr<Task>> Start(const std::string& job, int index) {
+  static StatusOr<std::unique_ptr<Task>> Start(const std::string& job, int index,
+                                               const std::string& protocol) {
     int to[2], from[2];
     if (pipe2(to, O_CLOEXEC) != 0) return ResourceExhausted("no pipe for a task");
     if (pipe2(from, O_CLOEXEC) != 0) {
@@ -37,7 +53,8 @@ class MeasuredCluster::Task {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       dup2(to[0], STDIN_FILENO);
       dup2(from[1], STDOUT_FILENO);
-      execl("/proc/self/exe", "penstock_side", "--task", job.c_str(), number.c_str(), nullptr);
+      execl("/proc/self/exe", "penstock_side", "--task", job.c_str(), number.c_str(),
+            protocol.c_str(), nullptr);
       _exit(127);
     }
     close(to[0]);
@@ -86,13 +103,13 @@ MeasuredCluster::MeasuredCluster() {
 }
 MeasuredCluster::~MeasuredCluster() = default;
 
-Status MeasuredCluster::Start(int workers) {
+Status MeasuredCluster::Start(const std::string& protocol, int workers) {
   tasks_.clear();
   std::vector<std::unique_ptr<Task>> tasks;
   Json cluster = {{"ps", Json::array()}, {"worker", Json::array()}};
   for (int i = -1; i < workers; ++i) {
     const std::string job = i < 0 ? "ps" : "worker";
-    ASSIGN_OR_RETURN(auto task, Task::Start(job, std::max(i, 0)));
+    ASSIGN_OR_RETURN(auto task, Task::Start(job, std::max(i, 0), protocol));
     cluster[job].push_back(task->address());
     tasks.push_back(std::move(task));
   }
@@ -112,38 +129,33 @@ StatusOr<double> MeasuredCluster::Seconds(const std::string& step) {
   return sum / static_cast<double>(tasks_.size() - 1);
 }
 
-StatusOr<Round> MeasuredCluster::PrepareNullStep(const std::string& workers) {
-  int count = 0;
-  if (!absl::SimpleAtoi(workers, &count) || count < 1 || count > 99) {
-    return InvalidArgument("null_step/", workers, ": expected 1 to 99 workers");
-  }
-  RETURN_IF_ERROR(Start(count));
+StatusOr<Round> MeasuredCluster::PrepareNullStep(const std::string& protocol,
+                                                 const std::string& workers) {
+  ASSIGN_OR_RETURN(const int count, WorkersOf("null_step", workers));
+  RETURN_IF_ERROR(Start(protocol, count));
   return Round([this]() -> StatusOr<double> {
     ASSIGN_OR_RETURN(const double seconds, Seconds("null_step"));
     return seconds * 1e6;
   });
 }
 
-StatusOr<Round> MeasuredCluster::PrepareTransfer(const std::string& size) {
+StatusOr<Round> MeasuredCluster::PrepareTransfer(const std::string& protocol,
+                                                 const std::string& size) {
   ASSIGN_OR_RETURN(const int64_t bytes, TransferBytes(size));
-  RETURN_IF_ERROR(Start(1));
+  RETURN_IF_ERROR(Start(protocol, 1));
   return Round([this, bytes]() -> StatusOr<double> {
     ASSIGN_OR_RETURN(const double seconds, Seconds(StrCat("transfer ", bytes)));
     return static_cast<double>(bytes) / seconds / 1e9;
   });
 }
 
-StatusOr<Round> MeasuredCluster::PrepareAllReduce(const std::string& size_and_workers) {
-  const size_t slash = size_and_workers.find('/');
-  int workers = 0;
-  if (slash == std::string::npos ||
-      !absl::SimpleAtoi(size_and_workers.substr(slash + 1), &workers) || workers < 1 ||
-      workers > 99) {
-    return InvalidArgument("all_reduce/", size_and_workers, ": expected SIZE/WORKERS");
-  }
-  ASSIGN_OR_RETURN(const int64_t bytes, TransferBytes(size_and_workers.substr(0, slash)));
-  RETURN_IF_ERROR(Start(workers));
-  const std::string step = StrCat("all_reduce ", bytes, " ", workers, " ", AllReduceCount(bytes));
+StatusOr<Round> MeasuredCluster::PrepareAllReduce(const std::string& protocol,
+                                                  const std::string& size,
+                                                  const std::string& workers) {
+  ASSIGN_OR_RETURN(const int64_t bytes, TransferBytes(size));
+  ASSIGN_OR_RETURN(const int count, WorkersOf("all_reduce", workers));
+  RETURN_IF_ERROR(Start(protocol, count));
+  const std::string step = StrCat("all_reduce ", bytes, " ", count, " ", AllReduceCount(bytes));
   RETURN_IF_ERROR(Seconds(step).status());  // warm-up
   return Round([this, step]() -> StatusOr<double> {
     ASSIGN_OR_RETURN(const double seconds, Seconds(step));
@@ -156,12 +168,12 @@ StatusOr<Round> MeasuredCluster::PrepareIdleServer(const std::string& what) {
     return Round([this]() -> StatusOr<double> {
       tasks_.clear();
       const int64_t begin = Env::Real().NowNanos();
-      RETURN_IF_ERROR(Start(0));
+      RETURN_IF_ERROR(Start(kDefaultProtocol, 0));
       return static_cast<double>(Env::Real().NowNanos() - begin) / 1e6;
     });
   }
   if (what != "rss_mb") return InvalidArgument("no measurement of an idle server '", what, "'");
-  RETURN_IF_ERROR(Start(0));
+  RETURN_IF_ERROR(Start(kDefaultProtocol, 0));
   return Round([this]() -> StatusOr<double> {
     ASSIGN_OR_RETURN(const std::string status,
                      Env::Real().ReadFile(StrCat("/proc/", tasks_[0]->pid(), "/status")));

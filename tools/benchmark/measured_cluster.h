@@ -20,21 +20,22 @@ class MeasuredCluster {
   MeasuredCluster();
   ~MeasuredCluster();
 
+  // `protocol` is that of all tasks: "grpc" or "shm".
   // Measures microseconds of a step in which each of `workers` ("1" to "99") concurrently reads a
   // number from the ps.
-  StatusOr<Round> PrepareNullStep(const std::string& workers);
+  StatusOr<Round> PrepareNullStep(const std::string& protocol, const std::string& workers);
   // Measures GB/s of sending one tensor of `size` ("4KB") from the ps to a worker.
-  StatusOr<Round> PrepareTransfer(const std::string& size);
-  // Measures microseconds of an all-reduce of one tensor per worker. The argument "4KB/2" means 4
-  // KB, 2 workers.
-  StatusOr<Round> PrepareAllReduce(const std::string& size_and_workers);
+  StatusOr<Round> PrepareTransfer(const std::string& protocol, const std::string& size);
+  // Measures microseconds of an all-reduce of one tensor of `size` per worker.
+  StatusOr<Round> PrepareAllReduce(const std::string& protocol, const std::string& size,
+                                   const std::string& workers);
   // Measures an idle server. "rss_mb": its resident memory; "start_ms": the time from the start of
   // its process until it serves.
   StatusOr<Round> PrepareIdleServer(const std::string& what);
 
  private:
   class Task;
-  Status Start(int workers);
+  Status Start(const std::string& protocol, int workers);
   StatusOr<double> Seconds(const std::string& step);
 
   std::vector<std::unique_ptr<Task>> tasks_;  // the ps, then the workers
@@ -42,6 +43,6 @@ class MeasuredCluster {
 
 // Runs a task's process until its standard input ends: binds a free port, reads the cluster,
 // serves, and then reads lines that each name a step to measure.
-int RunMeasuredTask(const std::string& job, const std::string& index);
+int RunMeasuredTask(const std::string& job, const std::string& index, const std::string& protocol);
 
 }  // namespace penstock::benchmark

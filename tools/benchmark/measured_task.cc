@@ -139,8 +139,9 @@ StatusOr<ClusterSpec> ReadCluster() {
   return cluster;
 }
 
-StatusOr<std::unique_ptr<Server>> Serve(const std::string& job, int index) {
-  TaskConfig task = {.job = job, .task = index};
+StatusOr<std::unique_ptr<Server>> Serve(const std::string& job, int index,
+                                        const std::string& protocol) {
+  TaskConfig task = {.job = job, .task = index, .protocol = protocol};
   RETURN_IF_ERROR(task.cluster.AddTask(job, index, "127.0.0.1:0"));
   ASSIGN_OR_RETURN(auto server, Server::Create({.task = task}));
   Say({{"address", server->address()}});
@@ -151,8 +152,8 @@ StatusOr<std::unique_ptr<Server>> Serve(const std::string& job, int index) {
   return server;
 }
 
-Status ServeAndMeasure(const std::string& job, int index) {
-  ASSIGN_OR_RETURN(const auto server, Serve(job, index));
+Status ServeAndMeasure(const std::string& job, int index, const std::string& protocol) {
+  ASSIGN_OR_RETURN(const auto server, Serve(job, index, protocol));
   const std::string here = StrCat("/job:", job, "/task:", index);
   std::string what, prepared;
   std::unique_ptr<RemoteStep> step;
@@ -169,10 +170,11 @@ Status ServeAndMeasure(const std::string& job, int index) {
 
 }  // namespace
 
-int RunMeasuredTask(const std::string& job, const std::string& index) {
+int RunMeasuredTask(const std::string& job, const std::string& index,
+                    const std::string& protocol) {
   int number = 0;
   if (!absl::SimpleAtoi(index, &number)) return 2;
-  const Status served = ServeAndMeasure(job, number);
+  const Status served = ServeAndMeasure(job, number, protocol);
   if (!served.ok()) Say({{"error", std::string(served.message())}});
   return served.ok() ? 0 : 1;
 }

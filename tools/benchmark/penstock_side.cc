@@ -24,16 +24,20 @@ using Json = nlohmann::json;
 StatusOr<Round> Prepare(const std::string& name, MeasuredCluster& cluster) {
   const std::vector<std::string> parts = absl::StrSplit(name, '/');
   if (parts.size() == 3 && parts[0] == "executor") return PrepareExecutor(parts[1], parts[2]);
-  if (parts.size() == 3 && parts[0] == "all_reduce") {
-    return cluster.PrepareAllReduce(StrCat(parts[1], "/", parts[2]));
+  if (parts.size() == 3 && parts[0] == "null_step") {
+    return cluster.PrepareNullStep(parts[1], parts[2]);
+  }
+  if (parts.size() == 3 && parts[0] == "transfer") {
+    return cluster.PrepareTransfer(parts[1], parts[2]);
+  }
+  if (parts.size() == 4 && parts[0] == "all_reduce") {
+    return cluster.PrepareAllReduce(parts[1], parts[2], parts[3]);
   }
   if (parts.size() == 2) {
     if (parts[0] == "calibration") return PrepareCalibration(parts[1]);
     if (parts[0] == "local_step") return PrepareLocalStep(parts[1]);
     if (parts[0] == "training") return PrepareTraining(parts[1]);
     if (parts[0] == "embedding") return PrepareEmbedding(parts[1]);
-    if (parts[0] == "null_step") return cluster.PrepareNullStep(parts[1]);
-    if (parts[0] == "transfer") return cluster.PrepareTransfer(parts[1]);
     if (parts[0] == "idle_server") return cluster.PrepareIdleServer(parts[1]);
   }
   return InvalidArgument("no measurement '", name, "'");
@@ -72,8 +76,8 @@ void Measure() {
 }  // namespace penstock::benchmark
 
 int main(int argc, char** argv) {
-  if (argc == 4 && std::string(argv[1]) == "--task") {
-    return penstock::benchmark::RunMeasuredTask(argv[2], argv[3]);
+  if (argc == 5 && std::string(argv[1]) == "--task") {
+    return penstock::benchmark::RunMeasuredTask(argv[2], argv[3], argv[4]);
   }
   penstock::benchmark::Measure();
   return 0;

@@ -96,7 +96,7 @@ def prepare_embedding():
 
 def prepare(name):
     if name.startswith("all_reduce/"):
-        _, size, ranks = name.split("/")
+        _, _, size, ranks = name.split("/")  # (gloo has one protocol)
         return prepare_all_reduce(size, int(ranks))
     torch.manual_seed(1)
     if name == "embedding/dynamic":

@@ -113,12 +113,12 @@ class Cluster:
             task.wait()
 
 
-def prepare_null_step(workers):
+def prepare_null_step(_protocol, workers):
     cluster = Cluster(int(workers))
     return lambda: cluster.seconds("null_step") * 1e6, cluster.close
 
 
-def prepare_transfer(size):
+def prepare_transfer(_protocol, size):
     size = TRANSFER_BYTES[size]
     cluster = Cluster(1)
     return lambda: size / cluster.seconds("transfer %d" % size) / 1e9, cluster.close

@@ -82,7 +82,8 @@ Output Convnet(Program& program, Output x) {
 
 StatusOr<int64_t> TransferBytes(const std::string& name) {
   static const std::map<std::string, int64_t>& sizes = *new std::map<std::string, int64_t>{
-      {"4KB", 4 << 10}, {"64KB", 64 << 10}, {"1MB", 1 << 20}, {"64MB", 64 << 20}};
+      {"1KB", 1 << 10},  {"4KB", 4 << 10},   {"64KB", 64 << 10},  {"1MB", 1 << 20},
+      {"4MB", 4 << 20}, {"64MB", 64 << 20}, {"256MB", 256 << 20}};
   const auto it = sizes.find(name);
   if (it == sizes.end()) return InvalidArgument("no transfer size '", name, "'");
   return it->second;

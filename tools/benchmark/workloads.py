@@ -12,7 +12,8 @@ import time
 CHAIN_NODES = 10000
 WIDE_NODES = 10000
 RANDOM_GRAPH = (16, 625)  # width, depth: about as many nodes as the others
-TRANSFER_BYTES = {"4KB": 4 << 10, "64KB": 64 << 10, "1MB": 1 << 20, "64MB": 64 << 20}
+TRANSFER_BYTES = {"1KB": 1 << 10, "4KB": 4 << 10, "64KB": 64 << 10, "1MB": 1 << 20, "4MB": 4 << 20,
+                  "64MB": 64 << 20, "256MB": 256 << 20}
 BATCH = 128
 TABLE_ROWS, TABLE_WIDTH, BAGS, BAG_IDS, BAG_BATCHES = 1 << 20, 64, 512, 8, 64
 ROUND_SECONDS = 0.4

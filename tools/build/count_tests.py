@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints "N passed, N failed" for one run of `bazel test`, from its event file.
 
+Before that it prints what the tests say that they have left out: the lines of their output that
+begin with "SKIPPED:".
+
 Cases are counted in each test's test.xml. A test that failed without saying which case did (a
 crash, a timeout) or that could not be built counts as one failure. Exits with 0 only if nothing
 failed and Bazel itself was content.
@@ -32,6 +35,41 @@ def cases(uri):
         elif case.find("skipped") is None and case.get("status") != "notrun":
             passed += 1
     return passed, failed
+
+
+def skipped(log):
+    """The lines of a test's log that say what it has left out, each once."""
+    lines = [line.strip() for line in log.splitlines() if line.startswith("SKIPPED:")]
+    return list(dict.fromkeys(lines))
+
+
+def logs(events):
+    """(label, text) of each test's log, in the order of the labels."""
+    uris = {}
+    for event in events:
+        if "testResult" not in event:
+            continue
+        label = event["id"]["testResult"]["label"]
+        for output in event["testResult"].get("testActionOutput", []):
+            if output["name"] == "test.log":
+                uris.setdefault(label, []).append(output["uri"])
+    for label, found in sorted(uris.items()):
+        for uri in found:
+            path = urllib.parse.unquote(urllib.parse.urlparse(uri).path)
+            try:
+                with open(path, encoding="utf-8", errors="replace") as file:
+                    yield label, file.read()
+            except OSError:
+                pass  # the log of an earlier attempt
+
+
+def print_skipped(events):
+    printed = set()
+    for label, log in logs(events):
+        for line in skipped(log):
+            if (label, line) not in printed:
+                print("%s (%s)" % (line, label))
+            printed.add((label, line))
 
 
 def count(events):
@@ -83,7 +121,9 @@ def main():
     parser.add_argument("events", help="the file given to --build_event_json_file")
     parser.add_argument("--bazel_status", type=int, default=0, help="exit status of bazel test")
     args = parser.parse_args()
-    passed, failed, bad = count(read_events(args.events))
+    events = read_events(args.events)
+    print_skipped(events)
+    passed, failed, bad = count(events)
     if args.bazel_status not in (0, NO_TESTS) and failed == 0:
         print("The build failed before any test did.")
         failed = 1

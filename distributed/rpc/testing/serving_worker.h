@@ -19,13 +19,12 @@ class ServingWorker {
   ServingWorker() {
     host_.host().builder->RegisterService(&service_.service());
     host_.Start();
-    service_.Listen(
-        {.worker = &*worker_,
-         .threads = &threads_,
-         .env = &Env::Real(),
-         .registry = &Registry::Global(),
-         .shutdown = [this](const std::string& reason) { shutdown_.set_value(reason); }},
-        host_.loop(), *host_.host().queue);
+    service_.Use({.worker = &*worker_,
+                  .threads = &threads_,
+                  .env = &Env::Real(),
+                  .registry = &Registry::Global(),
+                  .shutdown = [this](const std::string& reason) { shutdown_.set_value(reason); }});
+    service_.Listen(host_.loop(), *host_.host().queue);
   }
   ~ServingWorker() { Stop(); }
 

@@ -124,6 +124,13 @@ void AutoTransport::Unsubscribe(const TaskId& producer, int64_t step_id) {
   for (const auto& road : roads_) road->Unsubscribe(producer, step_id);
 }
 
+Poller* AutoTransport::poller() {
+  for (const auto& road : roads_) {
+    if (Poller* const poller = road->poller()) return poller;
+  }
+  return nullptr;
+}
+
 void AutoTransport::Stop() {
   {
     MutexLock lock(mu_);

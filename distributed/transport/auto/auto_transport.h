@@ -33,6 +33,7 @@ class AutoTransport final : public Transport {
   Status Serve(const TaskId& self, TaskSteps& steps) override;
   void Subscribe(const TaskId& producer, int64_t step_id) override;
   void Unsubscribe(const TaskId& producer, int64_t step_id) override;
+  Poller* poller() override;
   void Stop() override;
 
  private:

@@ -69,13 +69,42 @@ void TransportLoop::Stop() {
   if (thread_ == nullptr) return;
   eventfd_write(wake_.get(), 1);
   thread_.reset();
+  TakeTurn();
   for (auto& [id, end] : ends_) left.push_back(std::move(end));
   ends_.clear();
+  PassTurn();
   for (const auto& end : left) end->Close();
   listener_.Close();
 }
 
+void TransportLoop::TakeTurn() {
+  while (turn_.exchange(true, std::memory_order_acquire)) turn_.wait(true);
+}
+
+void TransportLoop::PassTurn() {
+  turn_.store(false, std::memory_order_release);
+  turn_.notify_one();
+}
+
+bool TransportLoop::BeginPolling() {
+  if (turn_.exchange(true, std::memory_order_acquire)) return false;
+  for (const auto& [id, end] : ends_) end->WakeUp();
+  return true;
+}
+
+void TransportLoop::PollOnce() {
+  for (const auto& [id, end] : ends_) end->Advance();
+}
+
+void TransportLoop::EndPolling() {
+  for (const auto& [id, end] : ends_) end->FallAsleep();
+  const bool more = AnyHasMore();
+  PassTurn();
+  if (more) eventfd_write(wake_.get(), 1);
+}
+
 void TransportLoop::Run() {
+  TakeTurn();
   for (int round = 0; !stopping_; ++round) {
     TakeAdded();
     bool worked = false;
@@ -87,6 +116,7 @@ void TransportLoop::Run() {
     }
     TickAll();
   }
+  PassTurn();
 }
 
 void TransportLoop::TakeAdded() {
@@ -117,13 +147,19 @@ bool TransportLoop::AnyHasMore() {
 
 void TransportLoop::Sleep() {
   for (const auto& [id, end] : ends_) end->FallAsleep();
-  Poll(AnyHasMore() ? 0 : kTickMillis);
+  if (AnyHasMore()) {
+    Poll(0);
+  } else {
+    Poll(kTickMillis, /*passes_turn=*/true);
+  }
   for (const auto& [id, end] : ends_) end->WakeUp();
 }
 
-void TransportLoop::Poll(int timeout_ms) {
+void TransportLoop::Poll(int timeout_ms, bool passes_turn) {
   epoll_event events[kEventsMax];
+  if (passes_turn) PassTurn();
   const int count = epoll_wait(epoll_.get(), events, kEventsMax, timeout_ms);
+  if (passes_turn) TakeTurn();
   for (int i = 0; i < count; ++i) {
     const uint64_t id = events[i].data.u64;
     if (id == kWakeId) {

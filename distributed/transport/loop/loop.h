@@ -7,6 +7,9 @@
 // After work it spins for at most kSpin, if spinning has recently found work (core/base/spin.h).
 // Then the ends raise their sleep flags, and it sleeps until the descriptor of one of them is
 // readable.
+//
+// While it sleeps, another thread may poll in its place (Poller): one that waits for a tensor then
+// need not be woken. The thread whose turn it is, and no other, uses the ends.
 #pragma once
 
 #include <atomic>
@@ -23,15 +26,17 @@
 #include "core/base/mutex.h"
 #include "core/base/scheduler.h"
 #include "core/base/spin.h"
+#include "core/runtime/poller.h"
 #include "distributed/transport/loop/unique_fd.h"
 
 namespace penstock {
 
-class TransportLoop {
+class TransportLoop final : public Poller {
  public:
   static constexpr auto kSpin = std::chrono::microseconds(50);
 
-  // One end of a connection. Only the loop's thread makes these calls, without locks.
+  // One end of a connection. These calls are made by one thread at a time, without locks: the
+  // loop's, or (Advance, HasMore, FallAsleep and WakeUp only) one that polls in its place.
   class End {
    public:
     virtual ~End() = default;
@@ -64,12 +69,19 @@ class TransportLoop {
   // Ends the thread, then closes all ends.
   void Stop();
 
+  // Poller:
+  [[nodiscard]] bool BeginPolling() override;
+  void PollOnce() override;
+  void EndPolling() override;
+
  private:
   void Run();
   void TakeAdded();
   bool AnyHasMore();
+  void TakeTurn();
+  void PassTurn();
   void Sleep();
-  void Poll(int timeout_ms);
+  void Poll(int timeout_ms, bool passes_turn = false);
   void Accept();
   void TickAll();
   void Remove(uint64_t id);
@@ -82,13 +94,15 @@ class TransportLoop {
   std::function<void(UniqueFd)> accepted_;
   std::atomic<bool> has_added_ = false;
   std::atomic<bool> stopping_ = false;
+  std::atomic<bool> turn_ = false;  // some thread has its turn
   Mutex mu_;
   bool stopped_ ABSL_GUARDED_BY(mu_) = true;  // set until Start, and after Stop
   std::vector<std::shared_ptr<End>> added_ ABSL_GUARDED_BY(mu_);
 
+  // By a number that is never used again. Of the thread whose turn it is.
+  std::map<uint64_t, std::shared_ptr<End>> ends_;
   // Used by the thread only.
   SpinHabit habit_;
-  std::map<uint64_t, std::shared_ptr<End>> ends_;  // by a number that is never used again
   uint64_t last_id_ = 1;
   bool accepting_ = true;
   int64_t ticked_ns_ = 0;

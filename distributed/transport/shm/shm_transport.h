@@ -40,6 +40,7 @@ class ShmTransport final : public Transport {
   void Unsubscribe(const TaskId& producer, int64_t step_id) override {
     streams_.Unsubscribe(producer, step_id);
   }
+  Poller* poller() override { return &loop_; }
   void Stop() override;
 
  private:
