@@ -117,6 +117,7 @@ class CsvDataset final : public Dataset {
       element->push_back(std::move(value));
     }
     if (taken == count) return OkStatus();
+    if (taken > count) return InvalidArgument("Expect ", count, " fields but have more in record");
     return InvalidArgument("Expect ", count, " fields but have ", taken, " in record");
   }
 
