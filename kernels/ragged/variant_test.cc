@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tests the encoding of ragged tensors as variants. The expected values are those of TensorFlow
+// 2.21.
+#include "kernels/array/golden.h"
+#include "kernels/ragged/ragged_value.h"
+
+namespace penstock {
+namespace {
+
+using namespace golden;  // NOLINT: the tables below are made of it
+using Tensors = std::vector<Tensor>;
+
+OpCall Encode(Tensors splits, Tensor values, bool batched) {
+  return {"RaggedTensorToVariant",
+          {OpCall::Arg(std::move(splits)), std::move(values)},
+          {{"batched_input", batched}, {"Tsplits", DType::kInt64}}};
+}
+OpCall Decode(Tensor encoded, int64_t inner, int64_t outer, DType values = DType::kFloat,
+              DType splits = DType::kInt64) {
+  return {"RaggedTensorFromVariant",
+          {std::move(encoded)},
+          {{"input_ragged_rank", inner},
+           {"output_ragged_rank", outer},
+           {"Tvalues", values},
+           {"Tsplits", splits}}};
+}
+Tensor Stacked(const Tensor& variant, const Shape& shape) {
+  Tensor out(DType::kVariant, shape);
+  for (Variant& v : out.mutable_flat<Variant>()) v = variant.scalar<Variant>();
+  return out;
+}
+
+const Tensor kOuter = L({4}, {0, 2, 2, 3}), kInner = L({4}, {0, 1, 1, 4}),
+             kValues = F({4}, {1, 2, 3, 4});
+
+TEST(RaggedVariant, RowsAndBack) {
+  const Tensor rows = Encode({kOuter}, F({3}, {1, 2, 3}), true).Run1();
+  EXPECT_EQ(rows.shape(), Shape({3}));
+  ExpectOutputs(Decode(rows, 0, 1), {kOuter, F({3}, {1, 2, 3})});
+  ExpectOutputs(Decode(rows, -1, 1), {kOuter, F({3}, {1, 2, 3})});
+  const Tensor nested = Encode({kOuter, kInner}, kValues, true).Run1();
+  ExpectOutputs(Decode(nested, 1, 2), {kOuter, kInner, kValues});
+  const Tensor dense = Encode({}, F({2, 2}, {1, 2, 3, 4}), true).Run1();
+  ExpectOutputs(Decode(dense, 0, 1), {L({3}, {0, 2, 4}), kValues});
+  ExpectOutputs(Decode(rows.Slice(0, 0), 0, 1), {L({1}, {0}), F({0}, {})});
+}
+
+TEST(RaggedVariant, WholeAndStacked) {
+  const Tensor whole = Encode({kOuter, kInner}, kValues, false).Run1();
+  EXPECT_EQ(whole.shape(), Shape());
+  ExpectOutputs(Decode(whole, 2, 2), {kOuter, kInner, kValues});
+  const Tensor splits1 = L({7}, {0, 2, 2, 3, 5, 5, 6}), splits2 = L({7}, {0, 1, 1, 4, 5, 5, 8}),
+               values = F({8}, {1, 2, 3, 4, 1, 2, 3, 4});
+  ExpectOutputs(Decode(Stacked(whole, {2}), 2, 3), {L({3}, {0, 3, 6}), splits1, splits2, values});
+  ExpectOutputs(Decode(Stacked(whole, {1, 2}), 2, 4),
+                {L({2}, {0, 2}), L({3}, {0, 3, 6}), splits1, splits2, values});
+}
+
+TEST(RaggedVariant, SurvivesAMessage) {
+  const Tensor whole = Encode({kOuter, kInner}, kValues, false).Run1();
+  std::string metadata;
+  std::vector<Tensor> parts;
+  ASSERT_TRUE(whole.scalar<Variant>().value->Encode(&metadata, &parts).ok());
+  const auto back = DecodeVariant(RaggedValue::kTypeName, metadata, parts);
+  ASSERT_TRUE(back.ok()) << back.status();
+  ExpectOutputs(Decode(Tensor::Scalar(*back), 2, 2), {kOuter, kInner, kValues});
+  EXPECT_FALSE(DecodeVariant(RaggedValue::kTypeName, "", {}).ok());
+  EXPECT_FALSE(DecodeVariant(RaggedValue::kTypeName, "", {F({1}, {0}), kValues}).ok());
+}
+
+TEST(RaggedVariant, GradientJoinsTheValues) {
+  const Tensor rows = Encode({kOuter}, F({3}, {1, 2, 3}), true).Run1();
+  const auto gradient = [&](Tensor variants, Tensor splits, Tensor shape) {
+    return OpCall{"RaggedTensorToVariantGradient",
+                  {std::move(variants), std::move(splits), std::move(shape)},
+                  {{"Tvalues", DType::kFloat}}};
+  };
+  ExpectOutputs(gradient(rows, kOuter, I({1}, {3})), {F({3}, {1, 2, 3})});
+  Tensor holes(DType::kVariant, Shape({3}));
+  holes.mutable_data<Variant>()[2] = rows.data<Variant>()[2];
+  ExpectOutputs(gradient(holes, kOuter, I({1}, {3})), {F({3}, {0, 0, 3})});
+  const Tensor dense = Encode({}, F({2, 2}, {1, 2, 3, 4}), true).Run1();
+  ExpectOutputs(gradient(dense, L({}, {0}), I({2}, {2, 2})), {F({2, 2}, {1, 2, 3, 4})});
+  gradient(rows, L({4}, {0, 2, 3, 3}), I({1}, {3})).ExpectError("encoded_ragged_grad[1]");
+  gradient(rows, L({4}, {0, 2, 2, 5}), I({1}, {3})).ExpectError("row_splits must go from 0");
+}
+
+TEST(RaggedVariant, MistakesAreNamed) {
+  Encode({L({4}, {0, 2, 2, 5})}, F({3}, {1, 2, 3}), true).ExpectError("the last of splits 0 is 5");
+  Encode({L({4}, {1, 2, 2, 3})}, F({3}, {1, 2, 3}), true).ExpectError("go from 1");
+  Encode({}, F({}, {1}), true).ExpectError("Can't unbatch rank-0 tensor.");
+  const Tensor whole = Encode({kOuter, kInner}, kValues, false).Run1();
+  const Tensor two = Stacked(whole, {2});
+  Decode(two, 2, 3, DType::kInt32).ExpectError("Expected values Tensor dtype: int32, found: float");
+  Decode(two, 2, 3, DType::kFloat, DType::kInt32)
+      .ExpectError("Expected row_splits Tensor dtype: int32, found: int64");
+  Decode(two, -1, 2).ExpectError("has ragged_rank=2.  Expected ragged_rank=1.");
+  Decode(Tensor(DType::kVariant, Shape({1})), 0, 1).ExpectError("encoded_ragged[0] is not");
+}
+
+}  // namespace
+}  // namespace penstock
