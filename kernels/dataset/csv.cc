@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CSVDataset, CSVDatasetV2: the records of CSV files, one component for each column.
+#include "kernels/parsing/csv.h"
+
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -8,7 +10,6 @@
 #include "core/op/registry.h"
 #include "core/record/input_stream.h"
 #include "kernels/dataset/file_dataset.h"
-#include "kernels/parsing/csv.h"
 
 namespace penstock {
 namespace {
@@ -146,8 +147,7 @@ StatusOr<std::vector<int64_t>> ColumnsInput(const KernelContext& ctx, int i, con
   const auto columns = input.flat<int64_t>();
   for (size_t c = 0; c < columns.size(); ++c) {
     if (columns[c] < 0 || (c > 0 && columns[c] <= columns[c - 1])) {
-      return InvalidArgument(name, " should be strictly increasing indices, is ",
-                             input.ToString());
+      return InvalidArgument(name, " should be strictly increasing indices, is ", input.ToString());
     }
   }
   return std::vector<int64_t>(columns.begin(), columns.end());

@@ -273,7 +273,9 @@ OP(RebatchDatasetV2) {
       .doc =
           "Cuts the batches of a dataset into batches of other sizes: batch_sizes, again and "
           "again. The last one may be smaller, or is dropped.",
-      .inputs = {{"input_dataset", "variant"}, {"batch_sizes", "int64"}, {"drop_remainder", "bool"}},
+      .inputs = {{"input_dataset", "variant"},
+                 {"batch_sizes", "int64"},
+                 {"drop_remainder", "bool"}},
       .metadata = false};
 }
 DatasetOp RebatchOp() {

@@ -14,8 +14,7 @@ namespace {
 
 class SleepDataset final : public Dataset {
  public:
-  SleepDataset(DatasetPtr input, int64_t nanos)
-      : Dataset(input->spec(), {input}), nanos_(nanos) {}
+  SleepDataset(DatasetPtr input, int64_t nanos) : Dataset(input->spec(), {input}), nanos_(nanos) {}
   const char* Name() const override { return "Sleep"; }
   int64_t Cardinality() const override { return input().Cardinality(); }
   StatusOr<IteratorPtr> NewIterator(const IteratorContext& ctx) const override {

@@ -110,15 +110,15 @@ class ProjectiveTransformKernel final : public Kernel {
       }
       fill = ctx.input(3).scalar<float>();
     }
-    ASSIGN_OR_RETURN(const Shape shape,
-                     Shape::Make(Dims{in.batch, size[0], size[1], in.channels}));
+    ASSIGN_OR_RETURN(const Shape shape, Shape::Make(Dims{in.batch, size[0], size[1], in.channels}));
     Tensor* output;
     RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
     const int64_t row = size[1] * in.channels;
     ctx.threads().ParallelFor(in.batch * size[0], 10.0 * row, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t image = i / size[0];
-        const float* transform = transforms.data<float>() + (transforms.dim(0) == 1 ? 0 : image * 8);
+        const float* transform =
+            transforms.data<float>() + (transforms.dim(0) == 1 ? 0 : image * 8);
         const Source<T> source = {ctx.input(0).data<T>() + image * in.image(), in,
                                   static_cast<T>(fill)};
         Row(source, transform, i % size[0], size[1], output->mutable_data<T>() + i * row);
@@ -138,10 +138,10 @@ class ProjectiveTransformKernel final : public Kernel {
         std::fill_n(to, channels, source.fill);
         continue;
       }
-      const float from_x = Inside((t[0] * x + t[1] * y + t[2]) / projection, source.size.width,
-                                  mode_);
-      const float from_y = Inside((t[3] * x + t[4] * y + t[5]) / projection, source.size.height,
-                                  mode_);
+      const float from_x =
+          Inside((t[0] * x + t[1] * y + t[2]) / projection, source.size.width, mode_);
+      const float from_y =
+          Inside((t[3] * x + t[4] * y + t[5]) / projection, source.size.height, mode_);
       for (int64_t c = 0; c < channels; ++c) {
         to[c] = bilinear_ ? source.Bilinear(from_y, from_x, c)
                           : source.At(std::round(from_y), std::round(from_x), c);
@@ -159,8 +159,7 @@ std::vector<Gradient> ProjectiveGradient(const GradientScope& g) {
   const auto ints = [&](std::vector<int32_t> values) { return g.Const(Tensor::Vector(values)); };
   const Output flat = g.x(1);
   const Output ones = OnesLike(Call("Slice", {flat, ints({0, 0}), ints({-1, 1})}));
-  const Output matrices =
-      Reshape(ConcatV2({flat, ones}, g.Const<int32_t>(1)), ints({-1, 3, 3}));
+  const Output matrices = Reshape(ConcatV2({flat, ones}, g.Const<int32_t>(1)), ints({-1, 3, 3}));
   const Output inverse = Reshape(Call("MatrixInverse", {matrices}), ints({-1, 9}));
   const Output scale = Call("Slice", {inverse, ints({0, 8}), ints({-1, 1})});
   const Output back = Call("Slice", {inverse / scale, ints({0, 0}), ints({-1, 8})});
@@ -186,7 +185,8 @@ Status ProjectiveShape(ShapeScope& s) {
 OpDef ProjectiveOp(bool has_fill_value) {
   OpDef op = {
       .doc =
-          "Applies a projective transform to each image. Output pixel (x, y) is the input at ((a0 x "
+          "Applies a projective transform to each image. Output pixel (x, y) is the input at ((a0 "
+          "x "
           "+ a1 y + a2) / k, (b0 x + b1 y + b2) / k), where k = c0 x + c1 y + 1 and a row of "
           "transforms is [a0, a1, a2, b0, b1, b2, c0, c1]. fill_mode (CONSTANT, REFLECT, WRAP, "
           "NEAREST) says what is outside of an image.",
@@ -199,11 +199,10 @@ OpDef ProjectiveOp(bool has_fill_value) {
       .shape = ProjectiveShape,
       .gradient = ProjectiveGradient,
       // The gradient is an approximation unless pixels move by whole numbers.
-      .examples = {{.inputs = {{{{1, 3, 3, 1}}},
-                               {{{1, 8}, {1, 0, 1, 0, 1, 0, 0, 0}}},
-                               {{{2}, {3, 3}}}},
-                    .attrs = {{"interpolation", "NEAREST"}},
-                    .check_gradient = false}},
+      .examples =
+          {{.inputs = {{{{1, 3, 3, 1}}}, {{{1, 8}, {1, 0, 1, 0, 1, 0, 0, 0}}}, {{{2}, {3, 3}}}},
+            .attrs = {{"interpolation", "NEAREST"}},
+            .check_gradient = false}},
   };
   if (!has_fill_value) return op;
   op.inputs.push_back({"fill_value", "float"});

@@ -47,10 +47,14 @@ float MitchellCubic(float x) {
 }
 
 constexpr Filter kFilters[] = {
-    {"lanczos1", 1, Lanczos<1>},     {"lanczos3", 3, Lanczos<3>},
-    {"lanczos5", 5, Lanczos<5>},     {"gaussian", 1.5f, Gaussian},
-    {"box", 1, Box},                 {"triangle", 1, Triangle},
-    {"keyscubic", 2, KeysCubic},     {"mitchellcubic", 2, MitchellCubic},
+    {"lanczos1", 1, Lanczos<1>},
+    {"lanczos3", 3, Lanczos<3>},
+    {"lanczos5", 5, Lanczos<5>},
+    {"gaussian", 1.5f, Gaussian},
+    {"box", 1, Box},
+    {"triangle", 1, Triangle},
+    {"keyscubic", 2, KeysCubic},
+    {"mitchellcubic", 2, MitchellCubic},
 };
 
 // The input elements of each output element: output o is the sum of input begin[o] + k times
@@ -82,7 +86,8 @@ StatusOr<Spans> MakeSpans(KernelContext& ctx, const Filter& filter, bool antiali
   for (int64_t o = 0; o < s.out; ++o) {
     const float centre = (static_cast<float>(o) + 0.5f) * inverse + shift;
     if (!(centre >= 0 && centre <= static_cast<float>(s.in))) continue;
-    const auto begin = static_cast<int64_t>(std::clamp(std::ceil(centre - reach - 0.5f), 0.f, last));
+    const auto begin =
+        static_cast<int64_t>(std::clamp(std::ceil(centre - reach - 0.5f), 0.f, last));
     const auto end =
         static_cast<int64_t>(std::clamp(std::floor(centre + reach - 0.5f), 0.f, last)) + 1;
     const int64_t count = std::min(end - begin, spans.most);
@@ -121,22 +126,22 @@ class ScaleBase : public Kernel {
     for (int i : {first, first + 1}) {
       const char* name = i == first ? "scale" : "translation";
       if (ctx.input(i).rank() != 1 || ctx.input(i).dim(0) != 2) {
-        return InvalidArgument(name, " must have shape [2], has ",
-                               ctx.input(i).shape().ToString());
+        return InvalidArgument(name, " must have shape [2], has ", ctx.input(i).shape().ToString());
       }
       for (const float value : ctx.input(i).flat<float>()) {
         if (!std::isfinite(value) || (i == first && value <= 0)) {
-          return InvalidArgument(name, i == first ? " must be greater than zero" : " must be finite",
+          return InvalidArgument(name,
+                                 i == first ? " must be greater than zero" : " must be finite",
                                  ", is ", ctx.input(i).ToString());
         }
       }
     }
     const float* scale = ctx.input(first).data<float>();
     const float* shift = ctx.input(first + 1).data<float>();
-    ASSIGN_OR_RETURN(*rows, MakeSpans(ctx, *filter_, antialias_,
-                                      {in.height, height, scale[0], shift[0]}));
-    ASSIGN_OR_RETURN(*columns, MakeSpans(ctx, *filter_, antialias_,
-                                         {in.width, width, scale[1], shift[1]}));
+    ASSIGN_OR_RETURN(*rows,
+                     MakeSpans(ctx, *filter_, antialias_, {in.height, height, scale[0], shift[0]}));
+    ASSIGN_OR_RETURN(*columns,
+                     MakeSpans(ctx, *filter_, antialias_, {in.width, width, scale[1], shift[1]}));
     return OkStatus();
   }
 
@@ -151,8 +156,7 @@ class ScaleAndTranslateKernel final : public ScaleBase {
     const Tensor& images = ctx.input(0);
     ASSIGN_OR_RETURN(const ImageBatch in, ImageBatch::Of("images", images.shape()));
     ASSIGN_OR_RETURN(const std::vector<int64_t> size, SizeInput("size", ctx.input(1)));
-    ASSIGN_OR_RETURN(const Shape shape,
-                     Shape::Make(Dims{in.batch, size[0], size[1], in.channels}));
+    ASSIGN_OR_RETURN(const Shape shape, Shape::Make(Dims{in.batch, size[0], size[1], in.channels}));
     Tensor* output;
     RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
     if (shape.num_elements() == 0) return OkStatus();
@@ -171,7 +175,8 @@ class ScaleAndTranslateKernel final : public ScaleBase {
           const float weight = rows.weights(o)[k];
           for (int64_t x = 0; x < in.row(); ++x) sum[x] += weight * line[x];
         }
-        Narrow(columns, sum.data(), size[1], in.channels, output->mutable_data<float>() + i * width);
+        Narrow(columns, sum.data(), size[1], in.channels,
+               output->mutable_data<float>() + i * width);
       }
     });
     return OkStatus();

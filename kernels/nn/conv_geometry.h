@@ -5,8 +5,8 @@
 // gradients.
 //
 // Images are [batch, h.in, w.in, in_channels], filters [h.size, w.size, in_channels, out_channels],
-// outputs [batch, h.out, w.out, out_channels]; volumes have the depth before the height. With groups,
-// a filter has the input channels of one group. All buffers are dense and do not overlap.
+// outputs [batch, h.out, w.out, out_channels]; volumes have the depth before the height. With
+// groups, a filter has the input channels of one group. All buffers are dense and do not overlap.
 #pragma once
 
 #include <cstdint>

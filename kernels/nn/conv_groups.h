@@ -46,7 +46,9 @@ void ForEachGroup(const ConvGeometry& g, const T* a, ConvRows a_size, const T* b
   }
 }
 
-inline ConvRows ImageRows(const ConvGeometry& g) { return {g.batch * g.in_pixels(), g.in_channels}; }
+inline ConvRows ImageRows(const ConvGeometry& g) {
+  return {g.batch * g.in_pixels(), g.in_channels};
+}
 inline ConvRows FilterRows(const ConvGeometry& g) { return {g.patch(), g.out_channels}; }
 inline ConvRows OutputRows(const ConvGeometry& g) {
   return {g.batch * g.out_pixels(), g.out_channels};

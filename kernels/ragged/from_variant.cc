@@ -128,8 +128,8 @@ class FromVariantKernel final : public Kernel {
       if (i == 0) each = row;
       if (!(row == each)) {
         return InvalidArgument("All flat_values must have compatible shapes.  Shape at index 0: ",
-                               parts[0]->values().shape().ToString(), ".  Shape at index ", i,
-                               ": ", found.ToString());
+                               parts[0]->values().shape().ToString(), ".  Shape at index ", i, ": ",
+                               found.ToString());
       }
       total += found.dim(0);
     }

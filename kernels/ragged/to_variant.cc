@@ -114,8 +114,7 @@ class ToVariantGradientKernel final : public Kernel {
       if (part == nullptr || part->values().dtype() != dtype ||
           part->values().num_elements() != count) {
         return InvalidArgument("encoded_ragged_grad[", i, "] must be a ragged tensor of ", count,
-                               " values of type ", Name(dtype), ", is ",
-                               variant.value->ToString());
+                               " values of type ", Name(dtype), ", is ", variant.value->ToString());
       }
       CopyElements(dtype, part->values().raw_data(), to, count);
     }

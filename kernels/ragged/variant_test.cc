@@ -2,6 +2,8 @@
 //
 // Tests the encoding of ragged tensors as variants. The expected values are those of TensorFlow
 // 2.21.
+#include "core/base/check.h"
+#include "gmock/gmock.h"
 #include "kernels/array/golden.h"
 #include "kernels/ragged/ragged_value.h"
 
@@ -9,12 +11,31 @@ namespace penstock {
 namespace {
 
 using namespace golden;  // NOLINT: the tables below are made of it
+using testing::HasSubstr;
 using Tensors = std::vector<Tensor>;
 
-OpCall Encode(Tensors splits, Tensor values, bool batched) {
-  return {"RaggedTensorToVariant",
-          {OpCall::Arg(std::move(splits)), std::move(values)},
-          {{"batched_input", batched}, {"Tsplits", DType::kInt64}}};
+// Variants are compared after decoding, because they have no equality.
+StatusOr<Tensor> TryEncode(Tensors splits, Tensor values, bool batched,
+                           OpRunner::Known known = OpRunner::Known::kValues) {
+  return OpRunner("RaggedTensorToVariant")
+      .InList(std::move(splits))
+      .In(std::move(values))
+      .Attr("batched_input", batched)
+      .Attr("Tsplits", DType::kInt64)
+      .ShapesKnow(known)
+      .Run1();
+}
+Tensor Encode(Tensors splits, Tensor values, bool batched) {
+  const auto encoded = TryEncode(std::move(splits), std::move(values), batched);
+  CHECK_OK(encoded.status());
+  return *encoded;
+}
+// Returns the kernel's error.
+std::string Mistake(Tensors splits, Tensor values) {
+  return std::string(
+      TryEncode(std::move(splits), std::move(values), true, OpRunner::Known::kNothing)
+          .status()
+          .message());
 }
 OpCall Decode(Tensor encoded, int64_t inner, int64_t outer, DType values = DType::kFloat,
               DType splits = DType::kInt64) {
@@ -35,19 +56,19 @@ const Tensor kOuter = L({4}, {0, 2, 2, 3}), kInner = L({4}, {0, 1, 1, 4}),
              kValues = F({4}, {1, 2, 3, 4});
 
 TEST(RaggedVariant, RowsAndBack) {
-  const Tensor rows = Encode({kOuter}, F({3}, {1, 2, 3}), true).Run1();
+  const Tensor rows = Encode({kOuter}, F({3}, {1, 2, 3}), true);
   EXPECT_EQ(rows.shape(), Shape({3}));
   ExpectOutputs(Decode(rows, 0, 1), {kOuter, F({3}, {1, 2, 3})});
   ExpectOutputs(Decode(rows, -1, 1), {kOuter, F({3}, {1, 2, 3})});
-  const Tensor nested = Encode({kOuter, kInner}, kValues, true).Run1();
+  const Tensor nested = Encode({kOuter, kInner}, kValues, true);
   ExpectOutputs(Decode(nested, 1, 2), {kOuter, kInner, kValues});
-  const Tensor dense = Encode({}, F({2, 2}, {1, 2, 3, 4}), true).Run1();
+  const Tensor dense = Encode({}, F({2, 2}, {1, 2, 3, 4}), true);
   ExpectOutputs(Decode(dense, 0, 1), {L({3}, {0, 2, 4}), kValues});
   ExpectOutputs(Decode(rows.Slice(0, 0), 0, 1), {L({1}, {0}), F({0}, {})});
 }
 
 TEST(RaggedVariant, WholeAndStacked) {
-  const Tensor whole = Encode({kOuter, kInner}, kValues, false).Run1();
+  const Tensor whole = Encode({kOuter, kInner}, kValues, false);
   EXPECT_EQ(whole.shape(), Shape());
   ExpectOutputs(Decode(whole, 2, 2), {kOuter, kInner, kValues});
   const Tensor splits1 = L({7}, {0, 2, 2, 3, 5, 5, 6}), splits2 = L({7}, {0, 1, 1, 4, 5, 5, 8}),
@@ -58,7 +79,7 @@ TEST(RaggedVariant, WholeAndStacked) {
 }
 
 TEST(RaggedVariant, SurvivesAMessage) {
-  const Tensor whole = Encode({kOuter, kInner}, kValues, false).Run1();
+  const Tensor whole = Encode({kOuter, kInner}, kValues, false);
   std::string metadata;
   std::vector<Tensor> parts;
   ASSERT_TRUE(whole.scalar<Variant>().value->Encode(&metadata, &parts).ok());
@@ -70,7 +91,7 @@ TEST(RaggedVariant, SurvivesAMessage) {
 }
 
 TEST(RaggedVariant, GradientJoinsTheValues) {
-  const Tensor rows = Encode({kOuter}, F({3}, {1, 2, 3}), true).Run1();
+  const Tensor rows = Encode({kOuter}, F({3}, {1, 2, 3}), true);
   const auto gradient = [&](Tensor variants, Tensor splits, Tensor shape) {
     return OpCall{"RaggedTensorToVariantGradient",
                   {std::move(variants), std::move(splits), std::move(shape)},
@@ -80,17 +101,18 @@ TEST(RaggedVariant, GradientJoinsTheValues) {
   Tensor holes(DType::kVariant, Shape({3}));
   holes.mutable_data<Variant>()[2] = rows.data<Variant>()[2];
   ExpectOutputs(gradient(holes, kOuter, I({1}, {3})), {F({3}, {0, 0, 3})});
-  const Tensor dense = Encode({}, F({2, 2}, {1, 2, 3, 4}), true).Run1();
+  const Tensor dense = Encode({}, F({2, 2}, {1, 2, 3, 4}), true);
   ExpectOutputs(gradient(dense, L({}, {0}), I({2}, {2, 2})), {F({2, 2}, {1, 2, 3, 4})});
   gradient(rows, L({4}, {0, 2, 3, 3}), I({1}, {3})).ExpectError("encoded_ragged_grad[1]");
   gradient(rows, L({4}, {0, 2, 2, 5}), I({1}, {3})).ExpectError("row_splits must go from 0");
 }
 
 TEST(RaggedVariant, MistakesAreNamed) {
-  Encode({L({4}, {0, 2, 2, 5})}, F({3}, {1, 2, 3}), true).ExpectError("the last of splits 0 is 5");
-  Encode({L({4}, {1, 2, 2, 3})}, F({3}, {1, 2, 3}), true).ExpectError("go from 1");
-  Encode({}, F({}, {1}), true).ExpectError("Can't unbatch rank-0 tensor.");
-  const Tensor whole = Encode({kOuter, kInner}, kValues, false).Run1();
+  const Tensor three = F({3}, {1, 2, 3});
+  EXPECT_THAT(Mistake({L({4}, {0, 2, 2, 5})}, three), HasSubstr("the last of splits 0 is 5"));
+  EXPECT_THAT(Mistake({L({4}, {1, 2, 2, 3})}, three), HasSubstr("go from 1"));
+  EXPECT_EQ(Mistake({}, F({}, {1})), "Can't unbatch rank-0 tensor.");
+  const Tensor whole = Encode({kOuter, kInner}, kValues, false);
   const Tensor two = Stacked(whole, {2});
   Decode(two, 2, 3, DType::kInt32).ExpectError("Expected values Tensor dtype: int32, found: float");
   Decode(two, 2, 3, DType::kFloat, DType::kInt32)

@@ -17,8 +17,10 @@
 namespace penstock {
 namespace {
 
-// Below this expectation, counting is cheaper than rejection.
+// Below this expectation, counting is cheaper than rejection, and needs fewer blocks. The numbers
+// are TensorFlow's only if its sections of the stream are.
 constexpr double kFewSuccesses = 10;
+constexpr uint64_t kBlocksForDistances = 42;
 
 // Adds the geometric distances between successes until the trials are used up.
 double FromDistances(double count, double prob, Philox stream) {
@@ -33,10 +35,10 @@ double FromDistances(double count, double prob, Philox stream) {
 
 // Returns log(k!) minus Stirling's approximation of it.
 double StirlingError(double k) {
-  static constexpr double kErrors[] = {
-      0.0810614667953272,  0.0413406959554092,  0.0276779256849983,  0.02079067210376509,
-      0.0166446911898211,  0.0138761288230707,  0.0118967099458917,  0.0104112652619720,
-      0.00925546218271273, 0.00833056343336287};
+  static constexpr double kErrors[] = {0.0810614667953272,  0.0413406959554092, 0.0276779256849983,
+                                       0.02079067210376509, 0.0166446911898211, 0.0138761288230707,
+                                       0.0118967099458917,  0.0104112652619720, 0.00925546218271273,
+                                       0.00833056343336287};
   if (k <= 9) return kErrors[static_cast<int>(k)];
   const double square = (k + 1) * (k + 1);
   return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1);
@@ -69,13 +71,15 @@ double FromRejection(double count, double prob, Philox stream) {
   }
 }
 
-double Binomial(double count, double prob, const Philox& stream) {
+double Binomial(double count, double prob, const Philox& stream, int64_t index) {
   if (count <= 0 || prob <= 0) return 0;
   if (prob >= 1) return count;
   if (std::isnan(prob)) return prob;
   const double rare = prob <= 0.5 ? prob : 1 - prob;
-  const double found = count * rare >= kFewSuccesses ? FromRejection(count, rare, stream)
-                                                     : FromDistances(count, rare, stream);
+  const double found =
+      count * rare >= kFewSuccesses
+          ? FromRejection(count, rare, SectionOf(stream, index))
+          : FromDistances(count, rare, SectionOf(stream, index, kBlocksForDistances));
   return prob <= 0.5 ? found : count - found;
 }
 
@@ -89,13 +93,14 @@ class StatelessBinomialKernel final : public Kernel {
     RETURN_IF_ERROR(Check(counts, probs, ctx.output_type(0).dtype));
     Tensor* output;
     RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
-    ForEachNumber(shape.num_elements(), parameters.num_elements(), stream, ctx.threads(),
-                  [&](int64_t place, int64_t parameter, const Philox& from) {
-                    const auto at = [&](const Tensor& t) {
-                      return NumberAt(t, BroadcastIndex(parameter, parameters.dims(),
-                                                        t.shape().dims()));
-                    };
-                    StoreNumber(Binomial(at(counts), at(probs), from), output, place);
+    const auto at = [&](const Tensor& t, int64_t parameter) {
+      return NumberAt(t, BroadcastIndex(parameter, parameters.dims(), t.shape().dims()));
+    };
+    ForEachNumber(shape.num_elements(), parameters.num_elements(), ctx.threads(),
+                  [&](int64_t place, int64_t parameter, int64_t index) {
+                    StoreNumber(
+                        Binomial(at(counts, parameter), at(probs, parameter), stream, index),
+                        output, place);
                   });
     return OkStatus();
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RandomGamma, StatelessRandomGammaV2 and V3: gamma-distributed numbers, by the method of G. Marsaglia and W. W. Tsang: A Simple
-// Method for Generating Gamma Variables. ACM TOMS 26(3), 2000.
+// RandomGamma, StatelessRandomGammaV2 and V3: gamma-distributed numbers, by the method of G.
+// Marsaglia and W. W. Tsang: A Simple Method for Generating Gamma Variables. ACM TOMS 26(3), 2000.
 #include <cmath>
 
 #include "core/op/gradient.h"
@@ -44,10 +44,10 @@ template <class T>
 void FillGamma(const Tensor& alphas, const Philox& stream, Tensor* output, Scheduler& threads) {
   T* out = output->mutable_data<T>();
   const T* alpha = alphas.data<T>();
-  ForEachNumber(output->num_elements(), alphas.num_elements(), stream, threads,
-                [=](int64_t place, int64_t parameter, const Philox& from) {
-                  out[place] =
-                      static_cast<T>(Gamma(static_cast<double>(alpha[parameter]), from));
+  ForEachNumber(output->num_elements(), alphas.num_elements(), threads,
+                [=](int64_t place, int64_t parameter, int64_t index) {
+                  out[place] = static_cast<T>(
+                      Gamma(static_cast<double>(alpha[parameter]), SectionOf(stream, index)));
                 });
 }
 
@@ -87,8 +87,8 @@ class StatelessGammaKernel final : public Kernel {
     const Tensor& alphas = ctx.input(ctx.num_inputs() - 1);
     ASSIGN_OR_RETURN(const Shape shape, ShapeWithEnd(ctx.input(0), alphas.shape()));
     RETURN_IF_ERROR(CheckAlphas<T>(alphas));
-    ASSIGN_OR_RETURN(const Philox stream, ctx.num_inputs() == 3 ? SeedInput(ctx.input(1))
-                                                                : KeyCounterInput(ctx, 1));
+    ASSIGN_OR_RETURN(const Philox stream,
+                     ctx.num_inputs() == 3 ? SeedInput(ctx.input(1)) : KeyCounterInput(ctx, 1));
     Tensor* output;
     RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
     FillGamma<T>(alphas, stream, output, ctx.threads());

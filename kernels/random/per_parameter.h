@@ -34,19 +34,23 @@ class OneByOne {
   size_t left_ = 0;
 };
 
-// Calls draw(place, parameter, stream) for each place of an output of `count` elements, whose last
-// dimensions are those of `parameters` parameters. Each place has its own section of the stream.
+// Returns the stream at the section of number `index`.
+inline Philox SectionOf(Philox stream, int64_t index,
+                        uint64_t blocks = RandomStream::kBlocksPerOutput) {
+  stream.Skip(static_cast<uint64_t>(index) * blocks);
+  return stream;
+}
+
+// Calls draw(place, parameter, index) for each place of an output of `count` elements, whose last
+// dimensions are those of `parameters` parameters. Number `index` has a section of its own.
 template <class Draw>
-void ForEachNumber(int64_t count, int64_t parameters, const Philox& start, Scheduler& threads,
-                   const Draw& draw) {
+void ForEachNumber(int64_t count, int64_t parameters, Scheduler& threads, const Draw& draw) {
   if (count == 0) return;
   const int64_t per_parameter = count / parameters;
   threads.ParallelFor(count, 80, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      Philox stream = start;
-      stream.Skip(static_cast<uint64_t>(i) * RandomStream::kBlocksPerOutput);
       const int64_t parameter = i / per_parameter, sample = i % per_parameter;
-      draw(sample * parameters + parameter, parameter, stream);
+      draw(sample * parameters + parameter, parameter, i);
     }
   });
 }
@@ -63,8 +67,7 @@ inline StatusOr<Shape> JoinedShape(const Tensor& shape, const Tensor& parameters
 // those of `end`.
 inline StatusOr<Shape> ShapeWithEnd(const Tensor& shape, const Shape& end) {
   ASSIGN_OR_RETURN(const Shape whole, ShapeVector(shape, "shape"));
-  if (whole.rank() >= end.rank() &&
-      whole.dims().subspan(whole.rank() - end.rank()) == end.dims()) {
+  if (whole.rank() >= end.rank() && whole.dims().subspan(whole.rank() - end.rank()) == end.dims()) {
     return whole;
   }
   return InvalidArgument("Shape passed in must end with broadcasted shape: shape is ",

@@ -53,11 +53,12 @@ double LargePoisson(double rate, double largest, Philox stream) {
 
 void FillPoisson(const Tensor& rates, const Philox& stream, Tensor* output, Scheduler& threads) {
   const double largest = LargestOf(output->dtype());
-  ForEachNumber(output->num_elements(), rates.num_elements(), stream, threads,
-                [&](int64_t place, int64_t parameter, const Philox& from) {
+  ForEachNumber(output->num_elements(), rates.num_elements(), threads,
+                [&](int64_t place, int64_t parameter, int64_t index) {
                   const double rate = NumberAt(rates, parameter);
-                  StoreNumber(rate < 10 ? SmallPoisson(rate, largest, from)
-                                        : LargePoisson(rate, largest, from),
+                  const Philox section = SectionOf(stream, index);
+                  StoreNumber(rate < 10 ? SmallPoisson(rate, largest, section)
+                                        : LargePoisson(rate, largest, section),
                               output, place);
                 });
 }
@@ -67,8 +68,8 @@ Status CheckRates(const Tensor& rates, const char* name, DType output) {
   for (int64_t i = 0; i < rates.num_elements(); ++i) {
     const double rate = NumberAt(rates, i);
     if (rate <= LargestOf(output) && std::isfinite(rate)) continue;
-    return InvalidArgument(name, " must be finite and at most the largest ", Name(output),
-                           ", is ", rate);
+    return InvalidArgument(name, " must be finite and at most the largest ", Name(output), ", is ",
+                           rate);
   }
   return OkStatus();
 }

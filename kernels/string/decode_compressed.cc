@@ -22,7 +22,8 @@ constexpr size_t kBytesMax = (size_t{1} << 31) - 1;
 Status Inflate(const std::string& data, bool gzip, std::string* out) {
   out->clear();
   if (data.empty()) return OkStatus();
-  if (data.size() > kBytesMax) return ResourceExhausted("bytes has more than ", kBytesMax, " bytes");
+  if (data.size() > kBytesMax)
+    return ResourceExhausted("bytes has more than ", kBytesMax, " bytes");
   z_stream zlib = {};
   if (inflateInit2(&zlib, MAX_WBITS + (gzip ? 16 : 0)) != Z_OK) {
     return ResourceExhausted("no memory to decompress");

@@ -219,11 +219,13 @@ KERNEL_ANY_TYPE(StringStrip, StringStripKernel);
 
 OP(StringLower) {
   return CaseOp(
-      "Converts each string to lower case: its ASCII letters or, if encoding is utf-8, all letters.");
+      "Converts each string to lower case: its ASCII letters or, if encoding is utf-8, all "
+      "letters.");
 }
 OP(StringUpper) {
   return CaseOp(
-      "Converts each string to upper case: its ASCII letters or, if encoding is utf-8, all letters.");
+      "Converts each string to upper case: its ASCII letters or, if encoding is utf-8, all "
+      "letters.");
 }
 KERNEL_ANY_TYPE(StringLower, CaseKernel<false>);
 KERNEL_ANY_TYPE(StringUpper, CaseKernel<true>);

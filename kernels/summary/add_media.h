@@ -12,8 +12,8 @@
 
 namespace penstock {
 
-// Adds the first `most` of `images` [batch, height, width, channels], of bytes or floating types, in
-// PNG format. `bad_color` has the bytes of pixels that are not finite.
+// Adds the first `most` of `images` [batch, height, width, channels], of bytes or floating types,
+// in PNG format. `bad_color` has the bytes of pixels that are not finite.
 Status AddImages(const std::string& tag, const Tensor& images, int64_t most,
                  const Tensor& bad_color, SummaryBuilder* summary);
 // Adds the first `most` of `sounds` [batch, frames] or [batch, frames, channels].

@@ -173,8 +173,7 @@ class AudioKernel final : public WriterKernel {
       return InvalidArgument("sample_rate must be a scalar, has shape ", rate.shape().ToString());
     }
     SummaryBuilder summary;
-    RETURN_IF_ERROR(
-        AddSounds(tag, ctx.input(3), rate.scalar<float>(), outputs_max_, &summary));
+    RETURN_IF_ERROR(AddSounds(tag, ctx.input(3), rate.scalar<float>(), outputs_max_, &summary));
     return writer.AddSummary(step, summary.Serialize());
   }
 
@@ -276,7 +275,8 @@ KERNEL(WriteHistogramSummary, HistogramKernel, REAL_TYPES, bool);
 
 OP(WriteImageSummary) {
   OpDef op = WriterOp(
-      "Writes images in PNG format under a tag. Bytes are stored unchanged; other numbers are scaled "
+      "Writes images in PNG format under a tag. Bytes are stored unchanged; other numbers are "
+      "scaled "
       "so that each image uses the full range. bad_color marks pixels that are not finite.",
       {{"step", "int64"}, {"tag", "string"}, {"tensor", "T"}, {"bad_color", "uint8"}});
   op.types = {{"T", {DType::kUint8, DType::kDouble, DType::kFloat, DType::kHalf}, DType::kFloat}};
