@@ -7,35 +7,11 @@
 #include <utility>
 
 #include "core/op/registry.h"
-#include "kernels/array/elements.h"
 #include "kernels/dataset/dataset_kernel.h"
 #include "kernels/dataset/rows.h"
 
 namespace penstock {
 namespace {
-
-// InvalidArgument unless all components of `batch` have the same number of rows.
-Status CheckRows(const Element& batch, const ElementSpec& spec) {
-  if (batch.empty() || batch.size() != spec.types.size()) {
-    return InvalidArgument("a batch must have ", spec.types.size(), " components, has ",
-                           batch.size());
-  }
-  for (size_t i = 0; i < batch.size(); ++i) {
-    if (batch[i].dtype() != spec.types[i]) {
-      return InvalidArgument("component ", i, " must have type ", Name(spec.types[i]), ", has ",
-                             Name(batch[i].dtype()));
-    }
-    if (batch[i].rank() == 0) {
-      return InvalidArgument("Input element must have a non-scalar value in each component.");
-    }
-    if (batch[i].dim(0) != batch[0].dim(0)) {
-      return InvalidArgument("Input element must have the same batch size in each component. ",
-                             "Component 0 had size ", batch[0].dim(0), " but component ", i,
-                             " had size ", batch[i].dim(0), ".");
-    }
-  }
-  return OkStatus();
-}
 
 Element Slice(const Element& batch, int64_t begin, int64_t end) {
   Element slice;
@@ -43,40 +19,7 @@ Element Slice(const Element& batch, int64_t begin, int64_t end) {
   return slice;
 }
 
-// Joins pieces along dimension 0. A single piece shares the buffer of its batch.
-StatusOr<Element> Join(std::vector<Element> pieces) {
-  if (pieces.size() == 1) return std::move(pieces[0]);
-  Element joined;
-  for (size_t c = 0; c < pieces[0].size(); ++c) {
-    Shape shape = pieces[0][c].shape();
-    int64_t rows = 0;
-    for (const Element& piece : pieces) {
-      Shape expected = shape, found = piece[c].shape();
-      if (found.rank() != expected.rank()) found = Shape();
-      if (found.rank() > 0) found.set_dim(0, expected.dim(0));
-      if (!(found == expected)) {
-        return InvalidArgument("rows of component ", c, " have different shapes: batches of ",
-                               shape.ToString(), " and ", piece[c].shape().ToString());
-      }
-      rows += piece[c].dim(0);
-    }
-    Dims dims(shape.dims().begin(), shape.dims().end());
-    dims[0] = rows;
-    ASSIGN_OR_RETURN(const Shape whole, Shape::Make(dims));
-    const DType dtype = pieces[0][c].dtype();
-    ASSIGN_OR_RETURN(Tensor out, NewTensor(dtype, whole));
-    int64_t at = 0;
-    for (const Element& piece : pieces) {
-      CopyElements(dtype, piece[c].raw_data(), ElementAt(out.mutable_raw_data(), dtype, at),
-                   piece[c].num_elements());
-      at += piece[c].num_elements();
-    }
-    joined.push_back(std::move(out));
-  }
-  return joined;
-}
-
-// What both datasets do: an iterator that takes rows from the batch that was read last.
+// The iterator of both datasets. It takes rows from the batch that was read last.
 class RowsIterator : public UnaryIterator {
  public:
   RowsIterator(DatasetPtr dataset, IteratorPtr input)
@@ -95,7 +38,7 @@ class RowsIterator : public UnaryIterator {
     ASSIGN_OR_RETURN(next_, reader->Int());
     ASSIGN_OR_RETURN(ended_, reader->Int(0, 1));
     ASSIGN_OR_RETURN(batch_, reader->Values());
-    if (!batch_.empty()) RETURN_IF_ERROR(CheckRows(batch_, dataset_->input().spec()));
+    if (!batch_.empty()) RETURN_IF_ERROR(CheckBatch(batch_, dataset_->input().spec()));
     if (next_ > rows()) {
       return InvalidArgument("the state's next row is ", next_, " of a batch of ", rows());
     }
@@ -103,7 +46,7 @@ class RowsIterator : public UnaryIterator {
   }
 
  protected:
-  virtual int64_t turns() const = 0;  // after so many outputs, it begins again
+  virtual int64_t turns() const = 0;  // the number of outputs after which the sizes repeat
   int64_t rows() const { return batch_.empty() ? 0 : batch_[0].dim(0); }
   // Reads the next batch, or sets ended_.
   Status Read(const IteratorContext& ctx) {
@@ -112,7 +55,7 @@ class RowsIterator : public UnaryIterator {
     RETURN_IF_ERROR(input_->GetNext(ctx, &batch, &end));
     ended_ = end;
     if (end) return OkStatus();
-    RETURN_IF_ERROR(CheckRows(batch, dataset_->input().spec()));
+    RETURN_IF_ERROR(CheckBatch(batch, dataset_->input().spec()));
     batch_ = std::move(batch);
     next_ = 0;
     return OkStatus();
@@ -163,7 +106,7 @@ class RebatchV2Dataset final : public Dataset {
       if (*end) return OkStatus();
       Advance();
       if (wanted == 0) return Empty(element);
-      ASSIGN_OR_RETURN(*element, Join(std::move(pieces)));
+      ASSIGN_OR_RETURN(*element, JoinBatches(std::move(pieces)));
       return OkStatus();
     }
 
