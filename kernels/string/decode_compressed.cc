@@ -66,11 +66,8 @@ class DecodeCompressedKernel final : public Kernel {
   }
 
   Status Compute(KernelContext& ctx) override {
-    if (compression_ == Compression::kNone) {
-      ctx.SetOutput(0, ctx.input(0));
-      return OkStatus();
-    }
     return MapStrings<std::string>(ctx, [this](const std::string& data, std::string* out) {
+      if (compression_ == Compression::kNone) return *out = data, OkStatus();
       return Inflate(data, compression_ == Compression::kGzip, out);
     });
   }
