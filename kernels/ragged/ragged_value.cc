@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/ragged/ragged_value.h"
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace penstock {
 namespace {
 
 const bool registered = RegisterVariantDecoder(RaggedValue::kTypeName, RaggedValue::Decode);
+
+bool Equal(const Tensor& a, const Tensor& b) {
+  return a.dtype() == b.dtype() && a.shape() == b.shape() &&
+         std::memcmp(a.raw_data(), b.raw_data(), a.bytes()) == 0;
+}
 
 }  // namespace
 
@@ -27,6 +34,26 @@ Status RaggedValue::Encode(std::string* metadata, std::vector<Tensor>* tensors) 
   *tensors = splits_;
   tensors->push_back(values_);
   return OkStatus();
+}
+
+StatusOr<Variant> RaggedValue::ZerosLike(KernelContext& ctx) const {
+  ASSIGN_OR_RETURN(Tensor zeros, ZerosOf(ctx, values_));
+  return Of(splits_, std::move(zeros));
+}
+
+StatusOr<Variant> RaggedValue::Plus(KernelContext& ctx, const VariantValue& other) const {
+  const auto* ragged = dynamic_cast<const RaggedValue*>(&other);
+  if (ragged == nullptr) {
+    return InvalidArgument("a ragged tensor and a variant of type '", other.TypeName(),
+                           "' have no sum");
+  }
+  if (!std::equal(splits_.begin(), splits_.end(), ragged->splits_.begin(), ragged->splits_.end(),
+                  Equal)) {
+    return InvalidArgument("ragged tensors with different row splits have no sum");
+  }
+  Tensor sum = values_;
+  RETURN_IF_ERROR(AddInPlace(ctx, &sum, ragged->values_));
+  return Of(splits_, std::move(sum));
 }
 
 StatusOr<Variant> RaggedValue::Decode(const std::string&, const std::vector<Tensor>& tensors) {

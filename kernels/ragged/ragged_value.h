@@ -9,10 +9,11 @@
 
 #include "core/tensor/tensor.h"
 #include "core/tensor/variant.h"
+#include "kernels/math/accumulate.h"
 
 namespace penstock {
 
-class RaggedValue final : public VariantValue {
+class RaggedValue final : public ArithmeticVariant {
  public:
   static constexpr char kTypeName[] = "RaggedTensorVariant";
 
@@ -23,6 +24,9 @@ class RaggedValue final : public VariantValue {
   const char* TypeName() const override { return kTypeName; }
   std::string ToString() const override;
   Status Encode(std::string* metadata, std::vector<Tensor>* tensors) const override;
+  StatusOr<Variant> ZerosLike(KernelContext& ctx) const override;
+  // Adds the values. InvalidArgument unless `other` has the same splits.
+  StatusOr<Variant> Plus(KernelContext& ctx, const VariantValue& other) const override;
 
   const std::vector<Tensor>& splits() const { return splits_; }
   const Tensor& values() const { return values_; }

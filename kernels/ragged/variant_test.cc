@@ -107,6 +107,20 @@ TEST(RaggedVariant, GradientJoinsTheValues) {
   gradient(rows, L({4}, {0, 2, 2, 5}), I({1}, {3})).ExpectError("row_splits must go from 0");
 }
 
+TEST(RaggedVariant, HasZerosAndSums) {
+  const Tensor whole = Encode({kOuter, kInner}, kValues, false);
+  const auto run = [](const char* op, Tensors inputs) {
+    OpRunner runner(op);
+    if (std::string(op) == "AddN") return runner.InList(std::move(inputs)).Run1();
+    return runner.In(inputs[0]).Run1();
+  };
+  ExpectOutputs(Decode(*run("ZerosLike", {whole}), 2, 2), {kOuter, kInner, F({4}, {0, 0, 0, 0})});
+  ExpectOutputs(Decode(*run("AddN", {whole, whole}), 2, 2), {kOuter, kInner, F({4}, {2, 4, 6, 8})});
+  const Tensor other = Encode({L({4}, {0, 1, 2, 3}), kInner}, kValues, false);
+  EXPECT_THAT(std::string(run("AddN", {whole, other}).status().message()),
+              HasSubstr("different row splits"));
+}
+
 TEST(RaggedVariant, MistakesAreNamed) {
   const Tensor three = F({3}, {1, 2, 3});
   EXPECT_THAT(Mistake({L({4}, {0, 2, 2, 5})}, three), HasSubstr("the last of splits 0 is 5"));
