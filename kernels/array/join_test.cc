@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests Concat, ConcatV2, ConcatOffset, Split, SplitV, Pack, Unpack.
+// Tests Concat, ConcatV2, ConcatOffset, ParallelConcat, Split, SplitV, Pack, Unpack.
 #include <gtest/gtest.h>
 
 #include "kernels/array/op_check.h"
@@ -168,6 +168,21 @@ TEST(Pack, AlongEveryAxisAndBackAgain) {
       }
     }
   }
+}
+
+TEST(ParallelConcat, JoinsRows) {
+  const auto join = [](std::vector<Tensor> values, std::vector<int64_t> shape) {
+    return OpCall{"ParallelConcat", {std::move(values)}, {{"shape", PartialShape(shape)}}};
+  };
+  for (const DType dtype : kMovedTypes) {
+    const Tensor whole = Sample(dtype, {2, 3});
+    EXPECT_TRUE(SameTensor(join({whole.Slice(0, 1), whole.Slice(1, 2)}, {2, 3}).Run1(), whole));
+  }
+  const Tensor row = Sample(DType::kFloat, {1, 2});
+  join({row, row}, {3, 2}).ExpectError("shape must have 2 rows, one for each of values");
+  join({row, row}, {2, 3}).ExpectError("values[0] must have shape [1,3], has [1,2]");
+  join({row, Sample(DType::kFloat, {2})}, {2, 2}).ExpectError("values[1]");
+  join({row}, {1, -1}).ExpectError("must be fully defined");
 }
 
 TEST(Pack, OneIsShared) {

@@ -6,12 +6,12 @@
 
 #include "core/base/check.h"
 #include "core/functions/embedded_functions.h"
-#include "core/op/testing/op_runner.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "kernels/dataset/cancellable_wait.h"
 #include "kernels/dataset/dataset.h"
+#include "kernels/dataset/iterate.h"
 #include "kernels/dataset/iterator_resource.h"
 #include "proto/tensorflow/graph.pb.h"
 
@@ -21,36 +21,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// The context in which iterators run.
-class Place {
- public:
-  IteratorContext Context() {
-    return {.threads = &Scheduler::Real(),
-            .env = &Env::Real(),
-            .resources = &resources_,
-            .cancellation = &cancellation};
-  }
-  Cancellation cancellation;
-
- private:
-  ResourceStore resources_;
-};
-
-Tensor Int(int64_t value) { return Tensor::Scalar(value); }
-
-Tensor Must(StatusOr<Tensor> tensor) {
-  CHECK_OK(tensor.status());
-  return *std::move(tensor);
-}
-
-OpRunner Dataset1(const char* op, std::vector<DType> types = {DType::kInt64},
-                  std::vector<PartialShape> shapes = {PartialShape()}) {
-  return OpRunner(op).Attr("output_types", types).Attr("output_shapes", shapes);
-}
-
-Tensor Range(int64_t stop) {
-  return Must(Dataset1("RangeDataset").In(Int(0)).In(Int(stop)).In(Int(1)).Run1());
-}
 Tensor Shuffle(const Tensor& input, int64_t size, int64_t seed) {
   return Must(Dataset1("ShuffleDataset").In(input).In(Int(size)).In(Int(seed)).In(Int(0)).Run1());
 }
@@ -138,40 +108,6 @@ Tensor ParallelInterleave(const Tensor& input, int64_t cycle, int64_t block) {
                   .In(Int(block))
                   .In(Int(2))
                   .Run1());
-}
-
-IteratorPtr NewIterator(Place& place, const Tensor& dataset) {
-  const auto found = DatasetOf(dataset);
-  CHECK_OK(found.status());
-  auto iterator = (*found)->NewIterator(place.Context());
-  CHECK_OK(iterator.status());
-  return *std::move(iterator);
-}
-
-// Returns the next element as text, "end", or the error.
-std::string Next(Place& place, DatasetIterator& iterator) {
-  Element element;
-  bool end = false;
-  const Status status = iterator.GetNext(place.Context(), &element, &end);
-  if (!status.ok()) return std::string(status.message());
-  if (end) return "end";
-  if (element[0].dtype() == DType::kVariant) return "a window";
-  std::string text;
-  for (const int64_t number : element[0].flat<int64_t>()) StrAppend(&text, number, " ");
-  return text.substr(0, text.size() - 1);
-}
-
-std::vector<std::string> Rest(Place& place, DatasetIterator& iterator) {
-  std::vector<std::string> rest;
-  do {
-    rest.push_back(Next(place, iterator));
-  } while (rest.back() != "end" && rest.size() < 1000);
-  return rest;
-}
-
-std::vector<std::string> All(const Tensor& dataset) {
-  Place place;
-  return Rest(place, *NewIterator(place, dataset));
 }
 
 // The numbers from 0 on. Waits forever before number `stops_at`, and fails in place of number
@@ -290,12 +226,6 @@ std::vector<std::function<Tensor()>> Saveable() {
       [] { return ParallelInterleave(Range(7), 3, 2); },
       [] { return Window(Range(9), 3, 2); },
   };
-}
-
-std::vector<Tensor> Save(Place& place, DatasetIterator& iterator) {
-  StateWriter writer;
-  CHECK_OK(iterator.Save(place.Context(), &writer));
-  return writer.Take();
 }
 
 TEST(Iterator, GoesOnFromASavedState) {

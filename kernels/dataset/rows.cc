@@ -57,6 +57,60 @@ StatusOr<Element> StackElements(const std::vector<Element>& elements) {
   return batch;
 }
 
+Status CheckBatch(const Element& batch, const ElementSpec& spec) {
+  if (batch.empty() || batch.size() != spec.types.size()) {
+    return InvalidArgument("a batch must have ", spec.types.size(), " components, has ",
+                           batch.size());
+  }
+  for (size_t i = 0; i < batch.size(); ++i) {
+    if (batch[i].dtype() != spec.types[i]) {
+      return InvalidArgument("component ", i, " must have type ", Name(spec.types[i]), ", has ",
+                             Name(batch[i].dtype()));
+    }
+    if (batch[i].rank() == 0) {
+      return InvalidArgument("Input element must have a non-scalar value in each component.");
+    }
+    if (batch[i].dim(0) != batch[0].dim(0)) {
+      return InvalidArgument("Input element must have the same batch size in each component. ",
+                             "Component 0 had size ", batch[0].dim(0), " but component ", i,
+                             " had size ", batch[i].dim(0), ".");
+    }
+  }
+  return OkStatus();
+}
+
+StatusOr<Element> JoinBatches(std::vector<Element> batches) {
+  if (batches.size() == 1) return std::move(batches[0]);
+  Element joined;
+  for (size_t c = 0; c < batches[0].size(); ++c) {
+    Shape shape = batches[0][c].shape();
+    int64_t rows = 0;
+    for (const Element& batch : batches) {
+      Shape expected = shape, found = batch[c].shape();
+      if (found.rank() != expected.rank()) found = Shape();
+      if (found.rank() > 0) found.set_dim(0, expected.dim(0));
+      if (!(found == expected)) {
+        return InvalidArgument("rows of component ", c, " have different shapes: batches of ",
+                               shape.ToString(), " and ", batch[c].shape().ToString());
+      }
+      rows += batch[c].dim(0);
+    }
+    Dims dims(shape.dims().begin(), shape.dims().end());
+    dims[0] = rows;
+    ASSIGN_OR_RETURN(const Shape whole, Shape::Make(dims));
+    const DType dtype = batches[0][c].dtype();
+    ASSIGN_OR_RETURN(Tensor out, NewTensor(dtype, whole));
+    int64_t at = 0;
+    for (const Element& batch : batches) {
+      CopyElements(dtype, batch[c].raw_data(), ElementAt(out.mutable_raw_data(), dtype, at),
+                   batch[c].num_elements());
+      at += batch[c].num_elements();
+    }
+    joined.push_back(std::move(out));
+  }
+  return joined;
+}
+
 ElementSpec BatchSpec(const ElementSpec& spec, int64_t count) {
   ElementSpec batch{.types = spec.types};
   for (const PartialShape& shape : spec.shapes) {

@@ -19,6 +19,13 @@ StatusOr<Tensor> CopyRow(const Tensor& tensor, int64_t index);
 // dimension 0. InvalidArgument if the shapes of a component differ. REQUIRES at least one element.
 StatusOr<Element> StackElements(const std::vector<Element>& elements);
 
+// InvalidArgument unless `batch` has the types of `spec`, and all its components have the same
+// number of rows.
+Status CheckBatch(const Element& batch, const ElementSpec& spec);
+// Joins batches along dimension 0. A single batch is returned as it is. InvalidArgument if the rows
+// of a component have different shapes. REQUIRES: at least one batch; CheckBatch accepts all.
+StatusOr<Element> JoinBatches(std::vector<Element> batches);
+
 // Returns the spec of stacked elements of spec `spec`. Pass kUnknown as `count` if batches may be
 // smaller.
 ElementSpec BatchSpec(const ElementSpec& spec, int64_t count);

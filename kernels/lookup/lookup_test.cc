@@ -232,8 +232,16 @@ TEST_P(BothFronts, FilesFillTables) {
               HasSubstr("Field x in line 0 is not a valid int64."));
   EXPECT_THAT(fill(s, l, A{{"key_index", -1}, {"value_index", -1}}).second,
               HasSubstr("line number requires table Key dtype of int64, got string"));
-  EXPECT_THAT(fill(s, l, A{{"key_index", -2}, {"value_index", -2}}).second,
-              HasSubstr("whole line requires table Value dtype of string, got int64"));
+  EXPECT_THAT(fill(l, s, A{{"key_index", -2}, {"value_index", -1}}).second,
+              HasSubstr("line number requires table Value dtype of int64, got string"));
+  EXPECT_THAT(fill(s, DType::kFloat, A{{"key_index", -2}, {"value_index", -2}}).second,
+              HasSubstr("whole line requires table Value dtype of string or integer, got float"));
+  EXPECT_THAT(fill(l, l, A{{"key_index", -2}, {"value_index", -1}}).second,
+              HasSubstr("Field x 10 in line 0 is not a valid int64."));
+  std::ofstream(path) << "7\n-3\n12\n";
+  auto [numbers, read] = fill(l, l, A{{"key_index", -2}, {"value_index", -1}});
+  EXPECT_EQ(read, "");
+  EXPECT_TRUE(SameTensor(numbers->Find(L({3}, {12, -3, 1}), L({}, {-1})), L({3}, {2, 1, -1})));
 }
 
 TEST(SessionTensor, StaysUntilItIsDeleted) {

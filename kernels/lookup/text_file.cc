@@ -26,9 +26,11 @@ Status CheckColumn(const Column& column) {
     return InvalidArgument(column.what, " index for line number requires table ", column.what,
                            " dtype of int64, got ", Name(column.type));
   }
-  if (column.index == kWholeLine && column.type != DType::kString) {
+  const bool fits =
+      column.type == DType::kString || column.type == DType::kInt32 || column.type == DType::kInt64;
+  if (column.index == kWholeLine && !fits) {
     return InvalidArgument(column.what, " index for whole line requires table ", column.what,
-                           " dtype of string, got ", Name(column.type));
+                           " dtype of string or integer, got ", Name(column.type));
   }
   return OkStatus();
 }

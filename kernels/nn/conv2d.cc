@@ -19,7 +19,8 @@ OP(Conv2D) {
   return {
       .doc =
           "Convolves images with a filter: each output pixel is the sum of the products of "
-          "a window of the image with the filter.",
+          "a window of the image with the filter. If the filter has fewer input channels than the "
+          "images, the channels are divided into groups, which are convolved separately.",
       .inputs = {{"input", "T"}, {"filter", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", ConvTypes()}},
@@ -32,7 +33,9 @@ OP(Conv2D) {
       .examples = {{.inputs = {{{{2, 4, 3, 2}}}, {{{3, 2, 2, 3}}}},
                     .attrs = ConvExampleAttrs(ConvOf::kImages, "SAME", 2)},
                    {.inputs = {{{{1, 4, 3, 1}}}, {{{2, 2, 1, 2}}}},
-                    .attrs = ConvExampleAttrs(ConvOf::kImages, "VALID", 1)}},
+                    .attrs = ConvExampleAttrs(ConvOf::kImages, "VALID", 1)},
+                   {.inputs = {{{{1, 3, 3, 4}}}, {{{2, 2, 2, 4}}}},
+                    .attrs = ConvExampleAttrs(ConvOf::kImages, "SAME", 1)}},
       .flops = ConvolutionFlops,
   };
 }

@@ -17,6 +17,7 @@ struct Case {
   int64_t batch, height, width, in, fh, fw, out, stride_h, stride_w, dilation;
   const char* padding;
   std::vector<int64_t> explicit_paddings = {};
+  int64_t groups = 1;
 };
 
 const std::vector<Case>& Cases() {
@@ -30,6 +31,8 @@ const std::vector<Case>& Cases() {
       {2, 6, 5, 9, 3, 3, 7, 2, 3, 1, "VALID"},
       {1, 3, 3, 2, 4, 4, 3, 1, 1, 1, "SAME"},
       {2, 4, 4, 3, 2, 2, 5, 1, 1, 1, "EXPLICIT", {0, 0, 1, 2, 0, 3, 0, 0}},
+      {2, 5, 6, 6, 3, 3, 9, 1, 2, 1, "SAME", {}, 3},
+      {1, 4, 4, 4, 2, 2, 8, 1, 1, 1, "VALID", {}, 4},
   };
   return cases;
 }
@@ -79,10 +82,12 @@ Shape ForEachProduct(const Case& c, const Fn& fn) {
             const int64_t ih = oh * c.stride_h + kh * c.dilation - top;
             const int64_t iw = ow * c.stride_w + kw * c.dilation - left;
             if (ih < 0 || ih >= c.height || iw < 0 || iw >= c.width) continue;
-            for (int64_t i = 0; i < c.in; ++i) {
+            const int64_t each = c.in / c.groups;
+            for (int64_t i = 0; i < each; ++i) {
               for (int64_t o = 0; o < c.out; ++o) {
-                fn(((b * c.height + ih) * c.width + iw) * c.in + i,
-                   ((kh * c.fw + kw) * c.in + i) * c.out + o,
+                const int64_t first = o / (c.out / c.groups) * each;  // channel of o's group
+                fn(((b * c.height + ih) * c.width + iw) * c.in + first + i,
+                   ((kh * c.fw + kw) * each + i) * c.out + o,
                    ((b * oh_count + oh) * ow_count + ow) * c.out + o);
               }
             }
@@ -123,7 +128,7 @@ void TestAll(double tolerance) {
     SCOPED_TRACE(testing::Message() << "case " << n << ", " << Name(kDTypeOf<T>));
     const Case& c = Cases()[n];
     const Shape image_shape({c.batch, c.height, c.width, c.in});
-    const Shape filter_shape({c.fh, c.fw, c.in, c.out});
+    const Shape filter_shape({c.fh, c.fw, c.in / c.groups, c.out});
     const Shape output_shape = ForEachProduct(c, [](int64_t, int64_t, int64_t) {});
     const Tensor image = Random(image_shape, 1);
     const Tensor filter = Random(filter_shape, 2);
@@ -200,6 +205,9 @@ TEST(Conv2DTest, MistakesAreNamed) {
   using ::testing::HasSubstr;
   EXPECT_THAT(error({1, 5, 5}, {3, 3, 3, 4}, "NHWC", ones), HasSubstr("[1,5,5]"));
   EXPECT_THAT(error({1, 5, 5, 2}, {3, 3, 3, 4}, "NHWC", ones), HasSubstr("2 channels"));
+  EXPECT_THAT(error({1, 5, 5, 6}, {3, 3, 4, 4}, "NHWC", ones), HasSubstr("6 channels"));
+  EXPECT_THAT(error({1, 5, 5, 6}, {3, 3, 2, 4}, "NHWC", ones),
+              HasSubstr("output channels, which 3 groups cannot share"));
   EXPECT_THAT(error({1, 2, 5, 3}, {3, 3, 3, 4}, "NHWC", ones), HasSubstr("does not fit"));
   EXPECT_THAT(error({1, 5, 5, 3}, {3, 3, 3, 4}, "NCHW", ones), HasSubstr("use NHWC"));
   EXPECT_THAT(error({1, 5, 5, 3}, {3, 3, 3, 4}, "NHWC", {1, 0, 1, 1}), HasSubstr("strides"));

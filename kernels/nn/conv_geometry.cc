@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/nn/conv_geometry.h"
 
+#include <algorithm>
+
 namespace penstock {
 
 StatusOr<ConvGeometry> ConvGeometry::Of(const WindowAttrs& window, const Shape& image,
@@ -16,14 +18,21 @@ StatusOr<ConvGeometry> ConvGeometry::Of(const WindowAttrs& window, const Shape& 
                            filter.ToString());
   }
   const int64_t in_channels = image.dim(rank - 1), out_channels = filter.dim(rank - 1);
-  if (in_channels != filter.dim(rank - 2)) {
+  const int64_t each = filter.dim(rank - 2);  // input channels of a group
+  const int64_t groups = each > 0 && rank == 4 ? std::max<int64_t>(in_channels / each, 1) : 1;
+  if (in_channels != each * groups) {
     return InvalidArgument("input has ", in_channels, " channels, the filter ", filter.ToString(),
-                           " is for ", filter.dim(rank - 2));
+                           " is for ", each);
+  }
+  if (out_channels % groups != 0) {
+    return InvalidArgument("the filter ", filter.ToString(), " has ", out_channels,
+                           " output channels, which ", groups, " groups cannot share");
   }
   ConvGeometry g{.batch = image.dim(0),
                  .in_channels = in_channels,
                  .out_channels = out_channels,
-                 .volumes = rank == 5};
+                 .volumes = rank == 5,
+                 .groups = groups};
   Window* windows[] = {&g.d, &g.h, &g.w};
   for (int dim = 1; dim < rank - 1; ++dim) {
     ASSIGN_OR_RETURN(*windows[dim + 4 - rank],

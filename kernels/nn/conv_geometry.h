@@ -5,8 +5,8 @@
 // gradients.
 //
 // Images are [batch, h.in, w.in, in_channels], filters [h.size, w.size, in_channels, out_channels],
-// outputs [batch, h.out, w.out, out_channels]; volumes have the depth before the height. All
-// buffers are dense and do not overlap.
+// outputs [batch, h.out, w.out, out_channels]; volumes have the depth before the height. With
+// groups, a filter has the input channels of one group. All buffers are dense and do not overlap.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,7 @@ struct ConvGeometry {
   int64_t batch = 0, in_channels = 0, out_channels = 0;
   Window d = kNoWindow, h, w;
   bool volumes = false;
+  int64_t groups = 1;  // of channels, see conv_groups.h; only the kernels of images know groups
   bool operator==(const ConvGeometry&) const = default;
 
   // Checks ranks and channels, and that no size overflows.
@@ -29,7 +30,7 @@ struct ConvGeometry {
                                    const Shape& filter);
   Shape image() const { return Joined(batch, d.in, h.in, w.in, in_channels); }
   Shape filter() const {
-    Shape shape({h.size, w.size, in_channels, out_channels});
+    Shape shape({h.size, w.size, in_channels / groups, out_channels});
     if (volumes) shape.InsertDim(0, d.size);
     return shape;
   }
@@ -37,8 +38,15 @@ struct ConvGeometry {
   int64_t in_pixels() const { return d.in * h.in * w.in; }  // per image
   int64_t out_pixels() const { return d.out * h.out * w.out; }
   int64_t patch() const {
-    return d.size * h.size * w.size * in_channels;
-  }  // }  // elements of one window
+    return d.size * h.size * w.size * (in_channels / groups);
+  }  // elements of one window
+  ConvGeometry OneGroup() const {
+    ConvGeometry one = *this;
+    one.in_channels /= groups;
+    one.out_channels /= groups;
+    one.groups = 1;
+    return one;
+  }
   double flops() const {
     return 2.0 * static_cast<double>(batch * out_pixels()) * static_cast<double>(patch()) *
            static_cast<double>(out_channels);

@@ -11,7 +11,8 @@ Status ConvShape(ShapeScope& s) {
   if (!image.known_rank()) image = PartialShape::UnknownOfRank(rank);
   if (!filter.known_rank()) filter = PartialShape::UnknownOfRank(rank);
   const int64_t channels = image.dim(rank - 1), wanted = filter.dim(rank - 2);
-  if (channels >= 0 && wanted >= 0 && channels != wanted) {
+  const bool groups = rank == 4 && wanted > 0 && channels > 0;
+  if (channels >= 0 && wanted >= 0 && (groups ? channels % wanted != 0 : channels != wanted)) {
     return InvalidArgument("input has ", channels, " channels, the filter ", filter.ToString(),
                            " is for ", wanted);
   }

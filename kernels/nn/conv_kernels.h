@@ -12,6 +12,7 @@
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
 #include "kernels/nn/conv_geometry.h"
+#include "kernels/nn/conv_groups.h"
 #include "kernels/nn/float_view.h"
 
 namespace penstock {
@@ -103,7 +104,10 @@ class ConvForwardKernel final : public ConvKernel {
     if (FillIfEmpty(g, out)) return OkStatus();
     const FloatInput<ConvType<T>> x(image), w(filter);
     FloatOutput<ConvType<T>> y(out);
-    Forward(g, x.data(), w.data(), y.data(), ctx.threads());
+    ForEachGroup(g, x.data(), ImageRows(g), w.data(), FilterRows(g), y.data(), OutputRows(g),
+                 [&](const ConvGeometry& one, const auto* image, const auto* filter, auto* output) {
+                   Forward(one, image, filter, output, ctx.threads());
+                 });
     return OkStatus();
   }
 };
@@ -119,6 +123,7 @@ class ConvBackpropInputKernel final : public ConvKernel {
                              " dimensions, have shapes ", filter.shape().ToString(), " and ",
                              dy.shape().ToString());
     }
+    // Sizes without channels mean a convolution without groups.
     ASSIGN_OR_RETURN(const Shape image, ShapeInput("input_sizes", ctx.input(0), rank, dy.dim(0),
                                                    filter.dim(rank - 2)));
     ASSIGN_OR_RETURN(const ConvGeometry g, ConvGeometry::Of(window_, image, filter.shape()));
@@ -128,7 +133,10 @@ class ConvBackpropInputKernel final : public ConvKernel {
     if (FillIfEmpty(g, out)) return OkStatus();
     const FloatInput<ConvType<T>> w(filter), d(dy);
     FloatOutput<ConvType<T>> dx(out);
-    ImageGradient(g, w.data(), d.data(), dx.data(), ctx.threads());
+    ForEachGroup(g, w.data(), FilterRows(g), d.data(), OutputRows(g), dx.data(), ImageRows(g),
+                 [&](const ConvGeometry& one, const auto* filter, const auto* grad, auto* result) {
+                   ImageGradient(one, filter, grad, result, ctx.threads());
+                 });
     return OkStatus();
   }
 };
@@ -146,7 +154,10 @@ class ConvBackpropFilterKernel final : public ConvKernel {
     if (FillIfEmpty(g, out)) return OkStatus();
     const FloatInput<ConvType<T>> x(image), d(dy);
     FloatOutput<ConvType<T>> dw(out);
-    FilterGradient(g, x.data(), d.data(), dw.data(), ctx.threads());
+    ForEachGroup(g, x.data(), ImageRows(g), d.data(), OutputRows(g), dw.data(), FilterRows(g),
+                 [&](const ConvGeometry& one, const auto* image, const auto* grad, auto* result) {
+                   FilterGradient(one, image, grad, result, ctx.threads());
+                 });
     return OkStatus();
   }
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/parsing/csv.h"
 
+#include "absl/strings/numbers.h"
+
 namespace penstock {
 namespace {
 
@@ -48,6 +50,26 @@ Status SplitCsvRecord(string_view record, const CsvFormat& format,
     fields->push_back(std::move(field));
     if (at == record.size()) return OkStatus();
     ++at;  // the delimiter
+  }
+}
+
+DTypes CsvTypes() {
+  return {DType::kFloat, DType::kDouble, DType::kInt32, DType::kInt64, DType::kString};
+}
+
+bool ParseCsvField(const std::string& field, int64_t i, Tensor* column) {
+  switch (column->dtype()) {
+    case DType::kInt32:
+      return absl::SimpleAtoi(field, &column->mutable_data<int32_t>()[i]);
+    case DType::kInt64:
+      return absl::SimpleAtoi(field, &column->mutable_data<int64_t>()[i]);
+    case DType::kFloat:
+      return absl::SimpleAtof(field, &column->mutable_data<float>()[i]);
+    case DType::kDouble:
+      return absl::SimpleAtod(field, &column->mutable_data<double>()[i]);
+    default:
+      column->mutable_data<std::string>()[i] = field;
+      return true;
   }
 }
 

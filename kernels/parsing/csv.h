@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SplitCsvRecord: splits one record of RFC 4180 into its fields, by the rules of TensorFlow's
-// DecodeCSV.
+// Records of RFC 4180 by the rules of TensorFlow's DecodeCSV: SplitCsvRecord splits a record into
+// its fields, ParseCsvField reads the value of a field.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/tensor/tensor.h"
 
 namespace penstock {
 
@@ -19,5 +20,11 @@ struct CsvFormat {
 // An empty record has no fields. InvalidArgument if a quote or a line end is in a wrong place.
 Status SplitCsvRecord(string_view record, const CsvFormat& format,
                       std::vector<std::string>* fields);
+
+// The types of columns.
+DTypes CsvTypes();
+// Reads `field` into element `i` of `column`, which has one of these types. Returns false if it is
+// not a value of that type.
+bool ParseCsvField(const std::string& field, int64_t i, Tensor* column);
 
 }  // namespace penstock

@@ -2,45 +2,15 @@
 //
 // DecodeCSV: parses CSV records into columns. DecodeJSONExample: converts Examples from JSON to
 // serialized ones.
-#include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "kernels/array/elements.h"
 #include "kernels/parsing/csv.h"
 #include "kernels/parsing/example.h"
 
 namespace penstock {
 namespace {
-
-const DTypes kColumn = {DType::kFloat, DType::kDouble, DType::kInt32, DType::kInt64,
-                        DType::kString};
-
-// Parses `text` into element `i` of `column`; returns false if it is not a value of that type.
-bool Parse(const std::string& text, int64_t i, Tensor* column) {
-  switch (column->dtype()) {
-    case DType::kInt32:
-      return absl::SimpleAtoi(text, &column->mutable_data<int32_t>()[i]);
-    case DType::kInt64:
-      return absl::SimpleAtoi(text, &column->mutable_data<int64_t>()[i]);
-    case DType::kFloat:
-      return absl::SimpleAtof(text, &column->mutable_data<float>()[i]);
-    case DType::kDouble:
-      return absl::SimpleAtod(text, &column->mutable_data<double>()[i]);
-    default:
-      column->mutable_data<std::string>()[i] = text;
-      return true;
-  }
-}
-
-void SetDefault(const Tensor& value, int64_t i, Tensor* column) {
-  if (column->dtype() == DType::kString) {
-    column->mutable_data<std::string>()[i] = *value.data<std::string>();
-    return;
-  }
-  const size_t size = SizeOf(value.dtype());
-  memcpy(static_cast<char*>(column->mutable_raw_data()) + i * size, value.raw_data(), size);
-}
 
 class DecodeCsvKernel final : public Kernel {
  public:
@@ -111,10 +81,11 @@ class DecodeCsvKernel final : public Kernel {
       if (default_value.num_elements() == 0) {
         return InvalidArgument("Field ", index, " is required but missing in record ", record, "!");
       }
-      SetDefault(default_value, record, column);
+      CopyElements(column->dtype(), default_value.raw_data(),
+                   ElementAt(column->mutable_raw_data(), column->dtype(), record), 1);
       return OkStatus();
     }
-    if (Parse(field, record, column)) return OkStatus();
+    if (ParseCsvField(field, record, column)) return OkStatus();
     return InvalidArgument("Field ", index, " in record ", record, " is not a valid ",
                            Name(column->dtype()), ": ", field);
   }
@@ -149,7 +120,7 @@ OP(DecodeCSV) {
           "empty only if its column has a default.",
       .inputs = {{"records", "string"}, {"record_defaults", List("OUT_TYPE")}},
       .outputs = {{"output", List("OUT_TYPE")}},
-      .attrs = {{"OUT_TYPE", TypeList{.min_length = 1, .allowed = kColumn}},
+      .attrs = {{"OUT_TYPE", TypeList{.min_length = 1, .allowed = CsvTypes()}},
                 {"field_delim", ","},
                 {"use_quote_delim", true},
                 {"na_value", ""},

@@ -88,6 +88,10 @@ class QuantizedConvKernel final : public Kernel {
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const ConvGeometry geometry,
                      ConvGeometry::Of(window_, ctx.input(0).shape(), ctx.input(1).shape()));
+    if (geometry.groups != 1) {
+      return InvalidArgument("filter must have the ", geometry.in_channels,
+                             " channels of input, has shape ", ctx.input(1).shape().ToString());
+    }
     ASSIGN_OR_RETURN(const QuantizedRange image_range, RangeInput(ctx, 2, "input"));
     ASSIGN_OR_RETURN(const QuantizedRange filter_range, RangeInput(ctx, 4, "filter"));
     ASSIGN_OR_RETURN(const Tensor image, AboveZero(ctx, ctx.input(0), image_range, "input"));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RandomGamma: gamma-distributed numbers, by the method of G. Marsaglia and W. W. Tsang: A Simple
-// Method for Generating Gamma Variables. ACM TOMS 26(3), 2000.
+// RandomGamma, StatelessRandomGammaV2 and V3: gamma-distributed numbers, by the method of G.
+// Marsaglia and W. W. Tsang: A Simple Method for Generating Gamma Variables. ACM TOMS 26(3), 2000.
 #include <cmath>
 
 #include "core/op/gradient.h"
@@ -9,29 +9,12 @@
 #include "core/op/shape_scope.h"
 #include "kernels/array/arguments.h"
 #include "kernels/random/distributions.h"
+#include "kernels/random/per_parameter.h"
 #include "kernels/random/random_stream.h"
+#include "kernels/random/stateless_stream.h"
 
 namespace penstock {
 namespace {
-
-// Returns numbers of a distribution one at a time, taking each group from its end, as TensorFlow
-// does.
-template <class Distribution>
-class OneByOne {
- public:
-  double Next(Philox& stream) {
-    if (left_ == 0) {
-      group_ = distribution_(stream);
-      left_ = group_.size();
-    }
-    return group_[--left_];
-  }
-
- private:
-  Distribution distribution_;
-  Group<double> group_ = {};
-  size_t left_ = 0;
-};
 
 // Returns one number for the shape parameter `alpha` >= 0.
 double Gamma(double alpha, Philox stream) {
@@ -56,38 +39,40 @@ double Gamma(double alpha, Philox stream) {
   }
 }
 
+// Fills `output`, of shape [..., alphas].
+template <class T>
+void FillGamma(const Tensor& alphas, const Philox& stream, Tensor* output, Scheduler& threads) {
+  T* out = output->mutable_data<T>();
+  const T* alpha = alphas.data<T>();
+  ForEachNumber(output->num_elements(), alphas.num_elements(), threads,
+                [=](int64_t place, int64_t parameter, int64_t index) {
+                  out[place] = static_cast<T>(
+                      Gamma(static_cast<double>(alpha[parameter]), SectionOf(stream, index)));
+                });
+}
+
+template <class T>
+Status CheckAlphas(const Tensor& alphas) {
+  for (const T alpha : alphas.flat<T>()) {
+    // Also true if alpha is NaN, for which no number would ever be accepted.
+    if (!(static_cast<double>(alpha) >= 0)) {
+      return InvalidArgument("alpha must be positive, got ", static_cast<double>(alpha));
+    }
+  }
+  return OkStatus();
+}
+
 template <class T>
 class RandomGammaKernel final : public Kernel {
  public:
   Status Init(const KernelInit& node) override { return stream_.Init(node); }
   Status Compute(KernelContext& ctx) override {
-    ASSIGN_OR_RETURN(const Shape samples, ShapeVector(ctx.input(0), "shape"));
-    const Tensor& alphas = ctx.input(1);
-    Dims dims(samples.dims().begin(), samples.dims().end());
-    dims.insert(dims.end(), alphas.shape().dims().begin(), alphas.shape().dims().end());
-    ASSIGN_OR_RETURN(const Shape shape, Shape::Make(dims));
-    for (const T alpha : alphas.flat<T>()) {
-      // Also true if alpha is NaN, for which no number would ever be accepted.
-      if (!(static_cast<double>(alpha) >= 0)) {
-        return InvalidArgument("alpha must be positive, got ", static_cast<double>(alpha));
-      }
-    }
+    ASSIGN_OR_RETURN(const Shape shape, JoinedShape(ctx.input(0), ctx.input(1)));
+    RETURN_IF_ERROR(CheckAlphas<T>(ctx.input(1)));
     Tensor* output;
     RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
-    if (shape.num_elements() == 0) return OkStatus();
-    const int64_t per_alpha = samples.num_elements(), num_alphas = alphas.num_elements();
-    const Philox start = stream_.ReserveForOutputs(shape.num_elements(), *ctx.step().env);
-    T* out = output->mutable_data<T>();
-    // The numbers of one alpha are num_alphas apart.
-    ctx.threads().ParallelFor(shape.num_elements(), 80, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        Philox stream = start;
-        stream.Skip(i * RandomStream::kBlocksPerOutput);
-        const int64_t alpha = i / per_alpha, sample = i % per_alpha;
-        out[sample * num_alphas + alpha] =
-            static_cast<T>(Gamma(static_cast<double>(alphas.data<T>()[alpha]), stream));
-      }
-    });
+    const Philox stream = stream_.ReserveForOutputs(shape.num_elements(), *ctx.step().env);
+    FillGamma<T>(ctx.input(1), stream, output, ctx.threads());
     return OkStatus();
   }
 
@@ -95,9 +80,31 @@ class RandomGammaKernel final : public Kernel {
   RandomStream stream_;
 };
 
+// Inputs: shape, seed, alpha, or shape, key, counter, alg, alpha.
+template <class T>
+class StatelessGammaKernel final : public Kernel {
+  Status Compute(KernelContext& ctx) override {
+    const Tensor& alphas = ctx.input(ctx.num_inputs() - 1);
+    ASSIGN_OR_RETURN(const Shape shape, ShapeWithEnd(ctx.input(0), alphas.shape()));
+    RETURN_IF_ERROR(CheckAlphas<T>(alphas));
+    ASSIGN_OR_RETURN(const Philox stream,
+                     ctx.num_inputs() == 3 ? SeedInput(ctx.input(1)) : KeyCounterInput(ctx, 1));
+    Tensor* output;
+    RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
+    FillGamma<T>(alphas, stream, output, ctx.threads());
+    return OkStatus();
+  }
+};
+
 Status GammaShape(ShapeScope& s) {
   ASSIGN_OR_RETURN(const PartialShape samples, ShapeInput(s, 0));
   ASSIGN_OR_RETURN(PartialShape shape, JoinShapes(samples, s.input(1)));
+  s.set_output(0, std::move(shape));
+  return OkStatus();
+}
+
+Status StatelessShapeOfInput(ShapeScope& s) {
+  ASSIGN_OR_RETURN(PartialShape shape, ShapeInput(s, 0));
   s.set_output(0, std::move(shape));
   return OkStatus();
 }
@@ -129,6 +136,58 @@ OP(RandomGamma) {
   };
 }
 KERNEL(RandomGamma, RandomGammaKernel, half, float, double);
+
+// As GammaGradient, for alpha as the last input.
+std::vector<Gradient> StatelessGammaGradient(const GradientScope& g) {
+  const int last = g.num_inputs() - 1;
+  const DType dtype = g.x(last).dtype();
+  const auto wide = [&](Output x) { return dtype == DType::kHalf ? Cast(x, DType::kFloat) : x; };
+  const Output slope = Call("RandomGammaGrad", {wide(g.x(last)), wide(g.y())});
+  std::vector<Gradient> gradients(last + 1);
+  gradients[last] =
+      SumToShapeOf(g.dy() * (dtype == DType::kHalf ? Cast(slope, dtype) : slope), g.x(last));
+  return gradients;
+}
+
+OP(StatelessRandomGammaV2) {
+  return {
+      .doc =
+          "Draws Gamma-distributed numbers, a function of the seed. The last dimensions of `shape` "
+          "are those of alpha, the shape parameters.",
+      .inputs = {{"shape", "T"}, {"seed", "Tseed"}, {"alpha", "dtype"}},
+      .outputs = {{"output", "dtype"}},
+      .types = {{"dtype", {DType::kHalf, DType::kFloat, DType::kDouble}},
+                {"T", kIndex, DType::kInt32},
+                {"Tseed", kIndex, DType::kInt64}},
+      .shape = StatelessShapeOfInput,
+      .gradient = StatelessGammaGradient,
+      // The derivative is that of the distribution, not that of one number.
+      .examples = {{.inputs = {{{{2}, {4, 2}}}, {{{2}, {1, 2}}}, {{{2}}}},
+                    .check_gradient = false}},
+  };
+}
+KERNEL_BY("dtype", StatelessRandomGammaV2, StatelessGammaKernel, half, float, double);
+
+OP(StatelessRandomGammaV3) {
+  return {
+      .doc =
+          "Draws Gamma-distributed numbers, a function of key and counter. The last dimensions of "
+          "`shape` are those of alpha, the shape parameters.",
+      .inputs = {{"shape", "shape_dtype"},
+                 {"key", "uint64"},
+                 {"counter", "uint64"},
+                 {"alg", "int32"},
+                 {"alpha", "dtype"}},
+      .outputs = {{"output", "dtype"}},
+      .types = {{"dtype", {DType::kHalf, DType::kFloat, DType::kDouble}},
+                {"shape_dtype", kIndex, DType::kInt32}},
+      .shape = StatelessShapeOfInput,
+      .gradient = StatelessGammaGradient,
+      .examples = {{.inputs = {{{{2}, {4, 2}}}, {{{1}}}, {{{2}}}, {{.values = {1}}}, {{{2}}}},
+                    .check_gradient = false}},
+  };
+}
+KERNEL_BY("dtype", StatelessRandomGammaV3, StatelessGammaKernel, half, float, double);
 
 }  // namespace
 }  // namespace penstock

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Multinomial: classes drawn with probability proportional to exp(logit).
+// Multinomial, StatelessMultinomial: classes drawn with probability proportional to exp(logit).
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -13,6 +13,7 @@
 #include "kernels/array/arguments.h"
 #include "kernels/random/distributions.h"
 #include "kernels/random/random_stream.h"
+#include "kernels/random/stateless_stream.h"
 
 namespace penstock {
 namespace {
@@ -35,10 +36,13 @@ void Accumulate(absl::Span<const T> logits, std::vector<double>* sums) {
   }
 }
 
+// With a third input, `seed`, the classes are a function of it.
 template <class T>
 class MultinomialKernel final : public Kernel {
  public:
-  Status Init(const KernelInit& node) override { return stream_.Init(node); }
+  Status Init(const KernelInit& node) override {
+    return node.attrs.contains("seed") ? stream_.Init(node) : OkStatus();
+  }
   Status Compute(KernelContext& ctx) override {
     const Tensor& logits = ctx.input(0);
     if (logits.rank() != 2) {
@@ -58,7 +62,12 @@ class MultinomialKernel final : public Kernel {
     // Each sample uses two numbers. As in TensorFlow, the reserved section is as long as for rows
     // that consist of complete blocks.
     const int64_t reserved = logits.dim(0) * ((samples + 3) / 4 * 4) * 2;
-    const Philox stream = stream_.ReserveForOutputs(reserved, *ctx.step().env);
+    Philox stream;
+    if (ctx.num_inputs() == 3) {
+      ASSIGN_OR_RETURN(stream, SeedInput(ctx.input(2)));
+    } else {
+      stream = stream_.ReserveForOutputs(reserved, *ctx.step().env);
+    }
     if (output->dtype() == DType::kInt32) {
       Draw(logits, samples, stream, output->mutable_data<int32_t>(), ctx.threads());
     } else {
@@ -99,6 +108,14 @@ Status MultinomialShape(ShapeScope& s) {
   return SetOutput(s, 0, {logits.dim(0), samples[0]});
 }
 
+Status StatelessMultinomialShape(ShapeScope& s) {
+  ASSIGN_OR_RETURN(const PartialShape seed, s.WithRank(2, 1));
+  if (seed.dim(0) >= 0 && seed.dim(0) != 2) {
+    return InvalidArgument("seed must have shape [2], has ", seed.ToString());
+  }
+  return MultinomialShape(s);
+}
+
 OP(Multinomial) {
   return {
       .doc = "Draws num_samples classes per row of logits, with probabilities softmax(logits).",
@@ -113,6 +130,23 @@ OP(Multinomial) {
   };
 }
 KERNEL(Multinomial, MultinomialKernel, REAL_TYPES);
+
+OP(StatelessMultinomial) {
+  return {
+      .doc =
+          "Draws num_samples classes per row of logits, with probabilities softmax(logits), a "
+          "function of the seed.",
+      .inputs = {{"logits", "T"}, {"num_samples", "int32"}, {"seed", "Tseed"}},
+      .outputs = {{"output", "output_dtype"}},
+      .types = {{"T", kReal},
+                {"Tseed", kIndex, DType::kInt64},
+                {"output_dtype", kIndex, DType::kInt64}},
+      .shape = StatelessMultinomialShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{2, 3}}}, {{.values = {4}}}, {{{2}, {1, 2}}}}}},
+  };
+}
+KERNEL(StatelessMultinomial, MultinomialKernel, REAL_TYPES);
 
 }  // namespace
 }  // namespace penstock

@@ -8,56 +8,20 @@
 #include "core/op/shape_scope.h"
 #include "kernels/array/arguments.h"
 #include "kernels/random/fill_random.h"
+#include "kernels/random/stateless_stream.h"
 
 namespace penstock {
 namespace {
 
-// Mixes the two seeds by one block under a fixed key, so that it does not matter which bits of the
-// seeds differ.
-Philox StreamOf(uint64_t seed0, uint64_t seed1) {
-  const Philox::Key fixed = {0x3ec8f720, 0x02461e29};
-  const auto low = [](uint64_t x) { return static_cast<uint32_t>(x); };
-  const Philox::Block mix =
-      Philox({low(seed0), low(seed0 >> 32), low(seed1), low(seed1 >> 32)}, fixed)();
-  return Philox({0, 0, mix[2], mix[3]}, {mix[0], mix[1]});
-}
-
-// The numbers of the generators in the V2 ops.
-constexpr int32_t kPhilox = 1, kAnyAlgorithm = 3;
-
-// Returns the uint64 words of a vector of length `count`, or, if `at_least`, of at least that
-// length.
-StatusOr<absl::Span<const uint64_t>> Words(const Tensor& tensor, const char* name, int64_t count,
-                                           bool at_least = false) {
-  if (tensor.rank() == 1 && (at_least ? tensor.dim(0) >= count : tensor.dim(0) == count)) {
-    return tensor.flat<uint64_t>();
-  }
-  return InvalidArgument(name, " must have shape [", count, "], has ", tensor.shape().ToString());
-}
-
 // Reads the stream from the first `inputs` inputs: (shape, seed), or (shape, key, counter, alg).
 StatusOr<Philox> StreamOf(const KernelContext& ctx, int inputs) {
-  if (inputs == 2) {
-    ASSIGN_OR_RETURN(const Dims seed, IntVector(ctx.input(1), "seed", 2));
-    return StreamOf(seed[0], seed[1]);
-  }
-  ASSIGN_OR_RETURN(const auto key, Words(ctx.input(1), "key", 1));
-  ASSIGN_OR_RETURN(const auto counter, Words(ctx.input(2), "counter", 2, /*at_least=*/true));
-  ASSIGN_OR_RETURN(const int64_t algorithm, IntScalar(ctx.input(3), "alg"));
-  if (algorithm != kPhilox && algorithm != kAnyAlgorithm) {
-    return Unimplemented("alg is ", algorithm, ", there is only Philox (", kPhilox, ")");
-  }
-  const auto low = [](uint64_t x) { return static_cast<uint32_t>(x); };
-  const auto high = [](uint64_t x) { return static_cast<uint32_t>(x >> 32); };
-  return Philox({low(counter[0]), high(counter[0]), low(counter[1]), high(counter[1])},
-                {low(key[0]), high(key[0])});
+  return inputs == 2 ? SeedInput(ctx.input(1)) : KeyCounterInput(ctx, 1);
 }
 
 class KeyCounterKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
-    ASSIGN_OR_RETURN(const Dims seed, IntVector(ctx.input(0), "seed", 2));
-    const Philox stream = StreamOf(seed[0], seed[1]);
+    ASSIGN_OR_RETURN(const Philox stream, SeedInput(ctx.input(0)));
     const auto join = [](uint32_t low, uint32_t high) { return low | uint64_t{high} << 32; };
     Tensor *key, *counter;
     RETURN_IF_ERROR(ctx.Allocate(0, Shape({1}), &key));
@@ -70,7 +34,7 @@ class KeyCounterKernel final : public Kernel {
     if (ctx.num_outputs() == 2) return OkStatus();
     Tensor* algorithm;
     RETURN_IF_ERROR(ctx.Allocate(2, Shape(), &algorithm));
-    *algorithm->mutable_data<int32_t>() = kPhilox;
+    *algorithm->mutable_data<int32_t>() = kPhiloxAlgorithm;
     return OkStatus();
   }
 };
@@ -78,7 +42,7 @@ class KeyCounterKernel final : public Kernel {
 class AlgorithmKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
-    ctx.SetOutput(0, Tensor::Scalar<int32_t>(kPhilox));
+    ctx.SetOutput(0, Tensor::Scalar<int32_t>(kPhiloxAlgorithm));
     return OkStatus();
   }
 };

@@ -2,6 +2,9 @@
 //
 // StringLength, Substr, StringStrip, StringLower, StringUpper: substrings and properties of
 // strings.
+#include <unicode/locid.h>
+#include <unicode/unistr.h>
+
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
@@ -114,26 +117,45 @@ class StringStripKernel final : public Kernel {
   }
 };
 
+// The case of UTF-8 does not depend on the language of the machine. Malformed bytes become U+FFFD.
+std::string Utf8Case(const std::string& text, bool upper) {
+  icu::UnicodeString characters = icu::UnicodeString::fromUTF8(text);
+  if (upper) {
+    characters.toUpper(icu::Locale::getRoot());
+  } else {
+    characters.toLower(icu::Locale::getRoot());
+  }
+  std::string other;
+  characters.toUTF8String(other);
+  return other;
+}
+
 template <bool kUpper>
 class CaseKernel final : public Kernel {
  public:
   Status Init(const KernelInit& node) override {
     std::string encoding;
     RETURN_IF_ERROR(node.Attr("encoding", &encoding));
-    if (encoding.empty()) return OkStatus();
-    if (encoding == "utf-8") {
-      return Unimplemented(
-          "the case of UTF-8 characters: leave `encoding` empty, and letters "
-          "beyond ASCII stay as they are");
-    }
+    utf8_ = encoding == "utf-8";
+    if (utf8_ || encoding.empty()) return OkStatus();
     return InvalidArgument("only utf-8 or '' (no encoding) is supported, received ", encoding);
   }
   Status Compute(KernelContext& ctx) override {
-    return MapStrings<std::string>(ctx, [](const std::string& text, std::string* other) {
-      *other = kUpper ? absl::AsciiStrToUpper(text) : absl::AsciiStrToLower(text);
+    return MapStrings<std::string>(ctx, [this](const std::string& text, std::string* other) {
+      if (text.size() > kUtf8BytesMax && utf8_) {
+        return InvalidArgument("input has a string of ", text.size(), " bytes; with encoding ",
+                               "utf-8 at most ", kUtf8BytesMax, " are allowed");
+      }
+      *other = utf8_    ? Utf8Case(text, kUpper)
+               : kUpper ? absl::AsciiStrToUpper(text)
+                        : absl::AsciiStrToLower(text);
       return OkStatus();
     });
   }
+
+ private:
+  static constexpr size_t kUtf8BytesMax = size_t{1} << 29;  // ICU counts characters in an int32
+  bool utf8_ = false;
 };
 
 Status SubstrShape(ShapeScope& s) {
@@ -195,8 +217,16 @@ OP(StringStrip) {
 }
 KERNEL_ANY_TYPE(StringStrip, StringStripKernel);
 
-OP(StringLower) { return CaseOp("Converts the ASCII letters of each string to lower case."); }
-OP(StringUpper) { return CaseOp("Converts the ASCII letters of each string to upper case."); }
+OP(StringLower) {
+  return CaseOp(
+      "Converts each string to lower case: its ASCII letters or, if encoding is utf-8, all "
+      "letters.");
+}
+OP(StringUpper) {
+  return CaseOp(
+      "Converts each string to upper case: its ASCII letters or, if encoding is utf-8, all "
+      "letters.");
+}
 KERNEL_ANY_TYPE(StringLower, CaseKernel<false>);
 KERNEL_ANY_TYPE(StringUpper, CaseKernel<true>);
 

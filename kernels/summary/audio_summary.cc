@@ -6,6 +6,7 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "kernels/summary/add_media.h"
 #include "kernels/summary/arguments.h"
 #include "kernels/summary/media.h"
 
@@ -18,21 +19,9 @@ class AudioSummaryKernel : public Kernel {
 
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const std::string tag, TagInput(ctx));
-    const Tensor& sounds = ctx.input(1);
-    if (sounds.rank() != 2 && sounds.rank() != 3) {
-      return InvalidArgument("Tensor must be 3-D or 2-D, got: ", sounds.shape().ToString());
-    }
     ASSIGN_OR_RETURN(const float rate, SampleRate(ctx));
-    if (!(rate > 0)) return InvalidArgument("sample_rate must be > 0, is ", rate);
-    const int64_t frames = sounds.dim(1), channels = sounds.rank() == 3 ? sounds.dim(2) : 1;
-    const int64_t samples = frames * channels;
     SummaryBuilder summary;
-    for (int64_t i = 0; i < std::min(outputs_max_, sounds.dim(0)); ++i) {
-      SummaryBuilder::Audio audio{.sample_rate = rate, .channels = channels, .frames = frames};
-      const float* const first = samples == 0 ? nullptr : sounds.data<float>() + i * samples;
-      ASSIGN_OR_RETURN(audio.wav, EncodeWav({first, static_cast<size_t>(samples)}, rate, channels));
-      summary.AddAudio(TagOfPart(tag, "audio", i, outputs_max_), std::move(audio));
-    }
+    RETURN_IF_ERROR(AddSounds(tag, ctx.input(1), rate, outputs_max_, &summary));
     return Answer(ctx, summary);
   }
 
@@ -90,4 +79,21 @@ KERNEL_ANY_TYPE(AudioSummary, AudioSummaryV1Kernel);
 KERNEL_ANY_TYPE(AudioSummaryV2, AudioSummaryKernel);
 
 }  // namespace
+
+Status AddSounds(const std::string& tag, const Tensor& sounds, float rate, int64_t most,
+                 SummaryBuilder* summary) {
+  if (sounds.rank() != 2 && sounds.rank() != 3) {
+    return InvalidArgument("Tensor must be 3-D or 2-D, got: ", sounds.shape().ToString());
+  }
+  if (!(rate > 0)) return InvalidArgument("sample_rate must be > 0, is ", rate);
+  const int64_t frames = sounds.dim(1), channels = sounds.rank() == 3 ? sounds.dim(2) : 1;
+  const int64_t samples = frames * channels;
+  for (int64_t i = 0; i < std::min(most, sounds.dim(0)); ++i) {
+    SummaryBuilder::Audio audio{.sample_rate = rate, .channels = channels, .frames = frames};
+    const float* const first = samples == 0 ? nullptr : sounds.data<float>() + i * samples;
+    ASSIGN_OR_RETURN(audio.wav, EncodeWav({first, static_cast<size_t>(samples)}, rate, channels));
+    summary->AddAudio(TagOfPart(tag, "audio", i, most), std::move(audio));
+  }
+  return OkStatus();
+}
 }  // namespace penstock

@@ -8,6 +8,7 @@
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
 #include "kernels/image/codec.h"
+#include "kernels/summary/add_media.h"
 #include "kernels/summary/arguments.h"
 
 namespace penstock {
@@ -44,69 +45,50 @@ void Normalise(absl::Span<const T> values, absl::Span<const uint8_t> bad, uint8_
   }
 }
 
+Status CheckImages(const Tensor& images, size_t bad_color) {
+  const Shape& shape = images.shape();
+  if (shape.rank() != 4 || (shape.dim(3) != 1 && shape.dim(3) != 3 && shape.dim(3) != 4)) {
+    return InvalidArgument("Tensor must be 4-D with last dim 1, 3, or 4, not ", shape.ToString());
+  }
+  constexpr int64_t kSideMax = 1'000'000;  // libpng's limit
+  if (images.num_elements() == 0 || shape.dim(1) > kSideMax || shape.dim(2) > kSideMax) {
+    return InvalidArgument("input tensor must have non-zero dims, and sides of at most ", kSideMax,
+                           ". Found: ", shape.ToString(), ".");
+  }
+  if (images.dtype() != DType::kUint8 && static_cast<int64_t>(bad_color) < shape.dim(3)) {
+    return InvalidArgument("expected depth <= bad_color.size, got depth = ", shape.dim(3),
+                           ", bad_color.size = ", bad_color);
+  }
+  return OkStatus();
+}
+
 template <class T>
+void PixelsOf(const Tensor& images, int64_t index, absl::Span<const uint8_t> bad_color,
+              std::vector<uint8_t>* pixels) {
+  const T* const values = images.data<T>() + index * static_cast<int64_t>(pixels->size());
+  if constexpr (std::is_same_v<T, uint8_t>) {
+    std::copy_n(values, pixels->size(), pixels->data());
+  } else {
+    Normalise<T>({values, pixels->size()}, bad_color, pixels->data());
+  }
+}
+
 class ImageSummaryKernel final : public Kernel {
  public:
   Status Init(const KernelInit& node) override {
     RETURN_IF_ERROR(node.Attr("max_images", &images_max_));
-    Tensor bad;
-    RETURN_IF_ERROR(node.Attr("bad_color", &bad));
-    if (bad.dtype() != DType::kUint8) {
-      return InvalidArgument("bad_color must be uint8, got ", Name(bad.dtype()));
-    }
-    if (bad.rank() != 1) {
-      return InvalidArgument("bad_color must be a vector, got shape ", bad.shape().ToString());
-    }
-    const auto bytes = bad.flat<uint8_t>();
-    bad_color_.assign(bytes.begin(), bytes.end());
-    return OkStatus();
+    return node.Attr("bad_color", &bad_color_);
   }
-
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const std::string tag, TagInput(ctx));
-    const Tensor& images = ctx.input(1);
-    RETURN_IF_ERROR(Check(images));
-    const int64_t height = images.dim(1), width = images.dim(2), channels = images.dim(3);
-    const auto size = static_cast<size_t>(height * width * channels);
-    std::vector<uint8_t> pixels(size);
     SummaryBuilder summary;
-    for (int64_t i = 0; i < std::min(images_max_, images.dim(0)); ++i) {
-      const absl::Span<const T> values(images.data<T>() + i * size, size);
-      if constexpr (std::is_same_v<T, uint8_t>) {
-        std::copy(values.begin(), values.end(), pixels.begin());
-      } else {
-        Normalise(values, {bad_color_.data(), static_cast<size_t>(channels)}, pixels.data());
-      }
-      SummaryBuilder::Image image{static_cast<int>(height), static_cast<int>(width),
-                                  static_cast<int>(channels)};
-      constexpr int kUsualCompression = -1;
-      RETURN_IF_ERROR(EncodePng(pixels.data(), {1, height, width, channels}, /*wide=*/false,
-                                kUsualCompression, &image.png));
-      summary.AddImage(TagOfPart(tag, "image", i, images_max_), std::move(image));
-    }
+    RETURN_IF_ERROR(AddImages(tag, ctx.input(1), images_max_, bad_color_, &summary));
     return Answer(ctx, summary);
   }
 
  private:
-  Status Check(const Tensor& images) const {
-    const Shape& shape = images.shape();
-    if (shape.rank() != 4 || (shape.dim(3) != 1 && shape.dim(3) != 3 && shape.dim(3) != 4)) {
-      return InvalidArgument("Tensor must be 4-D with last dim 1, 3, or 4, not ", shape.ToString());
-    }
-    constexpr int64_t kSideMax = 1'000'000;  // libpng's limit
-    if (images.num_elements() == 0 || shape.dim(1) > kSideMax || shape.dim(2) > kSideMax) {
-      return InvalidArgument("input tensor must have non-zero dims, and sides of at most ",
-                             kSideMax, ". Found: ", shape.ToString(), ".");
-    }
-    if (images.dtype() != DType::kUint8 && static_cast<int64_t>(bad_color_.size()) < shape.dim(3)) {
-      return InvalidArgument("expected depth <= bad_color.size, got depth = ", shape.dim(3),
-                             ", bad_color.size = ", bad_color_.size());
-    }
-    return OkStatus();
-  }
-
   int64_t images_max_ = 0;
-  std::vector<uint8_t> bad_color_;
+  Tensor bad_color_;
 };
 
 Tensor Red() {
@@ -131,7 +113,36 @@ OP(ImageSummary) {
       .examples = {{.inputs = {{{}}, {{{1, 2, 2, 3}}}}}},
   };
 }
-KERNEL(ImageSummary, ImageSummaryKernel, uint8_t, half, float, double);
+KERNEL_ANY_TYPE(ImageSummary, ImageSummaryKernel);
 
 }  // namespace
+
+Status AddImages(const std::string& tag, const Tensor& images, int64_t most,
+                 const Tensor& bad_color, SummaryBuilder* summary) {
+  if (bad_color.dtype() != DType::kUint8) {
+    return InvalidArgument("bad_color must be uint8, got ", Name(bad_color.dtype()));
+  }
+  if (bad_color.rank() != 1) {
+    return InvalidArgument("bad_color must be a vector, got shape ", bad_color.shape().ToString());
+  }
+  RETURN_IF_ERROR(CheckImages(images, bad_color.num_elements()));
+  const int64_t height = images.dim(1), width = images.dim(2), channels = images.dim(3);
+  std::vector<uint8_t> pixels(height * width * channels);
+  for (int64_t i = 0; i < std::min(most, images.dim(0)); ++i) {
+    const auto convert = images.dtype() == DType::kUint8    ? PixelsOf<uint8_t>
+                         : images.dtype() == DType::kHalf   ? PixelsOf<half>
+                         : images.dtype() == DType::kDouble ? PixelsOf<double>
+                                                            : PixelsOf<float>;
+    const size_t used = images.dtype() == DType::kUint8 ? 0 : static_cast<size_t>(channels);
+    convert(images, i, bad_color.flat<uint8_t>().subspan(0, used), &pixels);
+    SummaryBuilder::Image image{static_cast<int>(height), static_cast<int>(width),
+                                static_cast<int>(channels)};
+    constexpr int kUsualCompression = -1;
+    RETURN_IF_ERROR(EncodePng(pixels.data(), {1, height, width, channels}, /*wide=*/false,
+                              kUsualCompression, &image.png));
+    summary->AddImage(TagOfPart(tag, "image", i, most), std::move(image));
+  }
+  return OkStatus();
+}
+
 }  // namespace penstock

@@ -10,6 +10,7 @@
 #include "core/tensor/type_lists.h"
 #include "kernels/data/handle_kernel.h"
 #include "kernels/io/file_kernel.h"
+#include "kernels/summary/add_media.h"
 #include "kernels/summary/event_writer.h"
 #include "kernels/summary/summary.h"
 
@@ -137,6 +138,48 @@ class HistogramKernel final : public WriterKernel {
   }
 };
 
+class ImageKernel final : public WriterKernel {
+ public:
+  Status Init(const KernelInit& node) override {
+    RETURN_IF_ERROR(node.Attr("max_images", &images_max_));
+    return WriterKernel::Init(node);
+  }
+
+ private:
+  Status Use(KernelContext& ctx, EventWriter& writer) const override {
+    ASSIGN_OR_RETURN(const int64_t step, Int(ctx, 1, "step"));
+    ASSIGN_OR_RETURN(const std::string tag, StringInput(ctx, 2, "tag"));
+    SummaryBuilder summary;
+    RETURN_IF_ERROR(AddImages(tag, ctx.input(3), images_max_, ctx.input(4), &summary));
+    return writer.AddSummary(step, summary.Serialize());
+  }
+
+  int64_t images_max_ = 0;
+};
+
+class AudioKernel final : public WriterKernel {
+ public:
+  Status Init(const KernelInit& node) override {
+    RETURN_IF_ERROR(node.Attr("max_outputs", &outputs_max_));
+    return WriterKernel::Init(node);
+  }
+
+ private:
+  Status Use(KernelContext& ctx, EventWriter& writer) const override {
+    ASSIGN_OR_RETURN(const int64_t step, Int(ctx, 1, "step"));
+    ASSIGN_OR_RETURN(const std::string tag, StringInput(ctx, 2, "tag"));
+    const Tensor& rate = ctx.input(4);
+    if (rate.rank() != 0) {
+      return InvalidArgument("sample_rate must be a scalar, has shape ", rate.shape().ToString());
+    }
+    SummaryBuilder summary;
+    RETURN_IF_ERROR(AddSounds(tag, ctx.input(3), rate.scalar<float>(), outputs_max_, &summary));
+    return writer.AddSummary(step, summary.Serialize());
+  }
+
+  int64_t outputs_max_ = 0;
+};
+
 constexpr char kTests[] = "needs an open writer: kernels/summary has its tests";
 
 // An op that takes the handle and these inputs, and gives nothing.
@@ -229,5 +272,27 @@ OP(WriteHistogramSummary) {
   return op;
 }
 KERNEL(WriteHistogramSummary, HistogramKernel, REAL_TYPES, bool);
+
+OP(WriteImageSummary) {
+  OpDef op = WriterOp(
+      "Writes images in PNG format under a tag. Bytes are stored unchanged; other numbers are "
+      "scaled "
+      "so that each image uses the full range. bad_color marks pixels that are not finite.",
+      {{"step", "int64"}, {"tag", "string"}, {"tensor", "T"}, {"bad_color", "uint8"}});
+  op.types = {{"T", {DType::kUint8, DType::kDouble, DType::kFloat, DType::kHalf}, DType::kFloat}};
+  op.attrs = {{"max_images", Ints{.min = 1}, 3}};
+  return op;
+}
+KERNEL_ANY_TYPE(WriteImageSummary, ImageKernel);
+
+OP(WriteAudioSummary) {
+  OpDef op = WriterOp(
+      "Writes sounds in WAV format under a tag. `tensor` has values in [-1, 1] and shape [batch, "
+      "frames] or [batch, frames, channels].",
+      {{"step", "int64"}, {"tag", "string"}, {"tensor", "float"}, {"sample_rate", "float"}});
+  op.attrs = {{"max_outputs", Ints{.min = 1}, 3}};
+  return op;
+}
+KERNEL_ANY_TYPE(WriteAudioSummary, AudioKernel);
 
 }  // namespace penstock

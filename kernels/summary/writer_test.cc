@@ -125,6 +125,40 @@ TEST_F(WriterTest, WritesMessagesAsTheyAre) {
   EXPECT_EQ(events[2].summary().value(0).tag(), "a");
 }
 
+TEST_F(WriterTest, WritesImagesAndSounds) {
+  ASSERT_EQ(Open(0), OkStatus());
+  const Tensor tag = Tensor::Scalar<std::string>("m");
+  const Tensor red = Tensor::Vector<uint8_t>({255, 0, 0, 255});
+  const auto images = [&](Tensor pixels, const Tensor& bad) {
+    return Op("WriteImageSummary", 5).In(tag).In(std::move(pixels)).In(bad).Run().status();
+  };
+  const auto sounds = [&](const Tensor& samples, float rate) {
+    return Op("WriteAudioSummary", 6)
+        .In(tag)
+        .In(samples)
+        .In(Tensor::Scalar(rate))
+        .Attr("max_outputs", 1)
+        .Run()
+        .status();
+  };
+  const Tensor two = Tensor::Of<float>({2, 1, 2, 1}, {0, 1, 2, 3});
+  ASSERT_EQ(images(two, red), OkStatus());
+  ASSERT_EQ(sounds(Tensor::Of<float>({2, 3}, {0, 1, -1, 0, 0, 0}), 8000), OkStatus());
+  const auto events = Events();
+  ASSERT_EQ(events.size(), 3);
+  const Tensor same = *OpRunner("ImageSummary").In(tag).In(two).Run1();
+  EXPECT_EQ(events[1].summary().SerializeAsString(), same.scalar<std::string>());
+  EXPECT_EQ(events[1].step(), 5);
+  EXPECT_EQ(events[1].summary().value(1).tag(), "m/image/1");
+  ASSERT_EQ(events[2].summary().value_size(), 1);
+  EXPECT_EQ(events[2].summary().value(0).tag(), "m/audio");
+  EXPECT_EQ(events[2].summary().value(0).audio().length_frames(), 3);
+  EXPECT_THAT(images(two, Tensor::Vector<uint8_t>({})).message(), HasSubstr("bad_color.size = 0"));
+  EXPECT_THAT(images(Tensor::Vector<float>({1}), red).message(), HasSubstr("must be 4-D"));
+  EXPECT_THAT(sounds(Tensor::Vector<float>({1}), 8000).message(), HasSubstr("3-D or 2-D"));
+  EXPECT_THAT(sounds(Tensor::Of<float>({1, 1}, {0}), -1).message(), HasSubstr("sample_rate"));
+}
+
 TEST_F(WriterTest, CloseEndsTheFile) {
   ASSERT_EQ(Open(), OkStatus());
   ASSERT_EQ(Scalar(1, 1), OkStatus());

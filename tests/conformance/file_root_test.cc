@@ -61,7 +61,8 @@ Use Dataset(const std::string& op,
   return [=](GraphBuilder& b, const std::string& path) -> Strings {
     const Attrs types = {{"output_types", Types{DType::kString}},
                          {"output_shapes", std::vector<PartialShape>{PartialShape()}}};
-    const Output dataset = CallIn(b, op, inputs(b, Texts(b, {path})), {}, "dataset");
+    // The ops on lines and records have a fixed output, and ignore these attributes.
+    const Output dataset = CallIn(b, op, inputs(b, Texts(b, {path})), types, "dataset");
     Attrs named = types;
     named["shared_name"] = "";
     named["container"] = "";
@@ -89,6 +90,18 @@ std::map<std::string, Use> UsesOfFiles() {
   };
   const auto fixed = [](GraphBuilder& b, Output paths) -> std::vector<NodeInput> {
     return {paths, Number(b, 0), Number(b, 1), Number(b, 0), Number(b, 0)};
+  };
+  // With one column of strings; CSVDatasetV2 has one more input.
+  const auto csv = [](bool excludes) {
+    return [excludes](GraphBuilder& b, Output paths) -> std::vector<NodeInput> {
+      const Output no_columns = Constant(b, Tensor::Vector<int64_t>({}));
+      const auto flag = [&](bool set) { return Constant(b, Tensor::Scalar(set)); };
+      std::vector<NodeInput> inputs = {paths,       Text(b, ""),  Number(b, 0),
+                                       flag(false), Text(b, ","), flag(true),
+                                       Text(b, ""), no_columns,   Outputs{Text(b, "")}};
+      if (excludes) inputs.push_back(no_columns);
+      return inputs;
+    };
   };
   return {
       {"ReadFile", One("ReadFile", alone)},
@@ -192,6 +205,9 @@ std::map<std::string, Use> UsesOfFiles() {
                  return {paths,        Number(b, 0), Number(b, 1),
                          Number(b, 0), Number(b, 0), Text(b, "")};
                })},
+      {"CSVDataset", Dataset("CSVDataset", csv(false))},
+      {"CSVDatasetV2", Dataset("CSVDatasetV2", csv(true))},
+      {"ExperimentalCSVDataset", Dataset("ExperimentalCSVDataset", csv(false))},
       // These ops take the file name from a queue.
       {"WholeFileReader", Reader("WholeFileReader")},
       {"WholeFileReaderV2", Reader("WholeFileReaderV2")},

@@ -306,6 +306,59 @@ def parsed_examples(cluster):
 
 
 @program("resource", "v2")
+def csv_files(cluster):
+    name = os.path.join(cluster.folder, "table.csv")
+    with open(name, "w") as f:
+        f.write('a,b,c\n1,2.5,"x ""y"", z"\n,3,w\n4,NA,"two\nlines"\n5,6\n7,8,9\n')
+    columns = [tf.constant([0]), tf.constant([1.]), tf.constant([""])]
+    csv = tf.data.experimental.CsvDataset
+    return _all(
+        cluster,
+        plain=lambda: csv(name, columns, header=True, na_value="NA").apply(
+            tf.data.experimental.ignore_errors()),
+        mistake=lambda: csv(name, columns, header=True),
+        selected=lambda: csv(name, [tf.string], header=True, select_cols=[2]),
+        batches=lambda: tf.data.experimental.make_csv_dataset(
+            name, 2, shuffle=False, num_epochs=1, ignore_errors=True, na_value="NA",
+            column_defaults=[0, 0., ""]),
+    )
+
+
+@program("resource", "v2")
+def older_transformations(cluster):
+    numbers = Dataset.range(10)
+    reducer = tf.data.experimental.Reducer(
+        lambda key: key * 100, lambda state, x: state + x, lambda state: state * 2)
+    return _all(
+        cluster,
+        sampled=lambda: Dataset.sample_from_datasets(
+            [Dataset.range(8), Dataset.range(100, 108), Dataset.range(200, 208)],
+            weights=[.5, .3, .2], seed=5),
+        reduced=lambda: numbers.apply(
+            tf.data.experimental.group_by_reducer(lambda x: (7 - x) % 3, reducer)),
+        rebatched=lambda: numbers.batch(4).rebatch(3),
+        sizes=lambda: numbers.batch(4).rebatch([1, 2], drop_remainder=True),
+        sparse=lambda: numbers.map(lambda x: tf.fill([x % 3], x)).apply(
+            tf.data.experimental.dense_to_sparse_batch(4, [2])),
+    )
+
+
+@program("resource", "v2")
+def ragged_elements(cluster):
+    ragged = tf.ragged.constant([[[1, 2], [3]], [], [[4], [], [5, 6]]])
+
+    def row(x):
+        return tf.RaggedTensor.from_row_lengths(tf.range(x), [x])
+
+    return _all(
+        cluster,
+        slices=lambda: Dataset.from_tensor_slices(ragged).map(lambda x: x.to_tensor()),
+        batches=lambda: Dataset.from_tensor_slices(ragged).batch(2).map(lambda x: x.to_tensor()),
+        mapped=lambda: Dataset.range(4).map(row).map(lambda x: (x + 1).to_tensor()),
+    )
+
+
+@program("resource", "v2")
 def trained_from_a_dataset(cluster):
     def input_fn():
         x = np.linspace(-1, 1, 64).astype(np.float32)

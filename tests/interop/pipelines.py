@@ -114,3 +114,55 @@ def sequence_examples(cluster):
         except tf.errors.InvalidArgumentError as error:
             values.append("could not be found" in error.message)
         return values
+
+
+@program("resource", "v2", rtol=1e-4)
+def changed_images(cluster):
+    """Resizes, turns and convolves images, with gradients."""
+    rng = np.random.RandomState(3)
+    pixels = v1.placeholder(tf.float32, [2, 6, 7, 4])
+    filters = tf.constant(rng.uniform(-1, 1, [3, 3, 2, 6]).astype(np.float32))
+    turn = tf.constant([[0.9, -0.3, 1.2, 0.2, 1.1, -0.6, 0.01, 0.02]])
+    with tf.device("/job:worker/task:0"):
+        changed = [
+            *(tf.image.resize(pixels, [4, 9], method, antialias=True)
+              for method in ["bilinear", "lanczos3", "lanczos5", "gaussian", "mitchellcubic"]),
+            tf.raw_ops.ImageProjectiveTransformV3(
+                images=pixels, transforms=turn, output_shape=[6, 7], fill_value=0.,
+                interpolation="BILINEAR", fill_mode="REFLECT"),
+            tf.raw_ops.ImageProjectiveTransformV2(
+                images=pixels, transforms=turn, output_shape=[5, 5], interpolation="NEAREST"),
+            tf.nn.conv2d(pixels, filters, 2, "SAME"),
+        ]
+        total = tf.add_n([tf.reduce_sum(tf.sin(part)) for part in changed])
+        gradients = tf.gradients(total, [pixels, filters])
+        scaled_bytes = tf.image.resize(tf.cast(pixels * 200, tf.uint8), [3, 3], "lanczos3",
+                                       antialias=True)
+    with cluster.session() as session:
+        return session.run([changed, gradients, scaled_bytes],
+                           {pixels: rng.uniform(0, 1, [2, 6, 7, 4])})
+
+
+@program("resource", "v2")
+def texts_and_rows(cluster):
+    rows = tf.ragged.constant([[1., 2.], [], [3.]])
+    with tf.device("/job:worker/task:0"):
+        values = [
+            tf.strings.lower(["ÀÉ x", "Σ"], encoding="utf-8"),
+            tf.strings.upper(["straße"], encoding="utf-8"),
+            tf.fingerprint([["a", "b"], ["c", "d"]]), tf.fingerprint(np.arange(6).reshape(2, 3)),
+            tf.strings.unsorted_segment_join([["a", "b"], ["c", "d"]], [1, 1], 2, ":"),
+            tf.io.decode_raw(["abcdef", "a"], tf.uint16, fixed_length=4),
+            tf.random.stateless_poisson([4, 2], [1, 2], [1., 30.], tf.int32),
+            tf.random.stateless_binomial([4, 2], [1, 2], [9., 90.], .3, tf.int32),
+            tf.random.stateless_gamma([4, 2], [1, 2], [1., 3.]),
+            tf.random.poisson([3], [.5, 40.], seed=5),
+            v1.parallel_stack([[1, 2], [3, 4]]),
+            tf.map_fn(tf.reduce_sum, rows, fn_output_signature=tf.float32),
+            tf.map_fn(lambda row: row * 2, rows).to_tensor(),
+            tf.timestamp() > 1e9,
+        ]
+        gradient = tf.gradients(tf.map_fn(lambda row: tf.reduce_sum(row * row), rows,
+                                          fn_output_signature=tf.float32), rows.flat_values)
+    with cluster.session() as session:
+        return session.run([values, gradient])

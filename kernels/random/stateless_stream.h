@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The streams of random numbers that are a function of inputs: of a seed, or, in the V2 ops, of a
+// key and a counter made from such a seed. Thread-safe.
+#pragma once
+
+#include <cstdint>
+
+#include "core/op/kernel.h"
+#include "kernels/random/philox.h"
+
+namespace penstock {
+
+// The numbers of the generators in the V2 ops.
+inline constexpr int32_t kPhiloxAlgorithm = 1, kAnyAlgorithm = 3;
+
+// Returns the stream of a seed of two numbers. InvalidArgument if the input is something else.
+StatusOr<Philox> SeedInput(const Tensor& seed);
+// Returns the stream of the inputs key, counter and alg, of which key is number `first`.
+StatusOr<Philox> KeyCounterInput(const KernelContext& ctx, int first);
+
+}  // namespace penstock

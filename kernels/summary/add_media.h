@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Adds images and sounds to summaries, for the ops that return summaries and those that write them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/base/status.h"
+#include "core/tensor/tensor.h"
+#include "kernels/summary/summary.h"
+
+namespace penstock {
+
+// Adds the first `most` of `images` [batch, height, width, channels], of bytes or floating types,
+// in PNG format. `bad_color` has the bytes of pixels that are not finite.
+Status AddImages(const std::string& tag, const Tensor& images, int64_t most,
+                 const Tensor& bad_color, SummaryBuilder* summary);
+// Adds the first `most` of `sounds` [batch, frames] or [batch, frames, channels].
+Status AddSounds(const std::string& tag, const Tensor& sounds, float rate, int64_t most,
+                 SummaryBuilder* summary);
+
+}  // namespace penstock
