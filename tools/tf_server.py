@@ -87,6 +87,9 @@ def _make_server_def(what, job_name, task_index, protocol, config):
         raise ValueError("task_index %d is not a task of job %r" %
                          (server_def.task_index, server_def.job_name))
     server_def.protocol = server_def.protocol or "auto"
+    if server_def.cluster_device_filters.jobs:
+        sys.stderr.write("ServerDef.cluster_device_filters has no effect: a task contacts the "
+                         "tasks that its sessions use (ConfigProto.device_filters)\n")
     return server_def
 
 

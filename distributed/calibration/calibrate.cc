@@ -49,13 +49,17 @@ std::string TimeText(int64_t wall_us) {
 
 Calibrated FromFile(const Calibration& kept, const std::string& path) {
   return {.cpu = kept.cpu,
-          .origin = StrCat("measured at ", TimeText(kept.measured_us), ", kept in ", path),
+          .origin = StrCat("measured at ", TimeText(kept.measured_us), " on ", kept.machine,
+                           ", kept in ", path),
           .warning = ""};
 }
 
 StatusOr<Calibrated> Measure(const MeasureOptions& options) {
   ASSIGN_OR_RETURN(const DeviceRates rates, MeasureCpuRates(options));
-  return Calibrated{.cpu = rates, .origin = "measured when the task started", .warning = ""};
+  return Calibrated{
+      .cpu = rates,
+      .origin = StrCat("measured when the task started, on ", MachineIdentity(*options.env)),
+      .warning = ""};
 }
 
 }  // namespace

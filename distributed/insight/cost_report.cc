@@ -5,6 +5,9 @@
 
 #include <utility>
 
+#include "core/base/version.h"
+#include "distributed/calibration/calibration_file.h"
+
 namespace penstock {
 namespace {
 
@@ -75,6 +78,16 @@ StatusOr<CostTable::Record> RecordOf(const wire::MeasuredNode& node) {
   return record;
 }
 
+StatusOr<DeviceInfo> DeviceOf(const wire::DeviceCost& cost) {
+  ASSIGN_OR_RETURN(DeviceName name, DeviceName::Parse(cost.device()));
+  if (!name.full()) return InvalidArgument("is not a full device name");
+  const DeviceRates rates = {.flops_per_ns = cost.flops_per_ns(),
+                             .bytes_per_ns = cost.bytes_per_ns(),
+                             .launch_ns = cost.launch_ns()};
+  RETURN_IF_ERROR(CheckRates(rates));
+  return DeviceInfo{.name = std::move(name), .rates = rates};
+}
+
 }  // namespace
 
 void AddPrediction(const PlacementReport& predicted, wire::StepCosts* step) {
@@ -132,25 +145,23 @@ wire::CostReport ReportCosts(Task& task, size_t steps_max, absl::FunctionRef<boo
   return report;
 }
 
-Status WriteCostFile(Env& env, const std::string& path,
-                     const google::protobuf::RepeatedPtrField<wire::MeasuredNode>& nodes) {
-  if (nodes.empty()) {
+Status WriteCostFile(Env& env, const std::string& path, wire::CostFile measured) {
+  if (measured.node().empty()) {
     return FailedPrecondition(
         "nothing was measured: run traced steps, or a session with placement "
         "\"auto\" or build_cost_model");
   }
-  wire::CostFile file;
-  file.set_penstock_costs(kCostFileVersion);
-  *file.mutable_node() = nodes;
+  measured.set_penstock_costs(kCostFileVersion);
+  measured.set_penstock_version(kVersion);
   google::protobuf::util::JsonPrintOptions options;
   options.add_whitespace = true;
   options.preserve_proto_field_names = true;
   std::string json;
-  CHECK(google::protobuf::util::MessageToJsonString(file, &json, options).ok());
+  CHECK(google::protobuf::util::MessageToJsonString(measured, &json, options).ok());
   return env.WriteFileAtomically(path, json);
 }
 
-StatusOr<CostTable> ReadCostFile(Env& env, const std::string& path) {
+StatusOr<SavedCosts> ReadCostFile(Env& env, const std::string& path) {
   ASSIGN_OR_RETURN(const std::string text, env.ReadFile(path));
   wire::CostFile file;
   const auto parsed = google::protobuf::util::JsonStringToMessage(text, &file);
@@ -159,17 +170,36 @@ StatusOr<CostTable> ReadCostFile(Env& env, const std::string& path) {
         path, " is not a file of costs (penstock cost --save): ", std::string(parsed.message()));
   }
   if (file.penstock_costs() != kCostFileVersion) {
+    const std::string& writer = file.penstock_version();
     return InvalidArgument(path, " is a file of costs of version ", file.penstock_costs(),
+                           writer.empty() ? "" : StrCat(" (written by Penstock ", writer, ")"),
                            ", expected version ", kCostFileVersion,
                            ": save it anew with `penstock cost --save`");
   }
-  CostTable costs;
+  SavedCosts costs;
   for (const wire::MeasuredNode& node : file.node()) {
     const auto record = RecordOf(node);
     RETURN_IF_ERROR(Annotate(record.status(), StrCat(path, ": node '", node.node(), "'")));
-    costs.Add(*record);
+    costs.table.Add(*record);
+  }
+  for (const wire::DeviceCost& cost : file.device()) {
+    StatusOr<DeviceInfo> device = DeviceOf(cost);
+    RETURN_IF_ERROR(Annotate(device.status(), StrCat(path, ": device '", cost.device(), "'")));
+    costs.devices.push_back(*std::move(device));
   }
   return costs;
+}
+
+void UseRates(const SavedCosts& costs, std::vector<DeviceInfo>* devices) {
+  for (DeviceInfo& device : *devices) {
+    const DeviceInfo* like = nullptr;
+    for (const DeviceInfo& known : costs.devices) {
+      const bool same = known.name == device.name;
+      if (same || (like == nullptr && known.name.type == device.name.type)) like = &known;
+      if (same) break;
+    }
+    if (like != nullptr) device.rates = like->rates;
+  }
 }
 
 }  // namespace penstock

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "core/base/env.h"
@@ -24,11 +25,19 @@ void AddPrediction(const PlacementReport& predicted, wire::StepCosts* step);
 
 void AddPrediction(const MemoryReport& predicted, wire::StepCosts* step);
 
-// Writes what was measured as a file of costs. FailedPrecondition if nothing was.
-Status WriteCostFile(Env& env, const std::string& path,
-                     const google::protobuf::RepeatedPtrField<wire::MeasuredNode>& nodes);
+// Writes what was measured as a file of costs: `measured` has nodes, and the devices that they were
+// measured on. The function adds the versions. FailedPrecondition if nothing was measured.
+Status WriteCostFile(Env& env, const std::string& path, wire::CostFile measured);
+
+struct SavedCosts {
+  CostTable table;
+  std::vector<DeviceInfo> devices;  // names and rates of those that the file has
+};
 // InvalidArgument names the file and what is wrong: no JSON, another version, a device without a
-// full name, a time or size that cannot be.
-StatusOr<CostTable> ReadCostFile(Env& env, const std::string& path);
+// full name, a time, size or rate that cannot be.
+StatusOr<SavedCosts> ReadCostFile(Env& env, const std::string& path);
+// Gives devices the rates of a file's devices: those of the same name, or else of the first of the
+// same type.
+void UseRates(const SavedCosts& costs, std::vector<DeviceInfo>* devices);
 
 }  // namespace penstock

@@ -65,9 +65,12 @@ void RecordTransfer(const NodeStats& stats, const Ends& ends, int64_t ahead_ns, 
   const StatusOr<DeviceName> from = DeviceName::Parse(label->from);
   const StatusOr<DeviceName> to = DeviceName::Parse(label->to);
   if (made == ends.end() || !from.ok() || !to.ok()) return;
-  const int64_t begin_ns = std::max(made->second, stats.start_ns - ahead_ns);
+  // Values are sent as soon as they are made. If the wait began later, an unknown part of the
+  // transfer was over, and the rest would tell of a link that is faster than it is.
+  const int64_t made_ns = made->second;
+  if (made_ns < stats.start_ns - ahead_ns) return;
   costs->RecordTransfer(*from, *to, static_cast<double>(stats.outputs[0].bytes),
-                        static_cast<double>(stats.end_ns - ahead_ns - begin_ns));
+                        static_cast<double>(stats.end_ns - ahead_ns - made_ns));
 }
 
 void RecordOutputs(const Node& node, const NodeStats& stats, CostTable* costs) {

@@ -23,9 +23,9 @@ class MeasuredCosts {
   // stateless nodes on CPUs. The times of stateful nodes include waiting (for a queue, a lock, a
   // message), and those of other devices are the times of launching a kernel. Nodes that the
   // compiler added are left out. A transfer between tasks is timed from the end of the node that
-  // made the value, or the beginning of the wait for it if that came later, to its arrival, by the
-  // clocks of the two tasks. `clocks_ahead`: by how many nanoseconds the wall clock of a task is
-  // ahead of the master's; tasks that are not there have the master's clock.
+  // made the value to its arrival, by the clocks of the two tasks, if the consumer waited for it by
+  // then; other transfers are left out. `clocks_ahead`: by how many nanoseconds the wall clock of a
+  // task is ahead of the master's; tasks that are not there have the master's clock.
   using ClocksAhead = std::map<std::string, int64_t>;
   void Record(const Graph& graph, const std::vector<DeviceStats>& stats,
               const ClocksAhead& clocks_ahead = {});

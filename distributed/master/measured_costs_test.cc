@@ -72,6 +72,27 @@ TEST(MeasuredCostsTest, TransfersTellOfLinks) {
   EXPECT_EQ(table->LinkBetween(Device(kCpu), Device(kOther)).latency_ns, 50);
 }
 
+// A megabyte that was made at 150 and took until 10150; the consumer asked at 10050.
+TEST(MeasuredCostsTest, TransfersThatWereUnderWayTellNothing) {
+  constexpr char kOther[] = "/job:b/replica:0/task:1/device:CPU:0";
+  constexpr int64_t kBytes = 1'000'000;
+  const auto transfer = [&](int64_t start) {
+    return NodeStats{.node = kTransferStats,
+                     .label = StrCat("[1000000B] edge_3_x:0 from ", kCpu, " to ", kOther),
+                     .start_ns = start,
+                     .end_ns = 10'150,
+                     .outputs = {{.index = 0, .dtype = DType::kFloat, .bytes = kBytes}}};
+  };
+  MeasuredCosts costs;
+  const Graph graph(TestOps());
+  costs.Record(graph, {{kCpu, {Took("x", 50, kBytes)}}, {kOther, {transfer(10'050)}}});
+  EXPECT_TRUE(costs.Get()->links().empty());
+  costs.Record(graph, {{kCpu, {Took("x", 50, kBytes)}}, {kOther, {transfer(100)}}});
+  costs.Record(graph, {{kCpu, {Took("x", 50, kBytes)}}, {kOther, {transfer(10'050)}}});
+  ASSERT_EQ(costs.Get()->links().size(), 1u);
+  EXPECT_EQ(costs.Get()->links()[0].bytes_per_ns, 100);
+}
+
 TEST(MeasuredCostsTest, ClocksOfTwoHostsAreCompared) {
   constexpr char kOther[] = "/job:b/replica:0/task:1/device:CPU:0";
   constexpr int64_t kAhead = 1'000'000;

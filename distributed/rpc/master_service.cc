@@ -4,15 +4,16 @@
 // run steps are in step_service.cc.
 #include "distributed/rpc/master_service.h"
 
-#include <google/protobuf/text_format.h>
-
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_join.h"
 #include "core/base/error_origin.h"
 #include "core/base/log.h"
 #include "core/base/timeout.h"
 #include "distributed/rpc/import_graph.h"
+#include "distributed/rpc/options_without_effect.h"
 #include "distributed/rpc/protocol.h"
 #include "distributed/rpc/session_config.h"
 #include "distributed/rpc/value_proto.h"
@@ -62,16 +63,18 @@ Status RecentRequests::Add(int64_t id, string_view what) {
 }
 
 Status MasterService::SetDefaultConfig(const std::string& text) {
-  google::protobuf::TextFormat::Parser parser;
-  parser.AllowUnknownField(true);
-  if (parser.ParseFromString(text, &default_config_)) return OkStatus();
-  return InvalidArgument("default_session_config: '", text, "' is not a ConfigProto in text form");
+  ASSIGN_OR_RETURN(default_config_, ParseSessionConfig(text));
+  return OkStatus();
 }
 
 void MasterService::Listen(Master& master, Scheduler& threads, CompletionLoop& loop,
                            grpc::ServerCompletionQueue& queue) {
   master_ = &master;
   threads_ = &threads;
+  tensorflow::ConfigProto default_config = default_config_;
+  default_config.clear_intra_op_parallelism_threads();  // these count for the server: NumThreadsOf
+  default_config.clear_inter_op_parallelism_threads();
+  TellOfOptions("the server's default_session_config sets", OptionsWithoutEffect(default_config));
   using AS = AsyncService;
   const auto listen = [&]<class Request, class Response>(
                           typename Call<Request, Response>::Method method,
@@ -172,22 +175,31 @@ Status MasterService::ReadNewSession(NewSession* wanted) {
   tensorflow::ConfigProto config = default_config_;
   config.MergeFrom(request.config());
   ASSIGN_OR_RETURN(wanted->options, OptionsOf(config, master_->cluster()));
-  TellOfOptions(config);
+  TellOfOptions("a client's ConfigProto sets", OptionsWithoutEffect(request.config()));
   return ImportForTask(request.graph_def(), master_->self().name, &wanted->graph);
 }
 
-// Logs, once per option, that an option which a client sets has no effect.
-void MasterService::TellOfOptions(const tensorflow::ConfigProto& config) {
-  for (const std::string& option : OptionsWithoutEffect(config)) {
+void MasterService::TellOfOptions(const std::string& where,
+                                  const std::vector<std::string>& options) const {
+  if (options.empty()) return;
+  const std::string names = absl::StrJoin(options, ", ");
+  Log({.level = LogLevel::kWarning,
+       .task = master_->self().name,
+       .event = "option_without_effect",
+       .text = StrCat(where, " what has no effect here (docs/session_options.md): ", names),
+       .fields = {{"options", names}},
+       .limited = true});
+}
+
+void MasterService::TellOnce(const std::string& where, std::vector<std::string> options) {
+  if (options.empty()) return;
+  {
     MutexLock lock(told_mu_);
-    if (!told_.insert(option).second) continue;
-    Log({.level = LogLevel::kWarning,
-         .task = master_->self().name,
-         .event = "option_without_effect",
-         .text = StrCat("a client sets ConfigProto.", option,
-                        ", which has no effect here (docs/session_options.md)"),
-         .fields = {{"option", option}}});
+    std::erase_if(options, [&](const std::string& option) {
+      return !told_.insert(StrCat(where, " ", option)).second;
+    });
   }
+  TellOfOptions(where, options);
 }
 
 void MasterService::KeepPlace(const std::shared_ptr<MasterSession>& session,

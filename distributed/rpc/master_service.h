@@ -100,11 +100,14 @@ class MasterService {
   void Begin(const StepCall& call, std::function<void()> begin);
   void Answer(const MasterSession::AsyncRun& run, std::function<void()> answer);
 
-  void TellOfOptions(const tensorflow::ConfigProto& config);
+  // Logs in one line that options have no effect. `where` says who has set them.
+  void TellOfOptions(const std::string& where, const std::vector<std::string>& options) const;
+  // The same for what clients send with each step: each option is named once.
+  void TellOnce(const std::string& where, std::vector<std::string> options);
 
   tensorflow::ConfigProto default_config_;
   Mutex told_mu_;
-  std::set<std::string> told_ ABSL_GUARDED_BY(told_mu_);  // options without effect
+  std::set<std::string> told_ ABSL_GUARDED_BY(told_mu_);  // by TellOnce
   Master* master_ = nullptr;
   Scheduler* threads_ = nullptr;
   AsyncService service_;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tests what a TensorFlow client sees on the wire, call by call.
+#include <functional>
 #include <limits>
 #include <thread>
+#include <vector>
 
+#include "absl/strings/str_split.h"
 #include "core/graph/builder.h"
 #include "core/graph/graph_proto.h"
 #include "core/wire/tensor_proto.h"
@@ -373,6 +376,38 @@ TEST_F(MasterServiceTest, PartialRuns) {
   EXPECT_EQ(answer_.status_code(), tensorflow::error::INVALID_ARGUMENT);
   EXPECT_THAT(answer_.status_error_message(),
               HasSubstr("Must run PartialRunSetup before performing partial runs"));
+}
+
+// Returns the lines of standard error, written while `body` ran, that name options without effect.
+std::vector<std::string> LinesOfOptions(const std::function<void()>& body) {
+  testing::internal::CaptureStderr();
+  body();
+  std::vector<std::string> lines = absl::StrSplit(testing::internal::GetCapturedStderr(), '\n');
+  std::erase_if(lines, [](const std::string& line) {
+    return line.find("has no effect here") == std::string::npos;
+  });
+  return lines;
+}
+
+TEST_F(MasterServiceTest, OptionsWithoutEffectAreNamedInOneLine) {
+  tensorflow::ConfigProto config;
+  config.set_intra_op_parallelism_threads(3);
+  config.mutable_graph_options()->mutable_rewrite_options()->set_min_graph_nodes(-1);
+  for (int session = 0; session < 2; ++session) {
+    const auto lines = LinesOfOptions([&] { ASSERT_TRUE(Create(config).ok()); });
+    ASSERT_EQ(lines.size(), 1u) << "for each session";
+    EXPECT_THAT(lines[0], HasSubstr("a client's ConfigProto sets what has no effect here"));
+    EXPECT_THAT(lines[0], HasSubstr("intra_op_parallelism_threads, "
+                                    "graph_options.rewrite_options.min_graph_nodes"));
+  }
+  tensorflow::RunStepRequest request = FedStep("Identity:0");
+  request.mutable_options()->set_inter_op_thread_pool(1);
+  const auto run = [&] { ASSERT_TRUE(Send(&Stub::RunStep, request, &answer_).ok()); };
+  const auto lines = LinesOfOptions(run);
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_THAT(lines[0], HasSubstr("RunOptions set what has no effect here"));
+  EXPECT_THAT(lines[0], HasSubstr("inter_op_thread_pool"));
+  EXPECT_TRUE(LinesOfOptions(run).empty()) << "once, not with each step";
 }
 
 }  // namespace

@@ -43,6 +43,7 @@
 #include "distributed/rpc/security/credentials.h"
 #include "distributed/rpc/security/peer_user.h"
 #include "distributed/rpc/server_log.h"
+#include "distributed/rpc/session_config.h"
 #include "distributed/rpc/worker_service.h"
 #include "distributed/task/free_memory.h"
 #include "distributed/task/task.h"
@@ -451,8 +452,11 @@ StatusOr<std::unique_ptr<Server>> Server::Create(const ServerOptions& options) {
     ASSIGN_OR_RETURN(
         files, RootedEnv::Create(*options.env, security.file_root, NameOfSetting("file_root")));
   }
+  ServerOptions wanted = options;
+  ASSIGN_OR_RETURN(const int num_threads, NumThreadsOf(options.default_session_config));
+  if (wanted.num_threads == 0) wanted.num_threads = num_threads;
   std::unique_ptr<Server> server(
-      new Server(std::make_unique<State>(options, std::move(credentials), std::move(files))));
+      new Server(std::make_unique<State>(wanted, std::move(credentials), std::move(files))));
   server->state_->master_service.SetLimits(
       {.max_sessions_per_client = options.max_sessions_per_client,
        .max_steps_in_flight = options.max_steps_in_flight});

@@ -32,7 +32,8 @@ struct ServerOptions {
   TaskConfig task;  // and its protocol, which must be one that TransportFactory knows
   // How many devices of each kind to offer, at most.
   int gpus_max = 64;
-  // Threads of the pool that runs kernels; 0: one per core.
+  // Threads of the pool that runs kernels; 0: what default_session_config says (NumThreadsOf in
+  // session_config.h), else one per core.
   int num_threads = 0;
   // Finding lost tasks: heartbeats, and probes of idle connections.
   int64_t heartbeat_ms = 2'000;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/rpc/session_config.h"
 
+#include <google/protobuf/text_format.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/algorithm/container.h"
 #include "core/base/timeout.h"
 #include "core/compiler/compile.h"
 #include "proto/tensorflow/config.pb.h"
@@ -73,51 +74,7 @@ int64_t MemoryLimitOf(const RewriterConfig& config) {
   return limit;
 }
 
-// The fields that mean something, by path. A message that stands here does so as a whole.
-bool HasEffect(const std::string& path) {
-  static constexpr const char* kEffective[] = {
-      "allow_soft_placement",
-      "cluster_def",  // refused with an error where it is not the server's
-      "device_filters",
-      "graph_options.build_cost_model",
-      "graph_options.build_cost_model_after",
-      "graph_options.enable_bfloat16_sendrecv",
-      "graph_options.optimizer_options.do_common_subexpression_elimination",
-      "graph_options.optimizer_options.do_constant_folding",
-      "graph_options.optimizer_options.do_function_inlining",  // as it always is
-      "graph_options.optimizer_options.opt_level",
-      "graph_options.rewrite_options",
-      "isolate_session_state",
-      "log_device_placement",
-      "operation_timeout_in_ms",
-  };
-  return absl::c_linear_search(kEffective, path);
-}
-
-void AddWithoutEffect(const google::protobuf::Message& message, const std::string& prefix,
-                      std::vector<std::string>* found) {
-  using Field = google::protobuf::FieldDescriptor;
-  const auto& reflection = *message.GetReflection();
-  std::vector<const Field*> set;
-  reflection.ListFields(message, &set);
-  for (const Field* const field : set) {
-    const std::string path = prefix + field->name();
-    if (HasEffect(path)) continue;
-    if (field->cpp_type() == Field::CPPTYPE_MESSAGE && !field->is_repeated()) {
-      AddWithoutEffect(reflection.GetMessage(message, field), path + ".", found);
-    } else {
-      found->push_back(path);
-    }
-  }
-}
-
 }  // namespace
-
-std::vector<std::string> OptionsWithoutEffect(const tensorflow::ConfigProto& config) {
-  std::vector<std::string> found;
-  AddWithoutEffect(config, "", &found);
-  return found;
-}
 
 void ToProto(const SessionOptions& options, tensorflow::ConfigProto* config) {
   config->set_operation_timeout_in_ms(options.operation_timeout_ms);
@@ -160,6 +117,29 @@ SessionOptions FromProto(const tensorflow::ConfigProto& config) {
               std::max<int64_t>(config.graph_options().build_cost_model_after(), 0),
           .isolate_state = config.isolate_session_state(),
           .device_filters = {config.device_filters().begin(), config.device_filters().end()}};
+}
+
+StatusOr<tensorflow::ConfigProto> ParseSessionConfig(const std::string& text) {
+  google::protobuf::TextFormat::Parser parser;
+  parser.AllowUnknownField(true);
+  tensorflow::ConfigProto config;
+  if (parser.ParseFromString(text, &config)) return config;
+  return InvalidArgument("default_session_config: '", text, "' is not a ConfigProto in text form");
+}
+
+StatusOr<int> NumThreadsOf(const std::string& default_session_config) {
+  ASSIGN_OR_RETURN(const tensorflow::ConfigProto config,
+                   ParseSessionConfig(default_session_config));
+  constexpr int kThreadsMax = 4096;
+  const int intra = config.intra_op_parallelism_threads();
+  const int inter = config.inter_op_parallelism_threads();
+  for (const auto& [name, count] : {std::pair("intra_op_parallelism_threads", intra),
+                                    std::pair("inter_op_parallelism_threads", inter)}) {
+    if (count <= kThreadsMax) continue;
+    return InvalidArgument("default_session_config.", name, ": expected at most ", kThreadsMax,
+                           " threads, got ", count);
+  }
+  return intra == 0 || inter == 0 ? 0 : std::max({intra, inter, 1});
 }
 
 }  // namespace penstock

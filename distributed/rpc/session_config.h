@@ -4,8 +4,8 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
+#include "core/base/status.h"
 #include "distributed/session/session.h"
 
 namespace tensorflow {
@@ -20,11 +20,16 @@ namespace penstock {
 void ToProto(const SessionOptions& options, tensorflow::ConfigProto* config);
 // Also reads these settings of TensorFlow: `constant_folding` and `common_subgraph_elimination` OFF
 // disable "fold" and "merge", and opt_level L0 disables all optional passes. Ignores custom
-// optimizers of other names, which are for other runtimes.
+// optimizers of other names, which are for other runtimes (options_without_effect.h names them).
 SessionOptions FromProto(const tensorflow::ConfigProto& config);
-// Returns the fields that `config` sets and that have no effect here, as paths
-// ("graph_options.enable_recv_scheduling"), in order. docs/session_options.md gives the
-// reasons.
-std::vector<std::string> OptionsWithoutEffect(const tensorflow::ConfigProto& config);
+
+// Parses a ConfigProto in text form, a server's --default_session_config. Fields that are not known
+// are ignored.
+StatusOr<tensorflow::ConfigProto> ParseSessionConfig(const std::string& text);
+// Returns how many threads a server with that default runs kernels on: the larger of
+// intra_op_parallelism_threads and inter_op_parallelism_threads, because one pool serves for both.
+// If one of them is 0, which stands for a thread per core, so is the result. A negative one counts
+// as 1. InvalidArgument names one that is above 4096.
+StatusOr<int> NumThreadsOf(const std::string& default_session_config);
 
 }  // namespace penstock

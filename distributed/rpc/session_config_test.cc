@@ -11,6 +11,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
@@ -99,28 +100,16 @@ TEST(SessionConfigTest, SwitchesOfPassesHoldAtLevelZeroToo) {
   EXPECT_FALSE(FromProto(config).optimize);
 }
 
-TEST(SessionConfigTest, OptionsThatMeanNothingAreNamed) {
-  tensorflow::ConfigProto config;
-  ToProto({.operation_timeout_ms = 7,
-           .allow_soft_placement = true,
-           .log_device_placement = true,
-           .optimize = false,
-           .disabled_passes = {"merge"},
-           .bfloat16_transfers = true,
-           .placement = "auto",
-           .isolate_state = true,
-           .device_filters = {"/job:ps"}},
-          &config);
-  EXPECT_THAT(OptionsWithoutEffect(config), IsEmpty());
-  auto& graph = *config.mutable_graph_options();
-  graph.set_enable_recv_scheduling(true);
-  graph.mutable_optimizer_options()->set_do_constant_folding(true);
-  graph.mutable_optimizer_options()->set_global_jit_level(tensorflow::OptimizerOptions::ON_1);
-  (*config.mutable_device_count())["CPU"] = 2;
-  config.mutable_gpu_options();  // empty: nothing is set
-  EXPECT_THAT(OptionsWithoutEffect(config),
-              ElementsAre("device_count", "graph_options.enable_recv_scheduling",
-                          "graph_options.optimizer_options.global_jit_level"));
+TEST(SessionConfigTest, TheLargerThreadCountIsTheServers) {
+  const auto threads = [](const std::string& config) { return NumThreadsOf(config); };
+  EXPECT_EQ(*threads(""), 0);
+  EXPECT_EQ(*threads("intra_op_parallelism_threads: 2"), 0) << "a thread per core between nodes";
+  EXPECT_EQ(*threads("intra_op_parallelism_threads: 2 inter_op_parallelism_threads: 3"), 3);
+  EXPECT_EQ(*threads("intra_op_parallelism_threads: 1 inter_op_parallelism_threads: -1"), 1);
+  const Status many = threads("inter_op_parallelism_threads: 5000").status();
+  EXPECT_EQ(many.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(many.message()), HasSubstr("inter_op_parallelism_threads: expected at"));
+  EXPECT_EQ(threads("threads?").status().code(), StatusCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "core/graph/graph_proto.h"
 #include "distributed/rpc/calls/status_proto.h"
 #include "distributed/rpc/master_service.h"
+#include "distributed/rpc/options_without_effect.h"
 #include "distributed/rpc/tensor_message.h"
 #include "distributed/rpc/value_proto.h"
 #include "proto/tensorflow/config.pb.h"
@@ -135,6 +136,9 @@ void MasterService::RunStep(std::shared_ptr<StepCall> call) {
       if (!place.ok()) return Finish(*call, place.status(), in_body);
       step->place = *std::move(place);
     }
+    if (request.has_options()) {
+      TellOnce("a client's RunOptions set", OptionsWithoutEffect(request.options()));
+    }
     step->run.options = OptionsOf(request.options());
     step->run.options.cancellation = &step->cancellation;
     step->run.fetches = {request.fetch().begin(), request.fetch().end()};
@@ -188,6 +192,7 @@ Status MasterService::MakeCallable(const tensorflow::MakeCallableRequest& reques
   if (options.tensor_connection_size() > 0) {
     return Unimplemented("MakeCallable: tensor_connection is not supported");
   }
+  TellOnce("a client's CallableOptions set", OptionsWithoutEffect(options));
   const CallableSpec spec{.feeds = {options.feed().begin(), options.feed().end()},
                           .fetches = {options.fetch().begin(), options.fetch().end()},
                           .targets = {options.target().begin(), options.target().end()}};

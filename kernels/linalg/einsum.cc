@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Einsum: sums products of tensors over dimensions, as an equation of labels says.
+#include "absl/algorithm/container.h"
+#include "core/op/flops.h"
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -154,6 +156,36 @@ std::vector<Gradient> EinsumGradient(const GradientScope& g) {
   return dx;
 }
 
+bool Has(const Labels& labels, int label) { return absl::c_linear_search(labels, label); }
+
+// The kernel first sums each input over the labels that only this input has. What is left is one
+// product: two operations for each combination of the remaining labels.
+double EinsumFlops(const FlopsScope& s) {
+  const int num_inputs = static_cast<int>(s.inputs.size());
+  const auto given = s.attrs.find("equation");
+  const auto* const text = given == s.attrs.end() ? nullptr : given->second.get<std::string>();
+  const auto equation =
+      EinsumEquation::Parse(text == nullptr ? "" : string_view(*text), num_inputs);
+  const bool ranks = absl::c_all_of(s.inputs, [](const auto& in) { return in.known_rank(); });
+  if (!equation.ok() || !ranks) return 2 * Elements(s.outputs[0]) * kUnknownDim;
+  const auto labels = EinsumLabels::Of(*equation, {s.inputs.begin(), s.inputs.end()});
+  if (!labels.ok()) return 2 * Elements(s.outputs[0]) * kUnknownDim;
+  double sums = 0, product = num_inputs == 2 ? 2 : 0;
+  for (const auto& [label, size] : labels->sizes) {
+    const bool everywhere =
+        absl::c_all_of(labels->inputs, [&, l = label](const Labels& in) { return Has(in, l); });
+    if (everywhere || Has(labels->output, label)) product *= size < 0 ? kUnknownDim : size;
+  }
+  for (int i = 0; i < num_inputs; ++i) {
+    const auto summed = [&](int label) {
+      const bool shared = num_inputs == 2 && Has(labels->inputs[1 - i], label);
+      return !shared && !Has(labels->output, label);
+    };
+    if (absl::c_any_of(labels->inputs[i], summed)) sums += Elements(s.inputs[i]);
+  }
+  return sums + product;
+}
+
 Example ExampleOf(const char* equation, std::vector<ExampleTensor> inputs) {
   const auto count = static_cast<int64_t>(inputs.size());
   return {.inputs = {std::move(inputs)}, .attrs = {{"equation", equation}, {"N", count}}};
@@ -181,6 +213,7 @@ OP(Einsum) {
               ExampleOf("i...jk->...", {{{2, 2, 3, 2}}}),
               ExampleOf("ii,jk->kii", {{{2, 2}}, {{3, 2}}}),
           },
+      .flops = EinsumFlops,
   };
 }
 KERNEL(Einsum, EinsumOnCpu, EINSUM_TYPES);

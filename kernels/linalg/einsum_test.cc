@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tests Einsum. The expected numbers are those of TensorFlow 2.21; the inputs count from 1.
+#include "core/op/flops.h"
+#include "core/op/registry.h"
 #include "kernels/array/golden.h"
 
 namespace penstock {
@@ -92,6 +94,26 @@ TEST(Einsum, SaysWhatDoesNotFit) {
   Einsum("ij,jk->ik", {matrix, Counting({1, 3})})
       .ExpectError("dimension 0 of input 1, of shape [1,3], must be 3 for subscripts 'jk'");
   Einsum("...i,...i->...", {matrix, Counting({3, 3})}).ExpectError("must be 2 for subscripts");
+}
+
+double FlopsOf(const char* equation, std::vector<PartialShape> inputs, PartialShape output) {
+  const OpDef& op = *Registry::Global().FindOp("Einsum");
+  const Attrs attrs = {{"equation", equation}};
+  const std::vector<PartialShape> outputs = {std::move(output)};
+  EXPECT_NE(op.flops, nullptr);
+  return op.flops == nullptr ? 0 : op.flops({.attrs = attrs, .inputs = inputs, .outputs = outputs});
+}
+
+TEST(Einsum, CountsTheOperationsOfItsProduct) {
+  EXPECT_EQ(FlopsOf("ij,jk->ik", {{20, 30}, {30, 40}}, {20, 40}), 2.0 * 20 * 30 * 40);
+  EXPECT_EQ(FlopsOf("bqhd,bkhd->bhqk", {{2, 5, 3, 7}, {2, 11, 3, 7}}, {2, 3, 5, 11}),
+            2.0 * 2 * 3 * 5 * 11 * 7);
+  EXPECT_EQ(FlopsOf("...ij,jk->...ik", {{9, 2, 3}, {3, 4}}, {9, 2, 4}), 2.0 * 9 * 2 * 3 * 4);
+  EXPECT_EQ(FlopsOf("ij,k->i", {{20, 30}, {40}}, {20}), 20 * 30 + 40 + 2 * 20)
+      << "each is summed before they are multiplied";
+  EXPECT_EQ(FlopsOf("ij->ji", {{20, 30}}, {30, 20}), 0) << "only moves";
+  EXPECT_EQ(FlopsOf("ij->j", {{20, 30}}, {30}), 20 * 30);
+  EXPECT_GT(FlopsOf("ij,jk->ik", {{}, {}}, {}), 0) << "unknown ranks";
 }
 
 }  // namespace

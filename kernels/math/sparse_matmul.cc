@@ -3,6 +3,7 @@
 // SparseMatMul: the product of float and bfloat16 matrices, in any combination, as float. The op's
 // attributes hint that most elements are zero. Dense products are faster up to 99 % of zeros, so
 // the hints are ignored.
+#include "core/op/flops.h"
 #include "core/op/shape_scope.h"
 #include "kernels/math/forms.h"
 #include "kernels/math/matmul.h"
@@ -97,6 +98,7 @@ OP(SparseMatMul) {
       .examples = {{.inputs = {{{{2, 3}}}, {{{3, 2}}}}},
                    {.inputs = {{{{3, 2}}}, {{{2, 3}}}},
                     .attrs = {{"transpose_a", true}, {"transpose_b", true}}}},
+      .flops = MatMulFlops,
   };
 }
 KERNEL_ANY_TYPE(SparseMatMul, SparseMatMulKernel);

@@ -55,7 +55,7 @@ OP(Conv2DBackpropInput) {
       },
       .examples = {{.inputs = {{{{4}, {2, 4, 3, 2}}}, {{{3, 2, 2, 3}}}, {{{2, 2, 3, 3}}}},
                     .attrs = ConvExampleAttrs(ConvOf::kImages, "SAME", 2)}},
-      .flops = ConvolutionFlops,
+      .flops = ConvolutionInputGradientFlops,
   };
 }
 KERNEL(Conv2DBackpropInput, ConvBackpropInputKernel, half, bfloat16, float, double, int32_t);
@@ -74,7 +74,7 @@ OP(Conv2DBackpropFilter) {
       },
       .examples = {{.inputs = {{{{2, 4, 3, 2}}}, {{{4}, {3, 2, 2, 3}}}, {{{2, 2, 3, 3}}}},
                     .attrs = ConvExampleAttrs(ConvOf::kImages, "SAME", 2)}},
-      .flops = ConvolutionFlops,
+      .flops = ConvolutionFilterGradientFlops,
   };
 }
 KERNEL(Conv2DBackpropFilter, ConvBackpropFilterKernel, half, bfloat16, float, double, int32_t);

@@ -64,7 +64,7 @@ OP(Conv3DBackpropInput) {
       .shape = SameShape,
       .gradient = BackpropInputGradient,
       .examples = {{.inputs = {{kImage}, {kFilter}, {kResult}}, .attrs = ExampleAttrs()}},
-      .flops = ConvolutionFlops,
+      .flops = ConvolutionInputGradientFlops,
   };
 }
 KERNEL(Conv3DBackpropInput, ConvBackpropInputKernel, half, float, double);
@@ -83,7 +83,7 @@ OP(Conv3DBackpropFilter) {
           },
       .gradient = BackpropFilterGradient,
       .examples = {{.inputs = {{kImage}, {kFilter}, {kResult}}, .attrs = ExampleAttrs()}},
-      .flops = ConvolutionFlops,
+      .flops = ConvolutionFilterGradientFlops,
   };
 }
 KERNEL(Conv3DBackpropFilter, ConvBackpropFilterKernel, half, float, double);
@@ -99,7 +99,7 @@ OP(Conv3DBackpropInputV2) {
       .gradient = BackpropInputGradient,
       .examples = {{.inputs = {{{{5}, {2, 4, 3, 2, 2}}}, {kFilter}, {kResult}},
                     .attrs = ExampleAttrs()}},
-      .flops = ConvolutionFlops,
+      .flops = ConvolutionInputGradientFlops,
   };
 }
 KERNEL(Conv3DBackpropInputV2, ConvBackpropInputKernel, half, bfloat16, float, double);
@@ -115,7 +115,7 @@ OP(Conv3DBackpropFilterV2) {
       .gradient = BackpropFilterGradient,
       .examples = {{.inputs = {{kImage}, {{{5}, {3, 2, 1, 2, 3}}}, {kResult}},
                     .attrs = ExampleAttrs()}},
-      .flops = ConvolutionFlops,
+      .flops = ConvolutionFilterGradientFlops,
   };
 }
 KERNEL(Conv3DBackpropFilterV2, ConvBackpropFilterKernel, half, bfloat16, float, double);

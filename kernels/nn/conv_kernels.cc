@@ -85,4 +85,22 @@ Attrs ConvExampleAttrs(ConvOf what, const char* padding, int64_t stride) {
   return {{"strides", strides}, {"padding", padding}};
 }
 
+namespace {
+
+double FlopsOfConvolution(const FlopsScope& scope, const PartialShape& filter) {
+  const PartialShape inputs[] = {PartialShape(), filter};
+  return ConvolutionFlops(
+      {.attrs = scope.attrs, .inputs = inputs, .outputs = {&scope.inputs[2], 1}});
+}
+
+}  // namespace
+
+double ConvolutionInputGradientFlops(const FlopsScope& scope) {
+  return FlopsOfConvolution(scope, scope.inputs[1]);
+}
+
+double ConvolutionFilterGradientFlops(const FlopsScope& scope) {
+  return FlopsOfConvolution(scope, scope.outputs[0]);
+}
+
 }  // namespace penstock

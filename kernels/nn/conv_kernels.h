@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/op/flops.h"
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -179,5 +180,11 @@ Output FilterGradientNode(const GradientScope& g, ConvOf what, Output image, Out
                           Output dy);
 
 Attrs ConvExampleAttrs(ConvOf what, const char* padding, int64_t stride);
+
+// OpDef::flops of the gradients, whose third input is the gradient of the result. They multiply as
+// often as the convolution does, whatever the strides and channels. The filter is the second input
+// of the one and output 0 of the other.
+double ConvolutionInputGradientFlops(const FlopsScope& scope);
+double ConvolutionFilterGradientFlops(const FlopsScope& scope);
 
 }  // namespace penstock

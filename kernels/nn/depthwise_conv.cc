@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/op/flops.h"
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -281,6 +282,14 @@ Output FilterGradient(const GradientScope& g, Output image, Output filter, Outpu
               TheSameAttributes(g));
 }
 
+// Two operations for each element of the result and each of one channel's window.
+double WindowFlops(const PartialShape& result, const PartialShape& filter) {
+  const bool known = filter.known_rank() && filter.rank() == 4;
+  const PartialShape window =
+      known ? PartialShape{filter.dim(0), filter.dim(1)} : PartialShape::UnknownOfRank(2);
+  return 2 * Elements(result) * Elements(window);
+}
+
 Attrs ExampleAttrs(int64_t columns) {
   return {{"strides", std::vector<int64_t>{1, 2, columns, 1}}, {"padding", "SAME"}};
 }
@@ -305,6 +314,7 @@ OP(DepthwiseConv2dNative) {
       },
       .examples = {{.inputs = {{kImage}, {kFilter}}, .attrs = ExampleAttrs(1)},
                    {.inputs = {{kImage}, {kFilter}}, .attrs = ExampleAttrs(2)}},
+      .flops = [](const FlopsScope& s) { return WindowFlops(s.outputs[0], s.inputs[1]); },
   };
 }
 KERNEL(DepthwiseConv2dNative, Depthwise, half, bfloat16, float, double);
@@ -324,6 +334,7 @@ OP(DepthwiseConv2dNativeBackpropInput) {
                     .attrs = ExampleAttrs(1)},
                    {.inputs = {{{{4}, {2, 4, 3, 2}}}, {kFilter}, {kResultOfEqualStrides}},
                     .attrs = ExampleAttrs(2)}},
+      .flops = [](const FlopsScope& s) { return WindowFlops(s.inputs[2], s.inputs[1]); },
   };
 }
 KERNEL(DepthwiseConv2dNativeBackpropInput, DepthwiseImageGradient, half, bfloat16, float, double);
@@ -343,6 +354,7 @@ OP(DepthwiseConv2dNativeBackpropFilter) {
                     .attrs = ExampleAttrs(1)},
                    {.inputs = {{kImage}, {{{4}, {3, 2, 2, 2}}}, {kResultOfEqualStrides}},
                     .attrs = ExampleAttrs(2)}},
+      .flops = [](const FlopsScope& s) { return WindowFlops(s.inputs[2], s.outputs[0]); },
   };
 }
 KERNEL(DepthwiseConv2dNativeBackpropFilter, DepthwiseFilterGradient, half, bfloat16, float, double);

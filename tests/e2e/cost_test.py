@@ -106,6 +106,8 @@ class CostTest(StuckCluster):
                             "--costs=" + self.costs)
         first = next(csv.DictReader(measured.splitlines()))
         self.assertEqual((first["node"], first["us"], first["measured"]), ("y", "7000.000", "1"))
+        placed = self.ask("place", self.graph, *STEP, "--devices=" + CPU, "--costs=" + self.costs)
+        self.assertGreater(float(re.search(r"predicted step: ([\d.]+) us", placed)[1]), 7000)
 
     def test_the_memory_of_a_graph_in_a_file(self):
         with open(self.graph, "w", encoding="utf-8") as file:
@@ -142,10 +144,14 @@ class CostTest(StuckCluster):
         for flags, error in (
                 (["--costs=" + self.costs], "costs of version 2, expected version 1"),
                 (["--costs=" + self.graph], "is not a file of costs"),
+                (["--calibration_file=" + self.costs], "--calibration_file: "),
                 (["--devices=/job:ps"], "--devices: '/job:ps' is not a full device name"),
                 (["--feed_shape=z:0=3"], "--feed_shape: 'z:0=3' is of a tensor that --feed does"),
                 (["--feed_shape=x:0=3y"], "--feed_shape: 'x:0=3y' is no shape"),
                 (["--save=" + self.costs], "--save and --session are for the sessions")):
+            if "--save" not in flags[0]:
+                self.assertIn(error, self.ask("place", self.graph, "--feed=x:0", "--target=train",
+                                              *flags, code=1))
             self.assertIn(error, self.ask("cost", self.graph, "--feed=x:0", "--target=train",
                                           *flags, code=1))
         self.assertIn("--net: 'fast' is no bandwidth",

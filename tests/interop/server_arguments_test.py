@@ -5,6 +5,8 @@ started.
 
 The protocol is not compared: TensorFlow's is "grpc", Penstock's is "auto"."""
 
+import contextlib
+import io
 import os
 import sys
 import unittest
@@ -35,6 +37,17 @@ class ServerArguments(unittest.TestCase):
             with self.subTest(args=args):
                 self.assertEqual(described(tf_server.Server, *args),
                                  described(tf.compat.v1.train.Server, *args))
+
+    def test_what_has_no_effect_is_named(self):
+        server_def = tf.train.ServerDef(job_name="a")
+        server_def.cluster.CopyFrom(tf.train.ClusterSpec({"a": ["localhost:0"]}).as_cluster_def())
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            tf_server.Server(server_def, start=False)
+        self.assertEqual(said.getvalue(), "")
+        server_def.cluster_device_filters.jobs.add(name="a").tasks[0].device_filters.append("/job:a")
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            tf_server.Server(server_def, start=False)
+        self.assertIn("ServerDef.cluster_device_filters has no effect", said.getvalue())
 
     def test_install_replaces_the_class_everywhere(self):
         from tensorflow.python.training import server_lib

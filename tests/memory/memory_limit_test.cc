@@ -14,8 +14,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// On several threads a step may take more than predicted, because more nodes run at once: up to
-// half more on a busy machine. training_steps_test compares exactly, on one thread.
+// On several threads a step runs in another order than predicted, and more of its nodes at once: it
+// may take as much as in the worst case. training_steps_test compares exactly, on one thread.
 void ExpectPredicted(const Training& training) {
   const auto report = Predict(training);
   ASSERT_TRUE(report.ok()) << report.status();
@@ -23,10 +23,11 @@ void ExpectPredicted(const Training& training) {
   ASSERT_TRUE(trained.ok()) << trained.status();
   const auto measured = static_cast<double>(trained->peak_bytes);
   const double predicted = report->devices.at(0).peak_own_bytes;
-  std::printf("predicted %.0f, measured %.0f: %+.1f %%\n%s", predicted, measured,
-              100 * (predicted / measured - 1), ToString(*report).c_str());
-  EXPECT_LE(predicted, 1.1 * measured);
-  EXPECT_LE(measured, 1.5 * predicted);
+  const double worst = report->devices.at(0).worst_bytes;
+  std::printf("predicted %.0f, at worst %.0f, measured %.0f\n%s", predicted, worst, measured,
+              ToString(*report).c_str());
+  EXPECT_LE(predicted, 1.5 * measured);
+  EXPECT_LE(measured, worst);
 }
 
 // With `part` of what it takes without a limit.

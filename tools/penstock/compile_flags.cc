@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "core/base/env.h"
 #include "core/base/scheduler.h"
+#include "distributed/calibration/calibration_file.h"
 
 namespace penstock {
 namespace {
@@ -69,6 +70,9 @@ void CompileFlags::AddStepTo(CLI::App& command) {
                   "Change the step until its tensors fit into so many bytes (64m, 8g) on each "
                   "device, as the session's option does")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
+  command.add_option("--calibration_file", calibration_file,
+                     "The rates of this machine's CPU, as `penstock server` keeps them, for "
+                     "estimates; else typical ones");
 }
 
 StatusOr<CompileOptions> CompileFlags::Options(const std::vector<DeviceInfo>& devices) const {
@@ -86,11 +90,17 @@ StatusOr<CompileOptions> CompileFlags::Options(const std::vector<DeviceInfo>& de
 }
 
 StatusOr<std::vector<DeviceInfo>> CompileFlags::Devices() const {
+  DeviceRates cpu = DefaultRates("CPU");
+  if (!calibration_file.empty()) {
+    const auto kept = ReadCalibration(Env::Real(), calibration_file, MachineIdentity(Env::Real()));
+    RETURN_IF_ERROR(Annotate(kept.status(), "--calibration_file"));
+    cpu = kept->cpu;
+  }
   std::vector<DeviceInfo> infos;
   for (const std::string& text : devices) {
     ASSIGN_OR_RETURN(DeviceName name, DeviceName::Parse(text));
     if (!name.full()) return InvalidArgument("--devices: '", text, "' is not a full device name");
-    const DeviceRates rates = DefaultRates(*name.type);
+    const DeviceRates rates = name.type == "CPU" ? cpu : DefaultRates(*name.type);
     infos.push_back({.name = std::move(name), .incarnation = 1, .rates = rates});
   }
   return infos;

@@ -20,11 +20,12 @@ struct CompileFlags {
   bool bfloat16_transfers = false;
   int64_t memory_limit = 0;
   std::vector<std::string> devices = {"/job:localhost/replica:0/task:0/device:CPU:0"};
+  std::string calibration_file;
 
   void AddTo(CLI::App& command);
-  // All but --devices.
+  // All but --devices. With --calibration_file, which gives CPUs the rates of this machine's.
   void AddStepTo(CLI::App& command);
-  // Errors of both are InvalidArgument and name the flag.
+  // Errors of both name the flag.
   StatusOr<std::vector<DeviceInfo>> Devices() const;
   // For a client at the first of `devices`.
   StatusOr<CompileOptions> Options(const std::vector<DeviceInfo>& devices) const;

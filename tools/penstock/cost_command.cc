@@ -2,8 +2,8 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/env.h"
@@ -39,13 +39,14 @@ Status CostOfFile(const CostFlags& flags) {
         "--save and --session are for the sessions of a cluster, grpc://HOST:PORT");
   }
   ASSIGN_OR_RETURN(const Graph graph, ReadGraphFile(Env::Real(), flags.target, Registry::Global()));
-  ASSIGN_OR_RETURN(const std::vector<DeviceInfo> devices, flags.compile.Devices());
+  ASSIGN_OR_RETURN(std::vector<DeviceInfo> devices, flags.compile.Devices());
   ASSIGN_OR_RETURN(CompileOptions options, flags.compile.Options(devices));
   options.predict = true;
-  std::optional<CostTable> costs;
+  SavedCosts costs;
   if (!flags.costs.empty()) {
     ASSIGN_OR_RETURN(costs, ReadCostFile(Env::Real(), flags.costs));
-    options.costs = &*costs;
+    UseRates(costs, &devices);
+    options.costs = &costs.table;
   }
   CompileReport report;
   RETURN_IF_ERROR(Compile(graph, devices, options, &report).status());
@@ -78,6 +79,7 @@ Status CostOfTask(const CostFlags& flags) {
     }
     for (const wire::StepCosts& step : session.step()) Print(step, flags);
     measured.mutable_node()->MergeFrom(session.measured());
+    measured.mutable_device()->MergeFrom(session.device());
   }
   if (!found) {
     return NotFound(report.task(), " is the master of no session",
@@ -85,7 +87,7 @@ Status CostOfTask(const CostFlags& flags) {
                     ": ask the task that the client addresses");
   }
   if (flags.save.empty()) return OkStatus();
-  return Annotate(WriteCostFile(Env::Real(), flags.save, measured.node()), "--save");
+  return Annotate(WriteCostFile(Env::Real(), flags.save, std::move(measured)), "--save");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "core/compiler/compile.h"
 #include "core/compiler/placement/placer.h"
 #include "core/graph/graph_proto.h"
+#include "distributed/insight/cost_report.h"
 #include "tools/penstock/commands.h"
 #include "tools/penstock/compile_flags.h"
 #include "tools/penstock/load_flag.h"
@@ -20,7 +21,7 @@ namespace penstock {
 namespace {
 
 struct PlaceFlags {
-  std::string path, svg;
+  std::string path, svg, costs;
   CompileFlags compile;
   bool any_task = false, explain = false;
   int lanes = 1;
@@ -54,6 +55,12 @@ Status RunPlaceCommand(const PlaceFlags& flags) {
     device.link_to_tasks = {.bytes_per_ns = flags.net_gbit / 8,
                             .latency_ns = flags.latency_us * 1e3};
   }
+  SavedCosts costs;
+  if (!flags.costs.empty()) {
+    ASSIGN_OR_RETURN(costs, ReadCostFile(Env::Real(), flags.costs));
+    UseRates(costs, &devices);
+    options.costs = &costs.table;
+  }
   options.predict = true;
   options.any_task = flags.any_task;
   DeviceByNode state;
@@ -75,8 +82,8 @@ void AddPlaceCommand(CLI::App& app, int* exit_code) {
   CLI::App* place =
       app.add_subcommand("place", "Say where the nodes of a graph would run, why, and how long");
   place->footer(
-      "A step is simulated with estimated times. The cluster is given by the names of its\n"
-      "devices; the first one is the client's.\n\n"
+      "A step is simulated with estimated times, or those of --costs. The cluster is given by the\n"
+      "names of its devices; the first one is the client's.\n\n"
       "  penstock place model.pb --fetch=loss:0 --any_task --svg=step.svg \\\n"
       "    --devices=/job:worker/replica:0/task:0/device:CPU:0,"
       "/job:worker/replica:0/task:1/device:CPU:0\n"
@@ -89,6 +96,8 @@ void AddPlaceCommand(CLI::App& app, int* exit_code) {
   place->add_flag("--any_task", flags->any_task,
                   "Nodes that name no job may run on any task, as with placement \"auto\"");
   place->add_flag("--explain", flags->explain, "Print the reason for each group of nodes");
+  place->add_option("--costs", flags->costs,
+                    "Measured costs, as `penstock cost --save` wrote them");
   place->add_option("--svg", flags->svg, "Draw the predicted step into this file");
   place->add_option("--lanes", flags->lanes, "Nodes that a CPU runs at once")
       ->capture_default_str()

@@ -129,11 +129,12 @@ Status RunWhatIf(const WhatIfFlags& flags) {
     device.link_to_tasks = {.bytes_per_ns = bytes_per_ns, .latency_ns = flags.latency_us * 1e3};
   }
   ASSIGN_OR_RETURN(CompileOptions options, compile.Options(devices));
-  CostTable costs;
+  SavedCosts costs;
   if (!flags.costs.empty()) {
     ASSIGN_OR_RETURN(costs, ReadCostFile(Env::Real(), flags.costs));
+    UseRates(costs, &devices);
   }
-  options.costs = &costs;
+  options.costs = &costs.table;
   options.predict = true;
   PlacedStep step;
   options.describe = &step;

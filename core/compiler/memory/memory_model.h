@@ -41,8 +41,14 @@ struct MemoryProfile {
     double fed_bytes = 0;        // feeds that enter here
     std::vector<double> during;  // by position
   };
+  // A node that changes a variable, and the node that made the variable's handle.
+  struct Update {
+    const Node* state = nullptr;
+    const Node* by = nullptr;
+  };
   std::vector<Device> devices;  // as MemoryModel::devices
   std::vector<Buffer> buffers;  // in the order in which they are made
+  std::vector<Update> updates;  // in order
 
   // How far, and for how long, devices are above `limit`: bytes times positions. 0: it fits.
   double Excess(double limit) const;
@@ -62,6 +68,8 @@ class MemoryModel {
   double Bytes(const Endpoint& value) const;                            // as allocated
   const std::vector<std::string>& devices() const { return devices_; }  // in order of name
   int DeviceOf(const Node& node) const { return device_of_[node.id()]; }
+  // Whether the tensors of two devices are in one memory.
+  bool ShareMemory(int a, int b) const { return memory_of_[a] == memory_of_[b]; }
   // `order` has every node once, after the nodes whose outputs it reads and its control inputs; the
   // back edges of loops do not count.
   MemoryProfile Profile(absl::Span<Node* const> order) const;

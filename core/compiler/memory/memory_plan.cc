@@ -27,10 +27,21 @@ MemoryPlan::MemoryPlan(Graph* graph, const CostTable& costs, std::vector<Node*> 
       order_(std::move(order)),
       profile_(model_.Profile(order_)),
       visits_left_(kVisitsMax) {
-  for (const auto& device : profile_.devices)
-    near_limit_.push_back(device.peak_bytes > kNear * limit_);
+  near_limit_.resize(profile_.devices.size());
+  FindNearLimit();
   FindConditional();
 }
+
+void MemoryPlan::FindNearLimit() {
+  if (limit_ <= 0) return;  // the step is only looked at
+  const std::vector<double> worst = Worst();
+  for (size_t d = 0; d < near_limit_.size(); ++d) {
+    const bool near = profile_.devices[d].peak_bytes > kNear * limit_ || worst[d] > limit_;
+    near_limit_[d] = near_limit_[d] || near;
+  }
+}
+
+bool MemoryPlan::IsNearLimit() const { return std::ranges::count(near_limit_, true) > 0; }
 
 void MemoryPlan::FindConditional() {
   conditional_.assign(graph_.max_id(), false);
@@ -155,9 +166,12 @@ StatusOr<bool> MemoryPlan::LowerOnce(Means means) {
 }
 
 std::vector<bool> MemoryPlan::NodesThatMatter() const {
-  std::vector<bool> matter(graph_.max_id());
+  std::vector<bool> matter(graph_.max_id()), changes(graph_.max_id());
+  for (const MemoryProfile::Update& update : profile_.updates) changes[update.state->id()] = true;
   for (const Buffer& buffer : profile_.buffers) {
-    if (!buffer.counted || buffer.bytes < LeastBytes()) continue;
+    // A variable that is changed takes memory twice if a node still needs its old value.
+    const bool counted = buffer.counted || changes[buffer.value.node->id()];
+    if (!counted || buffer.bytes < LeastBytes()) continue;
     for (const Endpoint& value : buffer.values) {
       if (!buffer.received) matter[value.node->id()] = true;
       for (const OutEdge& edge : value.node->out_edges()) {
@@ -166,14 +180,14 @@ std::vector<bool> MemoryPlan::NodesThatMatter() const {
       }
     }
   }
+  // Small updates of large variables read no buffer that counts.
+  for (const MemoryProfile::Update& update : profile_.updates) matter[update.by->id()] = true;
   return matter;
 }
 
 void MemoryPlan::KeepOrder() {
   const std::vector<bool> matter = NodesThatMatter();
-  for (size_t d = 0; d < near_limit_.size(); ++d) {
-    near_limit_[d] = near_limit_[d] || profile_.devices[d].peak_bytes > kNear * limit_;
-  }
+  FindNearLimit();
   OrderChain chain(&graph_, order_);
   std::vector<OrderChain::Ends> ends(model_.devices().size());  // by device
   for (Node* node : order_) {

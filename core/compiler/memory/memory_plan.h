@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "core/compiler/memory/memory_model.h"
+#include "core/compiler/memory/worst_case.h"
 #include "core/compiler/pass/cost_table.h"
 #include "core/graph/graph.h"
 
@@ -34,10 +35,11 @@ class MemoryPlan {
   // and the costs.
   MemoryPlan(Graph* graph, const CostTable& costs, std::vector<Node*> order, double limit);
 
-  // The executor may run nodes in another order than predicted, unless the order is kept: a device
-  // whose peak is above this part of the limit has its order kept.
+  // The executor may run nodes in another order than predicted, and several at once, unless the
+  // order is kept. It is kept on a device whose peak is above this part of the limit, or whose
+  // worst case (worst_case.h) is above the limit.
   static constexpr double kNear = 0.9;
-  bool IsNearLimit() const { return profile_.Excess(kNear * limit_) > 0; }
+  bool IsNearLimit() const;
   bool Fits() const { return profile_.Excess(limit_) == 0; }
   // Makes a chain of sums of two of each sum whose inputs take more than a quarter of the limit, so
   // that they need not be there at the same time. The gradients of a weight that is used in many
@@ -52,6 +54,8 @@ class MemoryPlan {
   // now, keep the order of all nodes that make or read much memory: as far as no node can come to
   // wait for itself by way of a queue or a collective (order_chain.h).
   void KeepOrder();
+  // By device: the most that the step can take, whatever the order in which the executor runs it.
+  std::vector<double> Worst() const { return WorstPeaks(model_, order_); }
 
   const MemoryModel& model() const { return model_; }
   const MemoryProfile& profile() const { return profile_; }
@@ -71,6 +75,8 @@ class MemoryPlan {
   std::vector<int> CandidatesAt(int device, int position) const;
   StatusOr<bool> LowerOnce(Means means);
   std::vector<bool> NodesThatMatter() const;  // by id
+  // Adds the devices that are near the limit now.
+  void FindNearLimit();
 
   Graph& graph_;
   const CostTable& costs_;
@@ -78,7 +84,7 @@ class MemoryPlan {
   MemoryModel model_;
   std::vector<Node*> order_;
   MemoryProfile profile_;
-  std::vector<bool> near_limit_;   // by device: in the order that the plan began with
+  std::vector<bool> near_limit_;   // by device: now, or in an earlier order
   std::vector<bool> conditional_;  // by node id: may be dead
   int num_recomputed_ = 0, num_swapped_ = 0;
   int64_t visits_left_;  // how many nodes profiles may still walk over

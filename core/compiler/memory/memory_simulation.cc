@@ -228,6 +228,7 @@ void MemorySimulation::CopyStateThatIsRead(const Node& node) {
   for (int i = 0; i < node.num_inputs(); ++i) {
     if (!Updates(node, i)) continue;
     const Node* const state = StateOf(node, i);
+    if (state != nullptr) profile_.updates.push_back({state, &node});
     const auto known = state == nullptr ? state_buffer_.end() : state_buffer_.find(state->id());
     if (known == state_buffer_.end()) continue;
     const int old = known->second;

@@ -59,6 +59,10 @@ std::string ToString(const MemoryReport& report) {
     absl::StrAppendFormat(&text, "%s: peak %s of the step's tensors, beside %s of variables",
                           device.device, Bytes(device.peak_bytes), Bytes(device.state_bytes));
     if (device.fed_bytes > 0) absl::StrAppendFormat(&text, " and %s fed", Bytes(device.fed_bytes));
+    if (device.worst_bytes > device.peak_bytes) {
+      absl::StrAppendFormat(&text, "; at worst, with several threads, %s",
+                            Bytes(device.worst_bytes));
+    }
     if (device.naive_bytes != device.peak_bytes) {
       absl::StrAppendFormat(&text, "; without the limit %s", Bytes(device.naive_bytes));
     }

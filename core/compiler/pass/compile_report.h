@@ -62,8 +62,9 @@ struct MemoryReport {
   };
   struct Device {
     std::string device;
-    double peak_bytes = 0;        // of the step's tensors
+    double peak_bytes = 0;        // of the step's tensors, in the predicted order
     double peak_own_bytes = 0;    // the same without those that came from other tasks
+    double worst_bytes = 0;       // the most that any order can take, with any number of threads
     double naive_bytes = 0;       // the peak without a limit
     double state_bytes = 0;       // variables that the step uses
     double fed_bytes = 0;         // feeds that enter here

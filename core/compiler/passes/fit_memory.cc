@@ -108,8 +108,10 @@ Status FitMemory(PassContext& context) {
   MemoryPlan plan(context.graph, context.costs, std::move(order), limit);
   const MemoryProfile naive = plan.profile();
   if (limit > 0 && plan.IsNearLimit()) RETURN_IF_ERROR(Lower(&plan, &report));
+  const std::vector<double> worst = plan.Worst();
   for (size_t d = 0; d < naive.devices.size(); ++d) {
     report.devices.push_back(Describe(plan, static_cast<int>(d)));
+    report.devices.back().worst_bytes = worst[d];
     report.devices.back().naive_bytes = naive.devices[d].peak_bytes;
   }
   return limit > 0 && !plan.Fits() ? DoesNotFit(report) : OkStatus();

@@ -139,14 +139,24 @@ DeviceName ColocationGroups::ConstraintOf(const Node& node) const {
   return *DeviceName::Parse(node.requested_device());
 }
 
-// Two constraints contradict each other in one part (the job, the index, ...), which one node each
-// has stated, so two nodes and what joins them are enough.
-Status ColocationGroups::Conflict(const Node& a, const Node& b) const {
+std::map<const Node*, std::vector<const Node*>> ColocationGroups::Neighbours() const {
   std::map<const Node*, std::vector<const Node*>> neighbours;
   for (const auto& [one, other] : joins_) {
     neighbours[one].push_back(other);
     neighbours[other].push_back(one);
   }
+  return neighbours;
+}
+
+std::string ColocationGroups::ChainBetween(const Node& a, const Node& b) const {
+  return ChainText(
+      ShortestChain(Neighbours(), {&a}, [&](const Node& node) { return &node == &b; }));
+}
+
+// Two constraints contradict each other in one part (the job, the index, ...), which one node each
+// has stated, so two nodes and what joins them are enough.
+Status ColocationGroups::Conflict(const Node& a, const Node& b) const {
+  const std::map<const Node*, std::vector<const Node*>> neighbours = Neighbours();
   std::map<DeviceName, std::vector<const Node*>> wanted;  // by constraint: the nodes of a's group
   for (const auto& [node, its] : neighbours) {
     const DeviceName constraint = ConstraintOf(*node);

@@ -4,6 +4,8 @@
 // constraint of each set. Single-threaded; a helper of the placer.
 #pragma once
 
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -23,6 +25,11 @@ class ColocationGroups {
   int Find(int node_id) const;  // the group's representative
   const DeviceName& constraint(int node_id) const { return groups_[Find(node_id)].constraint; }
   bool stateful(int node_id) const { return groups_[Find(node_id)].stateful; }
+  // Returns the device that a node asks for by itself; "" if it was overruled.
+  DeviceName ConstraintOf(const Node& node) const;
+  // Returns the shortest chain of nodes that keeps two nodes of a group together, for an error; ""
+  // if they are neighbours.
+  std::string ChainBetween(const Node& a, const Node& b) const;
 
  private:
   struct Group {
@@ -37,8 +44,8 @@ class ColocationGroups {
   Status Init(const Graph& graph);
   // The constraints of the group's nodes give way to those of the resource that they use.
   void Overrule(int group);
-  // Returns the device that a node asks for by itself; "" if it was overruled.
-  DeviceName ConstraintOf(const Node& node) const;
+  // Returns those that each node was joined with.
+  std::map<const Node*, std::vector<const Node*>> Neighbours() const;
   // Returns the error of a join of `a` and `b` that cannot be.
   Status Conflict(const Node& a, const Node& b) const;
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/compiler/placement/feasible.h"
 
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "core/compiler/placement/smallest_cover.h"
 
 namespace penstock {
 namespace {
@@ -34,15 +36,11 @@ StatusOr<std::vector<std::vector<int>>> FeasibleDevices::Of(const Graph& graph,
 StatusOr<std::vector<int>> FeasibleDevices::OfGroup(const std::vector<const Node*>& members) {
   const DeviceName& constraint = groups_.constraint(members.front()->id());
   const std::vector<int>& exact = Matching(constraint);
-  const Node* without = nullptr;
-  std::vector<int> capable = Capable(members, exact, &without);
-  if (capable.empty() && options_.soft) {
-    const Node* ignored = nullptr;
-    capable = Capable(members, Matching(Relaxed(constraint)), &ignored);
-  }
+  std::vector<int> capable = Capable(members, exact);
+  if (capable.empty() && options_.soft) capable = Capable(members, Matching(Relaxed(constraint)));
   if (!capable.empty()) return capable;
   if (exact.empty()) return NoDevice(*members.front(), constraint);
-  return NoKernel(*without, constraint, exact.front());
+  return NoKernels(members, exact.front());
 }
 
 const std::vector<int>& FeasibleDevices::Matching(const DeviceName& constraint) {
@@ -57,21 +55,21 @@ const std::vector<int>& FeasibleDevices::Matching(const DeviceName& constraint) 
   return known->second;
 }
 
+bool FeasibleDevices::HasKernel(const Node& node, const std::string& type) const {
+  return graph_.registry().FindKernel(node.op_name(), type, node.attrs()).ok();
+}
+
 std::vector<int> FeasibleDevices::Capable(const std::vector<const Node*>& members,
-                                          std::vector<int> devices, const Node** without) const {
+                                          std::vector<int> devices) const {
   for (const Node* node : members) {
     std::map<string_view, bool> by_type;
     std::erase_if(devices, [&](int d) {
       const std::string& type = *devices_[d].name.type;
       const auto [known, is_new] = by_type.try_emplace(type);
-      if (is_new) {
-        known->second = graph_.registry().FindKernel(node->op_name(), type, node->attrs()).ok();
-      }
+      if (is_new) known->second = HasKernel(*node, type);
       return !known->second;
     });
-    if (!devices.empty()) continue;
-    *without = node;
-    break;
+    if (devices.empty()) break;
   }
   return devices;
 }
@@ -93,6 +91,58 @@ Status FeasibleDevices::NoKernel(const Node& node, const DeviceName& constraint,
       graph_.registry().FindKernel(node.op_name(), *name.type, node.attrs()).status();
   return InvalidArgument("Cannot place node '", node.name(), "' on '", name.ToString(),
                          "' (requested: '", constraint.ToString(), "'): ", why.message());
+}
+
+std::vector<bool> FeasibleDevices::ExcludedBy(const Node& node) const {
+  const DeviceName own = groups_.ConstraintOf(node);
+  const DeviceName constraint = options_.soft ? Relaxed(own) : own;
+  const bool has_job = groups_.constraint(node.id()).job.has_value();
+  std::vector<bool> excluded;
+  for (const DeviceInfo& device : devices_) {
+    // As Matching: without a job only the client's task counts. No single node excludes the others.
+    const bool elsewhere = !has_job && !options_.any_task;
+    const bool ignored = elsewhere && !device.name.SameTask(options_.client_device);
+    excluded.push_back(ignored || !constraint.Matches(device.name) ||
+                       !HasKernel(node, *device.name.type));
+  }
+  return excluded;
+}
+
+// "'x' (op Input) asks for '/device:GPU:0' and has kernels for CPU only".
+std::string FeasibleDevices::WhatExcludes(const Node& node) const {
+  const DeviceName constraint = groups_.ConstraintOf(node);
+  std::set<std::string> all, capable;
+  for (const DeviceInfo& device : devices_) {
+    all.insert(*device.name.type);
+    if (HasKernel(node, *device.name.type)) capable.insert(*device.name.type);
+  }
+  std::vector<std::string> what;
+  if (constraint != DeviceName()) what.push_back(StrCat("asks for '", constraint.ToString(), "'"));
+  if (capable != all) {
+    what.push_back(capable.empty()
+                       ? "has no kernel for its types"
+                       : StrCat("has kernels for ", absl::StrJoin(capable, ", "), " only"));
+  }
+  return StrCat("'", node.name(), "' (op ", node.op_name(), ") ", absl::StrJoin(what, " and "));
+}
+
+Status FeasibleDevices::NoKernels(const std::vector<const Node*>& members, int device) const {
+  std::vector<std::vector<bool>> excluded;
+  for (const Node* node : members) excluded.push_back(ExcludedBy(*node));
+  std::vector<const Node*> conflict;
+  for (const int member : SmallestCover(excluded)) conflict.push_back(members[member]);
+  if (conflict.size() == 1) {
+    return NoKernel(*conflict[0], groups_.constraint(conflict[0]->id()), device);
+  }
+  std::vector<std::string> names, what;
+  std::string chains;
+  for (size_t i = 0; i < conflict.size(); ++i) {
+    names.push_back(StrCat("'", conflict[i]->name(), "'"));
+    what.push_back(WhatExcludes(*conflict[i]));
+    if (i > 0) chains += groups_.ChainBetween(*conflict[i - 1], *conflict[i]);
+  }
+  return InvalidArgument("Cannot place nodes ", absl::StrJoin(names, ", "),
+                         ", which must be on one device: ", absl::StrJoin(what, "; "), chains);
 }
 
 }  // namespace penstock

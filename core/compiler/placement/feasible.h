@@ -27,8 +27,9 @@ class FeasibleDevices {
   };
 
   // Returns, by node id of each group's representative, indices in `devices`, in their order, never
-  // empty. InvalidArgument names the node and its constraint, and lists the devices, or the device
-  // types that have a kernel.
+  // empty. InvalidArgument names the node and its constraint, and lists the devices; or it names
+  // the smallest set of nodes of a group that leave no device, with the constraint or the kernels
+  // of each.
   static StatusOr<std::vector<std::vector<int>>> Of(const Graph& graph,
                                                     const ColocationGroups& groups,
                                                     const std::vector<DeviceInfo>& devices,
@@ -41,12 +42,18 @@ class FeasibleDevices {
 
   StatusOr<std::vector<int>> OfGroup(const std::vector<const Node*>& members);
   const std::vector<int>& Matching(const DeviceName& constraint);
-  // Returns those of `devices` on which every member has a kernel. If there is none, `without` is
-  // the member that excluded the last device.
-  std::vector<int> Capable(const std::vector<const Node*>& members, std::vector<int> devices,
-                           const Node** without) const;
+  bool HasKernel(const Node& node, const std::string& type) const;
+  // Returns those of `devices` on which every member has a kernel.
+  std::vector<int> Capable(const std::vector<const Node*>& members, std::vector<int> devices) const;
   Status NoDevice(const Node& node, const DeviceName& constraint);
+  // The error of a group whose constraint matches `device`, among others, but that has no device
+  // with kernels for all members.
+  Status NoKernels(const std::vector<const Node*>& members, int device) const;
   Status NoKernel(const Node& node, const DeviceName& constraint, int device) const;
+  // Returns, by device, whether the node cannot run there: because of what it asks for itself, or
+  // for lack of a kernel.
+  std::vector<bool> ExcludedBy(const Node& node) const;
+  std::string WhatExcludes(const Node& node) const;
 
   const Graph& graph_;
   const ColocationGroups& groups_;

@@ -55,7 +55,29 @@ TEST_F(FeasibleDevicesTest, SoftPlacementAsksEveryMember) {
   Node* const heavy = w_.Add("heavy", "Heavy", {{x, 0}}, {.device = "/device:GPU:0"});
   w_.Add("other", "Input", {}, Beside("heavy"));
   EXPECT_EQ(*Of(heavy, /*soft=*/true), (std::vector<int>{1})) << "the CPU has kernels for both";
-  EXPECT_THAT(ErrorOf(heavy), HasSubstr("Cannot place node 'other'"));
+  EXPECT_EQ(ErrorOf(heavy),
+            "Cannot place nodes 'heavy', 'other', which must be on one device: 'heavy' (op Heavy) "
+            "asks for '/device:GPU:0'; 'other' (op Input) has kernels for CPU only");
+}
+
+// Most of the group's nodes could run on the CPU or on the GPU; two of them leave nothing.
+TEST_F(FeasibleDevicesTest, TheSmallestSetInConflictIsNamed) {
+  Node* const first = w_.Add("first", "Heavy", {{w_.Add("x", "Input"), 0}});
+  w_.Add("second", "Heavy", {{first, 0}}, Beside("first", "/job:worker"));
+  w_.Add("gpu", "OnGpu", {{first, 0}}, Beside("second"));
+  w_.Add("third", "Heavy", {{first, 0}}, Beside("gpu"));
+  w_.Add("input", "Input", {}, Beside("third"));
+  EXPECT_EQ(ErrorOf(first),
+            "Cannot place nodes 'gpu', 'input', which must be on one device: 'gpu' (op OnGpu) has "
+            "kernels for GPU only; 'input' (op Input) has kernels for CPU only; each of these must "
+            "be where the next one is: 'gpu', 'third', 'input'");
+}
+
+TEST_F(FeasibleDevicesTest, OneNodeMayBeInConflictWithItself) {
+  Node* const x = w_.Add("x", "Input", {}, {.device = "/device:GPU:0"});
+  w_.Add("beside", "Heavy", {{x, 0}}, Beside("x"));
+  EXPECT_THAT(ErrorOf(x), HasSubstr("Cannot place node 'x' on '/job:worker/replica:0/task:0/"
+                                    "device:GPU:0' (requested: '/device:GPU:0')"));
 }
 
 TEST_F(FeasibleDevicesTest, SoftPlacementStaysInTheTask) {

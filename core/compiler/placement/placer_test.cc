@@ -87,7 +87,7 @@ TEST(PlaceTest, SoftPlacementFindsADeviceForAllOfAGroup) {
     } else {
       EXPECT_EQ(placed.code(), StatusCode::kInvalidArgument);
       EXPECT_THAT(std::string(placed.message()),
-                  HasSubstr(StrCat("Cannot place node 'y' on '", kWorker)));
+                  HasSubstr("Cannot place nodes 'x', 'y', which must be on one device: 'x' (op "));
     }
   }
 }

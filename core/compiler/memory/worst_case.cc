@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/compiler/memory/worst_case.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include "core/compiler/memory/buffer_sharing.h"
+#include "core/compiler/memory/node_ancestors.h"
+
+namespace penstock {
+namespace {
+
+// Bounds the time to about a second, and the memory to 64 MiB.
+constexpr double kPairsMax = 5e7, kBitsMax = 5e8;
+// Buffers below this part of all bytes are added up, as if they were always there.
+constexpr double kSmallPart = 1.0 / 4096;
+
+class WorstCase {
+ public:
+  WorstCase(const MemoryModel& model, absl::Span<Node* const> order)
+      : model_(model),
+        order_(order),
+        profile_(model.Profile(order)),
+        small_(model.devices().size()) {
+    double all = 0;
+    for (const Buffer& buffer : profile_.buffers) all += IsKept(buffer) ? 0 : buffer.bytes;
+    least_ = all * kSmallPart;
+  }
+
+  std::vector<double> Run() {
+    for (const Buffer& buffer : profile_.buffers) {
+      if (!IsKept(buffer)) AddRanges(buffer);
+      if (!IsMade(buffer)) state_buffers_[buffer.value.node->id()].push_back(&buffer);
+    }
+    for (const MemoryProfile::Update& update : profile_.updates) {
+      AddCopy(update);
+      updates_[update.state->id()].push_back(update.by);
+    }
+    const double pairs = static_cast<double>(ranges_.size()) * static_cast<double>(ranges_.size());
+    NodeAncestors ancestors(order_, Columns());
+    if (pairs > kPairsMax || ancestors.num_bits() > kBitsMax) return SumOfAll();
+    ancestors.Find();
+    for (Range& range : ranges_) FindUsersOfCopy(ancestors, &range);
+    for (const Reuse& reuse : reuses_) MergeIfSure(ancestors, reuse);
+    return Largest(ancestors);
+  }
+
+ private:
+  using Buffer = MemoryProfile::Buffer;
+  using Value = std::pair<int, int>;  // node id, output
+
+  // A buffer is in memory from when its maker begins until its users have ended: the nodes that
+  // make or read what it holds.
+  struct Range {
+    int device = 0;
+    double bytes = 0;
+    const Node* maker = nullptr;
+    std::vector<const Node*> users = {};
+    // A copy of this variable, whose maker is the update; null: none. `readers` are the nodes that
+    // read snapshots of it, each with the node that took the snapshot.
+    const Node* copy_of = nullptr;
+    std::vector<std::pair<const Node*, const Node*>> readers = {};
+  };
+  // `node` writes range `to` into the memory of range `from`, if nothing else needs that.
+  struct Reuse {
+    int from = 0, to = 0;
+    const Node* node = nullptr;
+  };
+
+  // Variables, constants and feeds, which do not count.
+  static bool IsKept(const Buffer& buffer) {
+    const Sharing sharing = SharingOf(*buffer.value.node, buffer.value.index);
+    return !buffer.received && (sharing.kind == Sharing::Kind::kKept || !IsMade(buffer));
+  }
+  // False for the value of a variable, which stands for the node of its handle.
+  static bool IsMade(const Buffer& buffer) {
+    return !buffer.values.empty() && buffer.values.front() == buffer.value;
+  }
+
+  template <class Add>
+  void ForReaders(const Buffer& buffer, const Endpoint& value, Add add) const {
+    for (const OutEdge& edge : value.node->out_edges()) {
+      const bool here = model_.ShareMemory(model_.DeviceOf(*edge.dst), buffer.device);
+      if (edge.src_index == value.index && here) add(edge.dst);
+    }
+  }
+
+  // A range for each node that writes to the buffer; those that surely reuse it are merged later.
+  void AddRanges(const Buffer& buffer) {
+    if (buffer.bytes < least_) {
+      small_[buffer.device] += buffer.bytes * NumWriters(buffer);
+      return;
+    }
+    std::map<Value, int> range_of;
+    for (const Endpoint& value : buffer.values) {
+      const bool first = value == buffer.value;
+      const Sharing sharing = SharingOf(*value.node, value.index);
+      int range = first ? -1 : RangeOfInput(*value.node, sharing, range_of);
+      if (range < 0 || sharing.kind == Sharing::Kind::kReuses) {
+        const int from = range;
+        range = static_cast<int>(ranges_.size());
+        ranges_.push_back({buffer.device, buffer.bytes, value.node});
+        if (from >= 0) reuses_.push_back({from, range, value.node});
+      }
+      range_of[{value.node->id(), value.index}] = range;
+      std::vector<const Node*>& users = ranges_[range].users;
+      if (!(first && buffer.received)) users.push_back(value.node);
+      ForReaders(buffer, value, [&](const Node* reader) { users.push_back(reader); });
+    }
+  }
+
+  static double NumWriters(const Buffer& buffer) {
+    double writers = 0;
+    for (const Endpoint& value : buffer.values) {
+      const bool writes = SharingOf(*value.node, value.index).kind == Sharing::Kind::kReuses;
+      writers += value == buffer.value || writes;
+    }
+    return writers;
+  }
+
+  // Returns the range that a value shares with an input of its node; -1 if there is none.
+  static int RangeOfInput(const Node& node, const Sharing& sharing,
+                          const std::map<Value, int>& range_of) {
+    for (int i = 0; i < node.num_inputs(); ++i) {
+      const Endpoint in = node.input(i);
+      if (in.node == nullptr || (sharing.input >= 0 && i != sharing.input)) continue;
+      const auto found = range_of.find({in.node->id(), in.index});
+      if (found != range_of.end()) return found->second;
+    }
+    return -1;
+  }
+
+  // An update copies a variable whose old value is still to be read.
+  void AddCopy(const MemoryProfile::Update& update) {
+    Range copy = {
+        .device = model_.DeviceOf(*update.by), .maker = update.by, .copy_of = update.state};
+    for (const Buffer* buffer : state_buffers_[update.state->id()]) {
+      copy.bytes = buffer->bytes;
+      for (const Endpoint& value : buffer->values) {
+        ForReaders(*buffer, value, [&](const Node* reader) {
+          if (reader != update.by) copy.readers.emplace_back(value.node, reader);
+        });
+      }
+    }
+    if (copy.readers.empty()) return;
+    if (copy.bytes < least_) {
+      small_[copy.device] += copy.bytes;
+    } else {
+      ranges_.push_back(std::move(copy));
+    }
+  }
+
+  std::vector<const Node*> Columns() const {
+    std::vector<const Node*> columns;
+    for (const Range& range : ranges_) {
+      columns.push_back(range.maker);
+      columns.insert(columns.end(), range.users.begin(), range.users.end());
+      for (const auto& [taken, reader] : range.readers) {
+        columns.push_back(taken);
+        columns.push_back(reader);
+      }
+    }
+    for (const MemoryProfile::Update& update : profile_.updates) columns.push_back(update.by);
+    return columns;
+  }
+
+  std::vector<double> SumOfAll() const {
+    std::vector<double> sum = small_;
+    for (const Range& range : ranges_) sum[range.device] += range.bytes;
+    return sum;
+  }
+
+  // Those that may still read the value which the update replaces.
+  void FindUsersOfCopy(const NodeAncestors& ancestors, Range* range) const {
+    if (range->copy_of == nullptr) return;
+    const Node& update = *range->maker;
+    const std::vector<const Node*>& updates = updates_.at(range->copy_of->id());
+    for (const auto& [taken, reader] : range->readers) {
+      if (ancestors.Precedes(update, *taken) || ancestors.Precedes(*reader, update)) continue;
+      // An earlier update has already copied what the snapshot holds.
+      const bool copied = std::ranges::any_of(updates, [&, taken = taken](const Node* earlier) {
+        return ancestors.Precedes(*taken, *earlier) && ancestors.Precedes(*earlier, update);
+      });
+      if (!copied) range->users.push_back(reader);
+    }
+    if (range->users.empty()) range->bytes = 0;
+  }
+
+  void MergeIfSure(const NodeAncestors& ancestors, const Reuse& reuse) {
+    Range &from = ranges_[Merged(reuse.from)], &to = ranges_[reuse.to];
+    const bool sure = std::ranges::all_of(from.users, [&](const Node* user) {
+      return user == reuse.node || ancestors.Precedes(*user, *reuse.node);
+    });
+    if (!sure) return;
+    from.users.insert(from.users.end(), to.users.begin(), to.users.end());
+    to.bytes = 0;
+    merged_[reuse.to] = Merged(reuse.from);
+  }
+  int Merged(int range) const {
+    const auto found = merged_.find(range);
+    return found == merged_.end() ? range : found->second;
+  }
+
+  // Memory grows only when a node begins that makes a buffer.
+  std::vector<double> Largest(const NodeAncestors& ancestors) const {
+    std::vector<double> largest = small_;
+    std::vector<const Node*> makers;
+    for (const Range& range : ranges_) makers.push_back(range.maker);
+    std::ranges::sort(makers);
+    makers.erase(std::unique(makers.begin(), makers.end()), makers.end());
+    for (const Node* node : makers) {
+      std::vector<double> sum = small_;
+      for (const Range& range : ranges_) {
+        if (range.bytes > 0 && MayLive(ancestors, range, *node)) sum[range.device] += range.bytes;
+      }
+      for (size_t d = 0; d < sum.size(); ++d) largest[d] = std::max(largest[d], sum[d]);
+    }
+    return largest;
+  }
+
+  // Whether the buffer may be in memory when the node runs.
+  static bool MayLive(const NodeAncestors& ancestors, const Range& range, const Node& node) {
+    if (ancestors.Precedes(node, *range.maker)) return false;
+    const auto may_run = [&](const Node* user) {
+      return user->op().end == EndOp::kFetch || !ancestors.Precedes(*user, node);
+    };
+    // A tensor from another task that nothing reads is dropped at once.
+    return std::ranges::any_of(range.users, may_run);
+  }
+
+  const MemoryModel& model_;
+  const absl::Span<Node* const> order_;
+  const MemoryProfile profile_;
+  double least_ = 0;                                         // smaller buffers are small
+  std::vector<double> small_;                                // by device
+  std::map<int, std::vector<const Buffer*>> state_buffers_;  // by id of the handle's node
+  std::map<int, std::vector<const Node*>> updates_;          // by id of the handle's node
+  std::vector<Range> ranges_;
+  std::vector<Reuse> reuses_;  // in order
+  std::map<int, int> merged_;  // by range: the one whose memory it has
+};
+
+}  // namespace
+
+std::vector<double> WorstPeaks(const MemoryModel& model, absl::Span<Node* const> order) {
+  return WorstCase(model, order).Run();
+}
+
+}  // namespace penstock
