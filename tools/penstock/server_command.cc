@@ -15,6 +15,7 @@
 #include "core/base/log_flags.h"
 #include "core/op/load_library.h"
 #include "distributed/calibration/calibration_file.h"
+#include "distributed/rpc/detection.h"
 #include "distributed/rpc/security/security_flags.h"
 #include "distributed/rpc/server.h"
 #include "distributed/transport/verbs/flags.h"
@@ -54,6 +55,25 @@ void AddBytes(CLI::App* app, const char* name, int64_t* bytes, const char* descr
 void AddLimit(CLI::App* app, const char* name, int* limit, const char* description) {
   app->add_option(name, *limit, description)
       ->check(CLI::Range(0, 1'000'000))
+      ->capture_default_str();
+}
+
+// Server::Create checks the values (distributed/rpc/detection.h).
+void AddDetectionFlags(CLI::App* app, ServerOptions* options) {
+  app->add_option("--heartbeat_ms", options->heartbeat_ms,
+                  "How often this task, as a master, asks the tasks of its sessions whether they "
+                  "live; 50 to 20000")
+      ->capture_default_str();
+  app->add_option("--heartbeats_missed_max", options->heartbeats_missed_max,
+                  "After so many heartbeats in a row without an answer a task is lost: its steps "
+                  "end with an error that names it; 2 to 100")
+      ->capture_default_str();
+  app->add_option("--keepalive_ms", options->keepalive_ms,
+                  "Probe a connection on which nothing has come for so long; 50 to 600000")
+      ->capture_default_str();
+  app->add_option("--keepalive_timeout_ms", options->keepalive_timeout_ms,
+                  "Close a connection whose probe is not answered within this time, at least "
+                  "--keepalive_ms; up to 600000")
       ->capture_default_str();
 }
 
@@ -133,6 +153,7 @@ Status Serve(const ServerOptions& options, const ServeOptions& serve) {
     Print(*server, StrCat("shows its state at ", server->status_url()));
   }
   Print(*server, StrCat("may hold ", Server::memory_limit() >> 20, " MiB of tensors"));
+  Print(*server, DescribeDetection(options));
   server->Join();
   stop.cancellation().Deregister(token);
   exit_deadline.emplace(serve.grace_seconds + kAbortSeconds, [weak = std::weak_ptr(server)] {
@@ -218,6 +239,7 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
           "for so long, and why, as `penstock why` does; again at twice the age. 0: never")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{0}, int64_t{1'000'000'000}));
+  AddDetectionFlags(server, options.get());
   AddBytes(server, "--memory_limit", &options->memory_limit,
            "How many bytes of tensors the task may hold, such as 512m or 8g: what needs more fails "
            "with RESOURCE_EXHAUSTED. By default what the machine or the control group has, less "
