@@ -13,8 +13,11 @@
 #include "client/stop_signal.h"
 #include "core/base/log.h"
 #include "core/base/log_flags.h"
+#include "core/base/scheduler.h"
 #include "core/op/load_library.h"
 #include "distributed/calibration/calibration_file.h"
+#include "distributed/doctor/examine_cluster.h"
+#include "distributed/doctor/examine_host.h"
 #include "distributed/rpc/detection.h"
 #include "distributed/rpc/security/security_flags.h"
 #include "distributed/rpc/server.h"
@@ -104,6 +107,34 @@ void Print(const Server& server, const std::string& text) {
   std::fflush(stdout);
 }
 
+// How long the other tasks may take to answer LogMistakes.
+constexpr int64_t kProbeMs = 3'000;
+
+// Logs the findings of `penstock doctor` that a task can have by itself. Takes up to kProbeMs.
+void LogMistakes(const TaskConfig& config, const std::string& self) {
+  const auto variable = [](const std::string& name) {
+    const char* const value = std::getenv(name.c_str());
+    return std::string(value == nullptr ? "" : value);
+  };
+  Findings findings = ExamineVariables(config, variable);
+  std::vector<ProbedTask> tasks = TasksOf(config.cluster);
+  std::vector<std::string> addresses;
+  for (const ProbedTask& task : tasks) addresses.push_back(task.address);
+  std::vector<TaskProbe> probes = ProbeTasks(addresses, kProbeMs);
+  for (size_t i = 0; i < tasks.size(); ++i) tasks[i].probe = std::move(probes[i]);
+  for (Finding& finding : ExamineClusterAtStart(config, std::move(tasks))) {
+    findings.push_back(std::move(finding));
+  }
+  for (const Finding& finding : findings) {
+    const bool error = finding.level == Finding::Level::kError;
+    Log({.level = error ? LogLevel::kError : LogLevel::kWarning,
+         .task = self,
+         .event = "doctor",
+         .text = StrCat(finding.subject, ": ", finding.what,
+                        finding.advice.empty() ? "" : StrCat("; ", finding.advice))});
+  }
+}
+
 void End(Server& server, int64_t grace_seconds) {
   const std::string reason = server.shutdown_reason();
   Print(server, StrCat("ends: ", reason));
@@ -154,7 +185,11 @@ Status Serve(const ServerOptions& options, const ServeOptions& serve) {
   }
   Print(*server, StrCat("may hold ", Server::memory_limit() >> 20, " MiB of tensors"));
   Print(*server, DescribeDetection(options));
+  // A thread of its own, so that the task serves meanwhile.
+  auto mistakes = Scheduler::Real().StartThread(
+      "doctor", [config = options.task, self = server->task()] { LogMistakes(config, self); });
   server->Join();
+  mistakes = nullptr;  // before the log says that the task has ended
   stop.cancellation().Deregister(token);
   exit_deadline.emplace(serve.grace_seconds + kAbortSeconds, [weak = std::weak_ptr(server)] {
     const auto running = weak.lock();
