@@ -214,21 +214,21 @@ class LimitFiles : public TrainingHook {
  public:
   explicit LimitFiles(int64_t from, int64_t until = -1) : until_(until), from_(from) {
     CHECK(getrlimit(RLIMIT_FSIZE, &before_) == 0);
-    if (from == 0) Begin();
+    if (from == 0) Limit();
   }
-  ~LimitFiles() override { End(); }
+  ~LimitFiles() override { Lift(); }
   Status AfterStep(const StepResult& result, bool*) override {
-    if (result.global_step == from_) Begin();
-    if (result.global_step == until_) End();
+    if (result.global_step == from_) Limit();
+    if (result.global_step == until_) Lift();
     return OkStatus();
   }
 
  private:
-  void Begin() {
+  void Limit() {
     const rlimit limit = {.rlim_cur = 50'000, .rlim_max = before_.rlim_max};
     CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
   }
-  void End() { CHECK(setrlimit(RLIMIT_FSIZE, &before_) == 0); }
+  void Lift() { CHECK(setrlimit(RLIMIT_FSIZE, &before_) == 0); }
 
   const int64_t until_, from_;
   rlimit before_;
