@@ -239,7 +239,7 @@ Status TrainingLoop::InitializeOrRestore() {
   }
   RETURN_IF_ERROR(session_->Execute(initialize_));
   // Save now, so that the training can recover if a task is lost before the first save is due.
-  return saver_ ? Save() : OkStatus();
+  return saver_ ? Excused(Save()) : OkStatus();
 }
 
 // Sets the variables of all replicas to the chief's values, if every worker holds all variables
@@ -274,7 +274,7 @@ Status TrainingLoop::RestoreNewest(bool* restored) {
   Say(LogLevel::kInfo, "restored", StrCat("restored ", found.prefix));
   saved_ns_ = options_.env->NowNanos();
   ASSIGN_OR_RETURN(const Tensor step, session_->Fetch(step_read_));
-  saved_step_ = step.scalar<int64_t>();
+  saved_step_ = tried_step_ = step.scalar<int64_t>();
   return OkStatus();
 }
 
@@ -287,6 +287,10 @@ Status TrainingLoop::Run() {
     return InvalidArgument(
         "concurrent_steps=", options_.concurrent_steps,
         ": replicas that average their gradients take one step at a time: ", "say 1");
+  }
+  if (options_.max_failed_saves_in_a_row < 0) {
+    return InvalidArgument("max_failed_saves_in_a_row=", options_.max_failed_saves_in_a_row,
+                           ": expected 0, for no limit, or more");
   }
   const bool has_loss =
       std::any_of(step_.measures.begin(), step_.measures.end(),
@@ -476,7 +480,7 @@ Status TrainingLoop::NonFiniteLoss(double loss, const std::vector<Tensor>& batch
 // Returns words that name the checkpoint from which training can go on.
 std::string TrainingLoop::NotSavedSince() const {
   if (!saver_ || !options_.is_chief || saved_step_ < 0) return "";
-  return StrCat("; the last checkpoint is of step ", saved_step_);
+  return StrCat("; ", LastCheckpoint());
 }
 
 Status TrainingLoop::Recover(const Status& failure) {
@@ -491,7 +495,7 @@ Status TrainingLoop::Recover(const Status& failure) {
 bool TrainingLoop::SaveIsDue() const {
   const double seconds = (options_.env->NowNanos() - saved_ns_) * 1e-9;
   return (options_.save_every_steps > 0 &&
-          global_step_ - saved_step_ >= options_.save_every_steps) ||
+          global_step_ - tried_step_ >= options_.save_every_steps) ||
          (options_.save_every_seconds > 0 && seconds >= options_.save_every_seconds);
 }
 
@@ -501,6 +505,7 @@ Status TrainingLoop::SaveIfDue() {
   if (saving_ != nullptr || !SaveIsDue()) return OkStatus();
   if (!options_.save_in_background) return Excused(Save());
   saved_ns_ = options_.env->NowNanos();
+  tried_step_ = global_step_;
   const auto cut = [this](const std::string& name, const RunOptions& run) -> StatusOr<int64_t> {
     const HeldUpdates held(hooks_);
     RETURN_IF_ERROR(saver_->Cut(*session_, name, run));
@@ -515,10 +520,18 @@ Status TrainingLoop::SaveIfDue() {
 Status TrainingLoop::Excused(const Status& saved) {
   if (saved.ok() || IsTaskLoss(saved) || saver_->IsNonFinite(saved)) return saved;
   // A full disk should not end the training, because the next save may succeed.
-  Say(LogLevel::kError, "not_saved",
-      StrCat("NOT SAVED: ", saved.message(), "; the last checkpoint is of step ", saved_step_));
+  const std::string why = StrCat(saved.message(), "; ", LastCheckpoint());
+  Say(LogLevel::kError, "not_saved", StrCat("NOT SAVED: ", why));
   saved_ns_ = options_.env->NowNanos();
-  return OkStatus();
+  const int most = options_.max_failed_saves_in_a_row;
+  if (++failed_saves_ < most || most == 0) return OkStatus();
+  return FailedPrecondition("gave up after ", failed_saves_,
+                            " saves in a row that have failed (max_failed_saves_in_a_row): ", why);
+}
+
+std::string TrainingLoop::LastCheckpoint() const {
+  if (saved_step_ < 0) return "there is no checkpoint yet";
+  return StrCat("the last checkpoint is of step ", saved_step_);
 }
 
 StatusOr<int64_t> TrainingLoop::FetchStep() {
@@ -533,6 +546,7 @@ std::string TrainingLoop::CheckpointPrefix() const {
 Status TrainingLoop::Save() {
   const HeldUpdates held(hooks_);
   ASSIGN_OR_RETURN(const int64_t step, FetchStep());
+  tried_step_ = step;
   RETURN_IF_ERROR(Saved(saver_->Save(*session_, CheckpointPrefix(), step), step));
   saved_ns_ = options_.env->NowNanos();
   return OkStatus();
@@ -566,6 +580,8 @@ Status TrainingLoop::Saved(StatusOr<std::string> checkpoint, int64_t step) {
   }
   RETURN_IF_ERROR(saved);
   saved_step_ = step;
+  tried_step_ = std::max(tried_step_, step);
+  failed_saves_ = 0;
   if (!options_.say) {
     Log({.event = "checkpoint",
          .text = StrCat("saved ", *checkpoint),

@@ -26,7 +26,8 @@
 // Steps go on while a checkpoint is written (background_save.h). A checkpoint shows the variables
 // between two steps of the chief. If other workers update asynchronously meanwhile, each variable
 // is consistent, but two variables may differ by one update. With ExactlyOnce or SyncReplicas, all
-// variables of one server are consistent. An error of a save is reported after the next step.
+// variables of one server are consistent. An error of a save is reported after the next step; training goes
+// on until max_failed_saves_in_a_row.
 //
 // Every wait is bounded. SIGTERM and SIGINT end the loop after the step: the chief saves and Run
 // returns OK. A step that has not ended 5 s after the signal is cancelled. If it does not end then,
@@ -110,6 +111,11 @@ struct TrainingOptions {
   // The maximum write rate of a background save on each task; also applies to the last save if it
   // began in the background. 0: no limit.
   int64_t save_bytes_per_second = 0;
+  // Ends the training with FailedPrecondition after this many saves in a row that have failed, the
+  // first one included. Each failed save is logged and tried again when the next save is due; the
+  // checkpoints before it stay. 0: training goes on however many fail. The last save, at the end of
+  // the training, must always succeed.
+  int max_failed_saves_in_a_row = 0;
 
   int64_t max_steps = 0;  // of the global step; 0: no limit
   // Ends the training with FailedPrecondition after this many steps in a row that leave the global
@@ -213,6 +219,7 @@ class TrainingLoop {
   std::string CheckpointPrefix() const;
   Status Saved(StatusOr<std::string> checkpoint, int64_t step);
   Status Excused(const Status& saved);
+  std::string LastCheckpoint() const;
   Status End();
   void Say(LogLevel level, const char* event, const std::string& line);
   void SayWaiting(const std::string& line);
@@ -255,6 +262,8 @@ class TrainingLoop {
   bool said_non_finite_ = false;
   int64_t next_step_ = 0;  // the lowest number for the next concurrent step
   int64_t saved_step_ = -1, saved_ns_ = 0;
+  int64_t tried_step_ = -1;  // of the last save, whether it succeeded or not
+  int failed_saves_ = 0;     // in a row
   std::string said_;
   int64_t said_ns_ = 0;
 };

@@ -209,26 +209,38 @@ TEST_F(TrainingErrorsTest, WithoutTheStopTrainingGoesOnAndSays) {
   EXPECT_EQ(Latest(), "model.ckpt-9");
 }
 
-TEST_F(TrainingErrorsTest, AFileThatMayNotGrowSoLargeLeavesTheLastCheckpointWhole) {
-  class LimitFiles : public TrainingHook {
-   public:
-    LimitFiles() { CHECK(getrlimit(RLIMIT_FSIZE, &before_) == 0); }
-    ~LimitFiles() override { CHECK(setrlimit(RLIMIT_FSIZE, &before_) == 0); }
-    Status AfterStep(const StepResult& result, bool*) override {
-      const rlimit limit = {.rlim_cur = 50'000, .rlim_max = before_.rlim_max};
-      if (result.global_step == 2) CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
-      return OkStatus();
-    }
+// Makes saves of large variables fail: from the end of step `from` to the end of step `until`.
+class LimitFiles : public TrainingHook {
+ public:
+  explicit LimitFiles(int64_t from, int64_t until = -1) : until_(until), from_(from) {
+    CHECK(getrlimit(RLIMIT_FSIZE, &before_) == 0);
+    if (from == 0) Limit();
+  }
+  ~LimitFiles() override { Lift(); }
+  Status AfterStep(const StepResult& result, bool*) override {
+    if (result.global_step == from_) Limit();
+    if (result.global_step == until_) Lift();
+    return OkStatus();
+  }
 
-   private:
-    rlimit before_;
-  };
+ private:
+  void Limit() {
+    const rlimit limit = {.rlim_cur = 50'000, .rlim_max = before_.rlim_max};
+    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+  }
+  void Lift() { CHECK(setrlimit(RLIMIT_FSIZE, &before_) == 0); }
+
+  const int64_t until_, from_;
+  rlimit before_;
+};
+
+TEST_F(TrainingErrorsTest, AFileThatMayNotGrowSoLargeLeavesTheLastCheckpointWhole) {
   const Variable large(program_, "large", {100'000}, Zeros());
   options_.save_every_steps = 1;
   options_.max_steps = 3;
   Status status;
   {
-    LimitFiles limit_files;
+    LimitFiles limit_files(/*from=*/2);
     hooks_ = {&limit_files};
     status = Train(RaiseStep(), MeanOf(x_));
   }
@@ -241,6 +253,53 @@ TEST_F(TrainingErrorsTest, AFileThatMayNotGrowSoLargeLeavesTheLastCheckpointWhol
   ASSERT_TRUE(newest.ok()) << newest.status();
   EXPECT_THAT(newest->prefix, HasSubstr("model.ckpt-1"));
   EXPECT_THAT(newest->skipped, IsEmpty());
+}
+
+TEST_F(TrainingErrorsTest, TheFirstSaveMayFailToo) {
+  const Variable large(program_, "large", {100'000}, Zeros());
+  options_.save_every_steps = 2;
+  options_.max_steps = 5;
+  LimitFiles limit_files(/*from=*/0, /*until=*/3);
+  hooks_ = {&limit_files};
+  const Status status = Train(RaiseStep(), MeanOf(x_));
+  ASSERT_TRUE(status.ok()) << status;
+  // After a failed save the next one is tried when it is due, not after each step.
+  EXPECT_THAT(said_, ElementsAre(AllOf(HasSubstr("NOT SAVED: "), HasSubstr("no checkpoint yet")),
+                                 AllOf(HasSubstr("NOT SAVED: "), HasSubstr("no checkpoint yet"))));
+  EXPECT_EQ(Latest(), "model.ckpt-5");
+}
+
+TEST_F(TrainingErrorsTest, TooManySavesInARowThatFailEndTheTraining) {
+  for (const bool in_background : {false, true}) {
+    Program program;
+    const Variable large(program, "large", {100'000}, Zeros());
+    const Variable step = program.GlobalStep();
+    said_.clear();
+    options_.save_in_background = in_background;
+    options_.checkpoint_dir = StrCat(testing::TempDir(), "/errors_", Env::Real().RandomU64());
+    options_.save_every_steps = 1;
+    options_.max_failed_saves_in_a_row = 3;
+    TrainingLoop loop(program, {.train = step.AssignAdd(OnesLike(step))}, options_);
+    LimitFiles limit_files(/*from=*/2);
+    loop.AddHook(&limit_files);
+    const Status status = loop.Run();
+    EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << status;
+    EXPECT_THAT(MessageOf(status),
+                AllOf(HasSubstr("gave up after 3 saves in a row that have failed "
+                                "(max_failed_saves_in_a_row): "),
+                      HasSubstr("; the last checkpoint is of step ")));
+    EXPECT_EQ(said_.size(), 3u);
+    const auto newest = FindNewestGood(Env::Real(), options_.checkpoint_dir);
+    ASSERT_TRUE(newest.ok()) << newest.status();
+    EXPECT_THAT(newest->prefix, HasSubstr("model.ckpt-"));
+    EXPECT_THAT(newest->skipped, IsEmpty());
+  }
+}
+
+TEST_F(TrainingErrorsTest, ALimitOfFailedSavesBelowZero) {
+  options_.max_failed_saves_in_a_row = -1;
+  EXPECT_THAT(MessageOf(Train(RaiseStep(), MeanOf(x_))),
+              HasSubstr("max_failed_saves_in_a_row=-1: expected 0, for no limit, or more"));
 }
 
 TEST_F(TrainingErrorsTest, ALossThatIsNoMeasure) {

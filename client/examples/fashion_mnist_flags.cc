@@ -66,6 +66,9 @@ void AddFlags(CLI::App& app, Flags& flags, ClusterFlags& cluster) {
       ->capture_default_str();
   app.add_option("--save_every_seconds", flags.save_every_seconds, "0: not by time")
       ->capture_default_str();
+  app.add_option("--max_failed_saves", flags.max_failed_saves,
+                 "end with an error after so many saves in a row that have failed; 0: go on")
+      ->capture_default_str();
   app.add_option("--input", flags.input,
                  "idx: the program reads and feeds the pictures; tfrecord: the workers read them, "
                  "through queues, from what `penstock convert DATA_DIR` wrote")
@@ -91,6 +94,7 @@ Status CheckNumbers(const Flags& flags) {
       {"--eval_steps", static_cast<double>(flags.eval_steps), 0},
       {"--save_every_steps", static_cast<double>(flags.save_every_steps), 0},
       {"--save_every_seconds", flags.save_every_seconds, 0},
+      {"--max_failed_saves", static_cast<double>(flags.max_failed_saves), 0},
       {"--wait_seconds", flags.wait_seconds, 0},
   };
   for (const auto& bound : bounds) {

@@ -34,6 +34,7 @@ struct Flags {
   std::string checkpoint_dir;
   int64_t save_every_steps = 0;
   double save_every_seconds = 60;
+  int max_failed_saves = 0;
   std::string input = "idx";  // or tfrecord
   std::string data_dir = "/usr/share/datasets/fashion-mnist";
   int64_t seed = 1;

@@ -214,6 +214,7 @@ client::TrainingOptions LoopOptions(const Flags& flags, const std::string& targe
                                   .checkpoint_dir = flags.checkpoint_dir,
                                   .save_every_steps = flags.save_every_steps,
                                   .save_every_seconds = flags.save_every_seconds,
+                                  .max_failed_saves_in_a_row = flags.max_failed_saves,
                                   .max_steps = flags.steps,
                                   .concurrent_steps = flags.concurrent_steps,
                                   .wait_seconds = flags.wait_seconds};

@@ -84,6 +84,7 @@ client::TrainingOptions LoopOptions(const LanguageModelFlags& flags, const std::
                                   .chief = ChiefName(flags.task),
                                   .checkpoint_dir = flags.checkpoint_dir,
                                   .save_every_seconds = flags.save_every_seconds,
+                                  .max_failed_saves_in_a_row = flags.max_failed_saves,
                                   .max_steps = flags.steps,
                                   .wait_seconds = flags.wait_seconds};
   // Asynchronous workers need only the parameter servers.

@@ -21,6 +21,7 @@ struct LanguageModelFlags {
   std::string data_dir = "/usr/share/games/fortunes";
   std::string checkpoint_dir;
   double save_every_seconds = 60, wait_seconds = 300;
+  int max_failed_saves = 0;
 };
 
 // Trains until the last step that the flags name. The chief then evaluates the model on the test

@@ -37,6 +37,7 @@ struct Flags {
   double learning_rate = 0.01;
   std::string placement = "auto", checkpoint_dir;
   double save_every_seconds = 60, wait_seconds = 300;
+  int max_failed_saves = 0;
   bool log_device_placement = false;
 };
 
@@ -108,6 +109,7 @@ Status Train(const Flags& flags, const std::string& target) {
                                   .chief = ChiefName(flags.task),
                                   .checkpoint_dir = flags.checkpoint_dir,
                                   .save_every_seconds = flags.save_every_seconds,
+                                  .max_failed_saves_in_a_row = flags.max_failed_saves,
                                   .max_steps = flags.steps,
                                   .wait_seconds = flags.wait_seconds};
   options.session.log_device_placement = flags.log_device_placement;

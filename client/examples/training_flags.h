@@ -26,6 +26,10 @@ void AddTrainingFlags(CLI::App& app, Flags& flags) {
   app.add_option("--save_every_seconds", flags.save_every_seconds, "0: not by time")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
+  app.add_option("--max_failed_saves", flags.max_failed_saves,
+                 "end with an error after so many saves in a row that have failed; 0: go on")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--wait_seconds", flags.wait_seconds, "for tasks that are lost or not there yet")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);

@@ -54,7 +54,8 @@ class Examination {
     findings_.push_back({level, std::move(subject), std::move(what), std::move(advice)});
   }
   bool IsOwn(const ProbedTask& task) const {
-    return task.job == config_.job && task.index == config_.task;
+    return task.job == config_.job && task.index == config_.task &&
+           task.second_replica == (config_.replica == 1);
   }
 
   void CheckLoopback() {
@@ -201,7 +202,10 @@ std::vector<ProbedTask> TasksOf(const ClusterSpec& cluster) {
   std::vector<ProbedTask> tasks;
   for (const auto& [job, addresses] : cluster.jobs()) {
     for (const auto& [index, address] : addresses) {
-      tasks.push_back({.job = job, .index = index, .address = address, .probe = {}});
+      tasks.push_back({.job = job, .index = index, .address = address});
+      const std::string second = cluster.ReplicaAddress(job, index);
+      if (second.empty()) continue;
+      tasks.push_back({.job = job, .index = index, .address = second, .second_replica = true});
     }
   }
   return tasks;
@@ -209,6 +213,16 @@ std::vector<ProbedTask> TasksOf(const ClusterSpec& cluster) {
 
 Findings ExamineCluster(const TaskConfig& config, const std::vector<ProbedTask>& tasks) {
   return Examination(config, tasks).Run();
+}
+
+Findings ExamineClusterAtStart(const TaskConfig& config, std::vector<ProbedTask> tasks) {
+  std::erase_if(tasks, [](const ProbedTask& task) {
+    return task.probe.outcome == Outcome::kRefused || task.probe.outcome == Outcome::kSilent ||
+           task.probe.outcome == Outcome::kUnreachable;
+  });
+  Findings findings = ExamineCluster(config, tasks);
+  std::erase_if(findings, [](const Finding& finding) { return finding.level == Level::kOk; });
+  return findings;
 }
 
 }  // namespace penstock

@@ -18,10 +18,12 @@ struct ProbedTask {
   std::string job;
   int index = 0;
   std::string address;
+  bool second_replica = false;  // the process at --ps_replica_hosts
   TaskProbe probe;
 };
 
-// Returns the tasks of the cluster, in order, not probed yet.
+// Returns the tasks of the cluster, in order, each followed by its second replica if it has one.
+// They are not probed yet.
 std::vector<ProbedTask> TasksOf(const ClusterSpec& cluster);
 
 // `config` is the configuration of this process. A task that is not running is an error if
@@ -29,5 +31,9 @@ std::vector<ProbedTask> TasksOf(const ClusterSpec& cluster);
 // If `config.job` is empty, this process is no task of the cluster; else its own task need not
 // run.
 Findings ExamineCluster(const TaskConfig& config, const std::vector<ProbedTask>& tasks);
+
+// The same for a task that has just been started: tasks that do not run yet, or do not answer yet,
+// are no mistakes. Returns warnings and errors only.
+Findings ExamineClusterAtStart(const TaskConfig& config, std::vector<ProbedTask> tasks);
 
 }  // namespace penstock

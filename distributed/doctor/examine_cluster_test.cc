@@ -69,6 +69,33 @@ TEST_F(ExamineClusterTest, AClusterThatIsWell) {
                           Is(Level::kOk, "/job:worker/task:1 at c:1", "serves")));
 }
 
+TEST_F(ExamineClusterTest, TheSecondReplicaOfAPs) {
+  ASSERT_EQ(config_.cluster.AddReplica("ps", 0, "d:1"), OkStatus());
+  tasks_ = TasksOf(config_.cluster);
+  ASSERT_EQ(tasks_.size(), 4u);
+  EXPECT_EQ(tasks_[1].address, "d:1");
+  EXPECT_TRUE(tasks_[1].second_replica);
+  for (ProbedTask& task : tasks_) task.probe = {.outcome = Outcome::kRefused};
+  config_.job = "ps";
+  config_.replica = 1;
+  EXPECT_THAT(Troubles(), ElementsAre(Is(Level::kWarning, "/job:ps/task:0 at a:1", "not running"),
+                                      Is(Level::kWarning, "/job:worker/task:0", "not running"),
+                                      Is(Level::kWarning, "/job:worker/task:1", "not running")));
+}
+
+TEST_F(ExamineClusterTest, AtTheStartOfATaskOthersNeedNotRunYet) {
+  worker(0).outcome = Outcome::kRefused;
+  worker(1).outcome = Outcome::kSilent;
+  EXPECT_THAT(ExamineClusterAtStart(config_, tasks_), IsEmpty());
+  worker(0).outcome = Outcome::kUnresolved;
+  worker(1).outcome = Outcome::kForeign;
+  ps().name = "/job:worker/replica:0/task:0";
+  EXPECT_THAT(ExamineClusterAtStart(config_, tasks_),
+              ElementsAre(Is(Level::kError, "/job:ps/task:0 at a:1", "says that it is /job:worker"),
+                          Is(Level::kError, "/job:worker/task:0 at b:1", "has no address"),
+                          Is(Level::kError, "/job:worker/task:1 at c:1", "is not a task of")));
+}
+
 TEST_F(ExamineClusterTest, ATaskIsMissing) {
   worker(1) = {.outcome = Outcome::kRefused, .detail = "Connection refused"};
   EXPECT_THAT(Troubles(), ElementsAre(Is(Level::kError, "/job:worker/task:1 at c:1",

@@ -34,6 +34,7 @@
 #include "distributed/rpc/calls/channel.h"
 #include "distributed/rpc/calls/connections.h"
 #include "distributed/rpc/calls/grpc_host.h"
+#include "distributed/rpc/detection.h"
 #include "distributed/rpc/grpc_worker_client.h"
 #include "distributed/rpc/insight_service.h"
 #include "distributed/rpc/listen_address.h"
@@ -437,6 +438,7 @@ void Server::State::SetServing(bool serving) {
 Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 StatusOr<std::unique_ptr<Server>> Server::Create(const ServerOptions& options) {
+  RETURN_IF_ERROR(CheckDetection(options));
   if (options.memory_limit > 0) MemoryAccount::Task().set_limit(options.memory_limit);
   RETURN_IF_ERROR(LoadLibrariesOfEnvironment());
   RETURN_IF_ERROR(LogOptionsOfEnvironment({}).status());
@@ -531,6 +533,7 @@ Status Server::Start() {
               .memory_limit = memory_limit(),
               .threads = state_->threads.num_threads(),
               .incarnation = incarnation(),
+              .detection = DescribeDetection(state_->options),
               .cluster = state_->cluster.ToString()});
   return OkStatus();
 }

@@ -35,7 +35,7 @@ struct ServerOptions {
   // Threads of the pool that runs kernels; 0: what default_session_config says (NumThreadsOf in
   // session_config.h), else one per core.
   int num_threads = 0;
-  // Finding lost tasks: heartbeats, and probes of idle connections.
+  // Finding lost tasks: heartbeats, and probes of idle connections (detection.h has their ranges).
   int64_t heartbeat_ms = 2'000;
   int heartbeats_missed_max = 3;
   int64_t keepalive_ms = 2'000;

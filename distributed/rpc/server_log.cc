@@ -12,7 +12,8 @@ void LogStarted(const ServerSettings& server) {
        .text = StrCat("serves at ", server.target, ", listens at ", server.listens_at,
                       ", protocol ", server.protocol,
                       server.secured ? ", secured" : ", without TLS and tokens", ", may hold ",
-                      server.memory_limit >> 20, " MiB of tensors; cluster ", server.cluster),
+                      server.memory_limit >> 20, " MiB of tensors; ", server.detection, "; cluster ",
+                      server.cluster),
        .fields = {{"address", server.target},
                   {"listens_at", server.listens_at},
                   {"protocol", server.protocol},
@@ -21,6 +22,7 @@ void LogStarted(const ServerSettings& server) {
                   {"memory_limit", server.memory_limit},
                   {"threads", int64_t{server.threads}},
                   {"incarnation", StrCat(absl::Hex(server.incarnation))},
+                  {"detection", server.detection},
                   {"cluster", server.cluster},
                   {"version", kVersion}}});
 }

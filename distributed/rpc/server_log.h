@@ -16,6 +16,7 @@ struct ServerSettings {
   int64_t memory_limit = 0;  // bytes
   int threads = 0;
   uint64_t incarnation = 0;
+  std::string detection;  // how it finds lost tasks
   std::string cluster;
 };
 void LogStarted(const ServerSettings& server);

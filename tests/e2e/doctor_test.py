@@ -125,6 +125,51 @@ class DoctorTest(ClusterTest):
         self.assertIn("error /job:worker/task:0 at %s: moves tensors by protocol 'grpc', "
                       "expected 'auto'" % cluster.workers[0], said)
 
+    def test_a_server_logs_what_is_wrong_when_it_starts(self):
+        cluster = Cluster(self)
+        cluster.start("ps", 0, "--protocol=grpc")
+        web = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
+        threading.Thread(target=web.serve_forever, daemon=True).start()
+        self.addCleanup(web.server_close)
+        self.addCleanup(web.shutdown)
+        # Worker 1 has not been started, which is no mistake.
+        hosts = ["--ps_hosts=%s,127.0.0.1:%d,no-such-host.invalid:2222"
+                 % (cluster.ps, web.server_address[1]), cluster.hosts[1]]
+        server = subprocess.Popen(
+            [PENSTOCK, "server", "--job_name=worker", "--task_index=0", *hosts],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, "http_proxy": "http://127.0.0.1:1", "TF_CONFIG": ""})
+        self.addCleanup(server.stderr.close)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        end = threading.Timer(10, server.terminate)  # ends the log
+        end.start()
+        self.addCleanup(end.cancel)
+        said = ""
+        for line in server.stderr:
+            said += line
+            if "no-such-host" in line and "the name has no address" in line:
+                break
+        self.assertIn("warning /job:worker/task:0: http_proxy: is set", said)
+        self.assertIn("error /job:worker/task:0: /job:ps/task:0 at %s: moves tensors by "
+                      "protocol 'grpc', expected 'auto'; start all tasks" % cluster.ps, said)
+        self.assertIn("what listens there is not a task of Penstock", said)
+        self.assertIn("the name has no address", said)
+        self.assertNotIn("is not running", said)
+
+    def test_replicas_of_a_ps(self):
+        cluster = Cluster(self)
+        second = "127.0.0.1:%d" % free_ports(1)[0]
+        cluster.hosts.append("--ps_replica_hosts=" + second)
+        cluster.start_all()
+        said = self.doctor(*cluster.hosts)
+        self.assertEqual(said, "error /job:ps/task:0 at %s: is not running: Connection refused"
+                         % second)
+        cluster.start("ps", 0, "--replica_index=1")
+        self.assertEqual(self.doctor(*cluster.hosts, expect=0), "")
+        self.assertIn("--ps_replica_hosts: 2 addresses for 1 parameter servers",
+                      self.doctor(*cluster.hosts[:2], "--ps_replica_hosts=a:1,b:1", expect=2))
+
     def test_a_port_that_is_taken(self):
         cluster = Cluster(self)
         with socket.create_server(("127.0.0.1", int(cluster.ps.split(":")[1]))):

@@ -59,6 +59,24 @@ class FlagsTest(ClusterTest):
         self.mistake([TRAIN], task + ["--server=grpc://127.0.0.1:1", "--listen_address=127.0.0.1"],
                      "--listen_address")
 
+    def test_intervals_that_make_no_sense(self):
+        task = ["server", *HOSTS, "--job_name=worker", "--task_index=0"]
+        for flag, named in (
+                ("--heartbeat_ms=0", "--heartbeat_ms: 0, expected 50 to 20000 ms"),
+                ("--heartbeats_missed_max=1", "--heartbeats_missed_max: 1, expected 2 to 100"),
+                ("--keepalive_ms=1e3", "--keepalive_ms"),
+                ("--keepalive_timeout_ms=100",
+                 "--keepalive_timeout_ms: 100, expected at least --keepalive_ms, which is 2000")):
+            self.mistake([PENSTOCK], task + [flag], named)
+
+    def test_intervals_are_printed_at_the_start(self):
+        said = subprocess.run(
+            [PENSTOCK, "server", *HOSTS, "--job_name=worker", "--task_index=0",
+             "--heartbeat_ms=500", "--until_stdin_ends"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            timeout=60, check=True)
+        self.assertIn("sends heartbeats every 500 ms: a task that misses 3 is lost, within 2000 ms",
+                      said.stdout)
+
     def test_tf_config(self):
         self.mistake([TRAIN], [], "TF_CONFIG", {"TF_CONFIG": "{not json"})
         self.mistake([TRAIN], [], "TF_CONFIG", {"TF_CONFIG": '{"cluster": {"ps": [3]}}'})

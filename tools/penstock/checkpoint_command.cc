@@ -103,6 +103,11 @@ StatusOr<std::string> FindCheckpoint(Env& env, const std::string& path) {
 Status Diff(Env& env, const CheckpointOptions& options) {
   ASSIGN_OR_RETURN(const std::string before, FindCheckpoint(env, options.path));
   ASSIGN_OR_RETURN(const std::string after, FindCheckpoint(env, options.diff));
+  if (options.verify) {
+    RETURN_IF_ERROR(VerifyCheckpoint(env, before));
+    RETURN_IF_ERROR(VerifyCheckpoint(env, after));
+    std::printf("every byte of both is as it was written\n");
+  }
   ASSIGN_OR_RETURN(const bool equal, PrintCheckpointDiff(env, before, after));
   return equal ? OkStatus() : FailedPrecondition(before, " and ", after, " differ");
 }
@@ -151,14 +156,20 @@ void AddCheckpointCommand(CLI::App& app, int* exit_code) {
       ->add_option("path", options->path,
                    "A folder, or the prefix of one checkpoint, or a V1 file or pattern of them")
       ->required();
-  checkpoint->add_option("--tensor", options->tensor, "Print this tensor");
+  CLI::Option* const tensor =
+      checkpoint->add_option("--tensor", options->tensor, "Print this tensor");
   checkpoint->add_option("--elements", options->elements, "How many of its elements, at most")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
-  checkpoint->add_option("--diff", options->diff,
-                         "Compare with the checkpoint of this folder or prefix; exit code 1 if "
-                         "they differ");
-  checkpoint->add_flag("--verify", options->verify, "Compare every byte with its checksum");
+  checkpoint
+      ->add_option("--diff", options->diff,
+                   "Compare with the checkpoint of this folder or prefix; exit code 1 if they "
+                   "differ")
+      ->excludes(tensor);
+  checkpoint
+      ->add_flag("--verify", options->verify,
+                 "Compare every byte with its checksum; with --diff, of both checkpoints, first")
+      ->excludes(tensor);
   checkpoint->callback(
       [options, exit_code] { *exit_code = ExitCodeOf(RunCheckpointCommand(*options)); });
 }

@@ -38,7 +38,9 @@ StatusOr<TaskConfig> FindCluster(const DoctorFlags& flags) {
   if (!given.job_name.empty()) return TaskConfigFromFlags(given);
   ASSIGN_OR_RETURN(ClusterSpec cluster, ClusterSpecFromFlags(given));
   if (!cluster.empty()) {
-    return TaskConfig{.cluster = std::move(cluster), .job = "", .protocol = given.protocol};
+    TaskConfig config{.cluster = std::move(cluster), .job = "", .protocol = given.protocol};
+    RETURN_IF_ERROR(AddReplicas(given, &config));
+    return config;
   }
   if (Variable("TF_CONFIG").empty()) {
     return InvalidArgument("--ps_hosts, --worker_hosts: give the cluster that is to be looked at, ",
@@ -47,6 +49,7 @@ StatusOr<TaskConfig> FindCluster(const DoctorFlags& flags) {
   ASSIGN_OR_RETURN(TaskConfig task, TaskConfigFromJson(Variable("TF_CONFIG")));
   task.listen_address = given.listen_address;
   task.protocol = given.protocol;
+  RETURN_IF_ERROR(AddReplicas(given, &task));
   return task;
 }
 
@@ -56,11 +59,14 @@ Findings CheckDirectory(const DoctorFlags& flags, const TaskConfig& config,
   if (flags.checkpoint_dir.empty()) return {};
   Findings findings = ExamineCheckpoints(flags.checkpoint_dir, config.cluster, Env::Real());
   std::vector<std::string> names;
+  size_t num_tasks = 0;
   for (const ProbedTask& task : tasks) {
+    if (task.second_replica) continue;
+    ++num_tasks;
     const std::string name = StrCat("/job:", task.job, "/replica:0/task:", task.index);
     if (task.probe.outcome == Outcome::kServes && task.probe.name == name) names.push_back(name);
   }
-  if (names.empty() || names.size() < tasks.size()) return findings;  // a session needs all tasks
+  if (names.empty() || names.size() < num_tasks) return findings;  // a session needs all tasks
   for (Finding& finding :
        CheckSharedDirectory(flags.checkpoint_dir, StrCat("grpc://", tasks.front().address), names,
                             flags.timeout_seconds * 1000)) {
@@ -158,6 +164,12 @@ void AddDoctorCommand(CLI::App& app, int* exit_code) {
       doctor->add_option("--job_name", flags->cluster.job_name,
                          "ps or worker: the task that is to be started on this host");
   doctor->add_option("--task_index", flags->cluster.task_index, "Which one of them, from 0")
+      ->needs(job);
+  doctor->add_option("--ps_replica_hosts", flags->cluster.ps_replica_hosts,
+                     "host:port,... of the second process of each parameter server");
+  doctor
+      ->add_option("--replica_index", flags->cluster.replica_index,
+                   "Of a ps with --ps_replica_hosts: which of its two processes is to be started")
       ->needs(job);
   doctor->add_option("--listen_address", flags->cluster.listen_address,
                      "As that task will be given it");

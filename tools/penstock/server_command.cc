@@ -13,8 +13,12 @@
 #include "client/stop_signal.h"
 #include "core/base/log.h"
 #include "core/base/log_flags.h"
+#include "core/base/scheduler.h"
 #include "core/op/load_library.h"
 #include "distributed/calibration/calibration_file.h"
+#include "distributed/doctor/examine_cluster.h"
+#include "distributed/doctor/examine_host.h"
+#include "distributed/rpc/detection.h"
 #include "distributed/rpc/security/security_flags.h"
 #include "distributed/rpc/server.h"
 #include "distributed/transport/verbs/flags.h"
@@ -57,6 +61,25 @@ void AddLimit(CLI::App* app, const char* name, int* limit, const char* descripti
       ->capture_default_str();
 }
 
+// Server::Create checks the values (distributed/rpc/detection.h).
+void AddDetectionFlags(CLI::App* app, ServerOptions* options) {
+  app->add_option("--heartbeat_ms", options->heartbeat_ms,
+                  "How often this task, as a master, asks the tasks of its sessions whether they "
+                  "live; 50 to 20000")
+      ->capture_default_str();
+  app->add_option("--heartbeats_missed_max", options->heartbeats_missed_max,
+                  "After so many heartbeats in a row without an answer a task is lost: its steps "
+                  "end with an error that names it; 2 to 100")
+      ->capture_default_str();
+  app->add_option("--keepalive_ms", options->keepalive_ms,
+                  "Probe a connection on which nothing has come for so long; 50 to 600000")
+      ->capture_default_str();
+  app->add_option("--keepalive_timeout_ms", options->keepalive_timeout_ms,
+                  "Close a connection whose probe is not answered within this time, at least "
+                  "--keepalive_ms; up to 600000")
+      ->capture_default_str();
+}
+
 // Tasks send each other tensors in messages of 1 MiB.
 constexpr uint64_t kMessageBytesLeast = uint64_t{2} << 20;
 
@@ -82,6 +105,34 @@ void Print(const Server& server, const std::string& text) {
   if (CurrentLogOptions().format == LogFormat::kJson) return;
   std::printf("%s %s\n", server.task().c_str(), text.c_str());
   std::fflush(stdout);
+}
+
+// How long the other tasks may take to answer LogMistakes.
+constexpr int64_t kProbeMs = 3'000;
+
+// Logs the findings of `penstock doctor` that a task can have by itself. Takes up to kProbeMs.
+void LogMistakes(const TaskConfig& config, const std::string& self) {
+  const auto variable = [](const std::string& name) {
+    const char* const value = std::getenv(name.c_str());
+    return std::string(value == nullptr ? "" : value);
+  };
+  Findings findings = ExamineVariables(config, variable);
+  std::vector<ProbedTask> tasks = TasksOf(config.cluster);
+  std::vector<std::string> addresses;
+  for (const ProbedTask& task : tasks) addresses.push_back(task.address);
+  std::vector<TaskProbe> probes = ProbeTasks(addresses, kProbeMs);
+  for (size_t i = 0; i < tasks.size(); ++i) tasks[i].probe = std::move(probes[i]);
+  for (Finding& finding : ExamineClusterAtStart(config, std::move(tasks))) {
+    findings.push_back(std::move(finding));
+  }
+  for (const Finding& finding : findings) {
+    const bool error = finding.level == Finding::Level::kError;
+    Log({.level = error ? LogLevel::kError : LogLevel::kWarning,
+         .task = self,
+         .event = "doctor",
+         .text = StrCat(finding.subject, ": ", finding.what,
+                        finding.advice.empty() ? "" : StrCat("; ", finding.advice))});
+  }
 }
 
 void End(Server& server, int64_t grace_seconds) {
@@ -133,7 +184,12 @@ Status Serve(const ServerOptions& options, const ServeOptions& serve) {
     Print(*server, StrCat("shows its state at ", server->status_url()));
   }
   Print(*server, StrCat("may hold ", Server::memory_limit() >> 20, " MiB of tensors"));
+  Print(*server, DescribeDetection(options));
+  // A thread of its own, so that the task serves meanwhile.
+  auto mistakes = Scheduler::Real().StartThread(
+      "doctor", [config = options.task, self = server->task()] { LogMistakes(config, self); });
   server->Join();
+  mistakes = nullptr;  // before the log says that the task has ended
   stop.cancellation().Deregister(token);
   exit_deadline.emplace(serve.grace_seconds + kAbortSeconds, [weak = std::weak_ptr(server)] {
     const auto running = weak.lock();
@@ -218,6 +274,7 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
           "for so long, and why, as `penstock why` does; again at twice the age. 0: never")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{0}, int64_t{1'000'000'000}));
+  AddDetectionFlags(server, options.get());
   AddBytes(server, "--memory_limit", &options->memory_limit,
            "How many bytes of tensors the task may hold, such as 512m or 8g: what needs more fails "
            "with RESOURCE_EXHAUSTED. By default what the machine or the control group has, less "

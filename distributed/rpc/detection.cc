@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/rpc/detection.h"
+
+#include <cstdint>
+
+namespace penstock {
+namespace {
+
+// Shorter intervals keep cores busy and take a pause of the scheduler for a death.
+constexpr int64_t kIntervalMsMin = 50;
+// A worker drops a session that its master has not renewed for 60 s. Heartbeats renew it, and some
+// of them may get lost.
+constexpr int64_t kHeartbeatMsMax = 20'000;
+constexpr int64_t kKeepaliveMsMax = 600'000;
+// One late answer must not end a session.
+constexpr int kMissedMin = 2, kMissedMax = 100;
+
+Status CheckRange(const char* flag, int64_t value, int64_t min, int64_t max, const char* unit) {
+  if (value >= min && value <= max) return OkStatus();
+  return InvalidArgument(flag, ": ", value, ", expected ", min, " to ", max, unit);
+}
+
+// The task may have died just after it answered a heartbeat, and the next one is an interval later.
+int64_t LostAfterMs(const ServerOptions& options) {
+  return (options.heartbeats_missed_max + 1) * options.heartbeat_ms;
+}
+
+}  // namespace
+
+Status CheckDetection(const ServerOptions& options) {
+  RETURN_IF_ERROR(CheckRange("--heartbeat_ms", options.heartbeat_ms, kIntervalMsMin,
+                             kHeartbeatMsMax, " ms"));
+  RETURN_IF_ERROR(CheckRange("--heartbeats_missed_max", options.heartbeats_missed_max, kMissedMin,
+                             kMissedMax, ""));
+  RETURN_IF_ERROR(CheckRange("--keepalive_ms", options.keepalive_ms, kIntervalMsMin,
+                             kKeepaliveMsMax, " ms"));
+  RETURN_IF_ERROR(CheckRange("--keepalive_timeout_ms", options.keepalive_timeout_ms,
+                             kIntervalMsMin, kKeepaliveMsMax, " ms"));
+  if (options.keepalive_timeout_ms >= options.keepalive_ms) return OkStatus();
+  return InvalidArgument("--keepalive_timeout_ms: ", options.keepalive_timeout_ms,
+                         ", expected at least --keepalive_ms, which is ", options.keepalive_ms,
+                         ": a peer that only pauses must not count as dead");
+}
+
+std::string DescribeDetection(const ServerOptions& options) {
+  return StrCat("sends heartbeats every ", options.heartbeat_ms, " ms: a task that misses ",
+                options.heartbeats_missed_max, " is lost, within ", LostAfterMs(options),
+                " ms; probes a silent connection after ", options.keepalive_ms,
+                " ms, and closes it after ", options.keepalive_timeout_ms,
+                " ms without an answer");
+}
+
+}  // namespace penstock
