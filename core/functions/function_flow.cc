@@ -78,7 +78,8 @@ Status FunctionExpansion::ExpandIf(const NodeProto& node, int depth) {
                       .device = node.device(),
                       .function = function->name(),
                       .attrs = &function->attr(),
-                      .in_flow = true};
+                      .in_flow = true,
+                      .keeps_effects = !RunsOnlyNeededNodes(node)};
     for (const std::string& s : switches) call.inputs.data.push_back(Output(s, taken));
     call.inputs.control = {begins};
     RETURN_IF_ERROR(ExpandCall(call, depth + 1, &returned[taken]));
@@ -105,7 +106,8 @@ Status FunctionExpansion::ExpandIf(const NodeProto& node, int depth) {
   RETURN_IF_ERROR(merge(name("ended"), ended, tensorflow::DT_BOOL));
   RETURN_IF_ERROR(
       AddResults({.name = node.name(), .device = node.device()}, values, out, {name("ended")}));
-  if (!out.empty()) {
+  // If a branch has effects, a step that needs any result runs them.
+  if (!out.empty() && !library_.HasEffects(node)) {
     NodeProto* const results = out_.mutable_node(out_.node_size() - 1);
     (*results->mutable_attr())[kResultsApartAttr].set_b(true);
   }
@@ -147,12 +149,14 @@ Status FunctionExpansion::ExpandWhile(const NodeProto& node, int depth) {
                     .device = node.device(),
                     .function = cond->name(),
                     .attrs = &cond->attr(),
-                    .in_flow = true};
+                    .in_flow = true,
+                    .keeps_effects = !RunsOnlyNeededNodes(node)};
   FunctionCall turn{.name = name("body"),
                     .device = node.device(),
                     .function = body->name(),
                     .attrs = &body->attr(),
-                    .in_flow = true};
+                    .in_flow = true,
+                    .keeps_effects = !RunsOnlyNeededNodes(node)};
   for (size_t i = 0; i < types.size(); ++i) {
     test.inputs.data.push_back(part("merge", i));
     turn.inputs.data.push_back(Output(part("switch", i), 1));

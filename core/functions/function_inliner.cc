@@ -39,16 +39,6 @@ StatusOr<DataType> TypeOf(const ArgProto& arg, const AttrMap& attrs) {
 // Without a limit, a graph with many nodes that name one large function would grow without bound.
 constexpr int64_t kEmbeddedBytesMax = int64_t{1} << 30;
 
-// Returns the functions that the attributes of one node name.
-std::vector<std::string> NamedFunctions(const NodeProto& node) {
-  std::vector<std::string> names;
-  for (const auto& [name, attr] : node.attr()) {
-    if (attr.value_case() == tensorflow::AttrValue::kFunc) names.push_back(attr.func().name());
-    for (const auto& function : attr.list().func()) names.push_back(function.name());
-  }
-  return names;
-}
-
 class Embedding {
  public:
   explicit Embedding(const tensorflow::FunctionDefLibrary& library) {
@@ -176,7 +166,13 @@ Status FunctionExpansion::ExpandCall(FunctionCall call, int depth,
   }
   if (returned != nullptr) *returned = values;
   std::vector<std::string> control = call.inputs.control;
-  for (const auto& [name, node] : function->control_ret()) control.push_back(body.Rename(node));
+  if (call.keeps_effects) {
+    for (const std::string& node : library_.NodesWithEffects(*function)) {
+      control.push_back(body.Rename(node));
+    }
+  } else {
+    for (const auto& [name, node] : function->control_ret()) control.push_back(body.Rename(node));
+  }
   return AddResults(call, values, types, control);
 }
 

@@ -176,6 +176,78 @@ TEST(InlineFunctions, While) {
             "w = IdentityN(w/exit_0)\n");
 }
 
+// s(h, x) = x, which also assigns, as TF1's Defun writes it: without control_ret. t calls s without
+// using the result.
+const char kAssigns[] = R"(
+  function {
+    signature { name: 's' is_stateful: true input_arg { name: 'h' type_attr: 'T' }
+                input_arg { name: 'x' type: DT_FLOAT } output_arg { name: 'y' type: DT_FLOAT } }
+    node_def { name: 'var' op: 'VariableV2' attr { key: 'dtype' value { type: DT_FLOAT } } }
+    node_def { name: 'first' op: 'Assign' input: 'var:ref:0' input: 'x' }
+    node_def { name: 'then' op: 'Assign' input: 'var:ref:0' input: 'x' input: '^first' }
+    ret { key: 'y' value: 'x' }
+  }
+  function {
+    signature { name: 't' input_arg { name: 'h' type: DT_FLOAT }
+                input_arg { name: 'x' type: DT_FLOAT } output_arg { name: 'y' type: DT_FLOAT } }
+    node_def { name: 'call' op: 's' input: 'h' input: 'x' }
+    ret { key: 'y' value: 'x' }
+  }
+  function {
+    signature { name: 'only' input_arg { name: 'h' type: DT_FLOAT }
+                input_arg { name: 'x' type: DT_FLOAT } output_arg { name: 'y' type: DT_FLOAT } }
+    node_def { name: 'unused' op: 'AddV2' input: 'h' input: 'x' }
+    ret { key: 'y' value: 'x' }
+  })";
+
+bool Contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(InlineFunctions, ACallRunsStatefulNodesThatNothingUses) {
+  EXPECT_EQ(Inline(kX + std::string("node { name: 'c' op: 't' input: 'x' input: 'x' }") +
+                   Library(kAssigns)),
+            "x = Placeholder()\n"
+            "c/call/var = VariableV2()\n"
+            "c/call/first = Assign(c/call/var:0, x)\n"
+            "c/call/then = Assign(c/call/var:0, x, ^c/call/first)\n"
+            "c/call = IdentityN(x, ^c/call/var, ^c/call/first, ^c/call/then)\n"
+            "c = IdentityN(x, ^c/call)\n");
+  EXPECT_TRUE(
+      Contains(Inline(kX + std::string("node { name: 'c' op: 'only' input: 'x' input: 'x' }") +
+                      Library(kAssigns)),
+               "c = IdentityN(x)\n"));
+}
+
+// A conditional or a loop with the functions t and `only`.
+std::string InFlow(const std::string& op, const std::string& functions, const std::string& attrs) {
+  const std::string types = "{ list { type: DT_FLOAT type: DT_FLOAT } }";
+  return kX + std::string("node { name: 'n' op: '") + op + "' input: 'x' input: 'x' " +
+         (op == "If" ? "input: 'x' " : "") + "attr { key: 'Tin' value " + types + " }" +
+         "attr { key: 'T' value " + types + " }" +
+         "attr { key: 'Tout' value { list { type: DT_FLOAT } } }" +
+         "attr { key: 'Tcond' value { type: DT_BOOL } }" + functions + attrs + "}";
+}
+
+TEST(InlineFunctions, AConditionalRunsStatefulNodesOfItsBranches) {
+  const std::string branches = R"(attr { key: 'then_branch' value { func { name: 't' } } }
+                                  attr { key: 'else_branch' value { func { name: 'only' } } })";
+  const auto apart = [&](const std::string& attrs) {
+    tensorflow::GraphDef out;
+    const tensorflow::GraphDef graph = FromText(InFlow("If", branches, attrs) + Library(kAssigns));
+    EXPECT_TRUE(InlineFunctions(graph, TestOps(), 1000, 1 << 20, &out).ok());
+    return out.node(out.node_size() - 1).attr().contains("_results_apart");
+  };
+  EXPECT_FALSE(apart("")) << "a step that needs a result must run the assignment";
+  EXPECT_TRUE(Contains(Inline(InFlow("If", branches, "") + Library(kAssigns)),
+                       "n/then = IdentityN(n/switch_1:1, ^n/pivot_then, ^n/then/call)\n"));
+  // tf.cond's branches are as nodes of the graph: only those run that a step needs.
+  const std::string lowered = "attr { key: '_lower_using_switch_merge' value { b: true } }";
+  EXPECT_TRUE(apart(lowered));
+  EXPECT_TRUE(Contains(Inline(InFlow("If", branches, lowered) + Library(kAssigns)),
+                       "n/then = IdentityN(n/switch_1:1, ^n/pivot_then)\n"));
+}
+
 // Functions that only return constants: g(x) = 1, and h(x) = g(x), where h calls g with a value of
 // its body.
 const char kConstants[] = R"(
