@@ -18,7 +18,10 @@ bool IsCall(const std::string& op) {
 }
 bool IsIf(const std::string& op) { return op == "If" || op == "StatelessIf"; }
 bool IsWhile(const std::string& op) { return op == "While" || op == "StatelessWhile"; }
-bool IsFunctional(const std::string& op) { return IsCall(op) || IsIf(op) || IsWhile(op); }
+bool IsCase(const std::string& op) { return op == "Case" || op == "StatelessCase"; }
+bool IsFunctional(const std::string& op) {
+  return IsCall(op) || IsIf(op) || IsCase(op) || IsWhile(op);
+}
 
 bool RunsOnlyNeededNodes(const NodeProto& node) {
   const auto lowered = node.attr().find("_lower_using_switch_merge");

@@ -27,6 +27,7 @@ namespace penstock {
 // Returns true for ops that have functions as attributes.
 bool IsCall(const std::string& op);
 bool IsIf(const std::string& op);
+bool IsCase(const std::string& op);
 bool IsWhile(const std::string& op);
 bool IsFunctional(const std::string& op);  // any of the above
 // Returns whether a node was written by tf.cond, tf.while_loop or tf.switch_case: its functions

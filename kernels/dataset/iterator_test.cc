@@ -127,7 +127,26 @@ constexpr char kLibrary[] = R"(
       input: 'shape:output:0' input: 'zero:output:0' input: 'many:output:0'
       attr { key: 'T' value { type: DT_INT64 } } attr { key: 'Tout' value { type: DT_INT64 } }
       attr { key: 'seed' value { placeholder: 'seed' } } }
-    ret { key: 'y' value: 'r:output:0' } })";
+    ret { key: 'y' value: 'r:output:0' } }
+  function { signature { name: 'case' input_arg { name: 'x' type: DT_INT64 }
+                         output_arg { name: 'y' type: DT_INT64 } }
+    node_def { name: 'index' op: 'Cast' input: 'x'
+      attr { key: 'SrcT' value { type: DT_INT64 } } attr { key: 'DstT' value { type: DT_INT32 } } }
+    node_def { name: 'c' op: 'StatelessCase' input: 'index:y:0' input: 'x'
+      attr { key: 'Tin' value { list { type: DT_INT64 } } }
+      attr { key: 'Tout' value { list { type: DT_INT64 } } }
+      attr { key: 'branches' value { list {
+        func { name: 'plus' } func { name: 'six' } func { name: 'plus' } } } } }
+    ret { key: 'y' value: 'c:output:0' } }
+  function { signature { name: 'if' input_arg { name: 'x' type: DT_INT64 }
+                         output_arg { name: 'y' type: DT_INT64 } }
+    node_def { name: 'c' op: 'StatelessIf' input: 'x' input: 'x'
+      attr { key: 'Tcond' value { type: DT_INT64 } }
+      attr { key: 'Tin' value { list { type: DT_INT64 } } }
+      attr { key: 'Tout' value { list { type: DT_INT64 } } }
+      attr { key: 'then_branch' value { func { name: 'six' } } }
+      attr { key: 'else_branch' value { func { name: 'plus' } } } }
+    ret { key: 'y' value: 'c:output:0' } })";
 
 std::string Library() {
   tensorflow::FunctionDefLibrary library;
@@ -258,6 +277,12 @@ TEST(Iterator, FunctionsMapAndNest) {
   EXPECT_THAT(All(ParallelMap(Range(4), "plus", 2)), ElementsAre("1", "2", "3", "4", "end"));
   // As in TensorFlow 2.15: when an iterator ends, the next input takes its turn.
   EXPECT_THAT(All(Interleave(Range(4), 2, 1)), ElementsAre("0", "0", "1", "0", "1", "2", "end"));
+}
+
+TEST(Iterator, FunctionsWithBranches) {
+  // Branch 2 also stands for all further numbers.
+  EXPECT_THAT(All(Map(Range(5), "case")), ElementsAre("1", "6", "3", "4", "5", "end"));
+  EXPECT_THAT(All(Map(Range(4), "if")), ElementsAre("1", "6", "3", "2", "end"));
 }
 
 TEST(Iterator, ReadInParallelHasTheSameOrder) {
