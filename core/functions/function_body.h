@@ -45,6 +45,9 @@ struct FunctionCall {
   // For a call in_flow without control inputs: the node that nodes without inputs wait for. Empty:
   // none.
   std::string begins = "";
+  // Whether the call waits for the nodes of the body that must run although nothing uses their
+  // results.
+  bool keeps_effects = true;
 };
 
 // Returns true if no other node of the body orders `node`: it has no inputs, or only control edges

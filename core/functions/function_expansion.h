@@ -24,15 +24,28 @@ class FunctionExpansion {
   Status Run();
 
  private:
+  // What a function returns: the names and the types of tensors.
+  struct Returned {
+    std::vector<std::string> values;
+    std::vector<tensorflow::DataType> types;
+  };
+  struct Branches;
+
   // Appends the node, or the nodes that replace it. `in_flow`: see FunctionCall.
   Status Expand(const tensorflow::NodeDef& node, bool in_flow, int depth);
-  // If `returned` is not null, it gets the names of the tensors that the function returns.
-  Status ExpandCall(FunctionCall call, int depth, std::vector<std::string>* returned = nullptr);
+  Status ExpandCall(FunctionCall call, int depth, Returned* returned = nullptr);
   // Appends the node that FunctionCall::begins names, if the body needs one.
   Status AddBegin(const tensorflow::FunctionDef& function, FunctionCall* call);
   Status ExpandIf(const tensorflow::NodeDef& node, int depth);
+  Status ExpandCase(const tensorflow::NodeDef& node, int depth);
+  Status ExpandBranches(const tensorflow::NodeDef& node, const Branches& branches, int depth);
   Status ExpandWhile(const tensorflow::NodeDef& node, int depth);
+  // Returns the name of the appended node.
+  StatusOr<std::string> AddLoopToken(const tensorflow::NodeDef& node);
 
+  // InvalidArgument unless the function returns the types that the attribute `attr` names.
+  static Status CheckTypes(const char* attr, const std::vector<tensorflow::DataType>& types,
+                           const std::string& function, const Returned& returned);
   // Appends the node that takes the place of a call or a functional op. It yields `values` and
   // waits for `control`.
   Status AddResults(const FunctionCall& call, const std::vector<std::string>& values,

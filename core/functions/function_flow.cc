@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Expands If and While into Switch, Merge and the nodes of a loop.
+// Expands While into the nodes of a loop.
 #include <string>
 #include <vector>
 
 #include "core/functions/function_expansion.h"
-#include "core/op/results_apart.h"
+#include "core/functions/functional_node.h"
 #include "proto/tensorflow/graph.pb.h"
 
 namespace penstock {
@@ -13,115 +13,20 @@ namespace penstock {
 using tensorflow::DataType;
 using NodeProto = tensorflow::NodeDef;
 
-namespace {
-
-StatusOr<const tensorflow::NameAttrList*> FunctionAttr(const NodeProto& node, const char* name) {
-  const auto found = node.attr().find(name);
-  if (found != node.attr().end() && found->second.value_case() == tensorflow::AttrValue::kFunc) {
-    return &found->second.func();
-  }
-  return InvalidArgument("attribute '", name, "' is no function");
-}
-
-std::vector<DataType> TypesAttr(const NodeProto& node, const char* name) {
-  std::vector<DataType> types;
-  const auto found = node.attr().find(name);
-  if (found == node.attr().end()) return types;
-  for (const int type : found->second.list().type()) types.push_back(static_cast<DataType>(type));
-  return types;
-}
-
-std::string Output(const std::string& node, size_t index) { return StrCat(node, ":", index); }
-std::string Control(const std::string& node) { return StrCat("^", node); }
-
-}  // namespace
-
-// Every input goes through a Switch. The graph contains both branches, and a Merge for each result
-// takes it from the branch that ran. A step that needs only one result runs no nodes for the
-// others.
-//
-//   cond ─► pivot ─► pivot_t, pivot_f (nodes without inputs wait for these) x ────► switch_0 ─►
-//   then, else ─► merge_0 ─► the node itself
-Status FunctionExpansion::ExpandIf(const NodeProto& node, int depth) {
-  const InputNames inputs(node);
-  const std::vector<DataType> in = TypesAttr(node, "Tin"), out = TypesAttr(node, "Tout");
-  const auto cond = node.attr().find("Tcond");
-  if (cond == node.attr().end() || cond->second.type() != tensorflow::DT_BOOL) {
-    return Unimplemented("conditions that are not of type bool");
-  }
-  if (inputs.data.size() != in.size() + 1) {
-    return InvalidArgument("Tin names ", in.size(), " types, and there are ", inputs.data.size(),
-                           " inputs, the condition among them");
-  }
-  const auto name = [&](const char* part) { return StrCat(node.name(), "/", part); };
-  const auto add = [&](const std::string& n, const char* op, std::vector<std::string> from,
-                       DataType type) { return Add(n, op, node.device(), from, type).status(); };
-  std::vector<std::string> pred_inputs = {inputs.data[0]};
-  for (const std::string& before : inputs.control) pred_inputs.push_back(Control(before));
-  const std::string pred = name("pred"), pivot = name("pivot");
-  RETURN_IF_ERROR(add(pred, "Identity", pred_inputs, tensorflow::DT_BOOL));
-  RETURN_IF_ERROR(add(pivot, "Switch", {pred, pred}, tensorflow::DT_BOOL));
-  std::vector<std::string> switches;
-  for (size_t i = 0; i < in.size(); ++i) {
-    switches.push_back(StrCat(node.name(), "/switch_", i));
-    RETURN_IF_ERROR(add(switches[i], "Switch", {inputs.data[i + 1], pred}, in[i]));
-  }
-
-  const char* const branches[] = {"else", "then"};
-  std::vector<std::string> ended, returned[2];
-  for (size_t taken : {size_t{0}, size_t{1}}) {
-    const std::string attr = StrCat(branches[taken], "_branch");
-    ASSIGN_OR_RETURN(const auto* function, FunctionAttr(node, attr.c_str()));
-    const std::string begins = StrCat(pivot, "_", branches[taken]);
-    RETURN_IF_ERROR(add(begins, "Identity", {Output(pivot, taken)}, tensorflow::DT_BOOL));
-    FunctionCall call{.name = name(branches[taken]),
-                      .device = node.device(),
-                      .function = function->name(),
-                      .attrs = &function->attr(),
-                      .in_flow = true};
-    for (const std::string& s : switches) call.inputs.data.push_back(Output(s, taken));
-    call.inputs.control = {begins};
-    RETURN_IF_ERROR(ExpandCall(call, depth + 1, &returned[taken]));
-    if (returned[taken].size() != out.size()) {
-      return InvalidArgument("Tout names ", out.size(), " types, and the function '", call.function,
-                             "' returns ", returned[taken].size(), " tensors");
-    }
-    ended.push_back(StrCat(call.name, "_ended"));
-    RETURN_IF_ERROR(add(ended.back(), "Identity", {Output(pivot, taken), Control(call.name)},
-                        tensorflow::DT_BOOL));
-  }
-
-  const auto merge = [&](const std::string& n, std::vector<std::string> from, DataType type) {
-    const auto made = Add(n, "Merge", node.device(), from, type);
-    if (made.ok()) (*(*made)->mutable_attr())["N"].set_i(2);
-    return made.status();
-  };
-  std::vector<std::string> values;
-  for (size_t i = 0; i < out.size(); ++i) {
-    const std::string n = StrCat(node.name(), "/merge_", i);
-    RETURN_IF_ERROR(merge(n, {returned[0][i], returned[1][i]}, out[i]));
-    values.push_back(n);
-  }
-  RETURN_IF_ERROR(merge(name("ended"), ended, tensorflow::DT_BOOL));
-  RETURN_IF_ERROR(
-      AddResults({.name = node.name(), .device = node.device()}, values, out, {name("ended")}));
-  if (!out.empty()) {
-    NodeProto* const results = out_.mutable_node(out_.node_size() - 1);
-    (*results->mutable_attr())[kResultsApartAttr].set_b(true);
-  }
-  return OkStatus();
-}
-
 //   x ─► enter_0 ─► merge_0 ─► cond ─► loop_cond ─► switch_0 ─► exit_0 ─► the node itself
 //                      ▲                               │
 //                      └──── next_0 ◄──── body ◄───────┘
 Status FunctionExpansion::ExpandWhile(const NodeProto& node, int depth) {
-  const InputNames inputs(node);
-  const std::vector<DataType> types = TypesAttr(node, "T");
-  if (types.empty()) return Unimplemented("a loop without variables");
+  InputNames inputs(node);
+  std::vector<DataType> types = TypesAttr(node, "T");
   if (inputs.data.size() != types.size()) {
     return InvalidArgument("T names ", types.size(), " types, and there are ", inputs.data.size(),
                            " inputs");
+  }
+  const std::vector<DataType> declared = types;
+  if (declared.empty()) {
+    ASSIGN_OR_RETURN(inputs.data.emplace_back(), AddLoopToken(node));
+    types.push_back(tensorflow::DT_BOOL);
   }
   const auto name = [&](const char* part) { return StrCat(node.name(), "/", part); };
   const auto part = [&](const char* p, size_t i) { return StrCat(node.name(), "/", p, "_", i); };
@@ -147,20 +52,32 @@ Status FunctionExpansion::ExpandWhile(const NodeProto& node, int depth) {
                     .device = node.device(),
                     .function = cond->name(),
                     .attrs = &cond->attr(),
-                    .in_flow = true};
+                    .in_flow = true,
+                    .keeps_effects = !RunsOnlyNeededNodes(node)};
   FunctionCall turn{.name = name("body"),
                     .device = node.device(),
                     .function = body->name(),
                     .attrs = &body->attr(),
-                    .in_flow = true};
-  for (size_t i = 0; i < types.size(); ++i) {
+                    .in_flow = true,
+                    .keeps_effects = !RunsOnlyNeededNodes(node)};
+  for (size_t i = 0; i < declared.size(); ++i) {
     test.inputs.data.push_back(part("merge", i));
     turn.inputs.data.push_back(Output(part("switch", i), 1));
   }
   test.inputs.control = {part("merge", 0)};
   turn.inputs.control = {name("pivot")};
-  RETURN_IF_ERROR(ExpandCall(test, depth + 1));
-  RETURN_IF_ERROR(add(name("loop_cond"), "LoopCond", {test.name}, tensorflow::DT_INVALID).status());
+  Returned decision, next;
+  RETURN_IF_ERROR(ExpandCall(test, depth + 1, &decision));
+  if (decision.types.size() != 1) {
+    return InvalidArgument("the function '", test.function, "' must return one condition, returns ",
+                           decision.types.size(), " tensors");
+  }
+  std::string condition = test.name;
+  if (decision.types[0] != tensorflow::DT_BOOL) {
+    condition = name("to_bool");
+    RETURN_IF_ERROR(add(condition, "ToBool", {test.name}, decision.types[0]).status());
+  }
+  RETURN_IF_ERROR(add(name("loop_cond"), "LoopCond", {condition}, tensorflow::DT_INVALID).status());
   std::vector<std::string> values;
   for (size_t i = 0; i < types.size(); ++i) {
     RETURN_IF_ERROR(
@@ -170,12 +87,36 @@ Status FunctionExpansion::ExpandWhile(const NodeProto& node, int depth) {
   }
   RETURN_IF_ERROR(
       add(name("pivot"), "Identity", {Output(part("switch", 0), 1)}, types[0]).status());
-  RETURN_IF_ERROR(ExpandCall(turn, depth + 1));
-  for (size_t i = 0; i < types.size(); ++i) {
+  RETURN_IF_ERROR(ExpandCall(turn, depth + 1, &next));
+  RETURN_IF_ERROR(CheckTypes("T", declared, turn.function, next));
+  std::vector<std::string> results;
+  for (size_t i = 0; i < declared.size(); ++i) results.push_back(Output(turn.name, i));
+  std::vector<std::string> ended;  // what the node waits for besides its values
+  if (declared.empty()) {
+    results.push_back(name("turned"));
     RETURN_IF_ERROR(
-        add(part("next", i), "NextIteration", {Output(turn.name, i)}, types[i]).status());
+        add(results[0], "Identity", {name("pivot"), Control(turn.name)}, types[0]).status());
+    values.swap(ended);
   }
-  return AddResults({.name = node.name(), .device = node.device()}, values, types, {});
+  for (size_t i = 0; i < types.size(); ++i) {
+    RETURN_IF_ERROR(add(part("next", i), "NextIteration", {results[i]}, types[i]).status());
+  }
+  return AddResults({.name = node.name(), .device = node.device()}, values, declared, ended);
+}
+
+// A loop without variables needs a value that goes round, or nothing would start its iterations.
+StatusOr<std::string> FunctionExpansion::AddLoopToken(const NodeProto& node) {
+  std::vector<std::string> from;
+  for (const std::string& before : InputNames(node).control) from.push_back(Control(before));
+  const std::string name = StrCat(node.name(), "/token");
+  ASSIGN_OR_RETURN(NodeProto * token,
+                   Add(name, "Const", node.device(), from, tensorflow::DT_INVALID));
+  (*token->mutable_attr())["dtype"].set_type(tensorflow::DT_BOOL);
+  tensorflow::TensorProto* const value = (*token->mutable_attr())["value"].mutable_tensor();
+  value->set_dtype(tensorflow::DT_BOOL);
+  value->mutable_tensor_shape();
+  value->add_bool_val(true);
+  return name;
 }
 
 }  // namespace penstock

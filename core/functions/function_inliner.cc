@@ -39,16 +39,6 @@ StatusOr<DataType> TypeOf(const ArgProto& arg, const AttrMap& attrs) {
 // Without a limit, a graph with many nodes that name one large function would grow without bound.
 constexpr int64_t kEmbeddedBytesMax = int64_t{1} << 30;
 
-// Returns the functions that the attributes of one node name.
-std::vector<std::string> NamedFunctions(const NodeProto& node) {
-  std::vector<std::string> names;
-  for (const auto& [name, attr] : node.attr()) {
-    if (attr.value_case() == tensorflow::AttrValue::kFunc) names.push_back(attr.func().name());
-    for (const auto& function : attr.list().func()) names.push_back(function.name());
-  }
-  return names;
-}
-
 class Embedding {
  public:
   explicit Embedding(const tensorflow::FunctionDefLibrary& library) {
@@ -131,6 +121,7 @@ Status FunctionExpansion::Expand(const NodeProto& node, bool in_flow, int depth)
     return ResourceExhausted("functions call functions more than ", kDepthMax, " deep");
   }
   if (IsIf(node.op())) return ExpandIf(node, depth);
+  if (IsCase(node.op())) return ExpandCase(node, depth);
   if (IsWhile(node.op())) return ExpandWhile(node, depth);
   FunctionCall call{
       .name = node.name(), .device = node.device(), .inputs = InputNames(node), .in_flow = in_flow};
@@ -151,8 +142,7 @@ Status FunctionExpansion::Expand(const NodeProto& node, bool in_flow, int depth)
   return Append(node);
 }
 
-Status FunctionExpansion::ExpandCall(FunctionCall call, int depth,
-                                     std::vector<std::string>* returned) {
+Status FunctionExpansion::ExpandCall(FunctionCall call, int depth, Returned* returned) {
   ASSIGN_OR_RETURN(const FunctionProto* const function, library_.Find(call.function));
   FunctionBody body(library_, call, *function);
   RETURN_IF_ERROR(body.BindArguments());
@@ -174,10 +164,31 @@ Status FunctionExpansion::ExpandCall(FunctionCall call, int depth,
     ASSIGN_OR_RETURN(const DataType type, TypeOf(arg, *call.attrs));
     types.push_back(type);
   }
-  if (returned != nullptr) *returned = values;
+  if (returned != nullptr) *returned = {values, types};
   std::vector<std::string> control = call.inputs.control;
-  for (const auto& [name, node] : function->control_ret()) control.push_back(body.Rename(node));
+  if (call.keeps_effects) {
+    for (const std::string& node : library_.NodesWithEffects(*function)) {
+      control.push_back(body.Rename(node));
+    }
+  } else {
+    for (const auto& [name, node] : function->control_ret()) control.push_back(body.Rename(node));
+  }
   return AddResults(call, values, types, control);
+}
+
+Status FunctionExpansion::CheckTypes(const char* attr, const std::vector<DataType>& types,
+                                     const std::string& function, const Returned& returned) {
+  if (returned.types.size() != types.size()) {
+    return InvalidArgument(attr, " names ", types.size(), " types, and the function '", function,
+                           "' returns ", returned.types.size(), " tensors");
+  }
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (returned.types[i] == types[i]) continue;
+    return InvalidArgument("result ", i, " of the function '", function, "' has type ",
+                           tensorflow::DataType_Name(returned.types[i]), ", ", attr, " names ",
+                           tensorflow::DataType_Name(types[i]));
+  }
+  return OkStatus();
 }
 
 // In a loop, a node without inputs would otherwise belong to no iteration. The node is an Identity

@@ -176,6 +176,204 @@ TEST(InlineFunctions, While) {
             "w = IdentityN(w/exit_0)\n");
 }
 
+// s(h, x) = x, which also assigns, as TF1's Defun writes it: without control_ret. t calls s without
+// using the result.
+const char kAssigns[] = R"(
+  function {
+    signature { name: 's' is_stateful: true input_arg { name: 'h' type: DT_FLOAT }
+                input_arg { name: 'x' type: DT_FLOAT } output_arg { name: 'y' type: DT_FLOAT } }
+    node_def { name: 'var' op: 'VariableV2' attr { key: 'dtype' value { type: DT_FLOAT } }
+               attr { key: 'shape' value { shape {} } } }
+    node_def { name: 'first' op: 'Assign' input: 'var:ref:0' input: 'x' }
+    node_def { name: 'then' op: 'Assign' input: 'var:ref:0' input: 'x' input: '^first' }
+    ret { key: 'y' value: 'x' }
+  }
+  function {
+    signature { name: 't' input_arg { name: 'h' type: DT_FLOAT }
+                input_arg { name: 'x' type: DT_FLOAT } output_arg { name: 'y' type: DT_FLOAT } }
+    node_def { name: 'call' op: 's' input: 'h' input: 'x' }
+    ret { key: 'y' value: 'x' }
+  }
+  function {
+    signature { name: 'only' input_arg { name: 'h' type: DT_FLOAT }
+                input_arg { name: 'x' type: DT_FLOAT } output_arg { name: 'y' type: DT_FLOAT } }
+    node_def { name: 'unused' op: 'AddV2' input: 'h' input: 'x' }
+    ret { key: 'y' value: 'x' }
+  })";
+
+bool Contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(InlineFunctions, ACallRunsStatefulNodesThatNothingUses) {
+  EXPECT_EQ(Inline(kX + std::string("node { name: 'c' op: 't' input: 'x' input: 'x' }") +
+                   Library(kAssigns)),
+            "x = Placeholder()\n"
+            "c/call/var = VariableV2()\n"
+            "c/call/first = Assign(c/call/var:0, x)\n"
+            "c/call/then = Assign(c/call/var:0, x, ^c/call/first)\n"
+            "c/call = IdentityN(x, ^c/call/var, ^c/call/first, ^c/call/then)\n"
+            "c = IdentityN(x, ^c/call)\n");
+  EXPECT_TRUE(
+      Contains(Inline(kX + std::string("node { name: 'c' op: 'only' input: 'x' input: 'x' }") +
+                      Library(kAssigns)),
+               "c = IdentityN(x)\n"));
+}
+
+// A conditional or a loop with the functions t and `only`.
+std::string InFlow(const std::string& op, const std::string& functions, const std::string& attrs) {
+  const std::string types = "{ list { type: DT_FLOAT type: DT_FLOAT } }";
+  return kX + std::string("node { name: 'n' op: '") + op + "' input: 'x' input: 'x' " +
+         (op == "If" ? "input: 'x' " : "") + "attr { key: 'Tin' value " + types + " }" +
+         "attr { key: 'T' value " + types + " }" +
+         "attr { key: 'Tout' value { list { type: DT_FLOAT } } }" +
+         "attr { key: 'Tcond' value { type: DT_BOOL } }" + functions + attrs + "}";
+}
+
+TEST(InlineFunctions, AConditionalRunsStatefulNodesOfItsBranches) {
+  const std::string branches = R"(attr { key: 'then_branch' value { func { name: 't' } } }
+                                  attr { key: 'else_branch' value { func { name: 'only' } } })";
+  const auto apart = [&](const std::string& attrs) {
+    tensorflow::GraphDef out;
+    const tensorflow::GraphDef graph = FromText(InFlow("If", branches, attrs) + Library(kAssigns));
+    EXPECT_TRUE(InlineFunctions(graph, TestOps(), 1000, 1 << 20, &out).ok());
+    return out.node(out.node_size() - 1).attr().contains("_results_apart");
+  };
+  EXPECT_FALSE(apart("")) << "a step that needs a result must run the assignment";
+  EXPECT_TRUE(Contains(Inline(InFlow("If", branches, "") + Library(kAssigns)),
+                       "n/then = IdentityN(n/switch_1:1, ^n/pivot_then, ^n/then/call)\n"));
+  // tf.cond's branches are as nodes of the graph: only those run that a step needs.
+  const std::string lowered = "attr { key: '_lower_using_switch_merge' value { b: true } }";
+  EXPECT_TRUE(apart(lowered));
+  EXPECT_TRUE(Contains(Inline(InFlow("If", branches, lowered) + Library(kAssigns)),
+                       "n/then = IdentityN(n/switch_1:1, ^n/pivot_then)\n"));
+}
+
+TEST(InlineFunctions, ALoopRunsStatefulNodesOfItsBody) {
+  const std::string functions = R"(attr { key: 'cond' value { func { name: 'only' } } }
+                                   attr { key: 'body' value { func { name: 'both' } } })";
+  const std::string both = R"(
+    function {
+      signature { name: 'both' input_arg { name: 'h' type: DT_FLOAT }
+                  input_arg { name: 'x' type: DT_FLOAT } output_arg { name: 'a' type: DT_FLOAT }
+                  output_arg { name: 'b' type: DT_FLOAT } }
+      node_def { name: 'call' op: 't' input: 'h' input: 'x' }
+      ret { key: 'a' value: 'h' } ret { key: 'b' value: 'x' }
+    })";
+  const std::string loop = Inline(InFlow("While", functions, "") + Library(kAssigns + both));
+  EXPECT_TRUE(Contains(loop,
+                       "n/body = IdentityN(n/switch_0:1, n/switch_1:1, ^n/pivot, ^n/body/call)\n"
+                       "n/next_0 = NextIteration(n/body:0)\n"))
+      << loop;
+  EXPECT_TRUE(Contains(loop,
+                       "n/to_bool = ToBool(n/cond)\n"
+                       "n/loop_cond = LoopCond(n/to_bool)\n"))
+      << "the condition is a number";
+  EXPECT_EQ(Inline(InFlow("While",
+                          "attr { key: 'cond' value { func { name: 'only' } } }"
+                          "attr { key: 'body' value { func { name: 't' } } }",
+                          "") +
+                   Library(kAssigns)),
+            "node 'n': T names 2 types, and the function 't' returns 1 tensors");
+  EXPECT_EQ(Inline(InFlow("While",
+                          "attr { key: 'cond' value { func { name: 'both' } } }"
+                          "attr { key: 'body' value { func { name: 'both' } } }",
+                          "") +
+                   Library(kAssigns + both)),
+            "node 'n': the function 'both' must return one condition, returns 2 tensors");
+}
+
+TEST(InlineFunctions, ALoopMayHaveNoVariables) {
+  const std::string functions = R"(
+    function {
+      signature { name: 'test' output_arg { name: 'y' type: DT_BOOL } }
+      node_def { name: 'p' op: 'Placeholder' attr { key: 'dtype' value { type: DT_BOOL } } }
+      ret { key: 'y' value: 'p:output:0' }
+    }
+    function {
+      signature { name: 'body' }
+      node_def { name: 'effect' op: 'NoOp' }
+      control_ret { key: 'e' value: 'effect' }
+    })";
+  EXPECT_EQ(Inline(R"(node { name: 'w' op: 'While' input: '^before'
+                      attr { key: 'cond' value { func { name: 'test' } } }
+                      attr { key: 'body' value { func { name: 'body' } } } })" +
+                   Library(functions)),
+            "w/token = Const(^before)\n"
+            "w/enter_0 = Enter(w/token, ^before)\n"
+            "w/merge_0 = Merge(w/enter_0, w/next_0)\n"
+            "w/cond/p = Placeholder(^w/merge_0)\n"
+            "w/cond = IdentityN(w/cond/p:0, ^w/merge_0)\n"
+            "w/loop_cond = LoopCond(w/cond)\n"
+            "w/switch_0 = Switch(w/merge_0, w/loop_cond)\n"
+            "w/exit_0 = Exit(w/switch_0)\n"
+            "w/pivot = Identity(w/switch_0:1)\n"
+            "w/body/effect = NoOp(^w/pivot)\n"
+            "w/body = NoOp(^w/pivot, ^w/body/effect)\n"
+            "w/turned = Identity(w/pivot, ^w/body)\n"
+            "w/next_0 = NextIteration(w/turned)\n"
+            "w = NoOp(^w/exit_0)\n");
+}
+
+TEST(InlineFunctions, AConditionMayHaveAnyType) {
+  const std::string text = R"(
+    node { name: 'if' op: 'If' input: 'x' input: 'x' input: '^before'
+           attr { key: 'Tcond' value { type: DT_FLOAT } }
+           attr { key: 'Tin' value { list { type: DT_FLOAT } } }
+           attr { key: 'Tout' value { list { type: DT_FLOAT } } }
+           attr { key: 'then_branch' value { func { name: 'double' } } }
+           attr { key: 'else_branch' value { func { name: 'double' } } } })";
+  EXPECT_TRUE(Contains(Inline(kX + text + Library(kDouble)),
+                       "if/to_bool = ToBool(x)\n"
+                       "if/pred = Identity(if/to_bool, ^before)\n"
+                       "if/pivot = Switch(if/pred, if/pred)\n"));
+  std::string wrong = text;
+  const size_t tout = wrong.find("DT_FLOAT", wrong.find("Tout"));
+  wrong.replace(tout, 8, "DT_INT32");
+  EXPECT_EQ(Inline(kX + wrong + Library(kDouble)),
+            "node 'if': result 0 of the function 'double' has type DT_FLOAT, Tout names DT_INT32");
+}
+
+TEST(InlineFunctions, Case) {
+  const std::string text = R"(
+    node { name: 'i' op: 'Placeholder' }
+    node { name: 'c' op: 'StatelessCase' input: 'i' input: 'x'
+           attr { key: 'Tin' value { list { type: DT_FLOAT } } }
+           attr { key: 'Tout' value { list { type: DT_FLOAT } } }
+           attr { key: 'branches' value { list { func { name: 'g' } func { name: 'same' } } } } })";
+  const std::string functions = R"(
+    function {
+      signature { name: 'g' input_arg { name: 'x' type: DT_FLOAT }
+                  output_arg { name: 'y' type: DT_FLOAT } }
+      node_def { name: 'one' op: 'Const' attr { key: 'dtype' value { type: DT_FLOAT } }
+                 attr { key: 'value' value { tensor { dtype: DT_FLOAT tensor_shape {} } } } }
+      ret { key: 'y' value: 'one:output:0' }
+    }
+    function {
+      signature { name: 'same' input_arg { name: 'x' type: DT_FLOAT }
+                  output_arg { name: 'y' type: DT_FLOAT } }
+      ret { key: 'y' value: 'x' }
+    })";
+  EXPECT_EQ(Inline(kX + text + Library(functions)),
+            "x = Placeholder()\n"
+            "i = Placeholder()\n"
+            "c/pred = Identity(i)\n"
+            "c/pivot = _SwitchN(c/pred, c/pred)\n"
+            "c/switch_0 = _SwitchN(x, c/pred)\n"
+            "c/pivot_branch_0 = Identity(c/pivot:0)\n"
+            "c/branch_0/one = Const(^c/pivot_branch_0)\n"
+            "c/branch_0 = IdentityN(c/branch_0/one:0, ^c/pivot_branch_0)\n"
+            "c/branch_0_ended = Identity(c/pivot:0, ^c/branch_0)\n"
+            "c/pivot_branch_1 = Identity(c/pivot:1)\n"
+            "c/branch_1 = IdentityN(c/switch_0:1, ^c/pivot_branch_1)\n"
+            "c/branch_1_ended = Identity(c/pivot:1, ^c/branch_1)\n"
+            "c/merge_0 = Merge(c/branch_0/one:0, c/switch_0:1)\n"
+            "c/ended = Merge(c/branch_0_ended, c/branch_1_ended)\n"
+            "c = IdentityN(c/merge_0, ^c/ended)\n");
+  EXPECT_EQ(Inline(kX + std::string("node { name: 'c' op: 'Case' input: 'x' }")),
+            "node 'c': attribute 'branches' is no list of functions");
+}
+
 // Functions that only return constants: g(x) = 1, and h(x) = g(x), where h calls g with a value of
 // its body.
 const char kConstants[] = R"(

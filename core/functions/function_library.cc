@@ -2,6 +2,7 @@
 #include "core/functions/function_library.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "core/wire/attr_proto.h"
@@ -17,13 +18,88 @@ bool IsCall(const std::string& op) {
 }
 bool IsIf(const std::string& op) { return op == "If" || op == "StatelessIf"; }
 bool IsWhile(const std::string& op) { return op == "While" || op == "StatelessWhile"; }
-bool IsFunctional(const std::string& op) { return IsCall(op) || IsIf(op) || IsWhile(op); }
+bool IsCase(const std::string& op) { return op == "Case" || op == "StatelessCase"; }
+bool IsFunctional(const std::string& op) {
+  return IsCall(op) || IsIf(op) || IsCase(op) || IsWhile(op);
+}
+
+bool RunsOnlyNeededNodes(const NodeProto& node) {
+  const auto lowered = node.attr().find("_lower_using_switch_merge");
+  return lowered != node.attr().end() && lowered->second.b();
+}
+
+std::vector<std::string> NamedFunctions(const NodeProto& node) {
+  std::vector<std::string> names;
+  for (const auto& [name, attr] : node.attr()) {
+    if (attr.value_case() == tensorflow::AttrValue::kFunc) names.push_back(attr.func().name());
+    for (const auto& function : attr.list().func()) names.push_back(function.name());
+  }
+  return names;
+}
 
 FunctionLibrary::FunctionLibrary(const tensorflow::GraphDef& graph, const Registry& registry)
     : registry_(registry) {
   for (const FunctionProto& function : graph.library().function()) {
     functions_.emplace(function.signature().name(), &function);
   }
+  with_effects_ = FindFunctionsWithEffects();
+}
+
+bool FunctionLibrary::IsStateful(const NodeProto& node) const {
+  const OpDef* const op = registry_.FindOp(node.op());
+  return op != nullptr && op->stateful && !op->is_placeholder;
+}
+
+std::vector<std::string> FunctionLibrary::CalledBy(const NodeProto& node) const {
+  if (HasInsteadOfOp(node.op())) return {node.op()};
+  if (!IsFunctional(node.op()) || RunsOnlyNeededNodes(node)) return {};
+  std::vector<std::string> called = NamedFunctions(node);
+  std::erase_if(called, [&](const std::string& name) { return functions_.count(name) == 0; });
+  return called;
+}
+
+// Starts with the functions that have a stateful node, and goes from each to its callers.
+std::set<std::string> FunctionLibrary::FindFunctionsWithEffects() const {
+  std::set<std::string> found;
+  std::vector<std::string> last;  // functions whose callers have not been visited
+  std::map<std::string, std::vector<std::string>> callers;
+  for (const auto& [name, function] : functions_) {
+    bool stateful = false;
+    for (const NodeProto& node : function->node_def()) {
+      stateful |= IsStateful(node);
+      for (const std::string& called : CalledBy(node)) callers[called].push_back(name);
+    }
+    if (stateful && found.insert(name).second) last.push_back(name);
+  }
+  while (!last.empty()) {
+    const std::string called = std::move(last.back());
+    last.pop_back();
+    for (const std::string& caller : callers[called]) {
+      if (found.insert(caller).second) last.push_back(caller);
+    }
+  }
+  return found;
+}
+
+bool FunctionLibrary::HasEffects(const NodeProto& node) const {
+  if (IsStateful(node)) return true;
+  const std::vector<std::string> called = CalledBy(node);
+  return std::any_of(called.begin(), called.end(),
+                     [&](const std::string& name) { return with_effects_.count(name) > 0; });
+}
+
+std::vector<std::string> FunctionLibrary::NodesWithEffects(const FunctionProto& function) const {
+  std::vector<std::string> nodes;
+  if (function.control_ret_size() > 0) {
+    for (const auto& [name, node] : function.control_ret()) nodes.push_back(node);
+    return nodes;
+  }
+  if (with_effects_.count(function.signature().name()) == 0) return nodes;
+  const std::set<std::string> in_flow = NodesInFlow(function.node_def());
+  for (const NodeProto& node : function.node_def()) {
+    if (in_flow.count(node.name()) == 0 && HasEffects(node)) nodes.push_back(node.name());
+  }
+  return nodes;
 }
 
 StatusOr<const FunctionProto*> FunctionLibrary::Find(const std::string& name) const {

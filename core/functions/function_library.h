@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "core/base/status.h"
 #include "core/op/registry.h"
@@ -26,8 +27,15 @@ namespace penstock {
 // Returns true for ops that have functions as attributes.
 bool IsCall(const std::string& op);
 bool IsIf(const std::string& op);
+bool IsCase(const std::string& op);
 bool IsWhile(const std::string& op);
 bool IsFunctional(const std::string& op);  // any of the above
+// Returns whether a node was written by tf.cond, tf.while_loop or tf.switch_case: its functions
+// have the semantics of a graph, in which only nodes that a step needs run. TensorFlow runs all
+// stateful nodes of other functions.
+bool RunsOnlyNeededNodes(const tensorflow::NodeDef& node);
+// Returns the functions that the attributes of one node name.
+std::vector<std::string> NamedFunctions(const tensorflow::NodeDef& node);
 
 // Borrows its two arguments.
 class FunctionLibrary {
@@ -40,6 +48,14 @@ class FunctionLibrary {
   // Returns whether a node uses resources: it must run on their device, also if it is in a
   // function.
   bool UsesResources(const tensorflow::NodeDef& node) const;
+  // Returns whether a node must run although nothing uses its results: its op is stateful, or it
+  // calls a function with such a node. `node` belongs to the graph or to a function.
+  bool HasEffects(const tensorflow::NodeDef& node) const;
+  // Returns the nodes of a function that run although the function's results do not need them,
+  // for which a call must wait. If the function names such nodes itself, in control_ret, there are
+  // no others. Nodes on branches and in loops made of Switch and Enter are not among them: they
+  // may not run, and then the call could not either.
+  std::vector<std::string> NodesWithEffects(const tensorflow::FunctionDef& function) const;
   // Returns the flat number of output `index` of the argument `arg` of a node.
   StatusOr<int> OutputIndex(const tensorflow::NodeDef& node, const std::string& arg,
                             int index) const;
@@ -49,8 +65,15 @@ class FunctionLibrary {
       const google::protobuf::RepeatedPtrField<tensorflow::NodeDef>& nodes) const;
 
  private:
+  // Returns the functions in which HasEffects is true for a node.
+  std::set<std::string> FindFunctionsWithEffects() const;
+  bool IsStateful(const tensorflow::NodeDef& node) const;
+  // Returns the functions of the library that a node calls.
+  std::vector<std::string> CalledBy(const tensorflow::NodeDef& node) const;
+
   const Registry& registry_;
   std::map<std::string, const tensorflow::FunctionDef*> functions_;
+  std::set<std::string> with_effects_;  // names of functions
 };
 
 }  // namespace penstock

@@ -7,8 +7,29 @@
 
 namespace penstock {
 
-StatusOr<ElementCall> ElementCall::New(const CapturedFunction& function) {
-  ASSIGN_OR_RETURN(std::shared_ptr<Callable::Call> call, function.callable().NewCall());
+StatusOr<std::shared_ptr<Callable::Call>> IteratorCalls::Of(const Callable& callable) {
+  MutexLock lock(mu_);
+  std::shared_ptr<Callable::Call>& call = calls_[&callable];
+  if (call == nullptr) {
+    ASSIGN_OR_RETURN(call, callable.NewCall());
+  }
+  return call;
+}
+
+void IteratorCalls::Clear() {
+  std::map<const Callable*, std::shared_ptr<Callable::Call>> dropped;
+  MutexLock lock(mu_);
+  dropped.swap(calls_);
+}
+
+StatusOr<ElementCall> ElementCall::New(const IteratorContext& ctx,
+                                       const CapturedFunction& function) {
+  std::shared_ptr<Callable::Call> call;
+  if (ctx.calls != nullptr) {
+    ASSIGN_OR_RETURN(call, ctx.calls->Of(function.callable()));
+  } else {
+    ASSIGN_OR_RETURN(call, function.callable().NewCall());
+  }
   return ElementCall(function, std::move(call));
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CapturedFunction: a function that an op calls for elements, with the tensors that it captured;
-// ElementCall: one iterator's calls of such a function; FunctionAttr: the node attribute that names
-// the function.
+// ElementCall: one iterator's calls of such a function; IteratorCalls: the state that the calls of
+// one pipeline share; FunctionAttr: the node attribute that names the function.
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,10 +31,25 @@ class CapturedFunction {
   std::vector<Tensor> captured_;
 };
 
+// The state of all functions that a pipeline calls, from the time its iterator is made. A dataset
+// that is read again and again, such as the input of RepeatDataset, has a new iterator each time.
+// Their calls share the state, so that a random op continues its stream. Thread-safe.
+class IteratorCalls {
+ public:
+  StatusOr<std::shared_ptr<Callable::Call>> Of(const Callable& callable);
+  void Clear();
+
+ private:
+  Mutex mu_;
+  // Each call owns its callable.
+  std::map<const Callable*, std::shared_ptr<Callable::Call>> calls_ ABSL_GUARDED_BY(mu_);
+};
+
 // Thread-safe.
 class ElementCall {
  public:
-  static StatusOr<ElementCall> New(const CapturedFunction& function);
+  // The call has the state that `ctx.calls` holds for the function.
+  static StatusOr<ElementCall> New(const IteratorContext& ctx, const CapturedFunction& function);
 
   // The function's arguments are `args`, followed by the captured tensors.
   Status Run(const IteratorContext& ctx, Element args, Element* results) const;

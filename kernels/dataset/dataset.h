@@ -31,6 +31,7 @@
 namespace penstock {
 
 using Element = std::vector<Tensor>;
+class IteratorCalls;  // captured_function.h
 
 // The types and shapes of the components of all elements.
 struct ElementSpec {
@@ -42,14 +43,18 @@ struct ElementSpec {
 Status CheckTypes(const ElementSpec& expected, const ElementSpec& received);
 Status CheckShapes(const ElementSpec& expected, const ElementSpec& received);
 
-// The context of a call of an iterator. Borrowed during the call, except that `threads`, `env` and
-// `resources` outlive the iterator. When a step's deadline passes, the step is cancelled.
+// The context of a call of an iterator. Borrowed during the call, except that `threads`, `env`,
+// `resources` and `calls` outlive the iterator. When a step's deadline passes, the step is
+// cancelled.
 struct IteratorContext {
   Scheduler* threads = nullptr;
   Env* env = nullptr;
   ResourceStore* resources = nullptr;
   Cancellation* cancellation = nullptr;
   int64_t step_id = 0;
+  // The state of the functions that the pipeline calls. Null: each iterator of the pipeline has its
+  // own.
+  IteratorCalls* calls = nullptr;
 
   CallPlace place() const {
     return {.resources = resources, .cancellation = cancellation, .step_id = step_id};

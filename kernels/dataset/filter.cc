@@ -18,7 +18,7 @@ class FilterDataset final : public Dataset {
   const char* Name() const override { return ends_ ? "TakeWhile" : "Filter"; }
   StatusOr<IteratorPtr> NewIterator(const IteratorContext& ctx) const override {
     ASSIGN_OR_RETURN(IteratorPtr input, this->input().NewIterator(ctx));
-    ASSIGN_OR_RETURN(ElementCall call, ElementCall::New(predicate_));
+    ASSIGN_OR_RETURN(ElementCall call, ElementCall::New(ctx, predicate_));
     return std::make_unique<Iterator>(std::move(input), std::move(call), ends_);
   }
 

@@ -24,9 +24,9 @@ class GroupByWindowDataset final : public Dataset {
   const char* Name() const override { return "GroupByWindow"; }
   StatusOr<IteratorPtr> NewIterator(const IteratorContext& ctx) const override {
     ASSIGN_OR_RETURN(IteratorPtr input, this->input().NewIterator(ctx));
-    ASSIGN_OR_RETURN(ElementCall key, ElementCall::New(functions_.key));
-    ASSIGN_OR_RETURN(ElementCall reduce, ElementCall::New(functions_.reduce));
-    ASSIGN_OR_RETURN(ElementCall window_size, ElementCall::New(functions_.window_size));
+    ASSIGN_OR_RETURN(ElementCall key, ElementCall::New(ctx, functions_.key));
+    ASSIGN_OR_RETURN(ElementCall reduce, ElementCall::New(ctx, functions_.reduce));
+    ASSIGN_OR_RETURN(ElementCall window_size, ElementCall::New(ctx, functions_.window_size));
     return std::make_unique<Iterator>(Self(this), std::move(input), std::move(key),
                                       std::move(reduce), std::move(window_size));
   }

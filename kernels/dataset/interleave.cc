@@ -25,7 +25,7 @@ class InterleaveDataset final : public Dataset {
   int64_t Cardinality() const override { return kUnknownCardinality; }
   StatusOr<IteratorPtr> NewIterator(const IteratorContext& ctx) const override {
     ASSIGN_OR_RETURN(IteratorPtr input, this->input().NewIterator(ctx));
-    ASSIGN_OR_RETURN(ElementCall call, ElementCall::New(function_));
+    ASSIGN_OR_RETURN(ElementCall call, ElementCall::New(ctx, function_));
     return std::make_unique<Iterator>(Self(this), std::move(input), std::move(call));
   }
 

@@ -28,6 +28,12 @@ struct Request {
 };
 using RequestPtr = std::shared_ptr<Request>;
 
+IteratorContext WithCalls(const IteratorContext& ctx, const IteratorResource::Content& content) {
+  IteratorContext copy = ctx;
+  copy.calls = content.calls.get();
+  return copy;
+}
+
 }  // namespace
 
 // Shared with the thread, which may outlive the resource.
@@ -41,7 +47,7 @@ struct IteratorResource::State {
       request->ctx.cancellation->Deregister(request->token);
       const Status status = request->ctx.cancellation->cancelled()
                                 ? request->ctx.cancellation->status()
-                                : request->task(request->ctx, content);
+                                : request->task(WithCalls(request->ctx, content), content);
       Release(/*on_thread=*/true);
       request->End(status);
       request = nullptr;
@@ -172,7 +178,7 @@ bool IteratorResource::TryRunHere(const IteratorContext& ctx, const Task& task, 
     if (state.content.iterator == nullptr || !state.content.iterator->ReadyNow()) return false;
     state.busy = true;
   }
-  *status = task(ctx, state.content);
+  *status = task(WithCalls(ctx, state.content), state.content);
   state.Release(/*on_thread=*/false);
   return true;
 }
@@ -185,6 +191,7 @@ Status IteratorResource::SetDataset(const IteratorContext& ctx, DatasetPtr datas
   }
   content.iterator = nullptr;  // its threads must end before the new iterator's begin
   content.dataset = nullptr;
+  content.calls->Clear();  // random ops in functions start anew
   ASSIGN_OR_RETURN(content.iterator, dataset->NewIterator(ctx));
   content.dataset = std::move(dataset);
   return OkStatus();
@@ -197,7 +204,7 @@ Status IteratorResource::Prepare(const IteratorContext& ctx, Content& content) c
         "GetNext() failed because the iterator has not been initialized. Ensure that you have run ",
         "the initializer operation for this iterator before getting the next element.");
   }
-  ASSIGN_OR_RETURN(const ElementCall call, ElementCall::New(*factory_));
+  ASSIGN_OR_RETURN(const ElementCall call, ElementCall::New(ctx, *factory_));
   ASSIGN_OR_RETURN(DatasetPtr dataset, call.NewDataset(ctx, {}));
   return SetDataset(ctx, std::move(dataset), content);
 }

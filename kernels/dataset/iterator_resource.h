@@ -26,9 +26,11 @@ class IteratorResource final : public Resource {
 
   // The iterator and its dataset. A running task may change them.
   struct Content {
+    std::unique_ptr<IteratorCalls> calls = std::make_unique<IteratorCalls>();
     DatasetPtr dataset;
     IteratorPtr iterator;  // null until there is a dataset
   };
+  // `ctx.calls` is that of the content.
   using Task = std::function<Status(const IteratorContext& ctx, Content& content)>;
 
   // `threads` must outlive the resource.

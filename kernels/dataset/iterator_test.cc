@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/check.h"
@@ -70,7 +72,51 @@ constexpr char kLibrary[] = R"(
       input: 'zero:output:0' input: 'x' input: 'one:output:0'
       attr { key: 'output_types' value { list { type: DT_INT64 } } }
       attr { key: 'output_shapes' value { list { shape {} } } } }
-    ret { key: 'd' value: 'range:handle:0' } })";
+    ret { key: 'd' value: 'range:handle:0' } }
+  function { signature { name: 'seeded' input_arg { name: 'x' type: DT_INT64 }
+                         output_arg { name: 'y' type: DT_INT64 } }
+    node_def { name: 'r' op: 'random' input: 'x'
+      attr { key: 'seed' value { i: 3 } } }
+    ret { key: 'y' value: 'r:y:0' } }
+  function { signature { name: 'unseeded' input_arg { name: 'x' type: DT_INT64 }
+                         output_arg { name: 'y' type: DT_INT64 } }
+    node_def { name: 'r' op: 'random' input: 'x'
+      attr { key: 'seed' value { i: 0 } } }
+    ret { key: 'y' value: 'r:y:0' } }
+  function { signature { name: 'random' input_arg { name: 'x' type: DT_INT64 }
+                         output_arg { name: 'y' type: DT_INT64 }
+                         attr { name: 'seed' type: 'int' } }
+    node_def { name: 'shape' op: 'Const' attr { key: 'dtype' value { type: DT_INT64 } }
+      attr { key: 'value' value { tensor { dtype: DT_INT64 tensor_shape { dim { size: 0 } } } } } }
+    node_def { name: 'zero' op: 'Const' attr { key: 'dtype' value { type: DT_INT64 } }
+      attr { key: 'value' value { tensor { dtype: DT_INT64 tensor_shape {} int64_val: 0 } } } }
+    node_def { name: 'many' op: 'Const' attr { key: 'dtype' value { type: DT_INT64 } }
+      attr { key: 'value' value { tensor { dtype: DT_INT64 tensor_shape {}
+                                           int64_val: 1000000000000 } } } }
+    node_def { name: 'r' op: 'RandomUniformInt'
+      input: 'shape:output:0' input: 'zero:output:0' input: 'many:output:0'
+      attr { key: 'T' value { type: DT_INT64 } } attr { key: 'Tout' value { type: DT_INT64 } }
+      attr { key: 'seed' value { placeholder: 'seed' } } }
+    ret { key: 'y' value: 'r:output:0' } }
+  function { signature { name: 'case' input_arg { name: 'x' type: DT_INT64 }
+                         output_arg { name: 'y' type: DT_INT64 } }
+    node_def { name: 'index' op: 'Cast' input: 'x'
+      attr { key: 'SrcT' value { type: DT_INT64 } } attr { key: 'DstT' value { type: DT_INT32 } } }
+    node_def { name: 'c' op: 'StatelessCase' input: 'index:y:0' input: 'x'
+      attr { key: 'Tin' value { list { type: DT_INT64 } } }
+      attr { key: 'Tout' value { list { type: DT_INT64 } } }
+      attr { key: 'branches' value { list {
+        func { name: 'plus' } func { name: 'six' } func { name: 'plus' } } } } }
+    ret { key: 'y' value: 'c:output:0' } }
+  function { signature { name: 'if' input_arg { name: 'x' type: DT_INT64 }
+                         output_arg { name: 'y' type: DT_INT64 } }
+    node_def { name: 'c' op: 'StatelessIf' input: 'x' input: 'x'
+      attr { key: 'Tcond' value { type: DT_INT64 } }
+      attr { key: 'Tin' value { list { type: DT_INT64 } } }
+      attr { key: 'Tout' value { list { type: DT_INT64 } } }
+      attr { key: 'then_branch' value { func { name: 'six' } } }
+      attr { key: 'else_branch' value { func { name: 'plus' } } } }
+    ret { key: 'y' value: 'c:output:0' } })";
 
 std::string Library() {
   tensorflow::FunctionDefLibrary library;
@@ -167,6 +213,12 @@ TEST(Iterator, FunctionsMapAndNest) {
   EXPECT_THAT(All(ParallelMap(Range(4), "plus", 2)), ElementsAre("1", "2", "3", "4", "end"));
   // As in TensorFlow 2.15: when an iterator ends, the next input takes its turn.
   EXPECT_THAT(All(Interleave(Range(4), 2, 1)), ElementsAre("0", "0", "1", "0", "1", "2", "end"));
+}
+
+TEST(Iterator, FunctionsWithBranches) {
+  // Branch 2 also stands for all further numbers.
+  EXPECT_THAT(All(Map(Range(5), "case")), ElementsAre("1", "6", "3", "4", "5", "end"));
+  EXPECT_THAT(All(Map(Range(4), "if")), ElementsAre("1", "6", "3", "2", "end"));
 }
 
 TEST(Iterator, ReadInParallelHasTheSameOrder) {
@@ -272,10 +324,10 @@ TEST(Iterator, RefusesStatesThatDoNotFit) {
       HasSubstr("saved by another pipeline"));
 }
 
-TEST(IteratorResource, GivesElementsAndTellsThatItHasNoDataset) {
-  Place place;
-  IteratorResource resource({}, Scheduler::Real());
-  const auto run = [&](const IteratorResource::Task& task) {
+// An IteratorResource, whose tasks the caller waits for.
+class Waiting {
+ public:
+  Status Run(const IteratorResource::Task& task) {
     Mutex mu;
     Condition ended(Scheduler::Real(), "the end of a task");
     bool has_ended = false;
@@ -289,25 +341,67 @@ TEST(IteratorResource, GivesElementsAndTellsThatItHasNoDataset) {
     MutexLock lock(mu);
     ended.Wait(mu, [&] { return has_ended; });
     return result;
-  };
+  }
+  Status SetDataset(const Tensor& dataset) {
+    return Run([&](const IteratorContext& ctx, IteratorResource::Content& content) {
+      return resource.SetDataset(ctx, *DatasetOf(dataset), content);
+    });
+  }
+  std::vector<std::string> Take(int count) {
+    std::vector<std::string> taken;
+    for (int i = 0; i < count; ++i) {
+      CHECK_OK(Run([&](const IteratorContext& ctx, IteratorResource::Content& content) {
+        Element element;
+        bool end = false;
+        RETURN_IF_ERROR(content.iterator->GetNext(ctx, &element, &end));
+        taken.push_back(end ? "end" : StrCat(element[0].scalar<int64_t>()));
+        return OkStatus();
+      }));
+    }
+    return taken;
+  }
+
+  Place place;
+  IteratorResource resource{{}, Scheduler::Real()};
+};
+
+TEST(IteratorResource, GivesElementsAndTellsThatItHasNoDataset) {
+  Waiting waiting;
+  IteratorResource& resource = waiting.resource;
   const auto prepare = [&](const IteratorContext& ctx, IteratorResource::Content& content) {
     return resource.Prepare(ctx, content);
   };
-  EXPECT_EQ(run(prepare).code(), StatusCode::kFailedPrecondition);
-  const Tensor dataset = Prefetch(Range(2), 1);
-  EXPECT_TRUE(run([&](const IteratorContext& ctx, IteratorResource::Content& content) {
-                return resource.SetDataset(ctx, *DatasetOf(dataset), content);
-              }).ok());
-  std::string found;
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_TRUE(run([&](const IteratorContext&, IteratorResource::Content& content) {
-                  StrAppend(&found, Next(place, *content.iterator), ",");
-                  return OkStatus();
-                }).ok());
-  }
-  EXPECT_EQ(found, "0,1,end,");
+  EXPECT_EQ(waiting.Run(prepare).code(), StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(waiting.SetDataset(Prefetch(Range(2), 1)).ok());
+  EXPECT_THAT(waiting.Take(3), ElementsAre("0", "1", "end"));
   resource.Shutdown();
-  EXPECT_EQ(run(prepare).code(), StatusCode::kCancelled);
+  EXPECT_EQ(waiting.Run(prepare).code(), StatusCode::kCancelled);
+}
+
+std::set<std::string> Distinct(const std::vector<std::string>& values) {
+  return {values.begin(), values.end()};
+}
+
+TEST(IteratorResource, SeededRandomOpsContinueInEachRoundAndRestartWithTheIterator) {
+  for (const Tensor& dataset :
+       {Repeat(Map(Range(3), "seeded"), 2), Prefetch(Repeat(Map(Range(3), "seeded"), 2), 2)}) {
+    Waiting waiting;
+    ASSERT_TRUE(waiting.SetDataset(dataset).ok());
+    const std::vector<std::string> first = waiting.Take(6);
+    EXPECT_EQ(Distinct(first).size(), 6u) << "the second round repeats numbers of the first";
+    ASSERT_TRUE(waiting.SetDataset(dataset).ok());
+    EXPECT_EQ(waiting.Take(6), first);
+  }
+}
+
+TEST(IteratorResource, UnseededRandomOpsNeverRestart) {
+  const Tensor dataset = Repeat(Map(Range(3), "unseeded"), 2);
+  Waiting waiting;
+  ASSERT_TRUE(waiting.SetDataset(dataset).ok());
+  std::vector<std::string> found = waiting.Take(6);
+  ASSERT_TRUE(waiting.SetDataset(dataset).ok());
+  for (std::string& number : waiting.Take(6)) found.push_back(std::move(number));
+  EXPECT_EQ(Distinct(found).size(), 12u);
 }
 
 }  // namespace

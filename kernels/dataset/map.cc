@@ -24,7 +24,7 @@ class MapDataset final : public Dataset {
   }
   StatusOr<IteratorPtr> NewIterator(const IteratorContext& ctx) const override {
     ASSIGN_OR_RETURN(IteratorPtr input, this->input().NewIterator(ctx));
-    ASSIGN_OR_RETURN(ElementCall call, ElementCall::New(function_));
+    ASSIGN_OR_RETURN(ElementCall call, ElementCall::New(ctx, function_));
     return std::make_unique<Iterator>(std::move(input), std::move(call), keeps_count_);
   }
 

@@ -40,7 +40,7 @@ class ParallelInterleaveDataset final : public Dataset {
   const char* Name() const override { return "ParallelInterleave"; }
   StatusOr<IteratorPtr> NewIterator(const IteratorContext& ctx) const override {
     ASSIGN_OR_RETURN(IteratorPtr input, this->input().NewIterator(ctx));
-    ASSIGN_OR_RETURN(ElementCall call, ElementCall::New(function_));
+    ASSIGN_OR_RETURN(ElementCall call, ElementCall::New(ctx, function_));
     return std::make_unique<Iterator>(ctx, Self(this), std::move(input), std::move(call));
   }
 

@@ -31,7 +31,7 @@ class ParallelMapDataset final : public Dataset {
   }
   StatusOr<IteratorPtr> NewIterator(const IteratorContext& ctx) const override {
     ASSIGN_OR_RETURN(IteratorPtr input, this->input().NewIterator(ctx));
-    ASSIGN_OR_RETURN(ElementCall call, ElementCall::New(function_));
+    ASSIGN_OR_RETURN(ElementCall call, ElementCall::New(ctx, function_));
     return std::make_unique<Iterator>(ctx, Self(this), std::move(input), std::move(call));
   }
 

@@ -68,7 +68,7 @@ class ReduceKernel final : public ReadingKernel {
               Element* results) const override {
     const int after = ctx.num_inputs() - function_.num_captured();
     ASSIGN_OR_RETURN(const CapturedFunction function, function_.Capture(ctx, after));
-    ASSIGN_OR_RETURN(const ElementCall call, ElementCall::New(function));
+    ASSIGN_OR_RETURN(const ElementCall call, ElementCall::New(context, function));
     Element state;
     for (int i = 1; i < after; ++i) state.push_back(ctx.input(i));
     while (true) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <complex>
+#include <string>
 
 #include "core/op/testing/op_runner.h"
 #include "kernels/flow/summarize.h"
@@ -124,6 +125,31 @@ TEST(ClientFunctionsTest, SayWhyTheyCannotRun) {
                             .status();
   EXPECT_EQ(status.code(), StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(status.message()), HasSubstr("function 'cube'"));
+}
+
+TEST(ToBoolTest, ScalarsHoldByValueOtherTensorsBySize) {
+  const struct {
+    Tensor input;
+    bool holds;
+  } kCases[] = {
+      {Tensor::Scalar<int32_t>(-7), true},
+      {Tensor::Scalar<int64_t>(0), false},
+      {Tensor::Scalar(0.5f), true},
+      {Tensor::Scalar(-0.0), false},
+      {Tensor::Scalar(half(0.5f)), true},
+      {Tensor::Scalar(std::complex<float>(0, 1)), true},
+      {Tensor::Scalar(false), false},
+      {Tensor::Scalar(std::string()), false},
+      {Tensor::Scalar(std::string("0")), true},
+      {Tensor::Vector<float>({}), false},
+      {Tensor::Vector<float>({0}), true},
+      {Tensor::Vector<bool>({false}), true},
+  };
+  for (const auto& c : kCases) {
+    const auto result = OpRunner("ToBool").In(c.input).Run1();
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->scalar<bool>(), c.holds) << c.input.ToString();
+  }
 }
 
 }  // namespace
