@@ -29,6 +29,7 @@ client::TrainingOptions LoopOptions(const RecommenderFlags& flags, const std::st
                                   .chief = ChiefName(flags.task),
                                   .checkpoint_dir = flags.checkpoint_dir,
                                   .save_every_seconds = flags.save_every_seconds,
+                                  .incremental_saves = flags.incremental_saves,
                                   .max_steps = flags.steps,
                                   .wait_seconds = flags.wait_seconds};
   options.session.placement = flags.placement;
