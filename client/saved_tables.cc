@@ -3,6 +3,8 @@
 
 #include <iterator>
 
+#include "absl/types/span.h"
+#include "core/checkpoint/base_checkpoints.h"
 #include "core/op/gradient.h"
 
 namespace penstock::client {
@@ -16,7 +18,30 @@ constexpr Column kColumns[] = {{"keys", DType::kInt64},
                                {"values", DType::kFloat},
                                {"slots", DType::kFloat},
                                {"updates", DType::kInt64},
-                               {"steps", DType::kInt64}};
+                               {"steps", DType::kInt64},
+                               // of changes only
+                               {"dropped", DType::kInt64},
+                               {kBaseSuffix + 1, DType::kString}};
+
+absl::Span<const Column> Columns(bool changes) {
+  return absl::MakeConstSpan(kColumns).first(changes ? std::size(kColumns) : 5);
+}
+
+Attrs BucketAttrs(const SavedTable& table) {
+  return {{"N", std::ssize(table.buckets)},
+          {"buckets", table.num_buckets},
+          {"wanted", table.buckets}};
+}
+
+// The inputs of an op that takes the table and a list of tensors for each column.
+std::vector<NodeInput> WithColumns(const SavedTable& table, const Outputs& tensors) {
+  std::vector<NodeInput> inputs = {table.handle};
+  const auto n = std::ssize(table.buckets);
+  for (auto begin = tensors.begin(); begin != tensors.end(); begin += n) {
+    inputs.emplace_back(Outputs(begin, begin + n));
+  }
+  return inputs;
+}
 
 // The attribute, if it is there and of type T.
 template <class T>
@@ -27,9 +52,9 @@ const T* Find(const Node& node, const char* attr) {
 
 }  // namespace
 
-std::vector<std::string> SavedTable::TensorNames() const {
+std::vector<std::string> SavedTable::TensorNames(bool changes) const {
   std::vector<std::string> names;
-  for (const Column& column : kColumns) {
+  for (const Column& column : Columns(changes)) {
     for (const int64_t bucket : buckets) {
       names.push_back(StrCat(name, "/bucket_", bucket, "_of_", num_buckets, "/", column.name));
     }
@@ -37,30 +62,43 @@ std::vector<std::string> SavedTable::TensorNames() const {
   return names;
 }
 
-std::vector<DType> SavedTable::TensorTypes() const {
+std::vector<DType> SavedTable::TensorTypes(bool changes) const {
   std::vector<DType> types;
-  for (const Column& column : kColumns) types.insert(types.end(), buckets.size(), column.dtype);
+  for (const Column& column : Columns(changes)) {
+    types.insert(types.end(), buckets.size(), column.dtype);
+  }
   return types;
 }
 
 Outputs SavedTable::Export() const {
   Program& program = static_cast<Program&>(*handle.sink);
   const auto here = program.ColocateWith(handle);
-  Outputs rows = CallN("DynamicTableExport", {handle},
-                       {{"N", std::ssize(buckets)}, {"buckets", num_buckets}, {"wanted", buckets}});
-  rows.resize(buckets.size() * std::size(kColumns), {&program, -1, 0});  // fewer after a mistake
+  Outputs rows = CallN("DynamicTableExport", {handle}, BucketAttrs(*this));
+  rows.resize(TensorNames(/*changes=*/false).size(), {&program, -1, 0});  // fewer after a mistake
+  return rows;
+}
+
+Outputs SavedTable::ExportChanges(Output mark, Output base_mark, Output base) const {
+  Program& program = static_cast<Program&>(*handle.sink);
+  const auto here = program.ColocateWith(handle);
+  Outputs rows =
+      CallN("DynamicTableExportChanges", {handle, mark, base_mark, base}, BucketAttrs(*this));
+  rows.resize(TensorNames(/*changes=*/true).size(), {&program, -1, 0});
   return rows;
 }
 
 Output SavedTable::Import(const Outputs& tensors) const {
   Program& program = static_cast<Program&>(*handle.sink);
   const auto here = program.ColocateWith(handle);
-  std::vector<NodeInput> inputs = {handle};
-  for (size_t i = 0; i < std::size(kColumns); ++i) {
-    const auto begin = tensors.begin() + static_cast<int64_t>(i * buckets.size());
-    inputs.emplace_back(Outputs(begin, begin + static_cast<int64_t>(buckets.size())));
-  }
-  return CallIn(program, "DynamicTableImport", inputs, {});
+  return CallIn(program, "DynamicTableImport", WithColumns(*this, tensors), {});
+}
+
+Output SavedTable::Merge(const Outputs& tensors) const {
+  Program& program = static_cast<Program&>(*handle.sink);
+  const auto here = program.ColocateWith(handle);
+  Attrs attrs = BucketAttrs(*this);
+  attrs.erase("N");  // the lists tell
+  return CallIn(program, "DynamicTableMerge", WithColumns(*this, tensors), std::move(attrs));
 }
 
 std::vector<SavedTable> SavedTablesOf(Program& program) {

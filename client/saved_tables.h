@@ -5,7 +5,9 @@
 //
 // A checkpoint has the rows of each of a table's buckets in five tensors of their own, such as
 // "users/bucket_3_of_32/keys". A part holds some of the buckets, and restores these, however many
-// parts the table had when it was saved.
+// parts the table had when it was saved. A checkpoint of changes has, in the same tensors, only
+// rows that were updated since the checkpoint that "users/bucket_3_of_32/base_checkpoint" names,
+// and in ".../dropped" the keys that have no row any more.
 #pragma once
 
 #include <cstdint>
@@ -29,13 +31,17 @@ struct SavedTable {
   std::vector<int64_t> buckets;  // that it holds
   int64_t num_buckets = 0;       // of the whole table
 
-  // The tensors' names, in the order of Export's outputs and Import's inputs.
-  std::vector<std::string> TensorNames() const;
-  std::vector<DType> TensorTypes() const;
+  // The tensors' names, in the order of the outputs and inputs of the ops below. `changes`: of
+  // ExportChanges and Merge; else of Export and Import.
+  std::vector<std::string> TensorNames(bool changes) const;
+  std::vector<DType> TensorTypes(bool changes) const;
   // Adds the op that gives the rows, beside the table.
   Outputs Export() const;
   // Adds the op that replaces the rows. `tensors` are as many as names.
   Output Import(const Outputs& tensors) const;
+  // Adds DynamicTableExportChanges and DynamicTableMerge, which describe the arguments.
+  Outputs ExportChanges(Output mark, Output base_mark, Output base) const;
+  Output Merge(const Outputs& tensors) const;
 };
 
 std::vector<SavedTable> SavedTablesOf(Program& program);

@@ -3,29 +3,20 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "client/device_setter.h"
 #include "client/mutex.h"
 #include "client/saved_tables.h"
 #include "core/base/error_origin.h"
+#include "core/checkpoint/base_checkpoints.h"
 #include "core/checkpoint/bundle_reader.h"
-#include "core/checkpoint/checkpoint_state.h"
 #include "core/checkpoint/write_rate.h"
 #include "core/op/gradient.h"
 
 namespace penstock::client {
 namespace {
-
-constexpr char kTemporary[] = "_temp_";
-
-// "dir/name" in parts; the directory is "." if none is given.
-std::pair<std::string, std::string> SplitPath(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return {".", path};
-  return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
-}
 
 // Variables of less than 1 MiB are not copied ahead.
 bool IsSmall(const Variable& variable) {
@@ -62,8 +53,11 @@ struct Saver::Shard {
   // The ops of a save in the background.
   Outputs copy_ahead;  // the last of a chain; none if nothing is large
   Output cut, save_cut;
-  Output restored;  // the first value that was read from the file
+  // The first of the values that were read from the file, of variables and of tables: whole ones,
+  // and those of a checkpoint of changes. Invalid if there are none.
+  Output restored, rows, changes;
 
+  bool saves_changes = false;  // of tables
   // Name, slice and type of each tensor that is saved: the variables, then those of the tables.
   std::vector<std::string> Names() const;
   std::vector<std::string> Slices() const;
@@ -74,7 +68,7 @@ std::vector<std::string> Saver::Shard::Names() const {
   std::vector<std::string> names;
   for (const Variable& variable : variables) names.push_back(variable.saved_name());
   for (const SavedTable& table : tables) {
-    for (std::string& name : table.TensorNames()) names.push_back(std::move(name));
+    for (std::string& name : table.TensorNames(saves_changes)) names.push_back(std::move(name));
   }
   return names;
 }
@@ -90,14 +84,16 @@ std::vector<DType> Saver::Shard::Types() const {
   std::vector<DType> types;
   for (const Variable& variable : variables) types.push_back(variable.dtype());
   for (const SavedTable& table : tables) {
-    const std::vector<DType> own = table.TensorTypes();
+    const std::vector<DType> own = table.TensorTypes(saves_changes);
     types.insert(types.end(), own.begin(), own.end());
   }
   return types;
 }
 
 Saver::Saver(Program& program, std::vector<Variable> variables, const Options& options)
-    : program_(program), options_(options) {
+    : program_(program),
+      options_(options),
+      kept_(*options.env, options.keep, options.keep_every_hours) {
   if (variables.empty()) variables = program.globals();
   const bool whole = HasAll(variables, program.globals());
   const auto unordered = program.ClearControlDependencies();
@@ -110,12 +106,20 @@ Saver::Saver(Program& program, std::vector<Variable> variables, const Options& o
   temporary_ = placeholder("temporary");
   if (options.background) cut_name_ = placeholder("cut_name");
 
+  std::vector<SavedTable> tables;
+  if (whole) tables = SavedTablesOf(program);
+  if (options.incremental > 0 && !tables.empty()) {
+    mark_ = placeholder("mark");
+    base_mark_ = placeholder("base_mark");
+    base_ = placeholder("base");
+  }
   std::map<std::string, Shard> by_host;
   std::map<std::string, std::string> hosts_of_tables;  // by the variable that says it is ready
-  for (SavedTable& table : whole ? SavedTablesOf(program) : std::vector<SavedTable>()) {
+  for (SavedTable& table : tables) {
     const std::string host = HostOf(program.NodeOf(table.handle)->requested_device());
     hosts_of_tables[table.ready] = host;
     by_host[host].tables.push_back(std::move(table));
+    by_host[host].saves_changes = base_.valid();
   }
   for (const Variable& variable : variables) {
     const auto table = hosts_of_tables.find(variable.name());
@@ -155,7 +159,12 @@ Saver::Saver(Program& program, std::vector<Variable> variables, const Options& o
     cuts.push_back(shard.cut);
     cut_saves.push_back(shard.save_cut);
   }
-  restore_ = AddRestores(shards);
+  restore_ = AddRestores(shards, RestoreStep::kOnly);
+  if (!tables.empty()) {
+    restore_first_ = AddRestores(shards, RestoreStep::kFirst);
+    restore_next_ = AddRestores(shards, RestoreStep::kNext);
+    restore_last_ = AddRestores(shards, RestoreStep::kLast);
+  }
   const auto on = program.DeviceScope(by_host.begin()->first);
   const auto merge = [&](const Outputs& parts) {
     const auto after = program.ControlDependencies(parts);
@@ -186,7 +195,7 @@ void Saver::CheckValues(const Shard& shard, Outputs& values) {
   }
   for (const SavedTable& table : shard.tables) {
     const std::string owner = StrCat("a row of table '", table.name, "'");
-    for (const DType dtype : table.TensorTypes()) {
+    for (const DType dtype : table.TensorTypes(shard.saves_changes)) {
       Output& value = values[next++];
       if (IsFloating(dtype)) value = Checked(value, owner);
     }
@@ -200,8 +209,6 @@ Saver::Shard Saver::AddShard(Shard shard, int index, int count) {
     shard.values.push_back(variable.Read());
   }
   AddTableValues(shard, locks, &shard.values);
-  const Output name_list = Strings(program_, shard.Names());
-  const Output slice_list = Strings(program_, shard.Slices());
   shard.file = Call("ShardedFilename", {temporary_, Constant(program_, Tensor::Scalar(index)),
                                         Constant(program_, Tensor::Scalar(count))});
   {
@@ -210,15 +217,45 @@ Saver::Shard Saver::AddShard(Shard shard, int index, int count) {
     const auto after = program_.ControlDependencies(unlocked);
     shard.save = AddSave(shard, shard.values, /*background=*/false);
   }
-  shard.restored = Call("RestoreV2", {path_, name_list, slice_list}, {{"dtypes", shard.Types()}});
+  AddReads(shard);
   return shard;
+}
+
+// Adds the ops that read the shard's values from a checkpoint.
+void Saver::AddReads(Shard& shard) {
+  const auto read = [&](const std::vector<std::string>& names,
+                        const std::vector<std::string>& slices, const std::vector<DType>& types) {
+    if (names.empty()) return Output();
+    return Call("RestoreV2", {path_, Strings(program_, names), Strings(program_, slices)},
+                {{"dtypes", types}});
+  };
+  std::vector<std::string> names, slices;
+  std::vector<DType> types;
+  for (const Variable& variable : shard.variables) {
+    names.push_back(variable.saved_name());
+    slices.push_back(variable.saved_slice());
+    types.push_back(variable.dtype());
+  }
+  shard.restored = read(names, slices, types);
+  for (const bool changes : {false, true}) {
+    names.clear(), types.clear();
+    for (const SavedTable& table : shard.tables) {
+      const std::vector<std::string> own = table.TensorNames(changes);
+      const std::vector<DType> own_types = table.TensorTypes(changes);
+      names.insert(names.end(), own.begin(), own.end());
+      types.insert(types.end(), own_types.begin(), own_types.end());
+    }
+    (changes ? shard.changes : shard.rows) =
+        read(names, std::vector<std::string>(names.size()), types);
+  }
 }
 
 // Appends the rows of the shard's tables.
 void Saver::AddTableValues(const Shard& shard, const Outputs& locks, Outputs* values) {
   const auto locked = program_.ControlDependencies(locks);
   for (const SavedTable& table : shard.tables) {
-    const Outputs rows = table.Export();
+    const Outputs rows =
+        base_.valid() ? table.ExportChanges(mark_, base_mark_, base_) : table.Export();
     values->insert(values->end(), rows.begin(), rows.end());
   }
 }
@@ -275,48 +312,87 @@ void Saver::AddSnapshot(Shard& shard) {
   shard.save_cut = AddSave(shard, taken, /*background=*/true);
 }
 
-// Adds the ops that give the shard's tables their rows, and say that they are ready.
-Outputs Saver::AddImports(const Shard& shard) {
+// Adds the ops that give the shard's tables their rows.
+Outputs Saver::AddImports(const Shard& shard, RestoreStep step) {
+  const bool merges = step == RestoreStep::kNext || step == RestoreStep::kLast;
+  const Output first = merges ? shard.changes : shard.rows;
   Outputs imported;
-  auto next = static_cast<int>(shard.variables.size());
+  int next = 0;
   for (const SavedTable& table : shard.tables) {
-    Outputs rows;
-    for (size_t i = table.TensorNames().size(); i > 0; --i) {
-      rows.push_back(shard.restored.Sibling(next++));
+    Outputs tensors;
+    for (size_t i = table.TensorNames(merges).size(); i > 0; --i) {
+      tensors.push_back(first.Sibling(next++));
     }
-    imported.push_back(table.Import(rows));
-  }
-  const auto after = program_.ControlDependencies(imported);
-  for (const Variable& ready : shard.ready) {
-    const auto here = program_.ColocateWith(ready.handle());
-    imported.push_back(ready.Assign(Constant(program_, Tensor::Scalar(true))));
+    imported.push_back(merges ? table.Merge(tensors) : table.Import(tensors));
   }
   return imported;
 }
 
-Output Saver::AddRestores(const std::vector<Shard>& shards) {
+// Adds the ops that give the shard's variables their values, and say that its tables are ready.
+Outputs Saver::AddAssigns(const Shard& shard, const Outputs& imported) {
+  Outputs assigned;
+  for (size_t i = 0; i < shard.variables.size(); ++i) {
+    const Output value = shard.restored.Sibling(static_cast<int>(i));
+    restored_.emplace(shard.variables[i].name(), value);
+    assigned.push_back(shard.variables[i].Assign(value));
+  }
+  const auto after = program_.ControlDependencies(imported);
+  for (const Variable& ready : shard.ready) {
+    const auto here = program_.ColocateWith(ready.handle());
+    assigned.push_back(ready.Assign(Constant(program_, Tensor::Scalar(true))));
+  }
+  return assigned;
+}
+
+Output Saver::AddRestores(const std::vector<Shard>& shards, RestoreStep step) {
+  const bool ends = step == RestoreStep::kOnly || step == RestoreStep::kLast;
   Outputs restored;
   for (const Shard& shard : shards) {
-    Outputs turn, assigned;
-    const Outputs locks = Lock(program_, shard.mutexes, {shard.restored});
+    const bool merges = step == RestoreStep::kNext || step == RestoreStep::kLast;
+    Outputs reads, turn;
+    if (shard.restored.valid() && ends) reads.push_back(shard.restored);
+    if (!shard.tables.empty()) reads.push_back(merges ? shard.changes : shard.rows);
+    if (reads.empty()) continue;
+    const Outputs locks = Lock(program_, shard.mutexes, reads);
     if (!locks.empty()) turn = {Commit(program_, locks[0], locks)};
-    for (size_t i = 0; i < shard.variables.size(); ++i) {
-      const auto after = program_.ControlDependencies(turn);
-      const Output value = shard.restored.Sibling(static_cast<int>(i));
-      restored_.emplace(shard.variables[i].name(), value);
-      assigned.push_back(shard.variables[i].Assign(value));
-    }
     const auto after = program_.ControlDependencies(turn);
-    const Outputs imported = AddImports(shard);
-    assigned.insert(assigned.end(), imported.begin(), imported.end());
+    Outputs assigned = AddImports(shard, step);
+    if (ends) {
+      const Outputs values = AddAssigns(shard, assigned);
+      assigned.insert(assigned.end(), values.begin(), values.end());
+    }
     if (!locks.empty()) assigned.push_back(Unlock(program_, locks, assigned));
     restored.insert(restored.end(), assigned.begin(), assigned.end());
   }
   return program_.Group(restored, "restore_all");
 }
 
+// Returns what a save named `mark` builds on. `directory`: where it goes; empty if that is not
+// known yet.
+Saver::SavedChanges Saver::BeginChanges(const std::string& mark, const std::string& directory) {
+  MutexLock lock(mu_);
+  const bool complete = last_.mark.empty() || last_.number >= options_.incremental ||
+                        (!directory.empty() && directory != last_.directory);
+  SavedChanges next{.mark = mark};
+  if (complete) return next;
+  next.base_mark = last_.mark;
+  next.base = last_.name;
+  next.directory = last_.directory;
+  next.number = last_.number + 1;
+  return next;
+}
+
+std::vector<Feed> Saver::FeedsOf(const SavedChanges& changes) const {
+  if (!base_.valid()) return {};
+  return {{mark_, Tensor::Scalar(changes.mark)},
+          {base_mark_, Tensor::Scalar(changes.base_mark)},
+          {base_, Tensor::Scalar(changes.base)}};
+}
+
 StatusOr<std::string> Saver::Save(Session& session, const std::string& prefix, int64_t step) {
-  return RunSave(session, save_, prefix, step, "", {});
+  const std::string mark = StrCat(prefix, "-", step, "/", absl::Hex(options_.env->RandomU64()));
+  const SavedChanges changes = BeginChanges(mark, SplitPath(prefix).first);
+  return RunSave(session, save_, prefix, step, changes, FeedsOf(changes), {});
 }
 
 Status Saver::CopyAhead(Session& session, const std::string& save, const RunOptions& options) {
@@ -326,107 +402,51 @@ Status Saver::CopyAhead(Session& session, const std::string& save, const RunOpti
 
 Status Saver::Cut(Session& session, const std::string& save, const RunOptions& options) {
   if (!cut_.valid()) return FailedPrecondition("the saver was made without `background`");
-  return session.Run({{cut_name_, Tensor::Scalar(save)}}, {}, {cut_}, options).status();
+  const SavedChanges changes = BeginChanges(save, "");
+  std::vector<Feed> feeds = FeedsOf(changes);
+  feeds.push_back({cut_name_, Tensor::Scalar(save)});
+  RETURN_IF_ERROR(session.Run(feeds, {}, {cut_}, options).status());
+  MutexLock lock(mu_);
+  cut_changes_ = changes;
+  return OkStatus();
 }
 
 StatusOr<std::string> Saver::SaveCut(Session& session, const std::string& save,
                                      const std::string& prefix, int64_t step,
                                      const RunOptions& options) {
   if (!save_cut_.valid()) return FailedPrecondition("the saver was made without `background`");
-  return RunSave(session, save_cut_, prefix, step, save, options);
+  SavedChanges changes;
+  {
+    MutexLock lock(mu_);
+    if (cut_changes_.mark == save) changes = cut_changes_;
+  }
+  const std::string directory = SplitPath(prefix).first;
+  if (!changes.base.empty() && changes.directory != directory) {
+    return FailedPrecondition("saving ", prefix, "-", step, ": it would hold the changes since ",
+                              changes.directory, "/", changes.base,
+                              ", which is in another directory");
+  }
+  return RunSave(session, save_cut_, prefix, step, changes,
+                 {{cut_name_, Tensor::Scalar(save)}}, options);
 }
 
-// `save`: the name of the cut, if what was cut is saved.
 StatusOr<std::string> Saver::RunSave(Session& session, Output save_op, const std::string& prefix,
-                                     int64_t step, const std::string& save,
+                                     int64_t step, SavedChanges changes, std::vector<Feed> feeds,
                                      const RunOptions& options) {
   const std::string checkpoint = StrCat(prefix, "-", step);
   // Unique: what a crash has left, or another client is writing, is not mixed into this one.
-  const std::string temporary =
-      StrCat(checkpoint, kTemporary, absl::Hex(options_.env->RandomU64()), "/part");
-  std::vector<Feed> feeds = {{path_, Tensor::Scalar(checkpoint)},
-                             {temporary_, Tensor::Scalar(temporary)}};
-  if (!save.empty()) feeds.push_back({cut_name_, Tensor::Scalar(save)});
+  const std::string temporary = StrCat(checkpoint, KeptCheckpoints::kTemporary,
+                                       absl::Hex(options_.env->RandomU64()), "/part");
+  feeds.push_back({path_, Tensor::Scalar(checkpoint)});
+  feeds.push_back({temporary_, Tensor::Scalar(temporary)});
   const Status saved = session.Run(feeds, {}, {save_op}, options).status();
-  RemoveTemporaries(prefix);
+  kept_.RemoveTemporaries(prefix);
   RETURN_IF_ERROR(Annotate(saved, StrCat("saving ", checkpoint)));
-  RETURN_IF_ERROR(Record(checkpoint));
+  RETURN_IF_ERROR(kept_.Add(checkpoint));
+  std::tie(changes.directory, changes.name) = SplitPath(checkpoint);
+  MutexLock lock(mu_);
+  last_ = std::move(changes);
   return checkpoint;
-}
-
-// Whether the oldest checkpoint stays on the disk for good. The hours count from the first
-// checkpoint of the training.
-bool Saver::Preserve(CheckpointState& state) const {
-  if (options_.keep_every_hours <= 0) return false;
-  const double saved = state.timestamps.front();
-  double& last = state.last_preserved_timestamp;
-  if (last <= 0) {
-    last = saved;
-    return false;
-  }
-  if (saved - last < options_.keep_every_hours * 3600) return false;
-  last = saved;
-  return true;
-}
-
-// Enters a checkpoint that is complete, and drops those that are too many.
-Status Saver::Record(const std::string& checkpoint) {
-  const auto [directory, name] = SplitPath(checkpoint);
-  StatusOr<CheckpointState> state = ReadCheckpointState(*options_.env, directory);
-  if (absl::IsNotFound(state.status()) || absl::IsDataLoss(state.status())) {
-    state = CheckpointState();  // a damaged one is replaced; what it named stays where it is
-  }
-  RETURN_IF_ERROR(state.status());
-  const bool timed = state->timestamps.size() == state->all.size();
-  CheckpointState next{.latest = name, .last_preserved_timestamp = state->last_preserved_timestamp};
-  for (size_t i = 0; i < state->all.size(); ++i) {
-    if (SplitPath(state->all[i]).second == name) continue;
-    next.all.push_back(state->all[i]);
-    next.timestamps.push_back(timed ? state->timestamps[i] : 0);
-  }
-  next.all.push_back(name);
-  next.timestamps.push_back(options_.env->WallMicros() * 1e-6);
-  std::vector<std::string> old;
-  while (options_.keep > 0 && static_cast<int>(next.all.size()) > options_.keep) {
-    if (!Preserve(next)) old.push_back(next.all.front());
-    next.all.erase(next.all.begin());
-    next.timestamps.erase(next.timestamps.begin());
-  }
-  RETURN_IF_ERROR(WriteCheckpointState(*options_.env, directory, next));
-  for (const std::string& each : old) {
-    Remove(absl::StartsWith(each, "/") ? each : StrCat(directory, "/", each));
-  }
-  return OkStatus();
-}
-
-// Files that cannot be removed cost space, nothing else: the state file names them no more.
-void Saver::Remove(const std::string& checkpoint) {
-  Env& env = *options_.env;
-  const auto [directory, name] = SplitPath(checkpoint);
-  // The index first: an index without its data would look like a damaged checkpoint.
-  env.RemoveFile(checkpoint + ".index").IgnoreError();
-  const auto files = env.ListDirectory(directory);
-  if (!files.ok()) return;
-  for (const std::string& file : *files) {
-    if (absl::StartsWith(file, name + ".data-") || file == name + ".meta") {
-      env.RemoveFile(StrCat(directory, "/", file)).IgnoreError();
-    }
-  }
-}
-
-void Saver::RemoveTemporaries(const std::string& prefix) {
-  Env& env = *options_.env;
-  const auto [directory, name] = SplitPath(prefix);
-  const auto entries = env.ListDirectory(directory);
-  if (!entries.ok()) return;
-  for (const std::string& entry : *entries) {
-    if (!absl::StartsWith(entry, name + "-") || !absl::StrContains(entry, kTemporary)) continue;
-    const std::string path = StrCat(directory, "/", entry);
-    const auto files = env.ListDirectory(path);
-    if (!files.ok()) continue;
-    for (const std::string& file : *files) env.RemoveFile(StrCat(path, "/", file)).IgnoreError();
-    env.RemoveDirectory(path).IgnoreError();
-  }
 }
 
 bool Saver::IsNonFinite(const Status& saved) const {
@@ -467,9 +487,27 @@ StatusOr<std::map<std::string, Tensor>> Saver::Read(Session& session, const std:
 }
 
 Status Saver::Restore(Session& session, const std::string& checkpoint) {
-  RETURN_IF_ERROR(Annotate(CheckParts(checkpoint), StrCat("restoring ", checkpoint)));
-  return Annotate(session.Execute(restore_, {{path_, Tensor::Scalar(checkpoint)}}),
-                  StrCat("restoring ", checkpoint));
+  return Annotate(RestoreChain(session, checkpoint), StrCat("restoring ", checkpoint));
+}
+
+// The tables get the rows of a complete checkpoint, and then the changes up to this one.
+Status Saver::RestoreChain(Session& session, const std::string& checkpoint) {
+  RETURN_IF_ERROR(CheckParts(checkpoint));
+  {
+    MutexLock lock(mu_);
+    last_ = {};  // the tables do not have the rows any more that the last save was of
+  }
+  const auto run = [&](Output restore, const std::string& from) {
+    return Annotate(session.Execute(restore, {{path_, Tensor::Scalar(from)}}), from);
+  };
+  std::vector<std::string> chain = {checkpoint};
+  if (restore_first_.valid()) {
+    ASSIGN_OR_RETURN(chain, ChainOf(*options_.env, checkpoint));
+  }
+  if (chain.size() == 1) return session.Execute(restore_, {{path_, Tensor::Scalar(checkpoint)}});
+  RETURN_IF_ERROR(run(restore_first_, chain[0]));
+  for (size_t i = 1; i + 1 < chain.size(); ++i) RETURN_IF_ERROR(run(restore_next_, chain[i]));
+  return run(restore_last_, checkpoint);
 }
 
 StatusOr<NewestGood> Saver::RestoreNewestGood(Session& session, const std::string& directory) {

@@ -20,10 +20,11 @@
 #include <string>
 #include <vector>
 
+#include "client/kept_checkpoints.h"
 #include "client/program.h"
 #include "client/session.h"
 #include "core/base/env.h"
-#include "core/checkpoint/checkpoint_state.h"
+#include "core/base/mutex.h"
 #include "core/checkpoint/checkpoints.h"
 
 namespace penstock::client {
@@ -33,6 +34,10 @@ struct SaverOptions {
   Outputs mutexes = {};  // client/mutex.h: held while variables are read, or given their values
   // One checkpoint of every so many hours is kept besides, for good. 0: none.
   double keep_every_hours = 0;
+  // After a checkpoint with all rows of dynamic tables, up to this many follow that hold only the
+  // rows that changed since the checkpoint before. They can be restored only with the others, which
+  // are kept on the disk. 0: each has all rows. The first one after a Restore has all rows.
+  int incremental = 0;
   // Adds the nodes for CopyAhead, Cut and SaveCut.
   bool background = false;
   // How much SaveCut writes, per task. 0: no limit.
@@ -78,7 +83,9 @@ class Saver {
   StatusOr<std::map<std::string, Tensor>> Read(Session& session, const std::string& checkpoint,
                                                const RunOptions& options = {});
 
-  // Gives every variable the value it has in the checkpoint.
+  // Gives every variable the value it has in the checkpoint, and tables their rows. If the
+  // checkpoint holds changes only, the tables first get the rows of those that it builds on; after
+  // an error on the way they have these.
   Status Restore(Session& session, const std::string& checkpoint);
 
   // Restores the newest checkpoint of `directory` whose every byte verifies; says which others it
@@ -88,31 +95,49 @@ class Saver {
 
  private:
   struct Shard;
+  // A restore of tables from several checkpoints, or from one: the only one gives all values, the
+  // first one rows, the next ones changes of rows, and the last one these and all other values.
+  enum class RestoreStep { kOnly, kFirst, kNext, kLast };
+  // A save, what it holds changes since, and its number after the complete one.
+  struct SavedChanges {
+    std::string mark, base_mark, base;
+    std::string directory, name;
+    int number = 0;
+  };
   Output Checked(Output value, const std::string& owner);
   void CheckValues(const Shard& shard, Outputs& values);
   Shard AddShard(Shard shard, int index, int count);
   void AddTableValues(const Shard& shard, const Outputs& locks, Outputs* values);
-  Outputs AddImports(const Shard& shard);
+  void AddReads(Shard& shard);
+  Outputs AddImports(const Shard& shard, RestoreStep step);
+  Outputs AddAssigns(const Shard& shard, const Outputs& imported);
   void AddSnapshot(Shard& shard);
   Output AddSave(const Shard& shard, Outputs values, bool background);
-  Output AddRestores(const std::vector<Shard>& shards);
+  Output AddRestores(const std::vector<Shard>& shards, RestoreStep step);
+  SavedChanges BeginChanges(const std::string& mark, const std::string& directory)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  std::vector<Feed> FeedsOf(const SavedChanges& changes) const;
   StatusOr<std::string> RunSave(Session& session, Output save_op, const std::string& prefix,
-                                int64_t step, const std::string& save, const RunOptions& options);
+                                int64_t step, SavedChanges changes, std::vector<Feed> feeds,
+                                const RunOptions& options) ABSL_LOCKS_EXCLUDED(mu_);
+  Status RestoreChain(Session& session, const std::string& checkpoint) ABSL_LOCKS_EXCLUDED(mu_);
   Status CheckParts(const std::string& checkpoint) const;
-  Status Record(const std::string& checkpoint);
-  bool Preserve(CheckpointState& state) const;
-  void Remove(const std::string& checkpoint);
-  void RemoveTemporaries(const std::string& prefix);
 
   Program& program_;
   const Options options_;
+  KeptCheckpoints kept_;
   Output path_, temporary_, cut_name_;      // fed
+  Output mark_, base_mark_, base_;          // fed, if tables are saved incrementally
   std::set<std::string> checks_;            // nodes that fail if a value is not finite
   std::map<std::string, Output> restored_;  // by variable: the value in the checkpoint
   // The slices that each variable with interleaved parts has, by its name in checkpoints.
   std::map<std::string, std::set<std::string>> interleaved_;
   Output save_, restore_;
+  Output restore_first_, restore_next_, restore_last_;  // if there are tables
   Output copy_ahead_, cut_, save_cut_;  // if options_.background
+  Mutex mu_;
+  SavedChanges last_ ABSL_GUARDED_BY(mu_);         // no mark: the next save has all rows
+  SavedChanges cut_changes_ ABSL_GUARDED_BY(mu_);  // those of the newest Cut
 };
 
 }  // namespace penstock::client

@@ -93,6 +93,7 @@ TrainingLoop::TrainingLoop(Program& program, TrainingStep step, TrainingOptions 
         SaverOptions{.keep = options_.keep_checkpoints,
                      .mutexes = step_.once == nullptr ? Outputs() : step_.once->mutexes(),
                      .keep_every_hours = options_.keep_checkpoint_every_hours,
+                     .incremental = options_.incremental_saves,
                      .background = options_.is_chief && options_.save_in_background,
                      .bytes_per_second = options_.save_bytes_per_second,
                      .finite_only = options_.stop_on_nan,

@@ -102,6 +102,9 @@ struct TrainingOptions {
   int keep_checkpoints = 5;
   // In addition, one checkpoint per this many hours is never deleted. 0: none.
   double keep_checkpoint_every_hours = 0;
+  // SaverOptions::incremental: up to so many checkpoints in a row hold, of dynamic tables, only the
+  // rows that changed.
+  int incremental_saves = 0;
   // true: steps go on during a save. At most one save runs at a time; one that becomes due
   // meanwhile starts when the running one has ended. At the end of the training the loop waits for
   // the save. After a signal it cancels a save of an earlier step and saves the current step

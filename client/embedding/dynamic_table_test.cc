@@ -4,6 +4,7 @@
 // process and on a cluster; checkpoints go from some parts to others.
 #include "client/embedding/dynamic_table.h"
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -14,6 +15,8 @@
 #include "client/optimizers/adaptive.h"
 #include "client/saver.h"
 #include "client/session.h"
+#include "core/checkpoint/base_checkpoints.h"
+#include "core/checkpoint/checkpoints.h"
 #include "core/op/gradient.h"
 #include "distributed/testing/test_cluster.h"
 #include "gmock/gmock.h"
@@ -41,7 +44,7 @@ Tensor AllIds() {
 struct Model {
   Model(const TableInitializer& initializer, const TableMethod& method,
         const DynamicTableOptions& options, const std::optional<std::string>& worker = {},
-        int64_t width = kWidth) {
+        int64_t width = kWidth, const SaverOptions& saving = {}) {
     std::optional<GraphBuilder::Scope> placed;
     if (worker) {
       placed.emplace(program.DeviceFunctionScope(
@@ -57,7 +60,7 @@ struct Model {
                      {*table});
     all = EmbeddingLookup(*table, Constant(program, AllIds()));
     size = table->Size();
-    Finish();
+    Finish(saving);
   }
   // The same with a variable.
   Model(const Initializer& initializer, std::unique_ptr<Optimizer> method) {
@@ -108,10 +111,10 @@ struct Model {
     const Output both = Constant(program, Tensor::Vector<int32_t>({0, 1}));
     return Sum(Square(rows + *bias), both) + Sum(Square(means * 3), both);
   }
-  void Finish() {
+  void Finish(const SaverOptions& saving = {}) {
     (void)program.GlobalStep();
     init = program.Initialize(program.globals());
-    saver.emplace(program);
+    saver.emplace(program, std::vector<Variable>(), saving);
   }
 };
 
@@ -203,6 +206,135 @@ TEST(DynamicTable, IsRestoredToOtherNumbersOfParts) {
   Model buckets(initializer, TableMethod::Adam(0.01), {.buckets = 8});
   // Tensors are read at the same time: it may be any of them.
   EXPECT_THAT(error(buckets), ContainsRegex("Key table/bucket_[0-7]_of_8/.* not found"));
+}
+
+// Saves of changes, on the training's thread or in the background, restore to the same table.
+class IncrementalSaves : public testing::TestWithParam<bool> {
+ protected:
+  static constexpr int kIncremental = 2;
+
+  IncrementalSaves() { CHECK_OK(Env::Real().CreateDirectories(directory_)); }
+  static std::unique_ptr<Model> Make(int parts, int keep = 0, int incremental = kIncremental) {
+    auto model = std::make_unique<Model>(
+        TableInitializer::Normal(0, 1, 5), TableMethod::Adam(0.01),
+        DynamicTableOptions{.parts = parts, .max_age = 100}, std::nullopt, kWidth,
+        SaverOptions{.keep = keep, .incremental = incremental, .background = GetParam()});
+    CHECK_OK(model->Open());
+    return model;
+  }
+  std::string Save(Model& model, int64_t step) const {
+    const auto saved = [&]() -> StatusOr<std::string> {
+      if (!GetParam()) return model.saver->Save(*model.session, directory_ + "/model", step);
+      const std::string name = StrCat("cut ", step);
+      RETURN_IF_ERROR(model.saver->Cut(*model.session, name));
+      return model.saver->SaveCut(*model.session, name, directory_ + "/model", step);
+    }();
+    CHECK_OK(saved.status());
+    return *saved;
+  }
+  // The checkpoint that the one of this step builds on.
+  std::string Base(int64_t step) const {
+    const auto base = BaseOf(Env::Real(), StrCat(directory_, "/model-", step));
+    CHECK_OK(base.status());
+    return base->substr(base->rfind('/') + 1);
+  }
+  std::vector<std::string> Checkpoints() const {
+    std::vector<std::string> names;
+    const auto paths = ListCheckpoints(Env::Real(), directory_);
+    CHECK_OK(paths.status());
+    for (const std::string& path : *paths) {
+      names.push_back(path.substr(path.rfind('/') + 1));
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  const std::string directory_ =
+      StrCat(testing::TempDir(), "/incremental_", Env::Real().RandomU64());
+};
+INSTANTIATE_TEST_SUITE_P(InTheBackground, IncrementalSaves, testing::Bool());
+
+TEST_P(IncrementalSaves, AreRestoredToOtherNumbersOfParts) {
+  const auto saved = Make(2);
+  ASSERT_TRUE(saved->session->Execute(saved->init).ok());
+  for (int64_t step = 1; step <= 5; ++step) {
+    ASSERT_TRUE(saved->Step(step).ok());
+    if (step == 3) {
+      const Output gone = Constant(saved->program, Tensor::Vector<int64_t>({2}));
+      ASSERT_TRUE(saved->session->Execute(saved->table->Erase(gone)).ok());
+    }
+    Save(*saved, step);
+  }
+  EXPECT_EQ(Base(1), "");
+  EXPECT_EQ(Base(2), "model-1");
+  EXPECT_EQ(Base(3), "model-2");
+  EXPECT_EQ(Base(4), "") << "two in a row hold changes";
+  EXPECT_EQ(Base(5), "model-4");
+  ASSERT_TRUE(saved->Step(6).ok());
+  for (const int parts : {1, 3}) {
+    // A saver without incremental saves restores them too.
+    const auto restored = Make(parts, 0, parts == 1 ? 0 : kIncremental);
+    const auto found = restored->saver->RestoreNewestGood(*restored->session, directory_);
+    ASSERT_TRUE(found.ok()) << found.status();
+    ASSERT_TRUE(restored->Step(6).ok());
+    EXPECT_EQ(restored->Size(), saved->Size());
+    EXPECT_EQ(restored->All().ToString(5000), saved->All().ToString(5000));
+  }
+}
+
+TEST_P(IncrementalSaves, KeepWhatTheyBuildOn) {
+  const auto model = Make(1, /*keep=*/2);
+  ASSERT_TRUE(model->session->Execute(model->init).ok());
+  using Names = std::vector<std::string>;
+  const Names wanted[] = {{"model-1"},
+                          {"model-1", "model-2"},
+                          {"model-1", "model-2", "model-3"},
+                          {"model-1", "model-2", "model-3", "model-4"},
+                          {"model-4", "model-5"},
+                          {"model-4", "model-5", "model-6"}};
+  for (int64_t step = 1; step <= 6; ++step) {
+    ASSERT_TRUE(model->Step(step).ok());
+    Save(*model, step);
+    EXPECT_EQ(Checkpoints(), wanted[step - 1]);
+  }
+}
+
+TEST_P(IncrementalSaves, AreSkippedIfTheirBaseIsDamaged) {
+  const auto model = Make(1);
+  ASSERT_TRUE(model->session->Execute(model->init).ok());
+  Tensor all;
+  for (int64_t step = 1; step <= 6; ++step) {
+    ASSERT_TRUE(model->Step(step).ok());
+    Save(*model, step);
+    if (step == 3) all = model->All();
+  }
+  // The first of 4, 5 and 6 is damaged; the newest good one is 3, with 1 and 2.
+  const std::string data = directory_ + "/model-4.data-00000-of-00001";
+  std::string bytes = *Env::Real().ReadFile(data);
+  bytes[bytes.size() / 2] ^= 1;
+  ASSERT_TRUE(Env::Real().WriteFileAtomically(data, bytes).ok());
+  const auto restored = Make(1);
+  const auto found = restored->saver->RestoreNewestGood(*restored->session, directory_);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->prefix, directory_ + "/model-3");
+  EXPECT_EQ(found->skipped.size(), 3u);
+  EXPECT_EQ(restored->All().ToString(5000), all.ToString(5000));
+  // The restored rows are saved completely.
+  Save(*restored, 7);
+  EXPECT_EQ(Base(7), "");
+}
+
+// A part whose ps was lost has other rows than the base: it is saved whole.
+TEST_P(IncrementalSaves, AreCompleteForATableThatIsNew) {
+  const auto model = Make(1);
+  ASSERT_TRUE(model->session->Execute(model->init).ok());
+  ASSERT_TRUE(model->Step(1).ok());
+  Save(*model, 1);
+  ASSERT_TRUE(model->Open().ok());
+  ASSERT_TRUE(model->session->Execute(model->init).ok());
+  ASSERT_TRUE(model->Step(2).ok());
+  Save(*model, 2);
+  EXPECT_EQ(Base(2), "");
 }
 
 TEST(DynamicTable, IsEmptiedWhenItIsInitialised) {

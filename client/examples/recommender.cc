@@ -29,6 +29,11 @@ void AddFlags(CLI::App& app, RecommenderFlags& flags) {
                  "dynamic tables, which make rows for the ids that they meet")
       ->capture_default_str()
       ->check(CLI::IsMember({"variable", "dynamic"}));
+  app.add_option("--incremental_saves", flags.incremental_saves,
+                 "with dynamic tables: after a checkpoint with all rows, so many hold only the "
+                 "rows that changed")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
   AddCount(app, "--batch_size", flags.batch_size, "ratings per worker and step");
   app.add_option("--learning_rate", flags.learning_rate)
       ->capture_default_str()

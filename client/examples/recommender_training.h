@@ -19,6 +19,7 @@ struct RecommenderFlags {
   std::string placement = "client", data_dir, checkpoint_dir;
   double save_every_seconds = 60, wait_seconds = 300;
   int max_failed_saves = 0;
+  int incremental_saves = 0;  // TrainingOptions
 };
 
 // Trains until the step that the flags say; the chief then scores the ratings that training has not

@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "core/checkpoint/base_checkpoints.h"
 #include "core/checkpoint/bundle_reader.h"
 #include "core/checkpoint/checkpoint_state.h"
 
@@ -43,12 +44,22 @@ StatusOr<std::vector<std::string>> RecordedCheckpoints(Env& env, const std::stri
   return prefixes;
 }
 
-}  // namespace
-
-Status VerifyCheckpoint(Env& env, const std::string& prefix) {
+// Reads every byte of one checkpoint.
+Status VerifyFiles(Env& env, const std::string& prefix) {
   ASSIGN_OR_RETURN(const auto reader, BundleReader::Open(env, prefix));
   RETURN_IF_ERROR(reader->CheckDataFiles());
   for (const auto& [name, entry] : reader->tensors()) RETURN_IF_ERROR(reader->Verify(name));
+  return OkStatus();
+}
+
+}  // namespace
+
+Status VerifyCheckpoint(Env& env, const std::string& prefix) {
+  RETURN_IF_ERROR(VerifyFiles(env, prefix));
+  ASSIGN_OR_RETURN(const std::vector<std::string> chain, ChainOf(env, prefix));
+  for (const std::string& each : chain) {
+    if (each != prefix) RETURN_IF_ERROR(VerifyFiles(env, each));
+  }
   return OkStatus();
 }
 

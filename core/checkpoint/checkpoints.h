@@ -12,7 +12,8 @@
 
 namespace penstock {
 
-// Reads every byte of a checkpoint. DataLoss names the first file or tensor that is damaged.
+// Reads every byte of a checkpoint, and of those that it builds on (base_checkpoints.h). DataLoss
+// names the first file or tensor that is damaged.
 Status VerifyCheckpoint(Env& env, const std::string& prefix);
 
 // Returns the prefixes of the checkpoints in `directory`, the one to resume from first: the

@@ -13,7 +13,8 @@
 namespace penstock {
 namespace {
 
-constexpr char kPushAction[] = "push", kEraseAction[] = "erase", kImportAction[] = "import";
+constexpr char kPushAction[] = "push", kEraseAction[] = "erase", kImportAction[] = "import",
+               kPutAction[] = "put";
 constexpr int64_t kUpdatesMax = std::numeric_limits<int32_t>::max();
 
 int ShardOf(uint64_t hash) {
@@ -89,6 +90,20 @@ class DynamicTable::AllShards {
       rows.ForEachRow([&](int32_t row) { fn(rows.rows(), row); });
     }
   }
+  // Whether all keys dropped after `epoch` are known.
+  bool KnowDropped(int32_t epoch) const ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return std::all_of(table_.shards_.begin(), table_.shards_.end(), [&](const auto& shard) {
+      return shard->rows.dropped().Knows(epoch);
+    });
+  }
+  // Calls fn(key) for each key dropped after `epoch`, perhaps several times.
+  template <class Fn>
+  void ForEachDropped(int32_t epoch, Fn fn) const ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    for (const auto& shard : table_.shards_) shard->rows.dropped().ForEachAfter(epoch, fn);
+  }
+  bool HasRow(int64_t key) const ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return table_.shards_[ShardOf(HashKey(key))]->rows.Has(key);
+  }
 
  private:
   const DynamicTable& table_;
@@ -102,7 +117,9 @@ StatusOr<std::shared_ptr<DynamicTable>> DynamicTable::Make(std::string name,
 
 DynamicTable::DynamicTable(std::string name, const TableSpec& spec)
     : name_(std::move(name)), spec_(spec) {
-  for (int i = 0; i < TableSpec::kShards; ++i) shards_.push_back(std::make_unique<Shard>(spec_));
+  for (int i = 0; i < TableSpec::kShards; ++i) {
+    shards_.push_back(std::make_unique<Shard>(spec_, epochs_));
+  }
 }
 
 std::string DynamicTable::DebugString() const {
@@ -217,34 +234,48 @@ Status DynamicTable::EraseShard(Shard& shard, const ShardKeys& keys, Allocator& 
   return OkStatus();
 }
 
+DynamicTable::Wanted DynamicTable::WantedBuckets(absl::Span<const int64_t> wanted,
+                                                 int64_t buckets) {
+  Wanted made{.places = std::vector<int>(buckets, -1),
+              .buckets = buckets,
+              .count = static_cast<int>(wanted.size())};
+  for (int i = 0; i < made.count; ++i) made.places[wanted[i]] = i;
+  return made;
+}
+
 StatusOr<std::vector<TableRows>> DynamicTable::Export(absl::Span<const int64_t> wanted,
                                                       int64_t buckets, Allocator& allocator) const {
-  std::vector<int> place(buckets, -1);  // of a bucket in the result
-  for (size_t i = 0; i < wanted.size(); ++i) place[wanted[i]] = static_cast<int>(i);
-  const int64_t width = spec_.width, slots = std::ssize(spec_.slots);
   const AllShards all(*this);
-  std::vector<int64_t> counts(wanted.size());
-  const auto place_of = [&](int64_t key) { return place[BucketOf(key, buckets)]; };
+  return CopyRows(all, WantedBuckets(wanted, buckets), allocator);
+}
+
+StatusOr<std::vector<TableRows>> DynamicTable::CopyRows(const AllShards& all, const Wanted& wanted,
+                                                        Allocator& allocator) const {
+  const int64_t width = spec_.width, slots = std::ssize(spec_.slots);
+  std::vector<int64_t> counts(wanted.count);
+  const auto place_of = [&](const RowHeader& header) {
+    return header.epoch > wanted.epoch ? wanted.places[BucketOf(header.key, wanted.buckets)] : -1;
+  };
   all.ForEachRow([&](const RowBlocks& rows, int32_t row) {
-    const int to = place_of(rows.header(row).key);
+    const int to = place_of(rows.header(row));
     if (to >= 0) ++counts[to];
   });
-  std::vector<TableRows> exported(wanted.size());
-  for (size_t i = 0; i < wanted.size(); ++i) {
+  std::vector<TableRows> copied(wanted.count);
+  for (int i = 0; i < wanted.count; ++i) {
     const int64_t n = counts[i];
-    TableRows& to = exported[i];
+    TableRows& to = copied[i];
     ASSIGN_OR_RETURN(to.keys, Matrix(allocator, DType::kInt64, {n}));
     ASSIGN_OR_RETURN(to.values, Matrix(allocator, DType::kFloat, {n, width}));
     ASSIGN_OR_RETURN(to.slots, Matrix(allocator, DType::kFloat, {n, slots, width}));
     ASSIGN_OR_RETURN(to.updates, Matrix(allocator, DType::kInt64, {n}));
     ASSIGN_OR_RETURN(to.steps, Matrix(allocator, DType::kInt64, {n}));
   }
-  std::vector<int64_t> next(wanted.size());
+  std::vector<int64_t> next(wanted.count);
   all.ForEachRow([&](const RowBlocks& rows, int32_t row) {
     const RowHeader& header = rows.header(row);
-    const int bucket = place_of(header.key);
+    const int bucket = place_of(header);
     if (bucket < 0) return;
-    TableRows& to = exported[bucket];
+    TableRows& to = copied[bucket];
     const int64_t i = next[bucket]++;
     to.keys.mutable_data<int64_t>()[i] = header.key;
     std::copy_n(rows.values(row), width, to.values.mutable_data<float>() + i * width);
@@ -253,7 +284,64 @@ StatusOr<std::vector<TableRows>> DynamicTable::Export(absl::Span<const int64_t> 
     to.updates.mutable_data<int64_t>()[i] = header.updates;
     to.steps.mutable_data<int64_t>()[i] = header.step;
   });
-  return exported;
+  return copied;
+}
+
+// Returns the keys that were dropped and have no row now, each once, by bucket.
+StatusOr<std::vector<Tensor>> DynamicTable::CopyDropped(const AllShards& all, const Wanted& wanted,
+                                                        Allocator& allocator) const {
+  std::vector<std::vector<int64_t>> keys(wanted.count);
+  all.ForEachDropped(wanted.epoch, [&](int64_t key) {
+    const int to = wanted.places[BucketOf(key, wanted.buckets)];
+    if (to >= 0 && !all.HasRow(key)) keys[to].push_back(key);
+  });
+  std::vector<Tensor> dropped;
+  for (std::vector<int64_t>& own : keys) {
+    std::sort(own.begin(), own.end());
+    own.erase(std::unique(own.begin(), own.end()), own.end());
+    ASSIGN_OR_RETURN(Tensor tensor, Matrix(allocator, DType::kInt64, {std::ssize(own)}));
+    std::copy(own.begin(), own.end(), tensor.mutable_data<int64_t>());
+    dropped.push_back(std::move(tensor));
+  }
+  return dropped;
+}
+
+StatusOr<TableChanges> DynamicTable::ExportChanges(absl::Span<const int64_t> wanted,
+                                                   int64_t buckets, const std::string& mark,
+                                                   const std::string& base_mark,
+                                                   Allocator& allocator) const {
+  Wanted rows = WantedBuckets(wanted, buckets);
+  TableChanges changes;
+  const AllShards all(*this);
+  const int32_t base = EpochOf(base_mark);
+  changes.complete = base < 0 || !all.KnowDropped(base);
+  if (changes.complete) {
+    changes.dropped.assign(wanted.size(), Tensor(DType::kInt64, {0}));
+  } else {
+    rows.epoch = base;
+    ASSIGN_OR_RETURN(changes.dropped, CopyDropped(all, rows, allocator));
+  }
+  ASSIGN_OR_RETURN(changes.rows, CopyRows(all, rows, allocator));
+  AddMark(mark);
+  return changes;
+}
+
+// The caller holds the locks of all shards, so that no row changes between two epochs.
+void DynamicTable::AddMark(const std::string& mark) const {
+  if (mark.empty()) return;
+  MutexLock lock(marks_mu_);
+  std::erase_if(marks_, [&](const Mark& old) { return old.name == mark; });
+  if (marks_.size() == kMarks) marks_.erase(marks_.begin());
+  marks_.push_back({mark, epochs_.now++});
+  epochs_.oldest = marks_.front().epoch;
+}
+
+// Returns -1 if there is no such mark.
+int32_t DynamicTable::EpochOf(const std::string& mark) const {
+  MutexLock lock(marks_mu_);
+  const auto at = std::find_if(marks_.begin(), marks_.end(),
+                               [&](const Mark& each) { return each.name == mark; });
+  return at == marks_.end() ? -1 : at->epoch;
 }
 
 Status DynamicTable::CheckRows(const TableRows& rows) const {
@@ -309,7 +397,10 @@ StatusOr<DynamicTable::Incoming> DynamicTable::Collect(absl::Span<const Place> p
   return to;
 }
 
-Status DynamicTable::Import(absl::Span<const TableRows> rows, const Caller& caller) {
+// Returns where the rows of each shard are: the one updated first comes first, if the table keeps
+// that order.
+StatusOr<std::vector<std::vector<DynamicTable::Place>>> DynamicTable::PlacesByShard(
+    absl::Span<const TableRows> rows) const {
   std::vector<std::vector<Place>> places(TableSpec::kShards);
   for (const TableRows& each : rows) {
     RETURN_IF_ERROR(CheckRows(each));
@@ -317,12 +408,18 @@ Status DynamicTable::Import(absl::Span<const TableRows> rows, const Caller& call
       places[ShardOf(HashKey(each.keys.data<int64_t>()[i]))].push_back({&each, i});
     }
   }
+  if (!spec_.ordered()) return places;
+  for (std::vector<Place>& own : places) {
+    std::stable_sort(own.begin(), own.end(),
+                     [](const Place& a, const Place& b) { return a.step() < b.step(); });
+  }
+  return places;
+}
+
+Status DynamicTable::Import(absl::Span<const TableRows> rows, const Caller& caller) {
+  ASSIGN_OR_RETURN(std::vector<std::vector<Place>> places, PlacesByShard(rows));
   for (int64_t shard = 0; shard < TableSpec::kShards; ++shard) {
     std::vector<Place>& own = places[shard];
-    if (spec_.ordered()) {
-      std::stable_sort(own.begin(), own.end(),
-                       [](const Place& a, const Place& b) { return a.step() < b.step(); });
-    }
     const int64_t rows_max = spec_.shard_rows_max(), count = std::ssize(own);
     const int64_t skipped = rows_max > 0 ? std::max<int64_t>(0, count - rows_max) : 0;
     ASSIGN_OR_RETURN(const Incoming incoming,
@@ -330,6 +427,48 @@ Status DynamicTable::Import(absl::Span<const TableRows> rows, const Caller& call
     own = {};
     RETURN_IF_ERROR(ImportShard(shard, incoming, caller.allocator, caller.origin));
   }
+  return OkStatus();
+}
+
+Status DynamicTable::Merge(const TableChanges& changes, const std::vector<int64_t>& complete,
+                           int64_t buckets, const Caller& caller) {
+  ASSIGN_OR_RETURN(std::vector<std::vector<Place>> places, PlacesByShard(changes.rows));
+  for (const Tensor& dropped : changes.dropped) RETURN_IF_ERROR(CheckIds(dropped));
+  const Wanted gone = WantedBuckets(complete, buckets);
+  std::vector<int64_t> old;  // keys of the complete buckets
+  if (!complete.empty()) {
+    const AllShards all(*this);
+    all.ForEachRow([&](const RowBlocks& rows, int32_t row) {
+      const int64_t key = rows.header(row).key;
+      if (gone.places[BucketOf(key, buckets)] >= 0) old.push_back(key);
+    });
+  }
+  RETURN_IF_ERROR(Erase(Tensor::Vector<int64_t>(old), caller));
+  for (const Tensor& dropped : changes.dropped) RETURN_IF_ERROR(Erase(dropped, caller));
+  for (int64_t shard = 0; shard < TableSpec::kShards; ++shard) {
+    if (places[shard].empty()) continue;
+    ASSIGN_OR_RETURN(const Incoming incoming, Collect(places[shard], caller.allocator));
+    RETURN_IF_ERROR(
+        PutRows(*shards_[shard], shard, incoming, caller.allocator, caller.origin));
+  }
+  return OkStatus();
+}
+
+Status DynamicTable::PutRows(Shard& shard, int64_t number, const Incoming& incoming,
+                             Allocator& allocator, const UpdateOrigin& origin) {
+  const int64_t count = incoming.keys.dim(0), floats = spec_.floats();
+  WriterMutexLock lock(shard.mu);
+  TableShard& rows = shard.rows;
+  RETURN_IF_ERROR(Annotate(rows.Reserve(allocator, count), StrCat("table ", name_)));
+  for (int64_t i = 0; i < count; ++i) {
+    float* const row = rows.PutOrReplace(incoming.keys.data<int64_t>()[i],
+                                         incoming.updates.data<int64_t>()[i],
+                                         incoming.steps.data<int64_t>()[i]);
+    std::copy_n(incoming.state.data<float>() + i * floats, floats, row);
+  }
+  Log(origin, kPutAction,
+      {Value(number), incoming.keys, incoming.state, incoming.updates, incoming.steps});
+  rows.Evict(count);
   return OkStatus();
 }
 
@@ -390,7 +529,8 @@ Status DynamicTable::ReplayPush(const ReplayValues& values, const UpdateOrigin& 
   return values.Error(StrCat(state.dim(0), " rows, but ", next, " keys have one"));
 }
 
-Status DynamicTable::ReplayImport(const ReplayValues& values, const UpdateOrigin& origin) {
+Status DynamicTable::ReplayRows(const ReplayValues& values, bool replaces,
+                                const UpdateOrigin& origin) {
   RETURN_IF_ERROR(values.Expect(5));
   ASSIGN_OR_RETURN(const int64_t shard, values.Int(0));
   const Tensor &keys = values.Get(1), &state = values.Get(2);
@@ -411,13 +551,15 @@ Status DynamicTable::ReplayImport(const ReplayValues& values, const UpdateOrigin
                       updates <= kUpdatesMax;
     if (!good) return values.Error("a row is of another shard, or has a wrong number of updates");
   }
-  return ImportShard(shard, incoming, CpuAllocator(), origin);
+  if (replaces) return ImportShard(shard, incoming, CpuAllocator(), origin);
+  return PutRows(*shards_[shard], shard, incoming, CpuAllocator(), origin);
 }
 
 Status DynamicTable::Replay(const ResourceChange& change, const UpdateOrigin& origin) {
   const ReplayValues values(change);
   if (change.action == kPushAction) return ReplayPush(values, origin);
-  if (change.action == kImportAction) return ReplayImport(values, origin);
+  if (change.action == kImportAction) return ReplayRows(values, /*replaces=*/true, origin);
+  if (change.action == kPutAction) return ReplayRows(values, /*replaces=*/false, origin);
   if (change.action != kEraseAction) return values.UnknownAction();
   RETURN_IF_ERROR(values.Expect(1));
   const Tensor& ids = values.Get(0);

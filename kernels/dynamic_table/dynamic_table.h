@@ -14,7 +14,8 @@
 //
 // Actions in a StateLog, each on one shard: "push" {keys, new rows with slots, step}, where rows
 // are those of the keys that were updated, in order; "erase" {keys}; "import" {shard, keys, rows
-// with slots, updates, steps}, which replaces the shard.
+// with slots, updates, steps}, which replaces the shard; "put" with the same values, which adds
+// rows, and replaces those of keys that have one.
 #pragma once
 
 #include <array>
@@ -41,6 +42,13 @@ struct TableRows {
   Tensor slots;    // float[n, slots, width]
   Tensor updates;  // int64[n], from 0 to 2^31 - 1
   Tensor steps;    // int64[n]
+};
+
+// The rows of some buckets, or what has changed in them.
+struct TableChanges {
+  std::vector<TableRows> rows;
+  std::vector<Tensor> dropped;  // int64[n]: keys that have no row any more; by bucket
+  bool complete = false;        // `rows` are all rows of the buckets, and `dropped` are none
 };
 
 // Returns which of `buckets` a key belongs to. The parts of a table hold some buckets each, and a
@@ -88,22 +96,54 @@ class DynamicTable final : public Resource {
   // meanwhile.
   StatusOr<std::vector<TableRows>> Export(absl::Span<const int64_t> wanted, int64_t buckets,
                                           Allocator& allocator) const;
+  // As Export, and marks the moment as `mark`. Of the rows, returns those that have changed since
+  // `base_mark`, if that is one of the newest kMarks marks, and the keys dropped since are known;
+  // else all. Empty: no mark. The table forgets the marks when it gets other rows by Import.
+  StatusOr<TableChanges> ExportChanges(absl::Span<const int64_t> wanted, int64_t buckets,
+                                       const std::string& mark, const std::string& base_mark,
+                                       Allocator& allocator) const ABSL_LOCKS_EXCLUDED(marks_mu_);
+  static constexpr size_t kMarks = 4;
+
   // Replaces all rows; no rows: empties the table. Of rows beyond a limit it keeps those that were
   // updated last. Forgets the counts of keys without a row. InvalidArgument if rows are not of the
   // table's shape; nothing has changed. InvalidArgument if a key comes twice among the rows kept,
   // ResourceExhausted if there is no memory: some shards have their new rows, others are empty or
   // have the old ones.
   Status Import(absl::Span<const TableRows> rows, const Caller& caller);
+  // Applies what ExportChanges returned to a table that has the rows of the moment before: drops
+  // keys, then adds rows, or replaces those of keys that have one; they count as updated last.
+  // `complete`: buckets of `buckets` whose old rows all go. Errors as those of Import.
+  Status Merge(const TableChanges& changes, const std::vector<int64_t>& complete, int64_t buckets,
+               const Caller& caller);
 
  private:
   struct Shard {
-    explicit Shard(const TableSpec& spec) : rows(spec) {}
+    Shard(const TableSpec& spec, const TableEpochs& epochs) : rows(spec, epochs) {}
     mutable SharedMutex mu;
     TableShard rows ABSL_GUARDED_BY(mu);
   };
   class KeysByShard;
   class AllShards;
 
+  struct Mark {
+    std::string name;
+    int32_t epoch;  // the last one before it
+  };
+  // Selects the rows that an export returns: those changed after `epoch`.
+  struct Wanted {
+    std::vector<int> places;  // in the result, by bucket; -1: not there
+    int64_t buckets = 1;
+    int count = 0;  // of places
+    int32_t epoch = -1;
+  };
+
+  static Wanted WantedBuckets(absl::Span<const int64_t> wanted, int64_t buckets);
+  StatusOr<std::vector<TableRows>> CopyRows(const AllShards& all, const Wanted& wanted,
+                                            Allocator& allocator) const;
+  StatusOr<std::vector<Tensor>> CopyDropped(const AllShards& all, const Wanted& wanted,
+                                            Allocator& allocator) const;
+  void AddMark(const std::string& mark) const ABSL_LOCKS_EXCLUDED(marks_mu_);
+  int32_t EpochOf(const std::string& mark) const ABSL_LOCKS_EXCLUDED(marks_mu_);
   Status CheckIds(const Tensor& ids) const;
   Status CheckRows(const TableRows& rows) const;
   Status PushShard(Shard& shard, const ShardKeys& keys, int64_t step, RowUpdate update,
@@ -122,11 +162,15 @@ class DynamicTable final : public Resource {
   };
   StatusOr<Incoming> MakeIncoming(int64_t count, Allocator& allocator) const;
   StatusOr<Incoming> Collect(absl::Span<const Place> places, Allocator& allocator) const;
+  StatusOr<std::vector<std::vector<Place>>> PlacesByShard(absl::Span<const TableRows> rows) const;
   Status ImportShard(int64_t number, const Incoming& rows, Allocator& allocator,
                      const UpdateOrigin& origin);
   Status FillShard(TableShard& shard, const Incoming& rows, Allocator& allocator) const;
+  Status PutRows(Shard& shard, int64_t number, const Incoming& rows, Allocator& allocator,
+                 const UpdateOrigin& origin);
   Status ReplayPush(const class ReplayValues& values, const UpdateOrigin& origin);
-  Status ReplayImport(const class ReplayValues& values, const UpdateOrigin& origin);
+  // Replays "import" and "put".
+  Status ReplayRows(const class ReplayValues& values, bool replaces, const UpdateOrigin& origin);
   // Records a change of a shard, whose lock the caller holds. `values` are ready: an allocation
   // that failed now would leave a change that no record tells of.
   void Log(const UpdateOrigin& origin, const char* action, std::vector<Tensor> values)
@@ -134,7 +178,10 @@ class DynamicTable final : public Resource {
 
   const std::string name_;
   const TableSpec spec_;
+  mutable TableEpochs epochs_;  // raised by exports, which hold the locks of all shards
   std::vector<std::unique_ptr<Shard>> shards_;
+  mutable Mutex marks_mu_;  // locked after those of shards
+  mutable std::vector<Mark> marks_ ABSL_GUARDED_BY(marks_mu_);  // oldest first
   Mutex log_mu_;  // raises the version; locked after that of a shard
 };
 

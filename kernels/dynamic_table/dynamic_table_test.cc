@@ -11,91 +11,15 @@
 #include <set>
 #include <thread>
 
-#include "core/op/testing/op_runner.h"
 #include "core/op/testing/recording_log.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/dynamic_table/testing/table.h"
 
 namespace penstock {
 namespace {
 
 using testing::HasSubstr;
-
-Tensor Ids(const std::vector<int64_t>& ids) { return Tensor::Vector(ids); }
-
-// One table, and ops on it.
-class Table {
- public:
-  explicit Table(Attrs attrs, std::shared_ptr<ResourceStore> store = nullptr)
-      : store_(store ? std::move(store) : std::make_shared<ResourceStore>()) {
-    attrs["shared_name"] = "t";
-    OpRunner run("DynamicTable", store_);
-    for (const auto& [name, value] : attrs) run.Attr(name, value);
-    const auto handle = run.Run1();
-    status_ = handle.status();
-    if (handle.ok()) handle_ = *handle;
-  }
-  const Status& status() const { return status_; }
-  const std::shared_ptr<ResourceStore>& store() const { return store_; }
-
-  StatusOr<std::vector<Tensor>> Do(const std::string& op, const std::vector<Tensor>& inputs) const {
-    OpRunner run(op, store_);
-    run.In(handle_);
-    for (const Tensor& input : inputs) run.In(input);
-    return run.Run();
-  }
-  Tensor Pull(const std::vector<int64_t>& ids) const {
-    const auto rows = Do("DynamicTablePull", {Ids(ids)});
-    CHECK_OK(rows.status());
-    return (*rows)[0];
-  }
-  Status Apply(const std::string& method, const std::vector<int64_t>& ids, const Tensor& grad,
-               std::vector<float> hyperparameters, int64_t step = 0) const {
-    std::vector<Tensor> inputs = {Ids(ids), grad, Tensor::Scalar(step)};
-    for (const float h : hyperparameters) inputs.push_back(Tensor::Scalar(h));
-    return Do("DynamicTableApply" + method, inputs).status();
-  }
-  int64_t Size() const { return (*Do("DynamicTableSize", {}))[0].scalar<int64_t>(); }
-  // Keys, values, slots, updates, steps; each of all wanted buckets.
-  StatusOr<std::vector<Tensor>> TryExport(int64_t buckets,
-                                          const std::vector<int64_t>& wanted) const {
-    OpRunner run("DynamicTableExport", store_);
-    return run.In(handle_)
-        .Attr("N", static_cast<int64_t>(wanted.size()))
-        .Attr("buckets", buckets)
-        .Attr("wanted", wanted)
-        .Run();
-  }
-  std::vector<Tensor> Export(int64_t buckets, const std::vector<int64_t>& wanted) const {
-    const auto rows = TryExport(buckets, wanted);
-    CHECK_OK(rows.status());
-    return *rows;
-  }
-  Status Import(const std::vector<std::vector<Tensor>>& lists) const {
-    OpRunner run("DynamicTableImport", store_);
-    run.In(handle_);
-    for (const auto& list : lists) run.InList(list);
-    return run.Run().status();
-  }
-
- private:
-  const std::shared_ptr<ResourceStore> store_;
-  Status status_;
-  Tensor handle_;
-};
-
-Attrs Uniform(int64_t width, std::vector<float> slots = {}) {
-  return {{"width", width}, {"initializer", "uniform"}, {"a", -1.0f},
-          {"b", 1.0f},      {"seed", int64_t{7}},       {"slots", slots}};
-}
-
-Tensor Gradients(std::mt19937_64& random, int64_t rows, int64_t width) {
-  Tensor grad(DType::kFloat, {rows, width});
-  for (float& x : grad.mutable_flat<float>()) {
-    x = static_cast<float>(random() % 2001) / 1000 - 1;
-  }
-  return grad;
-}
 
 // A method, written out in double precision.
 struct Method {
@@ -141,7 +65,7 @@ class Model {
   Model(const Method& method, int64_t width) : method_(method), width_(width) {}
 
   // Rows without updates are those that `fresh` pulls.
-  void Push(const Table& fresh, const std::vector<int64_t>& ids, const Tensor& grad) {
+  void Push(const TestTable& fresh, const std::vector<int64_t>& ids, const Tensor& grad) {
     for (size_t i = 0; i < ids.size(); ++i) {
       auto [it, added] = rows_.try_emplace(ids[i]);
       if (added) it->second = New(fresh, ids[i]);
@@ -156,7 +80,8 @@ class Model {
     for (const int64_t id : ids) rows_.erase(id);
   }
   int64_t size() const { return std::ssize(rows_); }
-  void Check(const Table& table, const Table& fresh, const std::vector<int64_t>& ids) const {
+  void Check(const TestTable& table, const TestTable& fresh,
+             const std::vector<int64_t>& ids) const {
     const Tensor pulled = table.Pull(ids), initial = fresh.Pull(ids);
     for (size_t i = 0; i < ids.size(); ++i) {
       const auto it = rows_.find(ids[i]);
@@ -174,7 +99,7 @@ class Model {
     int updates = 0;
     std::vector<std::vector<double>> state;
   };
-  Row New(const Table& fresh, int64_t id) const {
+  Row New(const TestTable& fresh, int64_t id) const {
     Row row;
     const Tensor initial = fresh.Pull({id});
     for (const float x : initial.flat<float>()) {
@@ -197,8 +122,8 @@ TEST_P(DynamicTableMethods, RandomOperationsGiveWhatAMapGives) {
   const Method& method = GetParam();
   constexpr int64_t kWidth = 5;
   const Attrs attrs = Uniform(kWidth, method.slots);
-  const Table fresh(attrs);
-  auto table = std::make_unique<Table>(attrs);
+  const TestTable fresh(attrs);
+  auto table = std::make_unique<TestTable>(attrs);
   Model model(method, kWidth);
   std::mt19937_64 random(3);
   const auto some = [&](size_t count) {
@@ -222,7 +147,7 @@ TEST_P(DynamicTableMethods, RandomOperationsGiveWhatAMapGives) {
                  three = table->Export(n, {1});
       std::vector<std::vector<Tensor>> lists(5);
       for (int k = 0; k < 5; ++k) lists[k] = {one[2 * k], two[k], one[2 * k + 1], three[k]};
-      table = std::make_unique<Table>(attrs);
+      table = std::make_unique<TestTable>(attrs);
       ASSERT_TRUE(table->Import(lists).ok());
     }
     ASSERT_EQ(table->Size(), model.size());
@@ -233,7 +158,7 @@ TEST_P(DynamicTableMethods, RandomOperationsGiveWhatAMapGives) {
 }
 
 TEST(DynamicTable, RowsOfTheBucketsMakeTheWhole) {
-  const Table table(Uniform(2, {0.5f}));
+  const TestTable table(Uniform(2, {0.5f}));
   std::vector<int64_t> ids(1000);
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int64_t>(i * i);
   std::mt19937_64 random(5);
@@ -268,7 +193,7 @@ std::vector<int64_t> KeysOfShard(uint64_t shard, size_t count) {
 TEST(DynamicTable, DropsTheLeastRecentlyUpdatedRows) {
   Attrs attrs = Uniform(3);
   attrs["max_rows"] = int64_t{16 * 10};
-  const Table table(attrs);
+  const TestTable table(attrs);
   const auto keys = KeysOfShard(9, 100);
   std::list<int64_t> model;  // the newest last
   std::mt19937_64 random(6);
@@ -292,7 +217,7 @@ TEST(DynamicTable, DropsTheLeastRecentlyUpdatedRows) {
 TEST(DynamicTable, KeepsTheOrderOfUpdatesWhenRestored) {
   Attrs attrs = Uniform(1);
   attrs["max_rows"] = int64_t{16 * 4};
-  const Table table(attrs), restored(attrs);
+  const TestTable table(attrs), restored(attrs);
   const auto keys = KeysOfShard(3, 5);
   const Tensor grad = Tensor::Of<float>({1, 1}, {1});
   for (const int i : {3, 1, 0, 2, 3}) {
@@ -308,9 +233,9 @@ TEST(DynamicTable, KeepsTheOrderOfUpdatesWhenRestored) {
 
 TEST(DynamicTable, KeepsTheNewestRowsOfACheckpointThatIsTooLarge) {
   Attrs attrs = Uniform(1);
-  const Table table(attrs);
+  const TestTable table(attrs);
   attrs["max_rows"] = int64_t{16 * 2};
-  const Table smaller(attrs);
+  const TestTable smaller(attrs);
   const auto keys = KeysOfShard(5, 4);
   const Tensor grad = Tensor::Of<float>({1, 1}, {1});
   for (const int i : {3, 1, 0, 2}) {
@@ -328,7 +253,7 @@ TEST(DynamicTable, ALimitOfBytesBoundsTheRows) {
   Attrs attrs = Uniform(64, {0.1f});
   const int64_t row_bytes = TableSpec{.width = 64, .slots = {0.1f}}.row_bytes();
   attrs["max_bytes"] = 16 * 20 * row_bytes;
-  const Table table(attrs);
+  const TestTable table(attrs);
   std::mt19937_64 random(7);
   for (int round = 0; round < 20; ++round) {
     std::vector<int64_t> ids(100);
@@ -342,7 +267,7 @@ TEST(DynamicTable, ALimitOfBytesBoundsTheRows) {
 TEST(DynamicTable, DropsOldRows) {
   Attrs attrs = Uniform(1);
   attrs["max_age"] = int64_t{10};
-  const Table table(attrs);
+  const TestTable table(attrs);
   const Tensor grad = Tensor::Of<float>({1, 1}, {1});
   const auto keys = KeysOfShard(0, 3);
   const auto push = [&](int64_t key, int64_t step) {
@@ -361,7 +286,7 @@ TEST(DynamicTable, AdmitsKeysThatComeOften) {
   Attrs attrs = Uniform(2);
   attrs["admit_after"] = int64_t{3};
   attrs["default_value"] = 0.25f;
-  const Table table(attrs), fresh(Uniform(2));
+  const TestTable table(attrs), fresh(Uniform(2));
   const Tensor grad = Tensor::Of<float>({1, 2}, {1, 2});
   const auto push = [&] { CHECK_OK(table.Apply("GradientDescent", {5}, grad, {0.5f})); };
   push();
@@ -380,7 +305,7 @@ TEST(DynamicTable, AdmitsKeysThatComeOften) {
 }
 
 TEST(DynamicTable, ErrorsSayWhatIsWrong) {
-  const Table table(Uniform(2, {0.1f}));
+  const TestTable table(Uniform(2, {0.1f}));
   const auto message = [](const auto& result) { return std::string(result.message()); };
   const Tensor grad = Tensor::Of<float>({1, 2}, {1, 2});
   EXPECT_THAT(message(table.Apply("Adam", {1}, grad, {0.1f, 0.9f, 0.9f, 0.1f})),
@@ -390,23 +315,23 @@ TEST(DynamicTable, ErrorsSayWhatIsWrong) {
   EXPECT_THAT(message(table.Do("DynamicTablePull", {Tensor::Scalar<int64_t>(1)}).status()),
               HasSubstr("ids"));
   EXPECT_FALSE(table.Do("DynamicTablePull", {Tensor::Vector<int32_t>({1})}).ok());
-  const Table two(Uniform(2, {0, 0}));
+  const TestTable two(Uniform(2, {0, 0}));
   EXPECT_THAT(message(two.Apply("Adam", {1}, grad, {0.1f, 1.0f, 0.9f, 0.1f})),
               HasSubstr("beta1 must be at least 0 and below 1, is 1"));
   EXPECT_THAT(message(two.Apply("Ftrl", {1}, grad, {0, 0, 0, 0})),
               HasSubstr("lr is not a positive scalar: 0"));
   EXPECT_EQ(two.Size(), 0);
-  EXPECT_THAT(message(Table(Uniform(3, {0.1f}), table.store()).status()),
+  EXPECT_THAT(message(TestTable(Uniform(3, {0.1f}), table.store()).status()),
               HasSubstr("table 't' exists with rows of width 2 and 1 slots; this node says width "
                         "3 and 1 slots"));
   Attrs limited = Uniform(2, {0.1f});
   limited["max_rows"] = int64_t{100};
-  EXPECT_THAT(message(Table(limited, table.store()).status()),
+  EXPECT_THAT(message(TestTable(limited, table.store()).status()),
               HasSubstr("exists with another initializer, admission or limit"));
   limited["max_rows"] = int64_t{-1};
-  EXPECT_THAT(message(Table(limited).status()), HasSubstr("max_rows must be 0 (no limit)"));
+  EXPECT_THAT(message(TestTable(limited).status()), HasSubstr("max_rows must be 0 (no limit)"));
   const auto wanted = [&](const std::vector<int64_t>& buckets) {
-    Table other(Uniform(2, {0.1f}), table.store());
+    TestTable other(Uniform(2, {0.1f}), table.store());
     return std::string(other.TryExport(4, buckets).status().message());
   };
   EXPECT_THAT(wanted({4}), HasSubstr("wanted must be from 0 to 3, has 4"));
@@ -420,12 +345,12 @@ TEST(DynamicTable, ErrorsSayWhatIsWrong) {
               HasSubstr("slots must be float[1,2,2], are float[1,1,2]. A checkpoint restores to a "
                         "table of the same width and optimizer"));
   for (auto& list : lists) list.push_back(list[0]);
-  EXPECT_THAT(message(Table(Uniform(2, {0.1f})).Import(lists)), HasSubstr("key 1 comes twice"));
+  EXPECT_THAT(message(TestTable(Uniform(2, {0.1f})).Import(lists)), HasSubstr("key 1 comes twice"));
 }
 
 // Rows are never seen half changed, and no update is lost.
 TEST(DynamicTable, StepsMayOverlap) {
-  const Table table({{"width", int64_t{16}}, {"slots", std::vector<float>{}}});
+  const TestTable table({{"width", int64_t{16}}, {"slots", std::vector<float>{}}});
   constexpr int kThreads = 4, kRounds = 60;
   std::vector<int64_t> ids(200);
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int64_t>(i);
@@ -458,7 +383,7 @@ TEST(DynamicTable, ReplayMakesTheSameTable) {
   attrs["filter_counters"] = int64_t{1024};
   attrs["max_rows"] = int64_t{16 * 8};
   attrs["max_age"] = int64_t{40};
-  const Table table(attrs, store);
+  const TestTable table(attrs, store);
   std::vector<std::thread> threads;
   for (int t = 0; t < 3; ++t) {
     threads.emplace_back([&, t] {
@@ -475,8 +400,8 @@ TEST(DynamicTable, ReplayMakesTheSameTable) {
   const auto replica = std::make_shared<ResourceStore>();
   const Status replayed = log.ReplayOn(*replica);
   ASSERT_TRUE(replayed.ok()) << replayed;
-  const Table copy(attrs, replica);
-  const auto text = [](const Table& t) {
+  const TestTable copy(attrs, replica);
+  const auto text = [](const TestTable& t) {
     std::string all;
     for (const Tensor& tensor : t.Export(1, {0})) StrAppend(&all, tensor.ToString(1 << 20), "\n");
     return all;
@@ -489,7 +414,7 @@ TEST(DynamicTable, ReplayMakesTheSameTable) {
     std::vector<int64_t> ids(40);
     for (int64_t& id : ids) id = static_cast<int64_t>(random() % 500);
     const Tensor grad = Gradients(random, 40, 3);
-    for (const Table* each : {&table, &copy}) {
+    for (const TestTable* each : {&table, &copy}) {
       ASSERT_TRUE(each->Apply("Adagrad", ids, grad, {0.1f}, 60 + round).ok());
     }
     ASSERT_EQ(text(copy), text(table));
@@ -500,7 +425,7 @@ TEST(DynamicTable, ReplayRefusesWhatDoesNotFit) {
   RecordingLog log;
   const auto store = std::make_shared<ResourceStore>();
   ASSERT_TRUE(store->AttachLog(&log).ok());
-  const Table table(Uniform(2), store);
+  const TestTable table(Uniform(2), store);
   const Tensor grad = Tensor::Of<float>({1, 2}, {1, 2});
   ASSERT_TRUE(table.Apply("GradientDescent", {5}, grad, {0.1f}).ok());
   const auto entries = log.entries();

@@ -20,6 +20,7 @@ struct alignas(32) RowHeader {
   int64_t step;          // of its last update
   int32_t updates;       // how many it has had, up to 2^31 - 1; -1: the row is free
   int32_t newer, older;  // neighbours in the order of the last updates, or -1
+  int32_t epoch;         // of its last change (TableEpochs)
 };
 
 class RowBlocks {

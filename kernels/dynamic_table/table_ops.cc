@@ -1,26 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ops on a DynamicTable that are not updates: DynamicTable (its handle), DynamicTablePull,
-// Size, Erase, Clear, Export, Import; and DynamicTablePart, which says where a key lives.
+// DynamicTable (its handle), DynamicTablePull, Size, Erase, Clear; and DynamicTablePart, which says
+// where a key lives.
 #include <algorithm>
 #include <iterator>
-#include <set>
 
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "kernels/data/handle_kernel.h"
 #include "kernels/dynamic_table/dynamic_table.h"
+#include "kernels/dynamic_table/table_op.h"
 
 namespace penstock {
 namespace {
 
-constexpr char kNotAlone[] = "works on a dynamic table: kernels/dynamic_table has its tests";
-constexpr int64_t kBucketsMax = 1 << 20;
 constexpr const char* kInitializers[] = {"constant", "uniform", "normal"};
-
-DynamicTable::Caller CallerFor(const KernelContext& ctx) {
-  return {ctx.allocator(), ctx.threads(), ctx.origin()};
-}
 
 class TableKernel final : public HandleKernel {
  public:
@@ -74,7 +68,7 @@ class PullKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const auto table, ResourceInput<DynamicTable>(ctx, 0));
-    ASSIGN_OR_RETURN(Tensor rows, table->Pull(ctx.input(1), CallerFor(ctx)));
+    ASSIGN_OR_RETURN(Tensor rows, table->Pull(ctx.input(1), TableCaller(ctx)));
     ctx.SetOutput(0, std::move(rows));
     return OkStatus();
   }
@@ -84,7 +78,7 @@ class EraseKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const auto table, ResourceInput<DynamicTable>(ctx, 0));
-    return table->Erase(ctx.input(1), CallerFor(ctx));
+    return table->Erase(ctx.input(1), TableCaller(ctx));
   }
 };
 
@@ -92,7 +86,7 @@ class ClearKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const auto table, ResourceInput<DynamicTable>(ctx, 0));
-    return table->Import({}, CallerFor(ctx));
+    return table->Import({}, TableCaller(ctx));
   }
 };
 
@@ -105,69 +99,13 @@ class SizeKernel final : public Kernel {
   }
 };
 
-class ExportKernel final : public Kernel {
- public:
-  Status Init(const KernelInit& node) override {
-    RETURN_IF_ERROR(node.Attr("buckets", &buckets_));
-    RETURN_IF_ERROR(node.Attr("wanted", &wanted_));
-    if (buckets_ > kBucketsMax) {
-      return InvalidArgument("buckets must be at most ", kBucketsMax, ", are ", buckets_);
-    }
-    if (node.output_types.size() != 5 * wanted_.size()) {
-      return InvalidArgument("N must be the length of wanted, which is ", wanted_.size());
-    }
-    std::set<int64_t> seen;
-    for (const int64_t bucket : wanted_) {
-      if (bucket < 0 || bucket >= buckets_) {
-        return InvalidArgument("wanted must be from 0 to ", buckets_ - 1, ", has ", bucket);
-      }
-      if (!seen.insert(bucket).second) {
-        return InvalidArgument("wanted must have each bucket once, has ", bucket, " twice");
-      }
-    }
-    return OkStatus();
-  }
-  Status Compute(KernelContext& ctx) override {
-    ASSIGN_OR_RETURN(const auto table, ResourceInput<DynamicTable>(ctx, 0));
-    ASSIGN_OR_RETURN(std::vector<TableRows> rows,
-                     table->Export(wanted_, buckets_, ctx.allocator()));
-    const int n = static_cast<int>(rows.size());
-    for (int i = 0; i < n; ++i) {
-      ctx.SetOutput(i, std::move(rows[i].keys));
-      ctx.SetOutput(n + i, std::move(rows[i].values));
-      ctx.SetOutput(2 * n + i, std::move(rows[i].slots));
-      ctx.SetOutput(3 * n + i, std::move(rows[i].updates));
-      ctx.SetOutput(4 * n + i, std::move(rows[i].steps));
-    }
-    return OkStatus();
-  }
-
- private:
-  int64_t buckets_ = 1;
-  std::vector<int64_t> wanted_;
-};
-
-class ImportKernel final : public Kernel {
- public:
-  Status Compute(KernelContext& ctx) override {
-    ASSIGN_OR_RETURN(const auto table, ResourceInput<DynamicTable>(ctx, 0));
-    const int n = (ctx.num_inputs() - 1) / 5;
-    std::vector<TableRows> rows;
-    for (int i = 1; i <= n; ++i) {
-      rows.push_back({ctx.input(i), ctx.input(n + i), ctx.input(2 * n + i), ctx.input(3 * n + i),
-                      ctx.input(4 * n + i)});
-    }
-    return table->Import(rows, CallerFor(ctx));
-  }
-};
-
 class PartKernel final : public Kernel {
  public:
   Status Init(const KernelInit& node) override {
     RETURN_IF_ERROR(node.Attr("buckets", &buckets_));
     RETURN_IF_ERROR(node.Attr("parts", &parts_));
-    if (parts_ <= buckets_ && buckets_ <= kBucketsMax) return OkStatus();
-    return InvalidArgument("parts must be at most buckets, and these at most ", kBucketsMax,
+    if (parts_ <= buckets_ && buckets_ <= kTableBucketsMax) return OkStatus();
+    return InvalidArgument("parts must be at most buckets, and these at most ", kTableBucketsMax,
                            "; are ", parts_, " and ", buckets_);
   }
   Status Compute(KernelContext& ctx) override {
@@ -210,25 +148,6 @@ Status HandleShape(ShapeScope& s) {
   return OkStatus();
 }
 
-OpDef UseOp(const char* doc, std::vector<ArgDef> inputs, std::vector<ArgDef> outputs) {
-  inputs.insert(inputs.begin(), ArgDef{"table", "resource"});
-  return {.doc = doc,
-          .inputs = std::move(inputs),
-          .outputs = std::move(outputs),
-          .shape = UnknownShape,
-          .gradient = NoGradient,
-          .stateful = true,
-          .not_alone = kNotAlone};
-}
-
-std::vector<ArgDef> RowArgs() {
-  return {{"keys", Repeat("N", "int64")},
-          {"values", Repeat("N", "float")},
-          {"slots", Repeat("N", "float")},
-          {"updates", Repeat("N", "int64")},
-          {"steps", Repeat("N", "int64")}};
-}
-
 }  // namespace
 
 OP(DynamicTable) {
@@ -267,7 +186,7 @@ OP(DynamicTable) {
 KERNEL_ANY_TYPE(DynamicTable, TableKernel);
 
 OP(DynamicTablePull) {
-  OpDef op = UseOp(
+  OpDef op = TableOp(
       "Returns the rows of ids, which may repeat. An id without a row reads as the row "
       "that it would get, or as the table's default_value if admit_after is set. Does "
       "not change the table.",
@@ -280,46 +199,26 @@ OP(DynamicTablePull) {
 KERNEL_ANY_TYPE(DynamicTablePull, PullKernel);
 
 OP(DynamicTableErase) {
-  OpDef op = UseOp("Deletes the rows of ids; ignores ids without a row.", {{"ids", "int64"}}, {});
+  OpDef op = TableOp("Deletes the rows of ids; ignores ids without a row.", {{"ids", "int64"}}, {});
   op.shape = NoOutputs;
   return op;
 }
 KERNEL_ANY_TYPE(DynamicTableErase, EraseKernel);
 
 OP(DynamicTableClear) {
-  OpDef op = UseOp("Deletes all rows.", {}, {});
+  OpDef op = TableOp("Deletes all rows.", {}, {});
   op.shape = NoOutputs;
   return op;
 }
 KERNEL_ANY_TYPE(DynamicTableClear, ClearKernel);
 
 OP(DynamicTableSize) {
-  OpDef op = UseOp("Returns the number of rows.", {}, {{"size", "int64"}});
+  OpDef op = TableOp("Returns the number of rows.", {}, {{"size", "int64"}});
   op.shape = ScalarShape;
   op.only_reads = true;
   return op;
 }
 KERNEL_ANY_TYPE(DynamicTableSize, SizeKernel);
-
-OP(DynamicTableExport) {
-  OpDef op = UseOp(
-      "Returns the rows of each of the buckets `wanted`, where each key belongs to one "
-      "of `buckets` buckets: keys[n], values[n, width], slots[n, slots, width], the "
-      "number of updates [n] of each row, and the step [n] of its last update.",
-      {}, RowArgs());
-  op.attrs = {{"N", Ints{.min = 1}}, {"buckets", Ints{.min = 1}}, {"wanted", IntList{}}};
-  op.only_reads = true;
-  return op;
-}
-KERNEL_ANY_TYPE(DynamicTableExport, ExportKernel);
-
-OP(DynamicTableImport) {
-  OpDef op = UseOp("Replaces all rows by rows that DynamicTableExport returned.", RowArgs(), {});
-  op.attrs = {{"N", Ints{.min = 1}}};
-  op.shape = NoOutputs;
-  return op;
-}
-KERNEL_ANY_TYPE(DynamicTableImport, ImportKernel);
 
 OP(DynamicTablePart) {
   return {

@@ -42,12 +42,14 @@ void ForEachRowFound(const RowBlocks& rows, const std::vector<int32_t>& found, i
 
 }  // namespace
 
-TableShard::TableShard(const TableSpec& spec)
+TableShard::TableShard(const TableSpec& spec, const TableEpochs& epochs)
     : spec_(spec),
+      epochs_(epochs),
       rows_max_(spec.shard_rows_max()),
       ordered_(spec.ordered()),
       rows_(spec.floats()),
-      filter_(spec.admit_after, std::max<int64_t>(1, spec.filter_counters / TableSpec::kShards)) {}
+      filter_(spec.admit_after, std::max<int64_t>(1, spec.filter_counters / TableSpec::kShards)),
+      dropped_(epochs) {}
 
 void TableShard::Pull(const ShardKeys& keys, float* out) const {
   const int64_t width = spec_.width;
@@ -88,6 +90,7 @@ Status TableShard::Push(Allocator& allocator, const ShardKeys& keys, int64_t ste
     RowHeader& header = rows_.header(row);
     if (header.updates < std::numeric_limits<int32_t>::max()) ++header.updates;
     header.step = step_;
+    header.epoch = epochs_.now;
     update(position, rows_.values(row), header.updates);
     if (ordered_ && newest_ != row) {
       Unlink(row);
@@ -121,6 +124,7 @@ void TableShard::Clear() {
   index_.Clear();
   rows_.Clear();
   filter_.Clear();
+  dropped_.Forget();
   step_ = 0;
   newest_ = oldest_ = -1;
 }
@@ -133,11 +137,28 @@ Status TableShard::Reserve(Allocator& allocator, int64_t count) {
 float* TableShard::Put(int64_t key, int64_t updates, int64_t step) {
   const uint64_t hash = HashKey(key);
   if (index_.Find(key, hash) != KeyIndex::kNone) return nullptr;
-  const int32_t row = Take(key, hash);
+  return Fill(Take(key, hash), updates, step);
+}
+
+float* TableShard::PutOrReplace(int64_t key, int64_t updates, int64_t step) {
+  const uint64_t hash = HashKey(key);
+  int32_t row = index_.Find(key, hash);
+  if (row == KeyIndex::kNone) {
+    row = Take(key, hash);
+  } else if (ordered_ && newest_ != row) {
+    Unlink(row);
+    LinkNewest(row);
+  }
+  return Fill(row, updates, step);
+}
+
+// Writes the header of a row that was exported.
+float* TableShard::Fill(int32_t row, int64_t updates, int64_t step) {
   RowHeader& header = rows_.header(row);
   header.updates = static_cast<int32_t>(updates);
   step_ = std::max(step_, step);
   header.step = step;
+  header.epoch = epochs_.now;
   return rows_.values(row);
 }
 
@@ -154,7 +175,8 @@ void TableShard::ForEachRow(absl::FunctionRef<void(int32_t row)> fn) const {
 int32_t TableShard::Take(int64_t key, uint64_t hash) {
   const int32_t row = rows_.Take();
   index_.Insert(key, hash, row);
-  rows_.header(row) = {.key = key, .step = step_, .updates = 0, .newer = -1, .older = -1};
+  rows_.header(row) = {
+      .key = key, .step = step_, .updates = 0, .newer = -1, .older = -1, .epoch = epochs_.now};
   if (ordered_) LinkNewest(row);
   return row;
 }
@@ -175,6 +197,7 @@ void TableShard::Drop(int32_t row) {
   if (ordered_) Unlink(row);
   index_.Erase(key, HashKey(key));
   rows_.Release(row);
+  dropped_.Add(key, size());
 }
 
 void TableShard::LinkNewest(int32_t row) {

@@ -176,7 +176,7 @@ class SmallMemory final : public Allocator {
 
 // A shard of rows of 4 floats, and pushes that add 1.
 struct Pushes {
-  explicit Pushes(const TableSpec& its) : spec(its), shard(spec) {}
+  explicit Pushes(const TableSpec& its) : spec(its), shard(spec, epochs) {}
   Status operator()(const std::vector<int64_t>& keys, int64_t step = 0) {
     std::vector<uint64_t> hashes;
     for (const int64_t key : keys) hashes.push_back(HashKey(key));
@@ -188,6 +188,7 @@ struct Pushes {
 
   SmallMemory memory;
   const TableSpec spec;
+  TableEpochs epochs;
   TableShard shard;
 };
 

@@ -251,6 +251,19 @@ void DynamicTables() {
                   .Run()
                   .ok());
   scene.CheckRecords("DynamicTableImport", records, before);
+  const Attrs bucket = {
+      {"N", int64_t{1}}, {"buckets", int64_t{1}}, {"wanted", std::vector<int64_t>{0}}};
+  const Tensor none = Tensor::Scalar(std::string());
+  const auto changes =
+      scene.Watch("DynamicTableExportChanges", {{one, Tensor::Scalar(std::string("a")), none, none},
+                                                bucket});
+  OpRunner merge("DynamicTableMerge", scene.store());
+  const std::string before_merge = TextOf(*scene.store());
+  const size_t records_before_merge = scene.log().entries().size();
+  merge.In(one).Attr("buckets", int64_t{1}).Attr("wanted", std::vector<int64_t>{0});
+  for (const Tensor& tensor : changes) merge.InList({tensor});
+  ASSERT_TRUE(merge.Run().ok());
+  scene.CheckRecords("DynamicTableMerge", records_before_merge, before_merge);
   Finish(scene);
 }
 

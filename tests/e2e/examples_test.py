@@ -132,15 +132,18 @@ class ExamplesTest(ClusterTest):
                 self.assertGreater(float(found.group(1)), 0.9, said)
 
     def test_recommender_with_dynamic_tables(self):
-        """A ps is killed: its rows come back from the checkpoint."""
+        """A ps is killed: its rows come back from a checkpoint and the changes after it."""
         with tempfile.TemporaryDirectory() as folder:
             self.write_ratings(folder)
             flags = ["--data_dir=" + folder, "--batch_size=64", "--learning_rate=0.02",
                      "--table=dynamic"]
             alone = self.run_alone(RECOMMENDER, *flags, "--steps=300")
-            run = self.start(*flags, "--steps=6000", "--save_every_seconds=1", ps=1, workers=2,
-                             restarts=2, program=RECOMMENDER)
-            run.wait_for(r"step +[1-9]\d\d")
+            run = self.start(*flags, "--steps=6000", "--save_every_seconds=0.2",
+                             "--incremental_saves=50", ps=1, workers=2, restarts=2,
+                             program=RECOMMENDER)
+            line = 0
+            for _ in range(3):
+                _, line = run.wait_for(r"worker/0\].*saved", start=line + 1)
             run.kill("ps", 0)
             _, line = run.wait_for(r"ps/0 was killed by signal 9; starting it again", seconds=15)
             run.wait_for(r"worker/0\].*restored", seconds=60, start=line)

@@ -377,3 +377,66 @@ def trained_from_a_dataset(cluster):
         while not session.should_stop():
             result = session.run([train, w, b, loss])
     return result[1:]
+
+
+@program("resource", "v2")
+def random_ops_in_functions(cluster):
+    """With seeds, numbers go on when a dataset is read again, and begin anew in a new iterator."""
+    def draw(_):
+        return tf.random.uniform([], seed=5)
+
+    def nested(_):
+        return Dataset.range(2).map(draw)
+
+    pipelines = {
+        "repeat": Dataset.range(3).map(draw).repeat(2),
+        "parallel": Dataset.range(3).map(draw, num_parallel_calls=1).repeat(2),
+        "flat_map": Dataset.range(2).flat_map(nested).repeat(2),
+        "filter": Dataset.range(9).filter(lambda x: draw(x) > 0.3).repeat(2),
+        "scan": Dataset.range(3).scan(0.0, lambda s, x: (s + draw(x), s)).repeat(2),
+    }
+    results = {}
+    with tf.device("/job:worker/task:0"):
+        for name, dataset in pipelines.items():
+            iterator = v1.data.make_initializable_iterator(dataset)
+            results[name] = (iterator.initializer, iterator.get_next())
+    read = {}
+    with cluster.session() as session:
+        for name, (initializer, element) in results.items():
+            for turn in range(2):
+                session.run(initializer)
+                read[name, turn] = []
+                try:
+                    while True:
+                        read[name, turn].append(session.run(element))
+                except tf.errors.OutOfRangeError:
+                    pass
+    return {"%s %d" % key: np.asarray(values) for key, values in read.items()}
+
+
+@program("resource")
+def functions_of_tensorflow_1(cluster):
+    """A Defun runs its stateful nodes, though nothing uses their outputs."""
+    function = tf.compat.v1.Defun if hasattr(tf.compat.v1, "Defun") else None
+    if function is None:
+        from tensorflow.python.framework.function import Defun as function
+    with tf.device("/job:ps/task:0"):
+        variable = v1.get_variable("v", initializer=tf.constant(1.0), use_resource=True)
+
+    @function(tf.resource, tf.float32)
+    def add(handle, x):
+        tf.raw_ops.AssignAddVariableOp(resource=handle, value=x)
+        return x * 2.0
+
+    @function(tf.resource, tf.float32)
+    def twice(handle, x):
+        add(handle, x)
+        return x + 1.0
+
+    once, nested = add(variable.handle, tf.constant(10.0)), twice(variable.handle,
+                                                                  tf.constant(100.0))
+    with cluster.session() as session:
+        session.run(v1.global_variables_initializer())
+        values = [session.run(once), session.run(variable.read_value())]
+        values += [session.run(nested), session.run(variable.read_value())]
+    return values

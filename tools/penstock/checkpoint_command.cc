@@ -6,6 +6,7 @@
 
 #include "core/base/env.h"
 #include "core/base/match_files.h"
+#include "core/checkpoint/base_checkpoints.h"
 #include "core/checkpoint/bundle_reader.h"
 #include "core/checkpoint/checkpoints.h"
 #include "core/checkpoint/v1_reader.h"
@@ -32,7 +33,9 @@ Status ListFolder(Env& env, const std::string& folder) {
     for (const NewestGood::Skipped& skipped : newest.skipped) {
       if (skipped.prefix == prefix) damage = StrCat("  damaged: ", skipped.why.message());
     }
-    std::printf("%s%s%s\n", prefix.c_str(), note, damage.c_str());
+    const StatusOr<std::string> base = BaseOf(env, prefix);
+    const std::string changes = base.ok() && !base->empty() ? "  changes since " + *base : "";
+    std::printf("%s%s%s%s\n", prefix.c_str(), changes.c_str(), note, damage.c_str());
   }
   return OkStatus();
 }

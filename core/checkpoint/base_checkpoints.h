@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Checkpoints that hold changes only. Such a checkpoint has string scalars whose names end in
+// kBaseSuffix; each is the file name of the checkpoint, in the same directory, that has the values
+// of before, or empty if the values beside it are complete.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/base/env.h"
+#include "core/base/status.h"
+
+namespace penstock {
+
+inline constexpr char kBaseSuffix[] = "/base_checkpoint";
+
+// Returns the prefix of the checkpoint that `prefix` builds on; empty if it is complete. DataLoss
+// if the base is not one file name, or if several are named.
+StatusOr<std::string> BaseOf(Env& env, const std::string& prefix);
+// Returns the prefixes of a complete checkpoint and those that build on it, up to `prefix`.
+// DataLoss if there is no complete one. Verifies only what it reads.
+StatusOr<std::vector<std::string>> ChainOf(Env& env, const std::string& prefix);
+
+}  // namespace penstock
