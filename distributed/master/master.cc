@@ -185,13 +185,13 @@ Status Master::AddWait(const std::shared_ptr<TaskWait>& wait) {
   if (waits_.size() >= kWaitsMax) {
     return ResourceExhausted(kWaitsMax, " new sessions wait for tasks that do not answer");
   }
-  waits_.insert(wait);
+  waits_.push_back(wait);
   return OkStatus();
 }
 
 void Master::RemoveWait(const std::shared_ptr<TaskWait>& wait) {
   MutexLock lock(mu_);
-  waits_.erase(wait);
+  std::erase(waits_, wait);
 }
 
 StatusOr<std::vector<SessionTask>> Master::SessionTasksOf(const std::vector<TaskWait::Task>& tasks,
@@ -427,7 +427,7 @@ void Master::CloseIdleSessions(const absl::flat_hash_set<std::string>& connected
 }
 
 void Master::Stop() {
-  absl::flat_hash_set<std::shared_ptr<TaskWait>> waits;
+  std::vector<std::shared_ptr<TaskWait>> waits;
   {
     MutexLock lock(mu_);
     stopped_ = true;

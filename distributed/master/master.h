@@ -135,7 +135,7 @@ class Master {
   mutable Mutex mu_;
   std::map<std::string, std::shared_ptr<WorkerClient>> clients_ ABSL_GUARDED_BY(mu_);  // by address
   std::map<std::string, std::shared_ptr<MasterSession>> sessions_ ABSL_GUARDED_BY(mu_);
-  absl::flat_hash_set<std::shared_ptr<TaskWait>> waits_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::shared_ptr<TaskWait>> waits_ ABSL_GUARDED_BY(mu_);  // in order of arrival
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   // The incarnation of each task in the last session that used the task.
   std::map<std::string, uint64_t> incarnations_ ABSL_GUARDED_BY(mu_);

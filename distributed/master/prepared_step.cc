@@ -10,6 +10,18 @@
 namespace penstock {
 namespace {
 constexpr int64_t kDeregisterTimeoutMs = 10'000;
+
+// Sorts steps by their names: the order of a hash map differs from run to run.
+void SortByNames(std::vector<std::shared_ptr<PreparedStep>>& steps) {
+  const auto key = [](const std::shared_ptr<PreparedStep>& step) {
+    const CallableSpec& names = step->names();
+    return std::tie(names.feeds, names.fetches, names.targets);
+  };
+  std::sort(steps.begin(), steps.end(), [&](const auto& a, const auto& b) {
+    return key(a) != key(b) ? key(a) < key(b) : a->partial() < b->partial();
+  });
+}
+
 }  // namespace
 
 Status NoValue(string_view fetch) {
@@ -166,21 +178,15 @@ std::vector<std::shared_ptr<PreparedStep>> StepCache::List() const {
   for (const auto& [names, step] : steps_) {
     if (!step->partial()) steps.push_back(step);
   }
+  SortByNames(steps);
   return steps;
 }
 
-// In the order of their names, because the tasks are told of each that is dropped.
 std::vector<std::shared_ptr<PreparedStep>> StepCache::TakeAll() {
   std::vector<std::shared_ptr<PreparedStep>> all;
   for (auto& [names, step] : steps_) all.push_back(std::move(step));
   steps_.clear();
-  const auto key = [](const std::shared_ptr<PreparedStep>& step) {
-    const CallableSpec& names = step->names();
-    return std::tie(names.feeds, names.fetches, names.targets);
-  };
-  std::sort(all.begin(), all.end(), [&](const auto& a, const auto& b) {
-    return key(a) != key(b) ? key(a) < key(b) : a->partial() < b->partial();
-  });
+  SortByNames(all);  // because the tasks are told of each that is dropped
   return all;
 }
 
