@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "client/non_finite.h"
 #include "core/base/error_origin.h"
 #include "core/base/log.h"
 
@@ -15,8 +14,6 @@ namespace {
 
 constexpr int kNamesShown = 5;
 constexpr double kSayAgainSeconds = 30;
-// The timeout of a step that is run again to find the origin of a NaN.
-constexpr double kExplainSeconds = 60;
 // How long a step may run after a signal before it is cancelled.
 constexpr double kGraceSeconds = 5;
 // How long a cancelled step may take to end before the process exits.
@@ -446,36 +443,6 @@ Status TrainingLoop::FinishStep() {
   for (TrainingHook* hook : hooks_) RETURN_IF_ERROR(hook->AfterStep(result, &stop));
   if (stop) RequestStop();
   return OkStatus();
-}
-
-Status TrainingLoop::CheckLoss(double loss, const std::vector<Tensor>& batch) {
-  if (std::isfinite(loss)) return OkStatus();
-  if (options_.stop_on_nan) return NonFiniteLoss(loss, batch);
-  if (!std::exchange(said_non_finite_, true)) {
-    Say(LogLevel::kWarning, "loss_not_finite",
-        StrCat(step_.loss, " is ", loss, " after step ", global_step_,
-               "; training goes on, because stop_on_nan is off"));
-  }
-  return OkStatus();
-}
-
-Status TrainingLoop::NonFiniteLoss(double loss, const std::vector<Tensor>& batch) {
-  Output output;
-  for (const auto& [name, measure] : step_.measures) {
-    if (name == step_.loss) output = measure;
-  }
-  std::vector<Feed> feeds;
-  for (size_t i = 0; i < batch.size(); ++i) feeds.push_back({step_.inputs[i], batch[i]});
-  EndOrGiveUpSave();
-  const double seconds = std::min(options_.step_seconds, kExplainSeconds);
-  NonFiniteOrigin origin(program_, output, feeds, *session_, saver_ ? &*saver_ : nullptr,
-                         options_.checkpoint_dir, Millis(seconds), *options_.env);
-  const auto devices = session_->ListDevices();
-  const std::string task = devices.ok() && !devices->empty()
-                               ? StrCat(" of ", devices->front().name.Task().ToString())
-                               : "";
-  return InvalidArgument(step_.loss, " is ", loss, " after step ", global_step_, task, ": ",
-                         origin.Describe(), NotSavedSince());
 }
 
 // Returns words that name the checkpoint from which training can go on.

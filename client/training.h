@@ -26,8 +26,8 @@
 // Steps go on while a checkpoint is written (background_save.h). A checkpoint shows the variables
 // between two steps of the chief. If other workers update asynchronously meanwhile, each variable
 // is consistent, but two variables may differ by one update. With ExactlyOnce or SyncReplicas, all
-// variables of one server are consistent. An error of a save is reported after the next step; training goes
-// on until max_failed_saves_in_a_row.
+// variables of one server are consistent. An error of a save is reported after the next step;
+// training goes on until max_failed_saves_in_a_row.
 //
 // Every wait is bounded. SIGTERM and SIGINT end the loop after the step: the chief saves and Run
 // returns OK. A step that has not ended 5 s after the signal is cancelled. If it does not end then,

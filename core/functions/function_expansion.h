@@ -24,7 +24,7 @@ class FunctionExpansion {
   Status Run();
 
  private:
-  // What a function returns: the names and the types of tensors.
+  // The names and the types of the tensors that a function returns.
   struct Returned {
     std::vector<std::string> values;
     std::vector<tensorflow::DataType> types;

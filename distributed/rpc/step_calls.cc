@@ -12,7 +12,7 @@ namespace penstock {
 namespace {
 
 constexpr char kRequest[] = "run_graph", kAnswer[] = "run_graph_ended";
-// Of messages that wait for a connection: only answers of the first moments do.
+// The most bytes of messages that wait for a connection: only answers of the first moments do.
 constexpr int64_t kHeldBytesMax = int64_t{64} << 20;
 
 TaskName NameOf(const TaskId& task) {

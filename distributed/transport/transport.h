@@ -129,8 +129,8 @@ class Transport {
   virtual void Subscribe(const TaskId& producer, int64_t step_id) = 0;
   // Ends the subscription: tensors of the step that arrive from now on are dropped.
   virtual void Unsubscribe(const TaskId& producer, int64_t step_id) = 0;
-  // Returns how a thread that waits for tensors may take them itself; null if it cannot. Valid until
-  // the destructor.
+  // Returns how a thread that waits for tensors may take them itself; null if it cannot. Valid
+  // until the destructor.
   virtual Poller* poller() { return nullptr; }
   // Closes all connections to and from other tasks. Steps of those tasks that are subscribed to
   // this one fail. Only Unsubscribe may be called after it. Must not be called from within a call

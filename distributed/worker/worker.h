@@ -56,7 +56,7 @@ struct RunGraphArgs {
   std::shared_ptr<Step>* step = nullptr;
   // The caller's thread may be used until the step has ended: nothing need leave it.
   bool on_this_thread = false;
-  // What takes a few microseconds may run on the caller's thread, which is not held for longer.
+  // A part of a few microseconds may run on the caller's thread, which is not held for longer.
   bool may_start_here = false;
 };
 

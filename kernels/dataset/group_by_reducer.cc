@@ -23,10 +23,10 @@ class GroupByReducerDataset final : public Dataset {
   const char* Name() const override { return "GroupByReducer"; }
   StatusOr<IteratorPtr> NewIterator(const IteratorContext& ctx) const override {
     ASSIGN_OR_RETURN(IteratorPtr input, this->input().NewIterator(ctx));
-    ASSIGN_OR_RETURN(ElementCall key, ElementCall::New(functions_.key));
-    ASSIGN_OR_RETURN(ElementCall init, ElementCall::New(functions_.init));
-    ASSIGN_OR_RETURN(ElementCall reduce, ElementCall::New(functions_.reduce));
-    ASSIGN_OR_RETURN(ElementCall finalize, ElementCall::New(functions_.finalize));
+    ASSIGN_OR_RETURN(ElementCall key, ElementCall::New(ctx, functions_.key));
+    ASSIGN_OR_RETURN(ElementCall init, ElementCall::New(ctx, functions_.init));
+    ASSIGN_OR_RETURN(ElementCall reduce, ElementCall::New(ctx, functions_.reduce));
+    ASSIGN_OR_RETURN(ElementCall finalize, ElementCall::New(ctx, functions_.finalize));
     return std::make_unique<Iterator>(Self(this), std::move(input), std::move(key), std::move(init),
                                       std::move(reduce), std::move(finalize));
   }

@@ -171,7 +171,7 @@ std::vector<Gradient> FromVariantGradient(const GradientScope& g) {
   const auto outer = static_cast<int>(g.attr<int64_t>("output_ragged_rank"));
   const auto inner = static_cast<int>(g.attr<int64_t>("input_ragged_rank"));
   const bool batched = inner < 0 ? outer > 0 : outer > inner;
-  // Of several outer dimensions, only the splits of the last one separate the variants.
+  // Only the splits of the last outer dimension separate the variants.
   const int skipped = inner < 0 || !batched ? 0 : outer - inner - 1;
   Outputs splits;
   for (int i = skipped; i < outer; ++i) splits.push_back(g.y(i));

@@ -121,7 +121,7 @@ class ToVariantGradientKernel final : public Kernel {
     return OkStatus();
   }
 
-  // Where the values of each of `rows` rows are. A scalar `tensor`: each row is one value.
+  // Returns where the values of each row are. A scalar `tensor`: each row is one value.
   static StatusOr<RowSplits> Splits(const Tensor& tensor, const Shape& values, int64_t rows) {
     if (values.rank() == 0) {
       return InvalidArgument("dense_values_shape must have a dimension for the rows");

@@ -158,7 +158,7 @@ class RandomGraph {
   std::vector<std::string> fetches_;
 };
 
-// Which of the passes run, and the sizes of the graph that they leave.
+// The passes that run, and the sizes of the graph that they leave.
 struct Settings {
   std::string name;
   std::vector<std::string> disabled = {};

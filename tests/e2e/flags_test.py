@@ -72,8 +72,8 @@ class FlagsTest(ClusterTest):
     def test_intervals_are_printed_at_the_start(self):
         said = subprocess.run(
             [PENSTOCK, "server", *HOSTS, "--job_name=worker", "--task_index=0",
-             "--heartbeat_ms=500", "--until_stdin_ends"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            timeout=60, check=True)
+             "--heartbeat_ms=500", "--until_stdin_ends"], stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=60, check=True)
         self.assertIn("sends heartbeats every 500 ms: a task that misses 3 is lost, within 2000 ms",
                       said.stdout)
 

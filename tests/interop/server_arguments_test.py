@@ -44,7 +44,8 @@ class ServerArguments(unittest.TestCase):
         with contextlib.redirect_stderr(io.StringIO()) as said:
             tf_server.Server(server_def, start=False)
         self.assertEqual(said.getvalue(), "")
-        server_def.cluster_device_filters.jobs.add(name="a").tasks[0].device_filters.append("/job:a")
+        job = server_def.cluster_device_filters.jobs.add(name="a")
+        job.tasks[0].device_filters.append("/job:a")
         with contextlib.redirect_stderr(io.StringIO()) as said:
             tf_server.Server(server_def, start=False)
         self.assertIn("ServerDef.cluster_device_filters has no effect", said.getvalue())

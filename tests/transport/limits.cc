@@ -19,7 +19,7 @@
 namespace penstock {
 namespace {
 
-// What the receiver asks the other process for.
+// The request of the receiver to the other process.
 struct Wanted {
   int64_t bytes = 0, count = 0;
 };
