@@ -39,8 +39,8 @@ class Coordinator {
   void Start(std::function<Status()> body) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Asks all threads to stop. OK and OutOfRange (the end of the input) are normal ends. Join
-  // returns any other error. After the first request, errors of later ones are ignored as its
-  // consequences.
+  // returns any other error. Ignores the errors of later requests, because they are consequences
+  // of the first.
   void RequestStop(const Status& why = OkStatus()) ABSL_LOCKS_EXCLUDED(mu_);
   bool should_stop() const { return cancellation_.cancelled(); }
   // For RunOptions.

@@ -31,7 +31,8 @@ struct ReplicaDevices {
 // Returns a device function that spreads variables (except local ones) and tables over the ps
 // tasks, and puts everything else on the worker. All workers must make the same variables in the
 // same order, so that they agree on the devices. The function keeps counts, so use it for one
-// program only. An unknown dimension counts as 1, and a DynamicTable without a limit as 1 M rows.
+// program only. With Balance::kBytes, an unknown dimension counts as 1, and a DynamicTable without
+// a limit as one of 1 M rows.
 GraphBuilder::DeviceFunction ReplicaDeviceSetter(const ReplicaDevices& devices);
 
 // Returns the CPU of the task of `device`; `device` itself if it names no task.

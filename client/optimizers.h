@@ -47,9 +47,9 @@ struct AdamOptions {
   Hyperparameter epsilon = 1e-8;
   bool use_nesterov = false;  // dense gradients only
 };
-// m = beta1 * m + (1 - beta1) * g; v = beta2 * v + (1 - beta2) * g^2; w -= rate * sqrt(1 - beta2^t)
-// / (1 - beta1^t) * m / (sqrt(v) + epsilon) Rows that a sparse gradient lacks count as 0: their m
-// and v decay as well.
+// m = beta1 * m + (1 - beta1) * g; v = beta2 * v + (1 - beta2) * g^2;
+// w -= rate * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + epsilon).
+// Rows that a sparse gradient lacks count as 0: their m and v decay as well.
 class Adam : public Optimizer {
  public:
   using Options = AdamOptions;

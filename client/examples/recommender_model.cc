@@ -14,7 +14,7 @@ namespace {
 constexpr char kWide[] = "wide/";
 constexpr int64_t kHidden = 32;
 constexpr int64_t kKinds = 3;  // users, films, genres
-// The wide weights learn faster than the rest by this factor, and are held back by this much.
+// The learning rate of the wide weights, as a multiple of the others'; and their L2 penalty.
 constexpr double kWideRate = 10, kWideL2 = 1e-3;
 
 Output Placeholder(client::Program& program, DType dtype, string_view name) {

@@ -30,7 +30,7 @@ class Recommender {
  public:
   Recommender(client::Program& program, const RecommenderSize& size, double learning_rate);
 
-  // In the order of RatingBatch::tensors().
+  // The fed tensors, in the order of RatingBatch::tensors().
   struct Inputs {
     Output users, films, genres, genre_splits, liked;
     Outputs all() const { return {users, films, genres, genre_splits, liked}; }

@@ -209,7 +209,7 @@ TEST(Bundle, MisuseIsAnError) {
   EXPECT_EQ(BundleReader::Open(env, Prefix("none")).status().code(), StatusCode::kNotFound);
 }
 
-// No checkpoint is better than one that cannot be read.
+// A writer publishes no checkpoint rather than one that no reader can read.
 TEST(Bundle, WhatNoReaderUnderstandsIsNotPublished) {
   const Tensor two = Counting<float>({2});
   const struct {

@@ -27,12 +27,13 @@ struct OpLibrary {
 
 // Loads the library in the file `path`, relative to the working directory. If it is loaded already,
 // returns the same result as before. Thread-safe. Errors:
-//   NotFound            there is no such file
-//   FailedPrecondition it was built for another version of Penstock, or with other options: none of
-//   its code has run. Or an initialiser of a library makes this call InvalidArgument it is not an
-//   op library, declares nothing, contradicts itself, or does not link AlreadyExists it declares an
-//   op that the process has, or a kernel for an op, device and
-//                       types for which the process has one; the error names them
+//   NotFound: there is no such file.
+//   FailedPrecondition: it was built for another version of Penstock, or with other options; none
+//     of its code has run. Or an initialiser of a library makes this call.
+//   InvalidArgument: it is not an op library, declares nothing, contradicts itself, or does not
+//     link.
+//   AlreadyExists: it declares an op that the process has, or a kernel for an op, device and types
+//     for which the process has one; the error names them.
 // After the last two errors its initialisers may have run, but none of its ops is registered.
 StatusOr<OpLibrary> LoadLibrary(const std::string& path);
 

@@ -75,7 +75,7 @@ OP(TestPack) {
 }
 KERNEL_ANY_TYPE(TestPack, PackKernel);
 
-// Waits for another thread, or for the step's cancellation.
+// Completes on a thread of its own.
 class LaterKernel : public AsyncKernel {
  public:
   void ComputeAsync(KernelContext& ctx, Done done) override {

@@ -231,8 +231,8 @@ TEST_P(PlacementTest, StacksKeepTheirElementsOnTheHostIfAsked) {
     const Status status = Run(step);
     ASSERT_TRUE(status.ok()) << status;
     for (const Tensor& fetched : step.fetches) EXPECT_EQ(fetched.scalar<int64_t>(), 5);
-    // Copies to the host: fetched tensors and the pushed value. Copies to the device: pushed and
-    // popped values that nodes on the device use.
+    // Copies to the host: fetched tensors and the pushed value. Copies to the device: the feed;
+    // with swap_memory also the pushed and the popped value, which FarSums read.
     EXPECT_EQ(device_.to_host, 10 * 3) << swap;
     EXPECT_EQ(device_.from_host, 10 * (swap ? 3 : 1)) << swap;
     g_ = TestGraph(FarRegistry());

@@ -7,8 +7,8 @@
 
 namespace penstock {
 
-// If a node with kReadsVariables wants values, replaces the handles among its inputs by the values
-// of their variables. Internal if a handle refers to no variable, or to one of another type.
+// Replaces each variable handle that the node takes by value (kReadsVariables) by the value of the
+// variable. Internal if a handle refers to no variable, or to one of another type.
 Status ReadVariables(Iteration& it, const Executable::Item& item);
 
 }  // namespace penstock

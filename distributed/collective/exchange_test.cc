@@ -248,13 +248,13 @@ TEST_P(ExchangeTest, TwoSourcesOfABroadcastAreFoundInAnyOrder) {
   do {
     Tasks tasks(GetParam(), 3);
     std::vector<Result> results;
-    // The sources run one after the other: the first one has ended when the second begins.
     for (const int t : order) {
       Result formed = tasks.Collect(t, 0, StrCat("s", t), Sum(3, Ramp(3, 0), 8));
       results.push_back(std::move(formed));
     }
     for (Result& result : results) ASSERT_TRUE(Get(result).ok());
     std::vector<Result> broadcasts;
+    // One by one, so that the first source has most likely ended when the second begins.
     for (const int t : order) {
       broadcasts.push_back(tasks.Collect(t, 0, StrCat("s", t), Broadcast(3, t != 1)));
       broadcasts.back().wait_for(std::chrono::milliseconds(20));

@@ -39,7 +39,7 @@ class TaskLinks final : public TaskSteps {
  public:
   // The most messages held for one task that has not connected yet, and the most tasks.
   static constexpr size_t kHeldMax = 10'000, kTasksMax = 10'000;
-  // The most last words (see Tell) held for one task that has not connected yet.
+  // The maximum number of last words (see Tell) held for one task that has not connected yet.
   static constexpr size_t kLastWordsMax = 16;
 
   // `steps`: the ids under which this task subscribes; tasks that are to meet use the same ones.

@@ -35,7 +35,8 @@ class InProcessMaster {
 
   // Refuses new calls from now on.
   void Refuse();
-  // Waits for the running calls, which Master::Stop has ended. REQUIRES Refuse.
+  // Waits until the calls that still run have returned. REQUIRES Refuse, and Master::Stop, which
+  // cancels them.
   void Close();
 
   struct State;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // PreparedStep: one combination of feeds, fetches and targets, compiled and registered with the
-// tasks that take part in it; StepCache: those of one session, by their names.
+// tasks that take part in it; StepCache: the prepared steps of one session, by their names.
 //
 // Prepared once, by the caller that asks first; others wait for it. Thread-safe. Held by shared
 // pointers: a running step keeps its own, so that the cache may forget it at any time.

@@ -62,12 +62,14 @@ class ReplicaLog final : public StateLog, public StepGate {
     bool whole = false;      // after this batch the follower has the complete store
   };
   // Waits until there is something worth sending, but at most until `deadline_ns`. Takes changes of
-  // about `bytes_max` bytes. From the first batch with `whole` on, steps end only when it has been
-  // acknowledged. Returns whether there is something to send.
+  // about `bytes_max` bytes. After the first batch with `whole`, a step ends only when the follower
+  // has acknowledged all changes that the step made or may have read. Returns whether there is
+  // something to send.
   bool TakeBatch(int64_t deadline_ns, int64_t bytes_max, Batch* batch) ABSL_LOCKS_EXCLUDED(mu_);
   // Notes that the follower has everything up to `committed`.
   void Acknowledge(uint64_t committed) ABSL_LOCKS_EXCLUDED(mu_);
-  // Notes that no follower could take over: steps end without waiting.
+  // Stops the feed, because no follower has the complete store. Ends the waiting steps; later steps
+  // end without waiting for an acknowledgement.
   void EndFeed() ABSL_LOCKS_EXCLUDED(mu_);
   // Returns whether a follower may have been told that it has everything.
   bool follower_is_whole() const ABSL_LOCKS_EXCLUDED(mu_);

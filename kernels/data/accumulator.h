@@ -22,8 +22,10 @@
 
 namespace penstock {
 
-// The properties of an accumulator. Nodes that share an accumulator must agree on them.
 inline constexpr char kSparseAccumulator[] = "SparseConditionalAccumulator";
+
+// The properties of an accumulator. All nodes that use one accumulator must give the same
+// properties.
 struct AccumulatorSpec {
   const char* type = "ConditionalAccumulator";
   DType dtype = DType::kInvalid;

@@ -122,7 +122,8 @@ TEST(Accumulators, RowsByIndex) {
   EXPECT_EQ(a.Take(1), "int64[0]; float[0,2]; int64[2] 4 2");
 }
 
-// TensorFlow's SyncReplicasOptimizer declares all sparse accumulators like this.
+// TensorFlow's SyncReplicasOptimizer declares every sparse accumulator with a scalar shape,
+// whatever the shape of its rows.
 TEST(Accumulators, RowsOfAScalarAreOfAnyShape) {
   TestAccumulator a("Sparse", DType::kFloat, PartialShape::Scalar());
   EXPECT_TRUE(a.ApplyRows(0, {1}, Tensor::Of<float>({1, 2}, {1, 2}), {4, 2}).ok());

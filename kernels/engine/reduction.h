@@ -32,7 +32,7 @@ struct ReductionLoop {
   bool one_is_itself;
   // The next five functions run on the CPU. Each works on n accumulators.
   void (*reset)(void* accumulators, int64_t n) = nullptr;
-  // accumulators[i] += x[i * step + k] for k < length: each output is a row of x.
+  // accumulators[i] += x[i * step + k] for k < length: accumulator i reduces row i of x.
   void (*across)(const void* x, int64_t n, int64_t step, int64_t length,
                  void* accumulators) = nullptr;
   // accumulators[i] += x[i + k * step] for k < length: each output is a column of x.

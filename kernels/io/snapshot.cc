@@ -28,7 +28,8 @@ void CopyBytes(const Tensor& from, Tensor& to, int64_t begin, int64_t end) {
 
 }  // namespace
 
-// Returns nullopt if the variable's value is better shared.
+// Returns nullopt if the variable's value is to be shared instead of copied: it is small, of a type
+// that cannot be copied as bytes, or not in host memory.
 StatusOr<std::optional<Snapshot::Part>> Snapshot::Begin(std::shared_ptr<Variable> variable) {
   Shape shape;
   std::unique_ptr<ChangeWatch> watch;

@@ -122,8 +122,9 @@ QuantizedRange ProductRange(QuantizedRange a, QuantizedRange b) {
           step * static_cast<float>(Levels<qint32>::kHighest)};
 }
 
-// The range in inputs `min` and `min + 1`. InvalidArgument unless they are finite scalars and min
-// <= max; `what` is what the errors call it.
+// Returns the range in inputs `min` (its lower end) and `min + 1` (its upper end). InvalidArgument
+// unless both are finite scalars and the lower end is not above the upper end; `what` names the
+// range in errors.
 StatusOr<QuantizedRange> RangeInput(const KernelContext& ctx, int min, const char* what);
 
 // Sets outputs `min` and `min + 1`.

@@ -83,7 +83,7 @@ class RaggedGatherKernel final : public Kernel {
     return OkStatus();
   }
 
-  // Writes the splits of the picked rows, which have the lengths given by `splits`.
+  // Writes the row splits of the picked rows. `splits`, of the input, give the length of each row.
   static Status SplitRows(KernelContext& ctx, int output, const std::vector<Items>& picked,
                           const RowSplits& splits) {
     ASSIGN_OR_RETURN(const int64_t rows, Total(picked));

@@ -59,8 +59,8 @@ class MultinomialKernel final : public Kernel {
     Tensor* output;
     RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
     if (shape.num_elements() == 0) return OkStatus();
-    // Each sample uses two numbers. As in TensorFlow, the reserved section is as long as for rows
-    // that consist of complete blocks.
+    // Each sample uses two numbers. As TensorFlow does, reserves numbers as if each row had a
+    // multiple of 4 samples.
     const int64_t reserved = logits.dim(0) * ((samples + 3) / 4 * 4) * 2;
     Philox stream;
     if (ctx.num_inputs() == 3) {

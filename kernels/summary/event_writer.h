@@ -43,8 +43,8 @@ class EventWriter final : public Resource {
   // Begins a file "events.out.tfevents.SECONDS.HOST" + suffix. OK if there is one already, as in
   // TensorFlow. `env` must outlive the writer.
   Status Open(Env& env, const Options& options) ABSL_LOCKS_EXCLUDED(mu_);
-  // Each adds one event. FailedPrecondition without a file; InvalidArgument where bytes are no
-  // message of their kind.
+  // Each adds one event. FailedPrecondition if no file is open; InvalidArgument if the bytes are
+  // not a valid message of that type.
   Status AddSummary(int64_t step, const std::string& summary) ABSL_LOCKS_EXCLUDED(mu_);
   Status AddGraph(int64_t step, const std::string& graph_def) ABSL_LOCKS_EXCLUDED(mu_);
   Status AddEvent(const std::string& event) ABSL_LOCKS_EXCLUDED(mu_);

@@ -27,7 +27,7 @@ struct SimRunOptions {
   bool faults = true;
   std::vector<std::string> bugs = {};  // names of planted bugs to enable
   bool mishaps = true;
-  // The bits that the variables should have; "": not checked.
+  // The expected SimRunResult::weights, bit for bit; "": not checked.
   std::string expected_weights = "";
 };
 

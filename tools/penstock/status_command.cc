@@ -73,7 +73,7 @@ int Top(const std::string& target, double interval_seconds) {
     const auto report = AskCluster(target);
     if (!report.ok() && !answered) return CodeOf(report.status());
     answered = true;
-    // A task that was there may come back.
+    // Go on after an error: this task has answered before, and may be restarting.
     const std::string text =
         report.ok() ? StatusText(*report) : StrCat(report.status().message(), "\n");
     std::printf("%s%s\n  every %g s; q ends\n", clear, text.c_str(), interval_seconds);

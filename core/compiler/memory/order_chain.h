@@ -4,10 +4,9 @@
 // halt over them. For MemoryPlan.
 //
 // Some nodes wait for others without an edge between them (OpDef::may_wait): a Dequeue for an
-// Enqueue, a collective for its other ranks. A control edge from the Dequeue, or from a node after
-// it, to the Enqueue, or to a node before it, would leave each waiting for the other. So no such
-// edge is added: between nodes that may wait there are the ways that the graph itself has, and no
-// new ones.
+// Enqueue, a collective for its other ranks. If a control edge led from the Dequeue (or a node
+// after the Dequeue) to the Enqueue (or a node before the Enqueue), the two would wait for each
+// other for ever. So no edge is added that makes a new path between nodes that may wait.
 #pragma once
 
 #include <vector>

@@ -22,7 +22,7 @@ Status FoldConstants(PassContext& context);
 
 // Merges nodes that compute the same from the same inputs under the same constraints (Click's
 // global value numbering over one topological walk). Stateful nodes are never merged. Removes the
-// twin that is left over, unless it is a target.
+// duplicate node, unless it is a target.
 Status EliminateCommonSubexpressions(PassContext& context);
 
 // Drops what nothing needs any more after folding and merging: stateless nodes without consumers

@@ -34,8 +34,8 @@ void AddMeasuredLinks(const std::vector<DeviceInfo>& devices, const CostTable& c
 
 // Predicts the most bytes that the outputs of nodes take on each device at a time. An output takes
 // its bytes from its node's start until its last reader there has ended and its last transfer has;
-// where it is received, from the start of the transfer. Outputs of ops that pass a value on, or
-// read a variable, take nothing beside that value.
+// where it is received, from the start of the transfer. An output that only passes a value on, or
+// reads a variable, shares that buffer and takes no bytes of its own.
 std::vector<double> PeakBytes(const PlacedProblem& placed, const PredictedStep& step);
 
 }  // namespace penstock

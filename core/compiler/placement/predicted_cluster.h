@@ -26,7 +26,7 @@ struct PredictedCluster {
   std::vector<double> ps_bytes;  // by parameter server: sent and received per step of one worker
 };
 
-// REQUIRES: workers > 0, and the step's problem has a master's task.
+// REQUIRES: workers > 0, and master_task of the step's PlacementProblem is set.
 PredictedCluster PredictCluster(const PlacedStep& step, int workers);
 
 }  // namespace penstock

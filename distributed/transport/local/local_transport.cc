@@ -47,7 +47,8 @@ StatusOr<Tensor> Receive(const OutgoingTensor& sent, Landing& landing) {
 
 class LocalSink;
 
-// A task that serves. Its transport, and the sinks that lead to it, hold pointers to it.
+// The receiving end of one serving task. The task's transport, and the sinks of its producers, hold
+// pointers to the port.
 class Port : public std::enable_shared_from_this<Port> {
  public:
   Port(const TaskId& self, TaskSteps& steps) : self_(self), steps_(steps) {}

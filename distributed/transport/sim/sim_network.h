@@ -52,7 +52,7 @@ struct SimEnd {
 class SimNetwork {
  public:
   struct Options {
-    // The range of a message's time.
+    // The bounds of a message's random delay.
     int64_t delay_min_ns = 50'000;
     int64_t delay_max_ns = 2'000'000;
     // A host that is silent for this long loses its connections.

@@ -87,7 +87,7 @@ class VerbsSink final : public TensorSink,
   const std::shared_ptr<RegisteredMemory> memory_;
 
   bool greeted_ ABSL_GUARDED_BY(mu_) = false;
-  // These two use the rings of the pair.
+  // writer_ and commands_ use the rings of pair_.
   std::optional<TensorRecordWriter> writer_ ABSL_GUARDED_BY(mu_);
   std::optional<RingReader> commands_ ABSL_GUARDED_BY(mu_);
   Queue queue_ ABSL_GUARDED_BY(mu_);
