@@ -68,9 +68,9 @@ class ExactlyOnce {
   // Returns how many batches of this worker have been applied on all servers. Call it before the
   // first step of a session. FailedPrecondition if Apply was not called.
   StatusOr<int64_t> Begin(Session& session) const;
-  // If `why` says that the variables of a server are at an earlier batch than the step, because they
-  // were restored, returns it as Aborted, so that the loop makes a new session. Returns any other
-  // error unchanged.
+  // If `why` says that the variables of a server are at an earlier batch than the step, because
+  // they were restored, returns it as Aborted, so that the loop makes a new session. Returns any
+  // other error unchanged.
   Status Explain(const Status& why) const;
   // The mutexes of all workers, on each task. A step holds its own worker's mutex. Code that must
   // read or change several variables of a task atomically holds all mutexes of that task.

@@ -37,7 +37,8 @@ Status TrainingLoop::NonFiniteLoss(double loss, const std::vector<Tensor>& batch
   EndOrGiveUpSave();
   const double seconds = std::min(options_.step_seconds, kFindNanTimeoutSeconds);
   NonFiniteOrigin origin(program_, output, feeds, *session_, saver_ ? &*saver_ : nullptr,
-                         options_.checkpoint_dir, static_cast<int64_t>(seconds * 1e3), *options_.env);
+                         options_.checkpoint_dir, static_cast<int64_t>(seconds * 1e3),
+                         *options_.env);
   const auto devices = session_->ListDevices();
   const std::string task = devices.ok() && !devices->empty()
                                ? StrCat(" of ", devices->front().name.Task().ToString())

@@ -26,9 +26,9 @@ class Executor {
   // it returns), when no work of the step is left. The first failure aborts the rendezvous, cancels
   // the step, and is the status; it names the node: "text\n\t [[{{node NAME}}]]". After a failure
   // some fetches may be set: the caller drops them. A cancellation from outside ends the step with
-  // its status, and aborts the rendezvous. A NoOp with the attribute "_commit" means that the nodes after it must run all or
-  // not at all: once it has run, all nodes that are or become ready still run, except nodes in
-  // loops and nodes that wait (asynchronous kernels).
+  // its status, and aborts the rendezvous. A NoOp with the attribute "_commit" means that the nodes
+  // after it must run all or not at all: once it has run, all nodes that are or become ready still
+  // run, except nodes in loops and nodes that wait (asynchronous kernels).
   virtual void RunAsync(const StepArgs& args, Done done) = 0;
   // As RunAsync, but starts on this thread and returns when the step has ended. The quickest way
   // for small steps: work goes to other threads only if that pays. Blocks. Call it on a pool thread
