@@ -128,7 +128,10 @@ class Pruner {
   }
 
   Status Copy(Node* node) {
-    if (node->op_name()[0] == '_' && node->op_name() != kFilledConstOp) {
+    // core/functions makes _SwitchN of a program's Case.
+    const bool made_on_import =
+        node->op_name() == kFilledConstOp || node->op().flow == FlowOp::kSwitch;
+    if (node->op_name()[0] == '_' && !made_on_import) {
       return InNode(InvalidArgument("op ", node->op_name(),
                                     " is the runtime's own and cannot be used in programs"),
                     node->name());
