@@ -156,7 +156,9 @@ void StepCalls::Lost(const TaskName& task, const Status& why) {
     if (steps != begun_.end()) begun = std::exchange(steps->second, {});
   }
   // The other task may still hold its half of the connection, and wait for answers over it.
-  links_.HangUp(task, why);
+  // It has lost this task, and not the one that `why` names.
+  links_.HangUp(task, Unavailable("lost the connection to ", self_.ToString(),
+                                  ", which ended it: ", why.message()));
   wire::RunGraphResponse none;
   for (Ended& one : ended) std::move(one)(why, none);
   for (const int64_t step_id : begun) abort_(step_id);

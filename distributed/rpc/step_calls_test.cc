@@ -18,8 +18,11 @@ using testing::HasSubstr;
 // Waits until `holds` returns true; returns false if it does not within half a minute.
 template <class Holds>
 bool Eventually(Holds holds) {
-  for (int i = 0; i < 3'000 && !holds(); ++i) Env::Real().SleepForNanos(10'000'000);
-  return holds();
+  for (int i = 0; i < 3'000; ++i) {
+    if (holds()) return true;
+    Env::Real().SleepForNanos(10'000'000);
+  }
+  return false;
 }
 
 // A task that consists of a transport and its StepCalls.

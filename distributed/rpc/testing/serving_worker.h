@@ -36,6 +36,8 @@ class ServingWorker {
   void Stop() {
     worker_->steps().AbortAll(Cancelled("the worker has been stopped"));
     host_.Stop();
+    // The end of a step that was aborted is still scheduled.
+    while (worker_->steps().counts().running > 0) Env::Real().SleepForNanos(1'000'000);
   }
 
  private:

@@ -14,8 +14,11 @@ namespace {
 
 template <class Holds>
 bool Eventually(Holds holds) {
-  for (int i = 0; i < 3'000 && !holds(); ++i) Env::Real().SleepForNanos(10'000'000);
-  return holds();
+  for (int i = 0; i < 3'000; ++i) {
+    if (holds()) return true;
+    Env::Real().SleepForNanos(10'000'000);
+  }
+  return false;
 }
 
 // An end whose peer is the test: Give makes work, and wakes the end if it says that it sleeps.
