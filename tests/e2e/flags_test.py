@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that every mistake in the flags gives one line that names the flag, and exit code 2."""
 
+import glob
 import os
 import socket
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 from cluster import PENSTOCK, TRAIN, ClusterTest, main  # noqa: E402
@@ -99,6 +101,27 @@ class FlagsTest(ClusterTest):
             self.assertRegex(done.stdout, r"^penstock [0-9]+\.[0-9]+\.[0-9]+\n")
             for part in ("GraphDefs of producer 22", " ops, ", "CUDA", "gRPC 1.", "Protobuf 3."):
                 self.assertIn(part, done.stdout)
+
+    def test_flags_of_checkpoint_that_come_together(self):
+        folder = tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
+        subprocess.run([TRAIN, "--model=mlp", "--steps=1", "--checkpoint_dir=" + folder],
+                       capture_output=True, timeout=60, check=True)
+        before, after = (os.path.join(folder, "model.ckpt-%d" % step) for step in (0, 1))
+
+        def diff(*flags):
+            return subprocess.run([PENSTOCK, "checkpoint", before, "--diff=" + after, *flags],
+                                  capture_output=True, text=True, timeout=60, check=False)
+
+        self.assertIn("every byte of both is as it was written", diff("--verify").stdout)
+        for shard in glob.glob(after + ".data-*"):
+            with open(shard, "r+b") as file:
+                first = file.read(1)
+                file.seek(0)
+                file.write(bytes([first[0] ^ 1]))
+        self.assertNotIn("differ", diff("--verify").stdout)
+        self.assertIn("the checksum is wrong", diff("--verify").stderr)
+        self.mistake([PENSTOCK], ["checkpoint", before, "--diff=" + after, "--tensor=w"],
+                     "--tensor excludes --diff")
 
     def test_ops_are_found_in_any_case(self):
         def ops(wanted):
