@@ -175,7 +175,11 @@ TEST_P(StepCallsTest, ARestartedWorkerIsConnectedAgain) {
   ASSERT_TRUE(Eventually([&] { return outcome.get().has_value(); }));
   worker_.emplace(GetParam(), "ps");
   ASSERT_TRUE(Connect(2, &again));
-  EXPECT_EQ(worker_->AwaitRequest().first, 2);
+  auto [step_id, answer] = worker_->AwaitRequest();
+  EXPECT_EQ(step_id, 2);
+  answer({});
+  ASSERT_TRUE(Eventually([&] { return again.get().has_value(); }));  // it lives no longer than this
+  EXPECT_TRUE(again.get()->ok()) << *again.get();
 }
 
 INSTANTIATE_TEST_SUITE_P(Protocols, StepCallsTest, testing::Values("shm", "grpc", "auto"),
