@@ -58,8 +58,10 @@ std::vector<std::shared_ptr<MasterSession>> Master::sessions() const {
 }
 
 std::vector<std::shared_ptr<const TaskWait>> Master::waits() const {
+  std::vector<std::shared_ptr<const TaskWait>> waits;
   MutexLock lock(mu_);
-  return {waits_.begin(), waits_.end()};
+  for (const auto& [id, wait] : waits_) waits.push_back(wait);
+  return waits;
 }
 
 uint64_t Master::steps_begun() const {
@@ -141,8 +143,10 @@ std::shared_ptr<TaskWait> Master::AwaitTasks(const SessionOptions& options, Task
     return nullptr;
   }
   size_t waiting = 0;
+  uint64_t id = 0;
   {
     MutexLock lock(mu_);
+    id = ++last_wait_;
     waiting = waits_.size();
   }
   TaskWait::Options wanted{
@@ -154,11 +158,10 @@ std::shared_ptr<TaskWait> Master::AwaitTasks(const SessionOptions& options, Task
       .env = options_.services.env,
       .timer = options_.services.timer};
   wanted.tasks = WaitsFor(*filters);
-  const auto self = std::make_shared<std::weak_ptr<TaskWait>>();  // set once the wait has been made
   const auto wait = std::make_shared<TaskWait>(
-      wanted, [this, self, tasks = wanted.tasks, filters = *std::move(filters),
+      wanted, [this, id, tasks = wanted.tasks, filters = *std::move(filters),
                found = std::move(found)](StatusOr<std::vector<TaskStatus>> answers) mutable {
-        RemoveWait(self->lock());
+        RemoveWait(id);
         if (!answers.ok()) {
           Log({.level = LogLevel::kWarning,
                .task = this->self().name,
@@ -169,8 +172,7 @@ std::shared_ptr<TaskWait> Master::AwaitTasks(const SessionOptions& options, Task
         }
         std::move(found)(SessionTasksOf(tasks, filters, *std::move(answers)));
       });
-  *self = wait;
-  const Status added = AddWait(wait);
+  const Status added = AddWait(id, wait);
   if (!added.ok()) {
     wait->Cancel(added);
     return nullptr;
@@ -179,19 +181,19 @@ std::shared_ptr<TaskWait> Master::AwaitTasks(const SessionOptions& options, Task
   return wait;
 }
 
-Status Master::AddWait(const std::shared_ptr<TaskWait>& wait) {
+Status Master::AddWait(uint64_t id, const std::shared_ptr<TaskWait>& wait) {
   MutexLock lock(mu_);
   if (stopped_) return ShuttingDown();
   if (waits_.size() >= kWaitsMax) {
     return ResourceExhausted(kWaitsMax, " new sessions wait for tasks that do not answer");
   }
-  waits_.push_back(wait);
+  waits_.emplace(id, wait);
   return OkStatus();
 }
 
-void Master::RemoveWait(const std::shared_ptr<TaskWait>& wait) {
+void Master::RemoveWait(uint64_t id) {
   MutexLock lock(mu_);
-  std::erase(waits_, wait);
+  waits_.erase(id);
 }
 
 StatusOr<std::vector<SessionTask>> Master::SessionTasksOf(const std::vector<TaskWait::Task>& tasks,
@@ -427,14 +429,14 @@ void Master::CloseIdleSessions(const absl::flat_hash_set<std::string>& connected
 }
 
 void Master::Stop() {
-  std::vector<std::shared_ptr<TaskWait>> waits;
+  std::map<uint64_t, std::shared_ptr<TaskWait>> waits;
   {
     MutexLock lock(mu_);
     stopped_ = true;
     waits = waits_;
   }
   const Status why = ShuttingDown();
-  for (const auto& wait : waits) wait->Cancel(why);
+  for (const auto& [id, wait] : waits) wait->Cancel(why);
   for (const auto& session : TakeSessions()) {
     (void)session->Close(why);
     LogClosedSession(*session, "the task is shutting down");

@@ -109,8 +109,8 @@ class Master {
   StatusOr<std::vector<SessionTask>> SessionTasksOf(const std::vector<TaskWait::Task>& tasks,
                                                     const std::vector<DeviceName>& filters,
                                                     std::vector<TaskStatus> answers) const;
-  Status AddWait(const std::shared_ptr<TaskWait>& wait);
-  void RemoveWait(const std::shared_ptr<TaskWait>& wait);
+  Status AddWait(uint64_t id, const std::shared_ptr<TaskWait>& wait);
+  void RemoveWait(uint64_t id);
   std::vector<TaskId> MatchingTasks(const std::vector<DeviceName>& filters) const;
   std::vector<TaskWait::Task> WaitsFor(const std::vector<DeviceName>& filters);
   TaskId OtherReplica(const TaskId& task) const;
@@ -135,7 +135,9 @@ class Master {
   mutable Mutex mu_;
   std::map<std::string, std::shared_ptr<WorkerClient>> clients_ ABSL_GUARDED_BY(mu_);  // by address
   std::map<std::string, std::shared_ptr<MasterSession>> sessions_ ABSL_GUARDED_BY(mu_);
-  std::vector<std::shared_ptr<TaskWait>> waits_ ABSL_GUARDED_BY(mu_);  // in order of arrival
+  // By number, so that Stop() cancels in the order of arrival, in every run of a simulation.
+  std::map<uint64_t, std::shared_ptr<TaskWait>> waits_ ABSL_GUARDED_BY(mu_);
+  uint64_t last_wait_ ABSL_GUARDED_BY(mu_) = 0;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   // The incarnation of each task in the last session that used the task.
   std::map<std::string, uint64_t> incarnations_ ABSL_GUARDED_BY(mu_);

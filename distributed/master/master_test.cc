@@ -2,8 +2,10 @@
 #include "distributed/master/master.h"
 
 #include <limits>
+#include <numeric>
 
 #include "distributed/master/testing/sim_master_test.h"
+#include "distributed/worker/testing/fake_worker_client.h"
 #include "gtest/gtest.h"
 
 namespace penstock {
@@ -131,6 +133,35 @@ TEST_F(MasterTest, AStoppedMasterHasNoSessions) {
     EXPECT_EQ(refused.code(), StatusCode::kUnavailable) << refused;
     std::vector<Tensor> none;
     EXPECT_FALSE(session->Run({}, {}, {}, {"Identity"}, &none, nullptr).ok());
+  });
+}
+
+TEST_F(MasterTest, StopEndsWaitsInTheOrderOfTheirArrival) {
+  Simulate([&] {
+    worker_.emplace(env_, scheduler_, *timer_);
+    const auto silent = std::make_shared<FakeWorkerClient>();
+    Master::Options options{
+        .worker = &**worker_,
+        .connect = [&](const TaskId&) { return silent; },
+        .services = {.env = &env_, .timer = timer_.get(), .threads = &scheduler_},
+        .registry = &Registry::Global()};
+    CHECK_OK(options.cluster.AddTask("ps", 0, "here:1"));
+    CHECK_OK(options.cluster.AddTask("worker", 0, "there:1"));
+    master_.emplace(std::move(options));
+    std::vector<int> arrived(50), ended;
+    std::iota(arrived.begin(), arrived.end(), 0);
+    for (const int i : arrived) {
+      master_->AwaitTasks({}, [&ended, i](const auto& found) {
+        EXPECT_EQ(found.status().code(), StatusCode::kUnavailable) << found.status();
+        ended.push_back(i);
+      });
+    }
+    EXPECT_EQ(master_->waits().size(), arrived.size());
+    master_->Stop();
+    EXPECT_EQ(ended, arrived);
+    EXPECT_EQ(master_->waits().size(), 0u);
+    master_.reset();
+    worker_.reset();
   });
 }
 

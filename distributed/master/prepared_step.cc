@@ -11,13 +11,13 @@ namespace penstock {
 namespace {
 constexpr int64_t kDeregisterTimeoutMs = 10'000;
 
-// Sorts steps by their names: the order of a hash map differs from run to run.
-void SortByNames(std::vector<std::shared_ptr<PreparedStep>>& steps) {
+// Removes the order of the hash map, which differs between runs.
+void SortByNames(std::vector<std::shared_ptr<PreparedStep>>* steps) {
   const auto key = [](const std::shared_ptr<PreparedStep>& step) {
     const CallableSpec& names = step->names();
     return std::tie(names.feeds, names.fetches, names.targets);
   };
-  std::sort(steps.begin(), steps.end(), [&](const auto& a, const auto& b) {
+  std::sort(steps->begin(), steps->end(), [&](const auto& a, const auto& b) {
     return key(a) != key(b) ? key(a) < key(b) : a->partial() < b->partial();
   });
 }
@@ -174,19 +174,22 @@ std::shared_ptr<PreparedStep> StepCache::Get(const Names& names) {
 
 std::vector<std::shared_ptr<PreparedStep>> StepCache::List() const {
   std::vector<std::shared_ptr<PreparedStep>> steps;
-  MutexLock lock(mu_);
-  for (const auto& [names, step] : steps_) {
-    if (!step->partial()) steps.push_back(step);
+  {
+    MutexLock lock(mu_);
+    for (const auto& [names, step] : steps_) {
+      if (!step->partial()) steps.push_back(step);
+    }
   }
-  SortByNames(steps);
+  SortByNames(&steps);
   return steps;
 }
 
+// Sorted, because the tasks are told of each that is dropped.
 std::vector<std::shared_ptr<PreparedStep>> StepCache::TakeAll() {
   std::vector<std::shared_ptr<PreparedStep>> all;
   for (auto& [names, step] : steps_) all.push_back(std::move(step));
   steps_.clear();
-  SortByNames(all);  // because the tasks are told of each that is dropped
+  SortByNames(&all);
   return all;
 }
 

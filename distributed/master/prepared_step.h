@@ -155,7 +155,7 @@ class StepCache {
                                     const std::vector<std::string>& targets);
   // The partial run of these names.
   std::shared_ptr<PreparedStep> GetPartial(const CallableSpec& names);
-  // Those that are there now, partial runs left out. In no particular order.
+  // Returns the steps that are there now, without partial runs, sorted by their names.
   std::vector<std::shared_ptr<PreparedStep>> List() const;
   // Forgets `step`, which could not be prepared.
   void Drop(const PreparedStep& step);

@@ -184,6 +184,14 @@ TEST(StepCacheTest, APartialRunIsAStepOfItsOwn) {
   EXPECT_EQ(cache.GetPartial(names), partial);
 }
 
+TEST(StepCacheTest, ListsStepsInTheOrderOfTheirNames) {
+  StepCache cache;
+  for (char fetch = 'z'; fetch >= 'a'; --fetch) cache.Get({}, {std::string(1, fetch)}, {});
+  std::string listed;
+  for (const auto& step : cache.List()) listed += step->names().fetches[0];
+  EXPECT_EQ(listed, "abcdefghijklmnopqrstuvwxyz");
+}
+
 TEST(StepCacheTest, DropForgetsThatStepAlone) {
   StepCache cache;
   const auto failed = cache.Get({}, {"a"}, {}), kept = cache.Get({}, {"b"}, {});

@@ -105,6 +105,7 @@ class Queue::DequeueOperation final : public Operation {
     return count == missing ? Progress::kDone : Progress::kSome;
   }
   void Undo() override {
+    queue_.mu_.AssertHeld();
     if (!elements_.empty()) queue_.PutBack(std::move(elements_), origin());
   }
   Status Deliver() override { return std::move(receive_)(std::move(elements_)); }

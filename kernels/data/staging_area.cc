@@ -134,8 +134,9 @@ Status StagingArea::CheckTypes(const Element& element, const Types& types) const
 void StagingArea::Push(Element element, const UpdateOrigin& origin) {
   bytes_ += BytesOf(element);
   elements_.push_back(std::move(element));
+  const Element& pushed = elements_.back();
   Changed(origin, kStageAction,
-          [this] { return std::vector<Tensor>(elements_.back().begin(), elements_.back().end()); });
+          [&] { return std::vector<Tensor>(pushed.begin(), pushed.end()); });
 }
 
 Element StagingArea::Pop(const UpdateOrigin& origin) {

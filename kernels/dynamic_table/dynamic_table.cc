@@ -87,14 +87,16 @@ class DynamicTable::AllShards {
   void ForEachRow(Fn fn) const ABSL_NO_THREAD_SAFETY_ANALYSIS {
     for (const auto& shard : table_.shards_) {
       const TableShard& rows = shard->rows;
-      rows.ForEachRow([&](int32_t row) { fn(rows.rows(), row); });
+      const RowBlocks& blocks = rows.rows();
+      rows.ForEachRow([&](int32_t row) { fn(blocks, row); });
     }
   }
   // Whether all keys dropped after `epoch` are known.
   bool KnowDropped(int32_t epoch) const ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    return std::all_of(table_.shards_.begin(), table_.shards_.end(), [&](const auto& shard) {
-      return shard->rows.dropped().Knows(epoch);
-    });
+    for (const auto& shard : table_.shards_) {
+      if (!shard->rows.dropped().Knows(epoch)) return false;
+    }
+    return true;
   }
   // Calls fn(key) for each key dropped after `epoch`, perhaps several times.
   template <class Fn>
