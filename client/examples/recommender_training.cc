@@ -29,8 +29,8 @@ client::TrainingOptions LoopOptions(const RecommenderFlags& flags, const std::st
                                   .chief = ChiefName(flags.task),
                                   .checkpoint_dir = flags.checkpoint_dir,
                                   .save_every_seconds = flags.save_every_seconds,
-                                  .max_failed_saves_in_a_row = flags.max_failed_saves,
                                   .incremental_saves = flags.incremental_saves,
+                                  .max_failed_saves_in_a_row = flags.max_failed_saves,
                                   .max_steps = flags.steps,
                                   .wait_seconds = flags.wait_seconds};
   options.session.placement = flags.placement;
