@@ -195,7 +195,7 @@ void MasterService::TellOnce(const std::string& where, std::vector<std::string> 
   if (options.empty()) return;
   {
     MutexLock lock(told_mu_);
-    std::erase_if(options, [&](const std::string& option) {
+    std::erase_if(options, [&](const std::string& option) ABSL_EXCLUSIVE_LOCKS_REQUIRED(told_mu_) {
       return !told_.insert(StrCat(where, " ", option)).second;
     });
   }

@@ -6,7 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/op/op_def.h"
+#include "core/op/gradient.h"
+#include "core/op/kernel.h"
+#include "core/op/shape_scope.h"
 #include "kernels/dynamic_table/dynamic_table.h"
 
 namespace penstock {
