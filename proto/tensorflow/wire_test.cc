@@ -98,8 +98,35 @@ TEST(Wire, Master) {
   EXPECT_EQ(Fields(CreateSessionRequest::descriptor()),
             "1 graph_def: GraphDef; 2 config: ConfigProto; 3 target: string");
   EXPECT_EQ(Fields(RewriterConfig::descriptor()),
+            "1 layout_optimizer: RewriterConfig.Toggle; 2 disable_model_pruning: bool; "
             "3 constant_folding: RewriterConfig.Toggle; "
+            "4 memory_optimization: RewriterConfig.MemOptType; "
+            "5 auto_parallel: RewriterConfig.AutoParallelOptions; "
+            "6 memory_optimizer_target_node_name_scope: string; "
+            "7 arithmetic_optimization: RewriterConfig.Toggle; "
+            "8 dependency_optimization: RewriterConfig.Toggle; "
+            "9 loop_optimization: RewriterConfig.Toggle; "
+            "10 function_optimization: RewriterConfig.Toggle; "
+            "11 debug_stripper: RewriterConfig.Toggle; "
+            "12 meta_optimizer_iterations: RewriterConfig.NumIterationsType; "
+            "13 shape_optimization: RewriterConfig.Toggle; 14 remapping: RewriterConfig.Toggle; "
+            "15 scoped_allocator_optimization: RewriterConfig.Toggle; "
+            "16 scoped_allocator_opts: RewriterConfig.ScopedAllocatorOptions; "
+            "17 min_graph_nodes: int32; 18 pin_to_host_optimization: RewriterConfig.Toggle; "
+            "19 disable_meta_optimizer: bool; 20 meta_optimizer_timeout_ms: int64; "
+            "21 fail_on_optimizer_errors: bool; "
+            "22 implementation_selector: RewriterConfig.Toggle; "
+            "23 auto_mixed_precision: RewriterConfig.Toggle; "
             "24 common_subgraph_elimination: RewriterConfig.Toggle; "
+            "25 auto_mixed_precision_mkl: RewriterConfig.Toggle; "
+            "26 experimental_disable_compressed_tensor_optimization: bool; "
+            "27 experimental_disable_folding_quantization_emulation: bool; "
+            "28 use_plugin_optimizers: RewriterConfig.Toggle; "
+            "29 auto_mixed_precision_cpu: RewriterConfig.Toggle; "
+            "30 experimental_conditional_code_motion: RewriterConfig.Toggle; "
+            "31 auto_mixed_precision_onednn_bfloat16: RewriterConfig.Toggle; "
+            "32 disable_tfg_optimizer: bool; 50 cpu_layout_conversion: RewriterConfig.CpuLayout; "
+            "100 optimizers: rep string; "
             "200 custom_optimizers: rep RewriterConfig.CustomGraphOptimizer");
   EXPECT_EQ(Fields(RewriterConfig::CustomGraphOptimizer::descriptor()),
             "1 name: string; 2 parameter_map: map<string,AttrValue>");
