@@ -52,10 +52,13 @@ void StepCalls::Connect(const TaskId& task) {
   if (!name.ok()) return;
   {
     MutexLock lock(mu_);
+    const auto connected = connected_.find(*name);
+    if (connected != connected_.end() && connected->second != task.incarnation) return;
     const int64_t now_ns = env_.NowNanos();
     const auto [tried, is_new] = tried_ns_.emplace(*name, now_ns);
     if (!is_new && now_ns - tried->second < kRetryNanos) return;
     tried->second = now_ns;
+    connected_[*name] = task.incarnation;
   }
   links_.Connect(task);
 }
@@ -63,8 +66,10 @@ void StepCalls::Connect(const TaskId& task) {
 bool StepCalls::Run(const TaskName& worker, const wire::RunGraphRequest& request, Ended* ended) {
   const std::pair<int64_t, TaskName> step(static_cast<int64_t>(request.step_id()), worker);
   {
-    // Before the request is sent: the answer may come, or the worker be lost, at any time.
     MutexLock lock(mu_);
+    const auto connected = connected_.find(worker);
+    if (connected == connected_.end() || connected->second != request.incarnation()) return false;
+    // Before the request is sent: the answer may come, or the worker be lost, at any time.
     running_.emplace(step, std::move(*ended));
   }
   if (links_.SendIfConnected(worker, KeyTo(worker, kRequest), ToTensor(request))) return true;
@@ -144,6 +149,7 @@ void StepCalls::Lost(const TaskName& task, const Status& why) {
   std::set<int64_t> begun;
   {
     MutexLock lock(mu_);
+    connected_.erase(task);
     for (auto it = running_.begin(); it != running_.end();) {
       if (it->first.second != task) {
         ++it;

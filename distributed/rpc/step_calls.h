@@ -46,10 +46,12 @@ class StepCalls final : public collective::LinkListener {
   const TaskId& self() const { return self_; }
 
   // Connects to `task`, unless it is connected or was tried less than kRetryNanos ago. The other
-  // task has to do the same.
+  // task has to do the same. Does nothing while another process of that name is connected: it may
+  // be frozen, and a follower have taken its place; the messages must not go to the frozen one.
   void Connect(const TaskId& task);
   // Master: sends a request to a worker. `ended` is called once, with the answer or when the worker
-  // is lost. If the two are not connected, returns false and takes neither argument.
+  // is lost. If this is not connected to the incarnation that the request names, returns false and
+  // takes neither argument.
   [[nodiscard]] bool Run(const TaskName& worker, const wire::RunGraphRequest& request,
                          Ended* ended);
   // Master: ends the wait for a step with Cancelled. Does nothing if it does not run.
@@ -73,6 +75,8 @@ class StepCalls final : public collective::LinkListener {
   std::function<void(int64_t)> abort_;
 
   Mutex mu_;
+  // The incarnation of each task that this one has connected to, and not lost since.
+  std::map<TaskName, uint64_t> connected_ ABSL_GUARDED_BY(mu_);
   std::map<TaskName, int64_t> tried_ns_ ABSL_GUARDED_BY(mu_);
   std::map<std::pair<TaskName, std::string>, HashedKey> keys_ ABSL_GUARDED_BY(mu_);
   // As master: steps whose answers have not come, by step and worker.

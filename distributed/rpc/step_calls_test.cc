@@ -91,9 +91,11 @@ class StepCallsTest : public testing::TestWithParam<const char*> {
       return status;
     }
   };
-  bool Run(uint64_t step_id, Outcome* outcome) {
+  bool Run(uint64_t step_id, Outcome* outcome) { return Run(step_id, worker_->id(), outcome); }
+  bool Run(uint64_t step_id, const TaskId& worker, Outcome* outcome) {
     wire::RunGraphRequest request;
     request.set_step_id(step_id);
+    request.set_incarnation(worker.incarnation);
     StepCalls::Ended ended = [outcome](const Status& status, wire::RunGraphResponse& response) {
       MutexLock lock(outcome->mu);
       outcome->status = status.ok() && response.has_error() ? Internal("refused") : status;
@@ -180,6 +182,21 @@ TEST_P(StepCallsTest, ARestartedWorkerIsConnectedAgain) {
   answer({});
   ASSERT_TRUE(Eventually([&] { return again.get().has_value(); }));  // it lives no longer than this
   EXPECT_TRUE(again.get()->ok()) << *again.get();
+}
+
+// A follower has taken the place of a worker that is frozen, and so not lost.
+TEST_P(StepCallsTest, AnotherProcessOfTheSameNameGetsNoRequestOverTheOldConnection) {
+  Outcome outcome, none;
+  ASSERT_TRUE(Connect(1, &outcome));
+  auto [step_id, answer] = worker_->AwaitRequest();
+  TaskId follower = worker_->id();
+  ++follower.incarnation;
+  EXPECT_FALSE(Run(2, follower, &none));
+  master_.calls().Connect(follower);
+  EXPECT_FALSE(Run(2, follower, &none));
+  answer({});
+  ASSERT_TRUE(Eventually([&] { return outcome.get().has_value(); }));
+  EXPECT_TRUE(outcome.get()->ok()) << *outcome.get();
 }
 
 INSTANTIATE_TEST_SUITE_P(Protocols, StepCallsTest, testing::Values("shm", "grpc", "auto"),

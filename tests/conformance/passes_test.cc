@@ -40,7 +40,10 @@ class RandomGraph {
                      {"shape", PartialShape({4, kColumns})},
                      {"shared_name", "table"}});
     while (values_.size() < 25) Add();
-    for (int i = 0; i < 3; ++i) fetches_.push_back(Any().name());
+    // The first two values are fed, and so cannot be fetched.
+    for (int i = 0; i < 3; ++i) {
+      fetches_.push_back(values_[2 + random_() % (values_.size() - 2)].name());
+    }
     CHECK_OK(g_.status());
   }
 
