@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // TopK (k an attribute), TopKV2 (k an input): the k largest elements of each row and their indices.
-// Of equal elements the one with the lower index comes first. NthElement: only the n-th element in
-// order.
+// If elements are equal, the one with the lower index comes first. NthElement: only the n-th
+// element in order.
 #include <algorithm>
 #include <limits>
 #include <type_traits>
