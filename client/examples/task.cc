@@ -19,7 +19,7 @@
 #include "core/base/log.h"
 #include "core/base/log_flags.h"
 #include "distributed/calibration/calibration_file.h"
-#include "distributed/rpc/security/security_flags.h"
+#include "distributed/security/security_flags.h"
 #include "distributed/rpc/server.h"
 #include "distributed/transport/verbs/flags.h"
 

@@ -2,7 +2,7 @@
 //
 // The origin of an error: the node and the task that caused it. Both are payloads of the Status, so
 // that code that handles the error need not parse its text. Annotate keeps payloads, and so do
-// errors that travel between tasks (distributed/rpc/calls/status_proto.h).
+// errors that travel between tasks (distributed/calls/status_proto.h).
 //
 // All functions return an OK status as it is.
 #pragma once

@@ -7,7 +7,7 @@
 #include "core/base/mutex.h"
 #include "core/graph/graph_proto.h"
 #include "distributed/calibration/calibration_file.h"
-#include "distributed/rpc/calls/unary_call.h"
+#include "distributed/calls/unary_call.h"
 #include "distributed/rpc/protocol.h"
 #include "distributed/rpc/run_graph_stream.h"
 #include "distributed/rpc/value_proto.h"

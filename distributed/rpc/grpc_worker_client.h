@@ -5,8 +5,8 @@
 
 #include <memory>
 
-#include "distributed/rpc/calls/channel.h"
-#include "distributed/rpc/calls/completion_loop.h"
+#include "distributed/calls/channel.h"
+#include "distributed/calls/completion_loop.h"
 #include "distributed/rpc/step_calls.h"
 #include "distributed/worker/worker_client.h"
 

@@ -13,8 +13,8 @@
 #include "core/base/scheduler.h"
 #include "distributed/replica/replica.h"
 #include "distributed/rpc/call_threads.h"
-#include "distributed/rpc/calls/channel.h"
-#include "distributed/rpc/calls/completion_loop.h"
+#include "distributed/calls/channel.h"
+#include "distributed/calls/completion_loop.h"
 #include "distributed/task/task.h"
 #include "proto/penstock/insight.grpc.pb.h"
 

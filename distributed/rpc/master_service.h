@@ -16,8 +16,8 @@
 #include "core/base/mutex.h"
 #include "distributed/master/master.h"
 #include "distributed/rpc/call_threads.h"
-#include "distributed/rpc/calls/completion_loop.h"
-#include "distributed/rpc/calls/unary_call.h"
+#include "distributed/calls/completion_loop.h"
+#include "distributed/calls/unary_call.h"
 #include "distributed/rpc/client_limits.h"
 #include "proto/tensorflow/master_service.grpc.pb.h"
 

@@ -11,7 +11,7 @@
 
 #include "absl/strings/cord.h"
 #include "core/wire/tensor_proto.h"
-#include "distributed/rpc/calls/status_proto.h"
+#include "distributed/calls/status_proto.h"
 #include "distributed/rpc/testing/scripted_master.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

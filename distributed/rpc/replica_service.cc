@@ -6,7 +6,7 @@
 #include <functional>
 #include <utility>
 
-#include "distributed/rpc/calls/unary_call.h"
+#include "distributed/calls/unary_call.h"
 
 namespace penstock {
 namespace {

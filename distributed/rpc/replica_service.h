@@ -10,8 +10,8 @@
 #include "core/base/scheduler.h"
 #include "distributed/replica/replica.h"
 #include "distributed/replica/witness.h"
-#include "distributed/rpc/calls/channel.h"
-#include "distributed/rpc/calls/completion_loop.h"
+#include "distributed/calls/channel.h"
+#include "distributed/calls/completion_loop.h"
 #include "proto/penstock/replica.grpc.pb.h"
 
 namespace penstock {

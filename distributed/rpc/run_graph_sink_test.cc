@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/base/cond_var.h"
-#include "distributed/rpc/calls/status_proto.h"
-#include "distributed/rpc/calls/testing/test_host.h"
+#include "distributed/calls/status_proto.h"
+#include "distributed/calls/testing/test_host.h"
 #include "distributed/rpc/run_graph_stream.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

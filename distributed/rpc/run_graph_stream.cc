@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "distributed/rpc/calls/status_proto.h"
+#include "distributed/calls/status_proto.h"
 
 namespace penstock {
 

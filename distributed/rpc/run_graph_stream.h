@@ -21,7 +21,7 @@
 #include "absl/functional/any_invocable.h"
 #include "core/base/mutex.h"
 #include "core/base/status.h"
-#include "distributed/rpc/calls/completion_loop.h"
+#include "distributed/calls/completion_loop.h"
 #include "proto/penstock/worker.grpc.pb.h"
 
 namespace penstock {

@@ -10,8 +10,8 @@
 #include <semaphore>
 #include <vector>
 
-#include "distributed/rpc/calls/status_proto.h"
-#include "distributed/rpc/calls/testing/test_host.h"
+#include "distributed/calls/status_proto.h"
+#include "distributed/calls/testing/test_host.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -22,7 +22,7 @@
 #include "core/base/status.h"
 #include "core/runtime/deadline_timer.h"
 #include "distributed/cluster/cluster_spec.h"
-#include "distributed/rpc/security/security_settings.h"
+#include "distributed/security/security_settings.h"
 
 namespace penstock {
 

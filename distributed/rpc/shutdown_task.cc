@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "core/base/join.h"
-#include "distributed/rpc/calls/channel.h"
+#include "distributed/calls/channel.h"
 #include "distributed/rpc/grpc_worker_client.h"
-#include "distributed/rpc/security/credentials.h"
+#include "distributed/security/credentials.h"
 #include "distributed/rpc/server.h"
 
 namespace penstock {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "distributed/rpc/calls/testing/test_host.h"
+#include "distributed/calls/testing/test_host.h"
 #include "distributed/transport/transport_factory.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

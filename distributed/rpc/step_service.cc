@@ -8,7 +8,7 @@
 
 #include "core/base/timeout.h"
 #include "core/graph/graph_proto.h"
-#include "distributed/rpc/calls/status_proto.h"
+#include "distributed/calls/status_proto.h"
 #include "distributed/rpc/master_service.h"
 #include "distributed/rpc/options_without_effect.h"
 #include "distributed/rpc/tensor_message.h"

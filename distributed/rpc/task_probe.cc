@@ -14,12 +14,12 @@
 
 #include "core/base/cond_var.h"
 #include "core/base/mutex.h"
-#include "distributed/rpc/calls/channel.h"
-#include "distributed/rpc/calls/unary_call.h"
+#include "distributed/calls/channel.h"
+#include "distributed/calls/unary_call.h"
 #include "distributed/rpc/protocol.h"
-#include "distributed/rpc/security/connection_diagnosis.h"
-#include "distributed/rpc/security/credentials.h"
-#include "distributed/rpc/security/stream_socket.h"
+#include "distributed/security/connection_diagnosis.h"
+#include "distributed/security/credentials.h"
+#include "distributed/security/stream_socket.h"
 #include "distributed/rpc/value_proto.h"
 #include "proto/penstock/insight.grpc.pb.h"
 

@@ -11,8 +11,8 @@
 
 #include "core/base/join.h"
 #include "core/base/mutex.h"
-#include "distributed/rpc/calls/status_proto.h"
-#include "distributed/rpc/calls/unary_call.h"
+#include "distributed/calls/status_proto.h"
+#include "distributed/calls/unary_call.h"
 #include "distributed/rpc/value_proto.h"
 #include "proto/penstock/insight.grpc.pb.h"
 

@@ -6,8 +6,8 @@
 
 #include "core/base/cancellation.h"
 #include "core/base/env.h"
-#include "distributed/rpc/calls/channel.h"
-#include "distributed/rpc/calls/completion_loop.h"
+#include "distributed/calls/channel.h"
+#include "distributed/calls/completion_loop.h"
 #include "distributed/task/task.h"
 #include "proto/penstock/trace.pb.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/base/timeout.h"
-#include "distributed/rpc/calls/unary_call.h"
+#include "distributed/calls/unary_call.h"
 #include "distributed/rpc/import_graph.h"
 #include "distributed/rpc/protocol.h"
 #include "distributed/rpc/value_proto.h"

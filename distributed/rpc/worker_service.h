@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "distributed/rpc/calls/completion_loop.h"
-#include "distributed/rpc/calls/unary_call.h"
+#include "distributed/calls/completion_loop.h"
+#include "distributed/calls/unary_call.h"
 #include "distributed/rpc/run_graph_stream.h"
 #include "distributed/rpc/step_calls.h"
 #include "distributed/worker/worker.h"

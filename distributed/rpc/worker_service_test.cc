@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "core/graph/graph_proto.h"
-#include "distributed/rpc/calls/testing/call_bytes.h"
+#include "distributed/calls/testing/call_bytes.h"
 #include "distributed/rpc/protocol.h"
 #include "distributed/rpc/testing/serving_worker.h"
 #include "gmock/gmock.h"

@@ -2,7 +2,7 @@
 //
 // Task: one task of a cluster: its worker, the transport that brings it the tensors of other tasks,
 // and the master of the clients that address it. The constructor takes the components that differ
-// between a gRPC server (distributed/rpc/server.h) and a simulation (distributed/transport/sim), so
+// between a gRPC server (distributed/rpc/server.h) and a simulation (distributed/sim), so
 // that the same class runs in both.
 //
 //   Task task({.self = self, .env = &env, ...});

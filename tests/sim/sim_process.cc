@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/op/registry.h"
-#include "distributed/transport/sim/sim_call.h"
+#include "distributed/sim/sim_call.h"
 
 namespace penstock::simulation {
 namespace {

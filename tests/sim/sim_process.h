@@ -14,7 +14,7 @@
 #include "core/base/sim/sim_files.h"
 #include "distributed/replica/replica.h"
 #include "distributed/replica/witness.h"
-#include "distributed/transport/sim/sim_network.h"
+#include "distributed/sim/sim_network.h"
 
 namespace penstock::simulation {
 

@@ -18,7 +18,7 @@
 #include "core/base/sim/sim_env.h"
 #include "core/base/sim/sim_scheduler.h"
 #include "core/op/gradient.h"
-#include "distributed/transport/sim/sim_cluster.h"
+#include "distributed/sim/sim_cluster.h"
 #include "gtest/gtest.h"
 
 namespace penstock::client {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/base/env.h"
-#include "distributed/rpc/calls/testing/test_host.h"
+#include "distributed/calls/testing/test_host.h"
 #include "distributed/transport/transport_factory.h"
 
 namespace penstock {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/base/env.h"
-#include "distributed/rpc/calls/testing/test_host.h"
+#include "distributed/calls/testing/test_host.h"
 #include "distributed/transport/testing/recording_steps.h"
 #include "distributed/transport/transport_factory.h"
 

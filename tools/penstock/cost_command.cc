@@ -12,7 +12,7 @@
 #include "distributed/insight/cost_report.h"
 #include "distributed/insight/cost_tables.h"
 #include "distributed/rpc/ask_cluster.h"
-#include "distributed/rpc/security/security_flags.h"
+#include "distributed/security/security_flags.h"
 #include "tools/penstock/commands.h"
 #include "tools/penstock/compile_flags.h"
 #include "tools/penstock/load_flag.h"

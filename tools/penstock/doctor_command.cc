@@ -10,7 +10,7 @@
 
 #include "distributed/doctor/examine_cluster.h"
 #include "distributed/doctor/examine_host.h"
-#include "distributed/rpc/security/security_flags.h"
+#include "distributed/security/security_flags.h"
 #include "tools/penstock/commands.h"
 #include "tools/penstock/shared_directory.h"
 

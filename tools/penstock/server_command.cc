@@ -19,7 +19,7 @@
 #include "distributed/doctor/examine_cluster.h"
 #include "distributed/doctor/examine_host.h"
 #include "distributed/rpc/detection.h"
-#include "distributed/rpc/security/security_flags.h"
+#include "distributed/security/security_flags.h"
 #include "distributed/rpc/server.h"
 #include "distributed/transport/verbs/flags.h"
 #include "tools/penstock/commands.h"

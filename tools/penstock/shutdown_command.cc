@@ -8,7 +8,7 @@
 #include "core/base/env.h"
 #include "distributed/cluster/cluster_spec.h"
 #include "distributed/rpc/ask_cluster.h"
-#include "distributed/rpc/security/security_flags.h"
+#include "distributed/security/security_flags.h"
 #include "distributed/rpc/server.h"
 #include "distributed/rpc/task_probe.h"
 #include "tools/penstock/commands.h"

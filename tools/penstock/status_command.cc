@@ -16,7 +16,7 @@
 #include "core/base/env.h"
 #include "distributed/insight/status_tables.h"
 #include "distributed/rpc/ask_cluster.h"
-#include "distributed/rpc/security/security_flags.h"
+#include "distributed/security/security_flags.h"
 #include "tools/penstock/commands.h"
 
 namespace penstock {

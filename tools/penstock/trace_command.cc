@@ -9,7 +9,7 @@
 #include "distributed/insight/trace_summary.h"
 #include "distributed/insight/trace_timeline.h"
 #include "distributed/rpc/ask_cluster.h"
-#include "distributed/rpc/security/security_flags.h"
+#include "distributed/security/security_flags.h"
 #include "tools/penstock/commands.h"
 
 namespace penstock {

@@ -8,7 +8,7 @@
 #include "core/base/env.h"
 #include "distributed/insight/explain.h"
 #include "distributed/rpc/ask_cluster.h"
-#include "distributed/rpc/security/security_flags.h"
+#include "distributed/security/security_flags.h"
 #include "tools/penstock/commands.h"
 
 namespace penstock {

@@ -13,7 +13,7 @@
 #include "core/runtime/deadline_timer.h"
 #include "distributed/collective/exchange.h"
 #include "distributed/collective/reserved_steps.h"
-#include "distributed/rpc/calls/testing/test_host.h"
+#include "distributed/calls/testing/test_host.h"
 #include "distributed/transport/transport_factory.h"
 
 namespace penstock::collective {

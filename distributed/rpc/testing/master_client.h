@@ -14,7 +14,7 @@
 
 #include "absl/strings/strip.h"
 #include "core/graph/graph_proto.h"
-#include "distributed/rpc/calls/testing/call_bytes.h"
+#include "distributed/calls/testing/call_bytes.h"
 #include "proto/tensorflow/master_service.grpc.pb.h"
 
 namespace penstock {

@@ -14,7 +14,7 @@
 
 #include "core/base/check.h"
 #include "core/base/mutex.h"
-#include "distributed/rpc/calls/testing/test_host.h"
+#include "distributed/calls/testing/test_host.h"
 #include "distributed/session/session.h"
 #include "proto/tensorflow/master_service.grpc.pb.h"
 

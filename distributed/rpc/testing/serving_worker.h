@@ -8,7 +8,7 @@
 
 #include "core/base/env.h"
 #include "core/base/thread_pool.h"
-#include "distributed/rpc/calls/testing/test_host.h"
+#include "distributed/calls/testing/test_host.h"
 #include "distributed/rpc/worker_service.h"
 #include "distributed/worker/testing/test_worker.h"
 

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "distributed/rpc/calls/status_proto.h"
+#include "distributed/calls/status_proto.h"
 
 namespace penstock {
 namespace {

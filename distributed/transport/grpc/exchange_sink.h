@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "core/base/mutex.h"
-#include "distributed/rpc/calls/completion_loop.h"
+#include "distributed/calls/completion_loop.h"
 #include "distributed/transport/grpc/exchange_frame.h"
 #include "distributed/transport/transport.h"
 #include "proto/penstock/exchange.grpc.pb.h"

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "core/base/env.h"
-#include "distributed/rpc/calls/testing/test_host.h"
+#include "distributed/calls/testing/test_host.h"
 #include "distributed/transport/testing/recording_steps.h"
 #include "gtest/gtest.h"
 

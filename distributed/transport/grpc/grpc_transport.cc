@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/base/mutex.h"
-#include "distributed/rpc/calls/status_proto.h"
+#include "distributed/calls/status_proto.h"
 #include "distributed/transport/grpc/exchange_frame.h"
 #include "distributed/transport/transport_factory.h"
 

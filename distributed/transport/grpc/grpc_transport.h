@@ -10,7 +10,7 @@
 #include <string>
 
 #include "core/base/mutex.h"
-#include "distributed/rpc/calls/grpc_host.h"
+#include "distributed/calls/grpc_host.h"
 #include "distributed/transport/grpc/exchange_sink.h"
 #include "distributed/transport/transport.h"
 

@@ -8,7 +8,7 @@
 
 #include "core/base/cond_var.h"
 #include "core/base/mutex.h"
-#include "distributed/rpc/calls/testing/test_host.h"
+#include "distributed/calls/testing/test_host.h"
 #include "distributed/transport/testing/recording_steps.h"
 #include "distributed/transport/transport_factory.h"
 #include "gmock/gmock.h"

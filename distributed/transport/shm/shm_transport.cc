@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "core/base/env.h"
-#include "distributed/rpc/calls/unary_call.h"
+#include "distributed/calls/unary_call.h"
 #include "distributed/transport/shm/shm_sink.h"
 #include "distributed/transport/transport_factory.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "distributed/rpc/calls/grpc_host.h"
+#include "distributed/calls/grpc_host.h"
 #include "distributed/transport/loop/loop.h"
 #include "distributed/transport/records/stream_table.h"
 #include "distributed/transport/shm/handshake.h"

@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "core/op/attr.h"
-#include "distributed/rpc/calls/testing/test_host.h"
+#include "distributed/calls/testing/test_host.h"
 #include "distributed/transport/records/tensor_record_writer.h"
 #include "distributed/transport/shm/unix_socket.h"
 #include "distributed/transport/testing/recording_steps.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/base/env.h"
-#include "distributed/rpc/calls/unary_call.h"
+#include "distributed/calls/unary_call.h"
 #include "distributed/transport/transport_factory.h"
 #include "distributed/transport/verbs/rings.h"
 #include "distributed/transport/verbs/verbs_sink.h"

@@ -14,7 +14,7 @@
 
 #include "core/base/mutex.h"
 #include "core/base/scheduler.h"
-#include "distributed/rpc/calls/grpc_host.h"
+#include "distributed/calls/grpc_host.h"
 #include "distributed/transport/loop/loop.h"
 #include "distributed/transport/records/stream_table.h"
 #include "distributed/transport/records/tensor_record.h"

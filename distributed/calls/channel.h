@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Settings of gRPC channels and servers: keepalive that detects dead and frozen peers, no
+// limit on message sizes, no proxy. Channels: keeps one channel per peer, shared by all
+// callers.
+#pragma once
+
+#include <grpcpp/channel.h>
+#include <grpcpp/server_builder.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "core/base/mutex.h"
+#include "distributed/security/credentials.h"
+
+namespace penstock {
+
+struct KeepaliveOptions {
+  // A connection on which nothing was received for `time_ms` is probed, and closed if the probe is
+  // not answered within `timeout_ms`. The timeout is half of what the heartbeats allow, so that
+  // harmless pauses do not exceed it.
+  int time_ms = 2000;
+  int timeout_ms = 4000;
+};
+
+std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
+                                          const KeepaliveOptions& keepalive,
+                                          const Credentials& credentials = *Credentials::None());
+// `message_bytes_max`: the size limit of a message that the server accepts; 0: no limit.
+void SetServerArguments(const KeepaliveOptions& keepalive, grpc::ServerBuilder* builder,
+                        int message_bytes_max = 0);
+
+// Thread-safe.
+class Channels {
+ public:
+  explicit Channels(const KeepaliveOptions& keepalive,
+                    std::shared_ptr<const Credentials> credentials = Credentials::None());
+  // Returns the channel to `address`. Replaces it with a new one if it cannot reach the peer and
+  // is older than a second: gRPC waits up to two minutes before it resolves a name again, while a
+  // new channel resolves it at once. So callers that wait for a peer call this before each
+  // attempt.
+  std::shared_ptr<grpc::Channel> To(const std::string& address);
+  // Tries to connect until `timeout_ms` have passed, or until it is clear that the TLS or other
+  // settings of the two sides do not match; then `*misfit` says how. The channel may not be
+  // connected.
+  std::shared_ptr<grpc::Channel> Connect(const std::string& address, int64_t timeout_ms,
+                                         std::string* misfit);
+  // Returns the last result of DiagnoseConnection for the address. If that is older than a few
+  // seconds, also starts a new diagnosis on its own thread. Never blocks: callers call again
+  // later.
+  std::string Misfit(const std::string& address);
+
+ private:
+  struct Diagnoses;
+  struct Entry {
+    std::shared_ptr<grpc::Channel> channel;
+    int64_t made_ns = 0;
+  };
+  const KeepaliveOptions keepalive_;
+  const std::shared_ptr<const Credentials> credentials_;
+  const std::shared_ptr<Diagnoses> diagnoses_;
+  Mutex mu_;
+  std::map<std::string, Entry> channels_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace penstock

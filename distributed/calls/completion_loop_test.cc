@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/calls/completion_loop.h"
+
+#include <grpcpp/alarm.h>
+
+#include <atomic>
+#include <chrono>
+#include <optional>
+
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+std::unique_ptr<grpc::CompletionQueue> Queue() { return std::make_unique<grpc::CompletionQueue>(); }
+
+// A gRPC operation that ends by itself, or when it is cancelled.
+class AlarmOperation final : public Operation, public std::enable_shared_from_this<AlarmOperation> {
+ public:
+  AlarmOperation(CompletionLoop& loop, std::atomic<int>* ended, std::atomic<int>* destroyed)
+      : loop_(loop), ended_(ended), destroyed_(destroyed) {}
+  ~AlarmOperation() override { ++*destroyed_; }
+
+  bool Start(std::chrono::milliseconds after) {
+    if (!loop_.Begin(this)) return false;
+    alarm_.Set(&loop_.queue(), std::chrono::system_clock::now() + after,
+               event_.TagFor(shared_from_this()));
+    return true;
+  }
+  void Cancel() override {
+    cancelled_ = true;
+    alarm_.Cancel();
+  }
+
+ private:
+  void Ended(bool ok) {
+    EXPECT_EQ(ok, !cancelled_);
+    ++*ended_;
+    loop_.End(this);
+  }
+
+  CompletionLoop& loop_;
+  std::atomic<int>* const ended_;
+  std::atomic<int>* const destroyed_;
+  std::atomic<bool> cancelled_ = false;
+  grpc::Alarm alarm_;
+  EventOf<AlarmOperation> event_{&AlarmOperation::Ended};
+};
+
+void WaitFor(const std::atomic<int>& value, int expected) {
+  for (int i = 0; i < 1000 && value < expected; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(value, expected);
+}
+
+TEST(CompletionLoopTest, EventsAreHandedOnAndKeepTheirObject) {
+  CompletionLoop loop(Queue(), 2);
+  std::atomic<int> ended = 0, destroyed = 0;
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(std::make_shared<AlarmOperation>(loop, &ended, &destroyed)
+                    ->Start(std::chrono::milliseconds(i % 3)));
+  }
+  WaitFor(destroyed, 100);
+  EXPECT_EQ(ended, 100);
+  loop.Stop();
+}
+
+TEST(CompletionLoopTest, StopCancelsWhatIsLeftAndWaits) {
+  CompletionLoop loop(Queue(), 1);
+  std::atomic<int> ended = 0, destroyed = 0;
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_TRUE(
+        std::make_shared<AlarmOperation>(loop, &ended, &destroyed)->Start(std::chrono::hours(1)));
+  }
+  loop.Stop();
+  EXPECT_EQ(ended, 10);
+  EXPECT_EQ(destroyed, 10);
+}
+
+TEST(CompletionLoopTest, NothingBeginsOnceItStops) {
+  CompletionLoop loop(Queue(), 1);
+  loop.Stop();
+  std::atomic<int> ended = 0, destroyed = 0;
+  EXPECT_FALSE(std::make_shared<AlarmOperation>(loop, &ended, &destroyed)
+                   ->Start(std::chrono::milliseconds(0)));
+  EXPECT_EQ(destroyed, 1);
+}
+
+TEST(CompletionLoopTest, MustBeStopped) {
+  EXPECT_DEATH(CompletionLoop(Queue(), 1), "destroyed without Stop");
+}
+
+}  // namespace
+}  // namespace penstock

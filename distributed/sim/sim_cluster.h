@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SimCluster: the tasks of a cluster on a simulated network, in one thread.
+//
+//   scheduler.Run([&] {
+//     SimCluster cluster(scheduler, env, {{"ps", 2}, {"worker", 2}});
+//     auto session = cluster.NewSession("client", "worker", 0);
+//     ...
+//   });
+//
+// It is made and destroyed in SimScheduler::Run, and runs only there.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "distributed/sim/sim_network.h"
+
+namespace penstock {
+
+class SimCluster {
+ public:
+  // `jobs`: the number of tasks of each job.
+  SimCluster(SimScheduler& scheduler, Env& env, const std::map<std::string, int>& jobs,
+             const SimNetwork::Options& options = {});
+  ~SimCluster();
+
+  SimNetwork& network() { return network_; }
+  Task& task(const std::string& job, int index) { return *tasks_.at({job, index}); }
+  // Makes a session of a client that addresses this task.
+  std::unique_ptr<SessionInterface> NewSession(const std::string& client, const std::string& job,
+                                               int index, const SessionOptions& options = {}) {
+    return network_.NewSession({client}, task(job, index).self(), options);
+  }
+
+ private:
+  void AddTask(const std::string& job, int index);
+
+  SimScheduler& scheduler_;
+  Env& env_;
+  ClusterSpec spec_;
+  const std::unique_ptr<DeadlineTimer> timer_;
+  SimNetwork network_;
+  using TaskKey = std::pair<std::string, int>;
+  std::map<TaskKey, std::unique_ptr<Transport>> transports_;
+  std::map<TaskKey, std::unique_ptr<Task>> tasks_;
+};
+
+}  // namespace penstock
