@@ -45,7 +45,9 @@ class CostTest(StuckCluster):
 
     def ask(self, *command, code=0):
         """Returns the command's output, or its error if it fails with `code`."""
-        ran = subprocess.run([PENSTOCK, *command], capture_output=True, text=True, timeout=90)
+        environment = {**os.environ, "XDG_CACHE_HOME": os.path.dirname(self.graph)}
+        ran = subprocess.run([PENSTOCK, *command], capture_output=True, text=True, timeout=90,
+                             env=environment)
         self.assertEqual(ran.returncode, code, ran.stdout + ran.stderr)
         return ran.stdout if code == 0 else ran.stderr
 
@@ -67,7 +69,9 @@ class CostTest(StuckCluster):
                       self.ask("cost", self.target, "--session=other", code=1))
 
     def test_a_calibration_of_another_version_is_measured_anew(self):
-        path = os.path.join(os.path.dirname(self.graph), "calibration.json")
+        folder = os.path.join(os.path.dirname(self.graph), "penstock")
+        os.mkdir(folder)
+        path = os.path.join(folder, "calibration.json")
         with open(path, "w", encoding="utf-8") as file:
             json.dump({"penstock_calibration": 7}, file)
         address = "127.0.0.1:%d" % free_ports(1)[0]
@@ -85,6 +89,19 @@ class CostTest(StuckCluster):
             kept = json.load(file)
         self.assertEqual(kept["penstock_calibration"], 1)
         self.assertGreater(kept["cpu"]["flops_per_ns"], 0)
+        self.check_rates_of_predictions(path)
+
+    def check_rates_of_predictions(self, path):
+        step = [*STEP, "--calibration_file=none"]
+        for command in ("place", "whatif"):
+            graph = self.graph
+            if command == "place":
+                graph = os.path.join(os.path.dirname(self.graph), "anywhere.pbtxt")
+                with open(graph, "w", encoding="utf-8") as file:
+                    file.write(GRAPH.replace('device: "/job:elsewhere/task:7"', ""))
+            measured = "rates of CPUs: measured on this machine, from " + path
+            self.assertIn(measured, self.ask(command, graph, *STEP))
+            self.assertIn("rates of CPUs: typical", self.ask(command, graph, *step))
 
     def write_costs(self, version, device=CPU, nanos=7e6):
         with open(self.costs, "w", encoding="utf-8") as file:

@@ -72,7 +72,8 @@ void CompileFlags::AddStepTo(CLI::App& command) {
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
   command.add_option("--calibration_file", calibration_file,
                      "The rates of this machine's CPU, as `penstock server` keeps them, for "
-                     "estimates; else typical ones");
+                     "estimates. Default: the file of a server of this machine, if there is one, "
+                     "else typical rates; none: typical rates");
 }
 
 StatusOr<CompileOptions> CompileFlags::Options(const std::vector<DeviceInfo>& devices) const {
@@ -89,18 +90,23 @@ StatusOr<CompileOptions> CompileFlags::Options(const std::vector<DeviceInfo>& de
   return options;
 }
 
+StatusOr<RatesOfCpus> CompileFlags::ReadCpuRates() const {
+  const RatesOfCpus typical = {DefaultRates("CPU"), "typical"};
+  if (calibration_file == "none") return typical;
+  const std::string path = calibration_file.value_or(DefaultCalibrationFile());
+  const auto kept = ReadCalibration(Env::Real(), path, MachineIdentity(Env::Real()));
+  if (kept.ok()) return RatesOfCpus{kept->cpu, StrCat("measured on this machine, from ", path)};
+  if (calibration_file.has_value()) return Annotate(kept.status(), "--calibration_file");
+  return typical;
+}
+
 StatusOr<std::vector<DeviceInfo>> CompileFlags::Devices() const {
-  DeviceRates cpu = DefaultRates("CPU");
-  if (!calibration_file.empty()) {
-    const auto kept = ReadCalibration(Env::Real(), calibration_file, MachineIdentity(Env::Real()));
-    RETURN_IF_ERROR(Annotate(kept.status(), "--calibration_file"));
-    cpu = kept->cpu;
-  }
+  ASSIGN_OR_RETURN(const RatesOfCpus cpu, ReadCpuRates());
   std::vector<DeviceInfo> infos;
   for (const std::string& text : devices) {
     ASSIGN_OR_RETURN(DeviceName name, DeviceName::Parse(text));
     if (!name.full()) return InvalidArgument("--devices: '", text, "' is not a full device name");
-    const DeviceRates rates = name.type == "CPU" ? cpu : DefaultRates(*name.type);
+    const DeviceRates rates = name.type == "CPU" ? cpu.rates : DefaultRates(*name.type);
     infos.push_back({.name = std::move(name), .incarnation = 1, .rates = rates});
   }
   return infos;

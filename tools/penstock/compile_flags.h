@@ -4,6 +4,7 @@
 // compile, and for which devices.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,17 +16,27 @@ class App;
 
 namespace penstock {
 
+// The rates that estimates use for CPUs.
+struct RatesOfCpus {
+  DeviceRates rates;
+  std::string origin;  // for people: "measured on this machine, from PATH", or "typical"
+};
+
 struct CompileFlags {
   std::vector<std::string> feeds, feed_shapes, fetches, targets, disabled_passes;
   bool bfloat16_transfers = false;
   int64_t memory_limit = 0;
   std::vector<std::string> devices = {"/job:localhost/replica:0/task:0/device:CPU:0"};
-  std::string calibration_file;
+  // The file of measured rates of this machine's CPU. If the flag was not given: the file that a
+  // server on this machine keeps, if there is a usable one. "none": typical rates.
+  std::optional<std::string> calibration_file;
 
   void AddTo(CLI::App& command);
-  // All but --devices. With --calibration_file, which gives CPUs the rates of this machine's.
+  // All but --devices.
   void AddStepTo(CLI::App& command);
-  // Errors of both name the flag.
+  // An error if the file was named and is missing, damaged or of another machine.
+  StatusOr<RatesOfCpus> ReadCpuRates() const;
+  // Errors of these name the flag.
   StatusOr<std::vector<DeviceInfo>> Devices() const;
   // For a client at the first of `devices`.
   StatusOr<CompileOptions> Options(const std::vector<DeviceInfo>& devices) const;
