@@ -68,8 +68,10 @@ void Executable::MakeLoops(const LoopFrames& frames) {
 }
 
 Status Executable::MakeItem(Node* node, Loop& loop, Device& device) {
-  Item item = {.node = node};
+  if (loop.num_items == 0) loop.first_item = num_items();
+  Item& item = items_.emplace_back();
   Detail detail;
+  item.node = node;
   item.num_inputs = node->num_inputs();
   item.num_outputs = node->num_outputs();
   item.first_input = loop.num_slots;
@@ -88,7 +90,6 @@ Status Executable::MakeItem(Node* node, Loop& loop, Device& device) {
   }
   if (!detail.variable_inputs.empty()) item.special |= kReadsVariables;
   RETURN_IF_ERROR(AddKernel(*node, device, &item, &detail));
-  if (loop.num_items == 0) loop.first_item = num_items();
   if (item.special != 0) {
     item.detail = static_cast<uint32_t>(details_.size());
     if ((item.special & kAsync) != 0 || !detail.inputs_to_host.empty()) {
@@ -98,7 +99,6 @@ Status Executable::MakeItem(Node* node, Loop& loop, Device& device) {
     details_.push_back(std::move(detail));
   }
   ++loop.num_items;
-  items_.push_back(item);
   return OkStatus();
 }
 
