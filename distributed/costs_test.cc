@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests the costs that sessions report: to their clients (RunMetadata::cost_graph) and to
-// operators (Insight's GetCosts).
+// Tests the costs that sessions report: to their clients (RunMetadata::cost_graph) and to tools
+// (GetCosts of the Insight service).
 #include "core/graph/builder.h"
 #include "distributed/rpc/ask_cluster.h"
 #include "distributed/testing/test_cluster.h"

@@ -225,7 +225,8 @@ TEST_F(LoopsTest, AStoppedTaskEndsALoopThatUsesIt) {
     Status status;
     std::thread runner([&] { status = Run(*session, {}, 1); });
     for (int task = 0; task < kTasks; ++task) AwaitStep(cluster.server("worker", task));
-    Env::Real().SleepForNanos(50'000'000);  // some hundred iterations; nothing counts them
+    // Time for about a hundred iterations; the test does not count them.
+    Env::Real().SleepForNanos(50'000'000);
     cluster.Stop("worker", stopped);
     runner.join();
     EXPECT_THAT(status.code(), AnyOf(StatusCode::kUnavailable, StatusCode::kAborted)) << status;

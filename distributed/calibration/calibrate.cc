@@ -17,7 +17,8 @@ namespace {
 
 constexpr int64_t kWaitNanos = 1'000'000'000, kPollNanos = 10'000'000;
 
-// A lock that one process of the machine holds at a time, while it measures. The file stays.
+// A lock that one process of the machine holds at a time, while it measures. The lock file is not
+// deleted.
 class MeasuringLock {
  public:
   MeasuringLock(const std::string& path, Env& env) {
@@ -33,7 +34,7 @@ class MeasuringLock {
     }
   }
   ~MeasuringLock() {
-    if (file_ >= 0) close(file_);  // which unlocks
+    if (file_ >= 0) close(file_);  // this also unlocks it
   }
   MeasuringLock(const MeasuringLock&) = delete;
   MeasuringLock& operator=(const MeasuringLock&) = delete;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calibrate: the rates of this machine's CPU, from the file of an earlier calibration or measured
-// now and kept there.
+// Calibrate: returns the rates of this machine's CPU. Reads them from the file of an earlier
+// calibration; if there is none, measures them and writes the file.
 #pragma once
 
 #include <string>
@@ -19,15 +19,15 @@ struct Calibrated {
   std::string warning;
 };
 
-// `path`: the file; "" if rates are not kept. Of processes that start together one measures: the
-// others wait for the file, at most a second, and then measure for themselves. A file of another
-// version or machine, or one that is damaged, is replaced; `warning` says why. Errors are those of
-// MeasureCpuRates.
+// `path`: the file; "" if rates are not kept. If several processes start together, one of them
+// measures. The others wait for its file for at most a second, and then measure for themselves. A
+// file that is damaged, or belongs to another version or machine, is replaced; `warning` says why.
+// Errors are those of MeasureCpuRates.
 StatusOr<Calibrated> Calibrate(const std::string& path, const MeasureOptions& options);
 
-// Gives the CPU devices that this process makes from now on the calibrated rates
-// (core/runtime/cpu_rates.h). Before `task` makes its devices: errors and warnings go to its log,
-// and rates that cannot be measured stay as they are.
+// Sets the rates of all CPU devices that this process makes from now on (core/runtime/cpu_rates.h).
+// Call this before `task` makes its devices. Errors and warnings are logged under the name `task`.
+// If the rates cannot be measured, they stay as they are.
 void UseMeasuredRates(const std::string& path, const std::string& task,
                       const MeasureOptions& options);
 

@@ -47,7 +47,7 @@ int CpuCount() {
   return sched_getaffinity(0, sizeof(cpus), &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
 }
 
-// Returns ", 1.50 CPUs' time" where the control group (version 2) limits it; else "".
+// Returns ", 1.50 CPUs' time" if the control group (version 2) limits the CPU time; else "".
 std::string CpuQuota(Env& env) {
   const StatusOr<std::string> group = env.ReadFile("/proc/self/cgroup");
   if (!group.ok()) return "";

@@ -22,9 +22,9 @@ struct Calibration {
   DeviceRates cpu;
 };
 
-// Returns what tells this machine from others, as far as rates go: host name, model and number of
-// its CPUs, and the CPU time that the process's control group may have: "node7, 8 of AMD EPYC 7B13,
-// 1.50 CPUs' time".
+// Returns everything about this machine on which its rates depend: the host name, the model and
+// number of its CPUs, and the CPU time that the process's control group may use: "node7, 8 of AMD
+// EPYC 7B13, 1.50 CPUs' time".
 std::string MachineIdentity(Env& env);
 
 // InvalidArgument names the first rate that is not a number above 0 in a believable range.
@@ -38,7 +38,8 @@ StatusOr<Calibration> ReadCalibration(Env& env, const std::string& path,
 // Makes the file's directory if it is missing.
 Status WriteCalibration(Env& env, const std::string& path, const Calibration& calibration);
 
-// Returns $XDG_CACHE_HOME/penstock/calibration.json, else that in ~/.cache; "" without a home.
+// Returns $XDG_CACHE_HOME/penstock/calibration.json, or ~/.cache/penstock/calibration.json if that
+// variable is not set, or "" if there is no home directory.
 std::string DefaultCalibrationFile();
 
 }  // namespace penstock

@@ -112,7 +112,7 @@ TEST_F(CalibrationTest, GoesOnWithoutAPlaceForTheFile) {
   EXPECT_THAT(rates->warning, HasSubstr("cannot write /proc/no/such/place.json"));
 }
 
-// As in a simulation, whose time does not pass while kernels run.
+// A clock that does not advance while kernels run, as in a simulation.
 class StandingClock final : public ForwardingEnv {
  public:
   StandingClock() : ForwardingEnv(Env::Real()) {}

@@ -64,7 +64,8 @@ StatusOr<Graph> LargeNegation(const Registry& registry) {
   return graph;
 }
 
-// Returns how long the quickest of several runs took: others were disturbed, or were the first.
+// Returns how long the quickest of several runs took, because slower runs were disturbed by other
+// processes or by the costs of a first run.
 StatusOr<double> QuickestRun(Graph graph, Device& device, const MeasureOptions& options) {
   for (Node* node : graph.nodes()) graph.set_assigned_device(node, device.name());
   ASSIGN_OR_RETURN(const auto executor, MakeExecutor(std::move(graph), {.device = &device,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MeasureCpuRates: how fast this process runs kernels on its CPU, in the terms of the compiler's
-// estimates (DeviceRates): a graph of small nodes for the time of a kernel that does next to
-// nothing, a product of two matrices for floating-point operations, a negation of 16 MB for memory.
-// The process's own kernels run, on its own executor, so threads and libraries count.
+// MeasureCpuRates: measures how fast this process runs kernels on its CPU, as DeviceRates, which
+// the compiler's estimates use. Runs three graphs: many small nodes (the cost of launching a
+// kernel), a product of two matrices (floating-point operations), and the negation of 16 MB
+// (memory). They run on the process's own executor and kernels, so the rates include the effects of
+// its threads and libraries.
 #pragma once
 
 #include "core/base/env.h"
@@ -17,8 +18,8 @@ namespace penstock {
 
 struct MeasureOptions {
   const Registry* registry = nullptr;
-  Scheduler* threads = nullptr;  // that kernels will run on
-  Env* env = nullptr;            // whose clock counts
+  Scheduler* threads = nullptr;  // run the kernels
+  Env* env = nullptr;            // its clock times the runs
   DeadlineTimer* timer = nullptr;
   // No new run of a graph begins after this. Each of the three graphs runs twice at least.
   int64_t limit_ns = 200'000'000;

@@ -4,7 +4,7 @@
 // operations. They never block, so a few threads serve any number of waiting calls.
 //
 //   Event      the tag of one gRPC operation; Proceed is called when it has ended.
-//   Operation  a call under way, either side; Stop cancels those that are left and waits for them.
+//   Operation  a call under way, outgoing or incoming; Stop cancels and awaits those that are left.
 #pragma once
 
 #include <grpcpp/completion_queue.h>

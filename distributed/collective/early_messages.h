@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // EarlyMessages: keeps messages of groups that have formed in other tasks, but not yet here. It
-// keeps them for a minute, which is long: the group forms here when the Joins arrive by which it
-// formed elsewhere. A group that forms later fails, because its messages were dropped. Ended groups
+// keeps them for a minute. That is ample, because the group forms here as soon as the other tasks'
+// Joins arrive. A group that forms later fails, because its messages were dropped. Ended groups
 // are remembered, so that no messages are kept for them.
 //
 // Not thread-safe.
@@ -44,7 +44,7 @@ class EarlyMessages {
   void Keep(Early message, int64_t now_ns);
   // Returns and removes the messages of a group that forms here.
   Group Take(uint32_t id);
-  // Drops the messages of a group that has ended, and those that arrive later.
+  // Drops the messages of a group that has ended, and any that arrive later.
   void Forget(uint32_t id);
   // Drops groups that have sent messages from `task`: they cannot form without that task.
   void ForgetGroupsOf(const TaskName& task);

@@ -243,7 +243,8 @@ void Exchange::TryForm(const GroupKey& key, Group& group, Actions* actions) {
 void Exchange::Received(const TaskName& from, const HashedKey& key, Tensor value) {
   if (key.key().tensor == kMessageKey) {
     const StatusOr<Message> message = ParseMessage(value);
-    if (!message.ok()) return;  // perhaps another version's; the group will not form in time
+    // Perhaps from a task of another version; the group will not form in time.
+    if (!message.ok()) return;
     std::visit([&](const auto& m) { Heard(from, m); }, *message);
     return;
   }
@@ -351,8 +352,7 @@ void Exchange::Heard(const TaskName& from, const Leave& leave) {
       if (std::any_of(each->ranks().begin(), each->ranks().end(), left)) formed = each;
     }
     if (formed != nullptr) {
-      // In that case other tasks, too, may have formed a wrong group with this task's
-      // Joins.
+      // If so, other tasks may also have formed a wrong group with this task's Joins.
       const bool astray = !formed->ended() && leave.formed != formed->id();
       if (astray) TellLeave(*formed, why, &actions);
       Detach(*formed, why);

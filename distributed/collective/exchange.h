@@ -48,12 +48,13 @@ class Exchange final : public LinkListener {
     DeadlineTimer* timer = nullptr;
     // Returns all tasks of a session, or an error if there is no session with this handle.
     std::function<StatusOr<std::vector<TaskId>>(const std::string& session)> tasks_of;
-    // The most bytes of waiting messages: per task that has not connected yet, per group for
-    // executions that have not begun here, and for all groups that have not formed here. Most of
-    // these messages share memory with inputs or outputs of an execution, so the limit is far
+    // The maximum number of bytes of waiting messages. It applies separately to the messages for
+    // each task that has not connected yet, to each group's messages for executions that have not
+    // begun here, and to the messages of all groups that have not formed here. Most of these
+    // messages share memory with inputs or outputs of an execution, so the limit is far
     // above the size of a task's variables.
     int64_t unclaimed_bytes_max = int64_t{16} << 30;
-    size_t groups_max = 10'000;  // the most groups that this task knows of
+    size_t groups_max = 10'000;  // maximum number of groups that this task knows
   };
   explicit Exchange(Options options);
   ~Exchange();
@@ -78,7 +79,7 @@ class Exchange final : public LinkListener {
  private:
   struct Joined {
     Rank rank;
-    bool own = false;  // the rank is one of this task's
+    bool own = false;  // the rank is a device of this task
   };
   // A call of one rank that waits for its group.
   struct Waiting {
@@ -100,7 +101,7 @@ class Exchange final : public LinkListener {
     struct Telling {
       TaskName task;
       Message message;
-      std::optional<Message> last_word = std::nullopt;  // TaskLinks::Tell
+      std::optional<Message> last_word = std::nullopt;  // see TaskLinks::Tell
     };
     std::vector<Telling> messages;
     std::vector<std::function<void()>> calls;

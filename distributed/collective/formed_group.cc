@@ -21,7 +21,7 @@ constexpr size_t kCompletedRemembered = 256;
 constexpr int64_t kDoublingBytesMax = 96 << 10;
 
 constexpr size_t kForeseenMax = 1 << 20;
-constexpr size_t kRanksNamed = 8;  // the most ranks that an error names
+constexpr size_t kRanksNamed = 8;  // maximum number of ranks that an error names
 
 Tensor Flat(const Tensor& tensor) { return tensor.Reshaped(Shape({tensor.num_elements()})); }
 

@@ -81,7 +81,7 @@ class FormedGroup final : public std::enable_shared_from_this<FormedGroup> {
     std::function<void(const TaskName&, const HashedKey&, Tensor, TensorSink::HandedOver)> send;
     // Ends the group in all tasks. Called without locks.
     std::function<void(FormedGroup&, const Status&)> fail;
-    // The most bytes of waiting messages of executions that have not begun here.
+    // The maximum number of bytes of messages that wait for executions which have not begun here.
     int64_t unclaimed_bytes_max = int64_t{16} << 30;
   };
   explicit FormedGroup(Options options);

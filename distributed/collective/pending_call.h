@@ -43,7 +43,7 @@ class PendingCall {
     }
     if (token.has_value()) timer_.Disarm(*token);
   }
-  // Notes that the timer has fired, so that nobody disarms it any more.
+  // Notes that the timer has fired, so that no call disarms it any more.
   void Expired() {
     MutexLock lock(mu_);
     stopped_ = true;

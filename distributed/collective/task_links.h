@@ -37,13 +37,14 @@ class LinkListener {
 
 class TaskLinks final : public TaskSteps {
  public:
-  // The most messages held for one task that has not connected yet, and the most tasks.
+  // The maximum number of messages held for one task that has not connected yet, and the maximum
+  // number of tasks.
   static constexpr size_t kHeldMax = 10'000, kTasksMax = 10'000;
-  // The maximum number of last words (see Tell) held for one task that has not connected yet.
+  // The maximum number of final messages (see Tell) held for one task that has not connected yet.
   static constexpr size_t kLastWordsMax = 16;
 
-  // `steps`: the ids under which this task subscribes; tasks that are to meet use the same ones.
-  // `held_bytes_max`: for the messages held for one task.
+  // `steps`: the ids under which this task subscribes; all tasks that exchange messages use the
+  // same ids. `held_bytes_max`: for the messages held for one task.
   TaskLinks(TaskName self, const ReservedSteps& steps, LinkListener& listener,
             int64_t held_bytes_max);
 
@@ -58,13 +59,13 @@ class TaskLinks final : public TaskSteps {
   // are dropped, and the task is reported as lost with ResourceExhausted.
   void Send(const TaskName& task, const HashedKey& key, Tensor value,
             TensorSink::HandedOver handed_over);
-  // Sends `value` to `task` if each of the two is connected to the other, and returns whether that
-  // is so. If the connection from the task is lost later, the listener hears of it.
+  // Sends `value` and returns true if `task` and this task are connected in both directions; else
+  // returns false. If the connection from `task` is lost later, the listener is told.
   [[nodiscard]] bool SendIfConnected(const TaskName& task, const HashedKey& key, Tensor value);
-  // Ends the task's connection to this one with `why`, which its listener hears.
+  // Ends the connection from `task` to this task. The listener in `task` is told `why`.
   void HangUp(const TaskName& task, const Status& why);
   // Sends like Send, but drops the value if the task has not connected: for messages that the
-  // owner sends again from LinkListener::Connected. If `last_word` is valid, a task that has
+  // owner sends again from LinkListener::Connected. If `final_message` is valid, a task that has
   // not connected receives it when it connects.
   void Tell(const TaskName& task, const HashedKey& key, Tensor value, Tensor last_word = Tensor());
 

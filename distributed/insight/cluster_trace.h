@@ -20,7 +20,7 @@ struct ClusterTrace {
   struct Master {
     std::string task;
     Status status;            // why it recorded nothing
-    int64_t sessions = 0;     // whose master it is
+    int64_t sessions = 0;     // the number of sessions whose master it is
     int64_t steps_begun = 0;  // may exceed the recorded steps: some have not ended, or failed
     std::string cut;          // why it has not waited for all steps; "": it has them all
   };

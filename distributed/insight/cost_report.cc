@@ -12,7 +12,7 @@ namespace penstock {
 namespace {
 
 constexpr int kCostFileVersion = 1;
-// Limits of what a file may say.
+// The largest time, and the largest size, that is accepted from a file.
 constexpr double kNanosMax = 1e15, kBytesMax = 1e15;
 
 void AddStep(const MasterSession::StepCosts& step, wire::StepCosts* report) {

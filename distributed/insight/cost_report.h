@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Costs as messages: what a task tells of its sessions, and files of costs.
+// Costs as messages: the report of a task about its sessions, and files of costs.
 #pragma once
 
 #include <string>
@@ -15,29 +15,30 @@
 
 namespace penstock {
 
-// Reports what the sessions whose master is `task` have measured, and predicts at most `steps_max`
-// steps of each. Compiles them: it takes as long as preparing them. Once `goes_on` is false, no
-// more steps are predicted; it is asked before each. REQUIRES that `task` has started.
+// Reports the measurements of the sessions whose master is `task`, and predicts the costs of at
+// most `steps_max` steps of each session. Compiles each predicted step, which takes as long as
+// preparing it. Calls `goes_on` before each step; when that returns false, predicts no more steps.
+// REQUIRES that `task` has started.
 wire::CostReport ReportCosts(Task& task, size_t steps_max, absl::FunctionRef<bool()> goes_on);
 
-// Adds the predicted step. REQUIRES a report that CompileOptions::predict asked for.
+// Adds the predicted costs to `*step`. REQUIRES a report that CompileOptions::predict asked for.
 void AddPrediction(const PlacementReport& predicted, wire::StepCosts* step);
 
 void AddPrediction(const MemoryReport& predicted, wire::StepCosts* step);
 
-// Writes what was measured as a file of costs: `measured` has nodes, and the devices that they were
-// measured on. The function adds the versions. FailedPrecondition if nothing was measured.
+// Writes a file of costs. `measured` holds the measured nodes, and the devices on which they were
+// measured; the function adds the versions. FailedPrecondition if nothing was measured.
 Status WriteCostFile(Env& env, const std::string& path, wire::CostFile measured);
 
 struct SavedCosts {
   CostTable table;
-  std::vector<DeviceInfo> devices;  // names and rates of those that the file has
+  std::vector<DeviceInfo> devices;  // names and rates of the devices in the file
 };
-// InvalidArgument names the file and what is wrong: no JSON, another version, a device without a
-// full name, a time, size or rate that cannot be.
+// InvalidArgument names the file and what is wrong: not JSON, another version, a device without a
+// full name, or an impossible time, size or rate.
 StatusOr<SavedCosts> ReadCostFile(Env& env, const std::string& path);
-// Gives devices the rates of a file's devices: those of the same name, or else of the first of the
-// same type.
+// Sets the rates of each device to those of the file's device of the same name, or else to those of
+// the file's first device of the same type.
 void UseRates(const SavedCosts& costs, std::vector<DeviceInfo>* devices);
 
 }  // namespace penstock

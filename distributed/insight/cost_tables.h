@@ -9,15 +9,15 @@
 
 namespace penstock {
 
-// A paragraph about one step: how long it takes, measured and predicted; its devices and the memory
-// that its tensors are predicted to take; its `rows`
-// most expensive nodes, each with its share of all nodes' time.
+// Returns a paragraph about one step: its measured and predicted time, its devices, the predicted
+// memory of its tensors, and its `rows` most expensive nodes, each with its share of all nodes'
+// time.
 std::string CostText(const wire::StepCosts& step, size_t rows);
-// The rates of a session's devices and links, a line each, and how they were obtained.
+// Returns a line for each device and link of a session: its rates, and how they were obtained.
 std::string RatesText(const wire::SessionCosts& session);
-// "12 % less than measured"; "" if the step was not measured often enough (10 executions).
+// Returns "12 % less than measured", or "" if fewer than 10 executions of the step were measured.
 std::string DifferenceText(const wire::StepCosts& step);
-// A line for each node, the most expensive first, under a line of names:
+// Returns a line for each node, the most expensive first, under a line of names:
 // node,op,device,us,share,bytes,flops,measured.
 std::string CostCsv(const wire::StepCosts& step);
 

@@ -13,7 +13,7 @@ namespace penstock {
 namespace {
 
 constexpr int64_t kNanosPerMilli = 1'000'000;
-// The most nodes on the way from a handle to the node that makes it.
+// The maximum number of nodes between the use of a handle and the node that makes it.
 constexpr int kHandleHopsMax = 100;
 
 // Returns the tensor's name for a key of the partitioner: "w:0" for "edge_12_w:0".

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reports what a step waits for in one executor: each waiting node with its tensor or resource,
-// and the nodes that would fill or empty a resource. By the latter, a wait elsewhere can be
-// traced to the node that could end it.
+// and the nodes that would fill or empty a resource. With these nodes, a wait in another part can
+// be traced to the node that could end it.
 #pragma once
 
 #include <cstdint>

@@ -17,7 +17,7 @@ namespace {
 using absl::StrAppend;
 using absl::StrCat;
 
-// "alive", "silent for 4 s", "does not answer: ...".
+// Returns "alive", "silent for 4 s" or "does not answer: ...".
 std::string StateText(const wire::ClusterReport& cluster, const wire::ClusterTask& task) {
   if (!task.has_error()) return "alive";
   int64_t silent_ms = -1;
@@ -36,7 +36,7 @@ std::string FailedText(const wire::StepCounts& steps) {
   return failed.empty() ? "0" : absl::StrJoin(failed, ", ");
 }
 
-// "primary", "follower"; "" of a task with one process.
+// Returns "primary" or "follower"; "" if the task has only one process.
 std::string RoleText(const wire::TaskReport& task) {
   if (!task.has_replica()) return "";
   switch (task.replica().role()) {
@@ -79,7 +79,8 @@ StatusTable Tasks(const wire::ClusterReport& cluster) {
   return table;
 }
 
-// "has everything", "12 changes behind", "is being copied", "none: why".
+// Returns the follower's state: "has everything", "12 changes behind", "is being copied", or "none:
+// " and the reason.
 std::string FollowerText(const wire::ReplicaReport& primary) {
   if (primary.role() != wire::ReplicaReport::PRIMARY) return "-";
   if (!primary.feeding()) {
@@ -89,7 +90,7 @@ std::string FollowerText(const wire::ReplicaReport& primary) {
   return primary.behind() == 0 ? "has everything" : StrCat(primary.behind(), " changes behind");
 }
 
-// The processes of parameter servers that have two.
+// Returns a row for each process of the parameter servers that have two processes.
 StatusTable Replicas(const wire::ClusterReport& cluster) {
   StatusTable table{
       .title = "Replicas",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The state of a cluster as tables of text: what `penstock status`, `penstock top` and the status
-// page show.
+// The state of a cluster as tables of text. `penstock status`, `penstock top` and the status page
+// show them.
 #pragma once
 
 #include <string>
@@ -17,18 +17,18 @@ struct StatusTable {
   std::vector<std::vector<std::string>> rows;  // each as long as the header
 };
 
-// Tasks, replicas, sessions, checkpoints, queues, variables, traffic; tables without rows are left
-// out, but for the tasks.
+// Returns the tables of tasks, replicas, sessions, checkpoints, queues, variables and traffic.
+// Tables without rows are left out, except that of tasks.
 std::vector<StatusTable> StatusTables(const wire::ClusterReport& cluster);
-// "3 tasks, all answer; 2 sessions, 1 step in flight, 120.0 steps/s, 34 MB of variables".
+// Returns "3 tasks, all answer; 2 sessions, 1 step in flight, 120.0 steps/s, 34 MB of variables".
 std::string StatusLine(const wire::ClusterReport& cluster);
-// Line and tables in columns, for a terminal.
+// Returns StatusLine and StatusTables, in columns for a terminal.
 std::string StatusText(const wire::ClusterReport& cluster);
-// The memory of tensors on each device, and what each session holds: in use now, at the peak, and
-// the limits.
+// Returns tables of the memory that tensors take, on each device and in each session: in use now,
+// at the peak, and the limits.
 std::string MemoryText(const wire::ClusterReport& cluster);
-// The report itself as one line of JSON, with the names of proto/penstock/insight.proto. As
-// Protobuf has it, numbers of 64 bits are strings.
+// Returns the report as one line of JSON, with the field names of proto/penstock/insight.proto.
+// 64-bit numbers are strings, as usual in Protobuf's JSON.
 std::string StatusJson(const wire::ClusterReport& cluster);
 
 }  // namespace penstock

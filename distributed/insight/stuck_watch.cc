@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-// The most steps that one message describes.
+// The maximum number of steps that one message describes.
 constexpr size_t kStepsMax = 5;
 
 int64_t OldestWaitMs(const wire::PartReport& part) {

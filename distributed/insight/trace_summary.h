@@ -16,7 +16,7 @@ namespace penstock {
 // The cost of one node or transfer, summed over all steps.
 struct TracedCost {
   std::string name;  // "MatMul_1", "w:0 from /job:ps/task:0"
-  std::string op;    // "MatMul"; of transfers: their road, "transfer by shm"
+  std::string op;    // "MatMul"; of a transfer: "transfer by shm"
   std::string task;
   int64_t nanos = 0;  // of all steps together
   int64_t count = 0;
@@ -27,8 +27,8 @@ struct TracedCost {
 // that wait for other steps count their waiting time.
 std::vector<TracedCost> CostsOf(const ClusterTrace& trace);
 
-// Takes the steps that ran the same thing as each other, in the group that took the most time in
-// all, and returns the one of median length; null if there is no step.
+// Groups the steps by their fetches and targets, selects the group that took the most time in all,
+// and returns its step of median length; null if there is no step.
 const ClusterTrace::Step* MedianStep(const ClusterTrace& trace);
 
 // Returns the summary. REQUIRES that the times are aligned, by `clocks`.

@@ -6,7 +6,7 @@
 //   a process for each task  lanes "CPU:0 thread 3": nodes that ran
 //                            "CPU:0 waits": ops of queues and the like, which wait for others
 //                            "CPU:0 queueing": nodes that were ready, and waited for a thread
-//                            "receives": tensors that were being sent, with bytes and road; an
+//                            "receives": tensors that were being sent, with bytes and transport; an
 //                            arrow comes from the node that sent each
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace penstock {
 
-// Returns the file. The names of the lanes' processes tell the offsets in `clocks`.
+// Returns the file. The name of each process shows the offset of its clock, from `clocks`.
 // REQUIRES that the times are aligned, by `clocks`.
 std::string TraceTimeline(const ClusterTrace& trace,
                           const std::map<std::string, TaskClock>& clocks);

@@ -4,8 +4,8 @@
 // cluster, and which of these waits are stuck.
 //
 // A wait has one or more ways in which it may end: another task sends the tensor, or one of the
-// nodes that fill the queue runs. A way is open if it may happen without the end of another wait,
-// for example because a thread computes there; else it is held up behind other waits. A wait is
+// nodes that fill the queue runs. A way is open if it does not need the end of another wait, for
+// example because a thread computes the tensor; else it is held up behind other waits. A wait is
 // stuck if it has no way to end, or if all its ways are held up behind stuck waits. So stuck waits
 // form cycles, or lead to a queue that no node fills or to a task that does not answer.
 #pragma once
@@ -42,8 +42,8 @@ class WaitGraph {
     Missing missing = Missing::kNothing;
 
     bool for_resource() const { return wait->has_resource(); }
-    // Returns whether the wait is for a resource that no node will change, such as a queue that
-    // nobody fills.
+    // Returns whether the wait is for a resource that no node will change, such as a queue that no
+    // node fills.
     bool for_nobody() const { return for_resource() && stuck && ways.empty(); }
   };
   using ResourceKey = std::tuple<std::string, std::string, std::string>;

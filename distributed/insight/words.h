@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Formats ages, sizes, tasks and steps for an operator.
+// Formats ages, sizes, tasks and steps for people.
 #pragma once
 
 #include <cstdint>

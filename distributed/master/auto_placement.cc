@@ -43,7 +43,7 @@ StepSampling::Sample StepSampling::Begin(const StepTimes& times) {
   return HasChanged(begun, times) ? Sample::kMeasure : Sample::kNone;
 }
 
-// True: a burst begins with this execution.
+// Returns whether a burst begins with this execution.
 bool StepSampling::HasChanged(uint32_t begun, const StepTimes& times) {
   const uint32_t burst_end = burst_end_.load(std::memory_order_relaxed);
   if (begun % kCheckEvery != 0 || (burst_end > 0 && begun < burst_end + kPause)) return false;

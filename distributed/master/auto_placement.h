@@ -52,7 +52,7 @@ class StepSampling {
   // again. The next comparison is at least kPause executions later.
   enum class Sample { kNone, kMeasure, kMeasureAndPlace };
   static constexpr uint32_t kCheckEvery = 32, kBurst = DeviceSlowness::kStepsKept, kPause = 128;
-  // Counts an execution that begins. `times`: of those that have ended.
+  // Counts an execution that begins. `times`: of the executions that have ended.
   Sample Begin(const StepTimes& times);
 
  private:
@@ -60,7 +60,7 @@ class StepSampling {
 
   std::atomic<uint32_t> begun_{0};
   std::atomic<uint32_t> burst_end_{0};  // the last execution of the last burst
-  std::atomic<int64_t> usual_ns_{0};    // the mean that later ones are compared with; 0: none yet
+  std::atomic<int64_t> usual_ns_{0};    // the mean that later means are compared with; 0: none yet
 };
 
 }  // namespace penstock

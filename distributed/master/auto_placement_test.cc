@@ -48,7 +48,7 @@ TEST_F(AutoPlacementTest, StateIsSpreadAsItsUseIs) {
 TEST_F(AutoPlacementTest, WhatIsDecidedStays) {
   const auto before = Decide(1);
   EXPECT_EQ(Decide(1), before) << "not decided again";
-  for (DeviceInfo& device : w_.devices) {  // one task would now be enough
+  for (DeviceInfo& device : w_.devices) {  // now one task would be fast enough
     device.rates.flops_per_ns = 1e9;
   }
   w_.Add("c_x", "Var");
@@ -64,7 +64,8 @@ TEST_F(AutoPlacementTest, ErrorsSayThatTheWholeGraphIsPlaced) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("'lost'"));
 }
 
-// Executions one after the other, as long as a test says; which of them are measured.
+// Plays executions of lengths that a test chooses, one after the other, and counts those that are
+// measured.
 struct SampledStep {
   void Run(int executions, int64_t nanos) {
     for (int i = 0; i < executions; ++i) {
@@ -100,7 +101,7 @@ TEST(StepSamplingTest, AStepThatHasBecomeSlowerIsMeasured) {
   EXPECT_EQ(step.measured.size(), size_t{StepSampling::kBurst});
   EXPECT_EQ(step.measured.back(), step.placed.back()) << "placed by what the others have shown";
   EXPECT_LE(step.placed.back(), 200 + 2 * 32 + 12);
-  // It stays as it is known to be.
+  // The speed does not change any more.
   step.Run(600, 1'500'000);
   EXPECT_EQ(step.placed.size(), 1u);
   step.placed.clear();
@@ -111,7 +112,7 @@ TEST(StepSamplingTest, AStepThatHasBecomeSlowerIsMeasured) {
 TEST(StepSamplingTest, NoiseIsNotMeasured) {
   SampledStep step;
   for (int i = 0; i < 25; ++i) {
-    step.Run(1, 100'000'000);  // seldom enough to be the longest of those that are looked at
+    step.Run(1, 100'000'000);  // a rare slow execution: MeanNanos leaves out the longest
     step.Run(29, 1'000'000);
     step.Run(10, 1'200'000);
   }

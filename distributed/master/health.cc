@@ -75,7 +75,7 @@ std::vector<HealthMonitor::Peer> HealthMonitor::peers() const {
 
 void HealthMonitor::Tick() {
   Ask(/*heartbeat=*/true);
-  // This comes last, because the destructor waits for the armed tick, and thereby for this
+  // Arms the timer last: the destructor waits for an armed tick, and thereby for the end of this
   // call.
   MutexLock lock(state_->mu);
   if (!state_->stopped) ArmTick();

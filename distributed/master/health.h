@@ -59,7 +59,7 @@ class HealthMonitor {
   // Watches `task` on behalf of `session`.
   std::shared_ptr<const TaskHealth> Watch(const TaskId& task, std::shared_ptr<WorkerClient> client,
                                           const std::string& session, Listener listener);
-  // One watched task, for inspection.
+  // One watched task, for status reports and tests.
   struct Peer {
     TaskId task;
     int misses = 0;             // heartbeats missed in a row

@@ -16,7 +16,7 @@ namespace {
 // A task that does not answer is asked again after this time.
 constexpr int64_t kContactPauseMs = 100;
 constexpr int64_t kContactPauseMsPerWait = 5;
-// The most sessions that wait for tasks: each holds its client's graph.
+// The maximum number of sessions that wait for tasks. Each of them holds its client's graph.
 constexpr size_t kWaitsMax = 1'000;
 constexpr int64_t kResetTimeoutMs = 60'000;
 

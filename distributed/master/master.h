@@ -63,7 +63,7 @@ class Master {
   StatusOr<std::shared_ptr<MasterSession>> CreateSession(const SessionOptions& options, Graph graph,
                                                          std::vector<SessionTask> tasks,
                                                          const std::string& client);
-  // Does both, for clients in this process.
+  // Waits for the tasks and creates the session, for clients in this process.
   StatusOr<std::shared_ptr<MasterSession>> CreateSession(const SessionOptions& options,
                                                          AddNodes add);
   Graph NewGraph() const { return Graph(*options_.registry); }
@@ -86,7 +86,7 @@ class Master {
   // Returns whether sessions have been closed since the last call.
   bool TakeClosed() { return closed_.exchange(false); }
 
-  // The following are for inspection.
+  // The following are for status reports and tests.
   std::vector<std::shared_ptr<MasterSession>> sessions() const;
   std::vector<std::shared_ptr<const TaskWait>> waits() const;
   std::vector<HealthMonitor::Peer> peers() const { return health_.peers(); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The life of a session and its steps. How steps are prepared stands in session_prepare.cc.
+// Creates, extends and closes a session, and runs its steps. session_prepare.cc prepares steps.
 #include "distributed/master/master_session.h"
 
 #include <chrono>
@@ -24,15 +24,15 @@ namespace {
 
 constexpr int64_t kMinuteMs = 60'000;
 constexpr int64_t kDayMs = 24 * 60 * kMinuteMs;
-// A worker forgets the session of a master that has been silent for so long.
+// A worker deletes a session when it has not heard from its master for this long.
 constexpr int64_t kLeaseMs = kMinuteMs;
-// How long the end of a step is looked for before its thread blocks: about what waking it costs.
+// How long a thread polls for the end of a step before it blocks: about the cost of waking it.
 constexpr auto kSpin = std::chrono::microseconds(50);
 
 Status Closed() { return FailedPrecondition("Session is closed."); }
 
-// A client that ends its input, or gives up a step, makes no failure. One in this process has the
-// error already; without a server it is the only one that wants to know.
+// The end of a client's input, and a step that its client gives up, are no failures. A client in
+// this process receives the error anyway; if the process is no server, nobody else needs it.
 void LogFailedStep(const MasterSession& session, int64_t step, const Status& status) {
   const bool usual = absl::IsOutOfRange(status) || absl::IsCancelled(status);
   const std::string client = session.client();
@@ -53,7 +53,7 @@ void LogFailedStep(const MasterSession& session, int64_t step, const Status& sta
 const FaultPoint kSameSteps(FaultPoint::kBug, "session/step-ids-reused",
                             "each session gives its steps the same ids");
 
-// Mixes a counter into an id that looks random; no two inputs give the same.
+// Turns a counter into an id that looks random. Different inputs give different ids.
 uint64_t Mix(uint64_t x) {
   x += 0x9e3779b97f4a7c15u;
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
@@ -126,7 +126,7 @@ void MasterSession::EndInTasks() {
   {
     auto join = std::make_shared<Join>(wait.done());
     for (const SessionTask& task : tasks()) {
-      // A task that is lost forgets the session by itself.
+      // A lost task deletes the session by itself, when its lease ends.
       if (task.health != nullptr && !task.health->ok()) continue;
       task.client->DeleteSession(
           handle(), {.incarnation = task.id.incarnation, .timeout_ms = TimeoutMs(kMinuteMs / 6)},
@@ -202,7 +202,8 @@ Status MasterSession::RunPrepared(const Prepared& step, const RunOptions& option
   const Measuring measuring = BeginExecution(step.get());
   if (options.trace || measuring.any()) stats.emplace();
   StepStatsCollector* const collector = stats.has_value() ? &*stats : nullptr;
-  outputs->clear();  // what it held may be updated in place
+  // Releases the old outputs: variables that share memory with them can then be updated in place.
+  outputs->clear();
   outputs->resize(step->names().fetches.size());
   if (step->local != nullptr) {
     const bool timed = collector != nullptr || step->placed != nullptr;
@@ -227,7 +228,8 @@ Status MasterSession::RunPrepared(const Prepared& step, const RunOptions& option
   return Finished(step, options, wait.Get(), measuring, collector, outputs, metadata);
 }
 
-// Spins until a step has ended whose part in this task, mostly the last one, has ended.
+// Spins until the step has ended. Its part in this task has ended, and that is usually the last
+// part to end.
 void MasterSession::AwaitStep(const Wait& wait) const {
   if (wait.ended()) return;
   Worker* const worker = tasks().front().client->in_process();
@@ -258,7 +260,7 @@ MeasuredCosts::ClocksAhead MasterSession::ClocksAhead() const {
   MeasuredCosts::ClocksAhead ahead;
   if (options_.health == nullptr) return ahead;
   for (const HealthMonitor::Peer& peer : options_.health->peers()) {
-    // Clocks of one host agree better than readings tell.
+    // Tasks of one host share a clock, so offsets within the error are ignored.
     if (!peer.clock.has_value() || std::abs(peer.clock->offset_ns) <= peer.clock->error_ns)
       continue;
     ahead[peer.task.name] = peer.clock->offset_ns;
@@ -299,7 +301,8 @@ Status MasterSession::Finished(const Prepared& step, const RunOptions& options, 
   }
   if (metadata == nullptr) return OkStatus();
   if (measuring.cost_graph) {
-    // Without graphs it stays empty: the step has ended well, and its updates are there.
+    // If there are no graphs, the cost graph stays empty. That is no error, because the step has
+    // succeeded.
     const auto graphs = KeptGraphs(*step);
     if (graphs != nullptr) metadata->cost_graph = CostGraphOf(*graphs, taken);
   }
@@ -359,7 +362,7 @@ StatusOr<MasterSession::LocalStep*> MasterSession::TakeLocalStep() {
 void MasterSession::ReturnLocalStep(LocalStep* step) {
   MutexLock lock(running_mu_);
   step->running = false;
-  // After Close it stays as it is: Close may be about to cancel it.
+  // After Close the step stays registered, because Close may be about to cancel it.
   if (closed_) [[unlikely]]
     return none_running_.NotifyAll();
   if (step->cancellation.cancelled()) [[unlikely]]

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MasterSession: the graph of one session, what has been compiled of it, and the steps that run:
-// the part of a master that every session has, local or remote.
+// MasterSession: one session on its master, for local and remote clients: its graph, its prepared
+// steps, and the steps that run.
 //
-// A step of one part in this process runs on the caller's thread and adds next to nothing to the
-// executor's time; every other step is a MasterStep. Thread-safe. Held by shared pointers: running
-// steps keep it.
+// A step that has only one part, in this process, runs on the caller's thread with hardly any
+// overhead; every other step is a MasterStep. Thread-safe. Held by shared pointers: running steps
+// keep the session alive.
 #pragma once
 
 #include <atomic>
@@ -38,14 +38,14 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   struct Options {
     std::string handle;  // unique in the cluster
     SessionOptions session;
-    std::vector<SessionTask> tasks;  // the master's own, in this process, first
+    std::vector<SessionTask> tasks;  // first the master's own task, in this process
     MasterStep::Services services;
-    HealthMonitor* health = nullptr;  // null: nobody watches
+    HealthMonitor* health = nullptr;  // null: tasks are not watched
     const Registry* registry = nullptr;
-    std::shared_ptr<StepCounters> counters = nullptr;  // null: nobody counts
-    std::shared_ptr<StepRecorder> recorder = nullptr;  // null: nobody records
+    std::shared_ptr<StepCounters> counters = nullptr;  // null: steps are not counted
+    std::shared_ptr<StepRecorder> recorder = nullptr;  // null: steps are not recorded
   };
-  // Begins the session in all tasks; waits for them.
+  // Creates the session in all tasks, and waits until all have answered.
   static StatusOr<std::shared_ptr<MasterSession>> Create(Options options);
   ~MasterSession();
 
@@ -53,83 +53,86 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   const SessionOptions& options() const { return options_.session; }
   const std::vector<SessionTask>& tasks() const { return tasks_->list; }
 
-  // Changes the graph by `add`, which leaves it as it was if it fails. Returns the new version.
-  // With `expected_version` >= 0, Aborted unless that is the present one.
+  // Changes the graph by `add`, which must leave the graph unchanged if it fails. Returns the new
+  // version. Aborted if `expected_version` >= 0 is not the present version.
   StatusOr<int64_t> Extend(int64_t expected_version, absl::FunctionRef<Status(Graph*)> add);
 
-  // Ends when the step's outputs are there. Feeds and fetches are in the order of the names.
+  // Runs a step and blocks until its outputs are there. `outputs` are in the order of `fetches`.
   Status Run(const RunOptions& options, const Feeds& feeds, const std::vector<std::string>& fetches,
              const std::vector<std::string>& targets, std::vector<Tensor>* outputs,
              RunMetadata* metadata);
 
-  // As Run, for callers that have no thread to spare: the pool prepares and runs the step.
-  // Borrowed until `done`. Of a callable, the options are those it was made with, but for
+  // The arguments of a step that the pool prepares and runs, so that no caller's thread blocks.
+  // Borrowed until `done`. A callable uses the options with which it was made, except for
   // `cancellation`.
   struct AsyncRun {
     RunOptions options;
-    Feeds feeds;  // of a callable: without names
+    Feeds feeds;  // if the step is a callable: without names
     std::vector<std::string> fetches;
     std::vector<std::string> targets;
     std::vector<Tensor> outputs;
     RunMetadata metadata;
 
-    // The session's own.
+    // Used by the session only.
     std::vector<Tensor> values;
     StepStatsCollector stats;
   };
   void RunAsync(AsyncRun* run, Done done);
 
-  // Callables. They are forgotten with the session. `options` hold for RunCallableAsync.
+  // Make, run and release callables. They end with the session. RunCallableAsync uses the `options`
+  // of MakeCallable.
   StatusOr<int64_t> MakeCallable(const CallableSpec& spec, const RunOptions& options = {});
   Status RunCallable(int64_t callable, const RunOptions& options, absl::Span<const Tensor> feeds,
                      std::vector<Tensor>* outputs, RunMetadata* metadata);
   void RunCallableAsync(int64_t callable, AsyncRun* run, Done done);
   Status ReleaseCallable(int64_t callable);
 
-  // Steps in instalments: see partial_run.h. One that is never finished ends with the session, or
-  // at the session's time limit. Returns its handle. `hold` is kept until the step has ended.
+  // Sets up a partial run (partial_run.h) and returns its handle. A partial run that is never
+  // finished ends with the session, or at the session's time limit. `hold` is kept until the step
+  // has ended.
   StatusOr<std::string> SetUpPartialRun(const CallableSpec& spec);
   using SetUp = absl::AnyInvocable<void(StatusOr<std::string>) &&>;
   void SetUpPartialRunAsync(const CallableSpec& spec, SetUp done,
                             std::shared_ptr<void> hold = nullptr);
-  // One instalment. At its time limit, or when it is cancelled, the whole step ends.
+  // Runs one instalment. If it exceeds its timeout or is cancelled, the whole step ends.
   Status RunPartial(const std::string& handle, const RunOptions& options, const Feeds& feeds,
                     const std::vector<std::string>& fetches, std::vector<Tensor>* outputs);
   void RunPartialAsync(const std::string& handle, AsyncRun* run, Done done);
 
   std::vector<DeviceInfo> devices() const;
 
-  // How long a prepared step took, and how long it is predicted to take by what was measured.
+  // How long a prepared step took, and how long it is predicted to take, based on measured costs.
   struct StepCosts {
     CallableSpec names;
-    uint64_t executions = 0;  // that were timed
-    int64_t median_ns = 0;    // of the last ones
+    uint64_t executions = 0;  // number of executions that were timed
+    int64_t median_ns = 0;    // median time of the last executions
     PlacementReport predicted;
     MemoryReport memory;
     Status status;  // why nothing is predicted
   };
-  // Predicts at most `steps_max` steps: those that have taken the most time, by the median of the
-  // executions that were timed and the number of all; then those that were never timed. Compiles
-  // each, which takes as long as preparing it; ends before the next one when `goes_on` is false or
-  // the session has been closed.
+  // Predicts the costs of at most `steps_max` steps. Takes first those that have used the most time
+  // (the median time multiplied by the number of executions), then those that were never timed.
+  // Compiles each step, which takes as long as preparing it. Stops before the next step if
+  // `goes_on` returns false or the session has been closed.
   std::vector<StepCosts> PredictSteps(size_t steps_max, absl::FunctionRef<bool()> goes_on);
-  // All that was measured; null: nothing.
+  // Returns all measured costs; null if nothing was measured.
   std::shared_ptr<const CostTable> costs() const { return costs_.Get(); }
-  // Ends the steps with `why`, waits for them and ends the session in all tasks. Frees the graph
-  // and what was compiled of it, though the session may be held for longer.
+  // Ends the running steps with `why`, waits for them, and ends the session in all tasks. Frees the
+  // graph and the prepared steps, even if shared pointers keep the session itself.
   Status Close(const Status& why);
   Status Close();
 
   // Notes that a client has called from `client`, the address of its connection; "" for a client
   // in this process, whose session is never idle.
   void CalledFrom(const std::string& client);
-  // The session is in use if its client's connection is among those that are alive.
+  // Notes that the session is in use if the connection of its client is in `connected`.
   void CheckClient(const absl::flat_hash_set<std::string>& connected);
   // Returns the nanoseconds since the last call, or since CheckClient last found the client's
   // connection alive; 0 while a step runs. A partial run between two instalments does not count as
-  // running: a client that has gone leaves it behind.
+  // running: a client that has gone may leave one behind.
   int64_t idle_ns() const;
-  // For inspection. Steps of one part in the master's own process are not among the running ones.
+  // The following are for status reports. running() does not contain steps that have only one part,
+  // in the master's own process.
   int64_t created_ns() const { return created_ns_; }
   std::string client() const;
   uint64_t steps_begun() const { return steps_begun_.load(std::memory_order_relaxed); }
@@ -153,7 +156,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
 
   // Preparing.
   void AwaitPrepared(const Prepared& step, absl::Span<const Tensor> feeds, Done done);
-  // `fed_shapes`: of the values that the step is prepared for; empty: not known yet.
+  // `fed_shapes`: the shapes of the feeds for which the step is prepared; empty: not known yet.
   void Prepare(const Prepared& step, std::vector<PartialShape> fed_shapes = {});
   void Register(const Prepared& step, std::vector<Partition> partitions);
   void EndPreparing(const Prepared& step, Status status);
@@ -163,24 +166,26 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   StatusOr<std::vector<Partition>> CompileWith(const PreparedStep& step, CompileOptions options,
                                                CompileReport* report);
   std::vector<Prepared> AllPrepared();
-  // Compiles `step` and sets what it says of feeds, costs and placement. `placement` may be null.
+  // Compiles `step`, and sets its fields about feeds, costs and placement. `placement` may be null.
   StatusOr<std::vector<Partition>> CompileNew(PreparedStep* step, PlacementReport* placement);
   StatusOr<std::vector<PreparedStep::Feed>> FeedsOf(const PreparedStep& step) const;
   void LogPlacement(const std::vector<Partition>& partitions) const;
-  // The graphs of the partitions that run.
+  // Returns the graphs of the step's partitions.
   StatusOr<PreparedStep::Graphs> PartitionGraphs(const PreparedStep& step);
-  // As above, compiled once in the step's life. Null if that fails.
+  // Returns the same graphs, which are compiled once and then kept in the step. Null if that fails.
   std::shared_ptr<const PreparedStep::Graphs> KeptGraphs(PreparedStep& step);
-  // Schedules a new placement of the step on the pool, for feeds of these shapes. The step runs as
-  // it is until the new one is ready.
+  // Schedules a new placement of the step on the pool, for feeds of these shapes. The old prepared
+  // step is used until the new one is ready.
   void PlaceAnew(const Prepared& step, std::vector<PartialShape> fed_shapes);
-  // Places the step anew if it was compiled for feeds of another size: once in its life.
+  // Places the step anew if it was compiled for feeds of another size. Does so at most once for
+  // each step.
   void AdaptTo(const Prepared& step, absl::Span<const Tensor> feeds);
   void Replace(const PreparedStep& step, const Prepared& anew);
   int64_t MemoryLimitOf(const PreparedStep& step) const;
-  // Whether the step was fitted to the memory limit for smaller feeds, or not at all.
+  // Returns whether the step was compiled to fit the memory limit with smaller feeds than these, or
+  // without regard to the limit.
   bool Outgrows(const PreparedStep& step, absl::Span<const Tensor> feeds) const;
-  // Prepares the step for feeds of these sizes and puts it in the place of the old one.
+  // Prepares the step for feeds of these sizes, and replaces the old prepared step by the new one.
   using UseLarger = absl::AnyInvocable<void(StatusOr<Prepared>) &&>;
   void PrepareLarger(const Prepared& step, absl::Span<const Tensor> feeds, UseLarger use);
 
@@ -191,7 +196,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   Status RunLocal(const PreparedStep& step, const RunOptions& options,
                   absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
                   StepStatsCollector* stats);
-  // Why an execution is measured, beside the client's own wish.
+  // Why an execution is measured although its client has not asked for that.
   struct Measuring {
     StepSampling::Sample sample = StepSampling::Sample::kNone;
     bool cost_graph = false;  // fill RunMetadata::cost_graph

@@ -16,7 +16,7 @@
 namespace penstock {
 namespace {
 
-// When a node of a device ended, by device and node; nanoseconds of the master's wall clock.
+// The time at which each node ended, by device and node, in nanoseconds of the master's wall clock.
 using Ends = std::map<std::pair<std::string, std::string>, int64_t>;
 
 int64_t AheadOn(const std::string& device, const MeasuredCosts::ClocksAhead& clocks_ahead) {
@@ -57,7 +57,7 @@ std::optional<TransferLabel> ParseLabel(const std::string& label) {
                        .to = words[5]};
 }
 
-// `ahead_ns`: the clock of the task that received it.
+// Adds a transfer to `*costs`. `ahead_ns`: by how much the clock of the receiving task is ahead.
 void RecordTransfer(const NodeStats& stats, const Ends& ends, int64_t ahead_ns, CostTable* costs) {
   const std::optional<TransferLabel> label = ParseLabel(stats.label);
   if (!label.has_value() || stats.outputs.empty()) return;  // dead, or a control edge
@@ -65,8 +65,8 @@ void RecordTransfer(const NodeStats& stats, const Ends& ends, int64_t ahead_ns, 
   const StatusOr<DeviceName> from = DeviceName::Parse(label->from);
   const StatusOr<DeviceName> to = DeviceName::Parse(label->to);
   if (made == ends.end() || !from.ok() || !to.ok()) return;
-  // Values are sent as soon as they are made. If the wait began later, an unknown part of the
-  // transfer was over, and the rest would tell of a link that is faster than it is.
+  // Values are sent as soon as they are made. If the consumer began to wait only later, an unknown
+  // part of the transfer was over by then, and the rest would make the link seem faster than it is.
   const int64_t made_ns = made->second;
   if (made_ns < stats.start_ns - ahead_ns) return;
   costs->RecordTransfer(*from, *to, static_cast<double>(stats.outputs[0].bytes),

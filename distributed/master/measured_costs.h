@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MeasuredCosts: what the traced steps of one session took, for the compilation of its later steps.
-// Thread-safe.
+// MeasuredCosts: the costs that were measured in the traced steps of one session. The compiler uses
+// them for later steps. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +19,19 @@ namespace penstock {
 
 class MeasuredCosts {
  public:
-  // Takes over what a step of `graph` was seen to take: the sizes of outputs, and the times of
-  // stateless nodes on CPUs. The times of stateful nodes include waiting (for a queue, a lock, a
-  // message), and those of other devices are the times of launching a kernel. Nodes that the
-  // compiler added are left out. A transfer between tasks is timed from the end of the node that
-  // made the value to its arrival, by the clocks of the two tasks, if the consumer waited for it by
-  // then; other transfers are left out. `clocks_ahead`: by how many nanoseconds the wall clock of a
-  // task is ahead of the master's; tasks that are not there have the master's clock.
+  // Records the costs of a traced step of `graph`: the sizes of outputs, and the times of stateless
+  // nodes on CPUs. Other times are left out: those of stateful nodes include waiting (for a queue,
+  // a lock, a message), and those of other devices are only the times of launching a kernel. Nodes
+  // that the compiler added are left out, too. A transfer between tasks is timed from the end of
+  // the node that made the value to its arrival, by the clocks of the two tasks, if the consumer
+  // waited for it by then; other transfers are left out. `clocks_ahead`: by how many nanoseconds
+  // the wall clock of a task is ahead of the master's; tasks that are not in the map have the
+  // master's clock.
   using ClocksAhead = std::map<std::string, int64_t>;
   void Record(const Graph& graph, const std::vector<DeviceStats>& stats,
               const ClocksAhead& clocks_ahead = {});
 
-  // A snapshot; null before anything was recorded.
+  // Returns a snapshot; null before anything was recorded.
   std::shared_ptr<const CostTable> Get() const;
 
  private:

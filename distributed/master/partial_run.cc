@@ -105,8 +105,8 @@ void PartialRun::Run(const Feeds& feeds, const std::vector<std::string>& fetches
   });
   const auto join = std::make_shared<Join>(std::move(all));
   if (step_ == nullptr) return Join::Part(join)(OkStatus());  // there is nothing to feed or fetch
-  // Receives first: a feed may make a fetch available at once, and then finds its receiver
-  // waiting.
+  // Receives first: a feed may make a fetch available at once, and the receiver of that fetch
+  // should be waiting by then.
   for (size_t i = 0; i < fetches.size(); ++i) {
     step_->Recv(KeyOf(PartialFetch(taken->fetches[i])),
                 [self = shared_from_this(), output = &(*outputs)[i], name = fetches[i],

@@ -4,9 +4,9 @@
 //
 // Feeds are sent to the rendezvous of the step's part in the master's own task, and fetches are
 // received from it, under the names that the compiler gives them (CompileOptions::partial_run).
-// The layers below see an ordinary step. The step ends when all its nodes have run, which needs
-// all its feeds. If the step fails, the pending instalment, or else the next one, ends with its
-// error. Thread-safe. Held by shared pointers: its step keeps it alive.
+// For the layers below, this is an ordinary step. The step ends when all its nodes have run, which
+// needs all its feeds. If the step fails, the pending instalment, or else the next one, ends with
+// its error. Thread-safe. Held by shared pointers: its step keeps it alive.
 #pragma once
 
 #include <memory>
@@ -28,17 +28,18 @@ class PartialRun : public std::enable_shared_from_this<PartialRun> {
   // `client_device`: the device at which feeds enter. `prepared` is ready.
   PartialRun(std::shared_ptr<const PreparedStep> prepared, std::string client_device);
 
-  // The step calls each once: Begun when it has begun in the master's task (null: it has no
-  // part there), Ended when all its parts have ended.
+  // The step calls each of these once: Begun when it has begun in the master's task (null: it has
+  // no part there), Ended when all its parts have ended.
   void Begun(std::shared_ptr<Step> step) { step_ = std::move(step); }
   void Ended(const Status& status);
   // Cancelling it ends the step.
   Cancellation& cancellation() { return cancellation_; }
 
-  // Feeds some placeholders and fetches some outputs. Each is named once in all instalments.
-  // Writes `outputs`, borrowed until `done`, in the order of `fetches`. The last instalment ends
-  // with the step. InvalidArgument if names or values are wrong, or a fetch needs feeds that are
-  // still to come; nothing has changed then. Any other error is the step's error, and ends it.
+  // Feeds some placeholders and fetches some outputs. Each of them may be named in only one
+  // instalment. Writes `outputs`, borrowed until `done`, in the order of `fetches`. The last
+  // instalment ends with the step. InvalidArgument if names or values are wrong, or if a fetch
+  // needs feeds that are still to come; the step then goes on unchanged. Any other error is the
+  // step's error, and ends it.
   void Run(const Feeds& feeds, const std::vector<std::string>& fetches,
            std::vector<Tensor>* outputs, Done done);
   // Returns whether no further instalment is possible: the step has failed, or everything
@@ -64,7 +65,7 @@ class PartialRun : public std::enable_shared_from_this<PartialRun> {
   mutable Mutex mu_;
   std::vector<bool> fed_ ABSL_GUARDED_BY(mu_);
   std::vector<bool> fetched_ ABSL_GUARDED_BY(mu_);
-  size_t left_ ABSL_GUARDED_BY(mu_);  // still to be fed or fetched
+  size_t left_ ABSL_GUARDED_BY(mu_);  // the number of names that are still to be fed or fetched
   std::optional<Status> ended_ ABSL_GUARDED_BY(mu_);
   std::vector<Done> after_end_ ABSL_GUARDED_BY(mu_);
 };

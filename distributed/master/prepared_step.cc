@@ -31,7 +31,7 @@ Status NoValue(string_view fetch) {
 PreparedStep::~PreparedStep() {
   if (parts.empty() || tasks->session_deleted.load()) return;
   for (const Part& part : parts) {
-    // A task that cannot be told forgets the part with the session.
+    // If the call fails, the task drops the part at the end of the session.
     part.task->client->DeregisterGraph(
         session, part.graph,
         {.incarnation = part.task->id.incarnation, .timeout_ms = kDeregisterTimeoutMs},
@@ -184,7 +184,7 @@ std::vector<std::shared_ptr<PreparedStep>> StepCache::List() const {
   return steps;
 }
 
-// Sorted, because the tasks are told of each that is dropped.
+// Sorts the steps, because the tasks are told of each dropped step, in this order.
 std::vector<std::shared_ptr<PreparedStep>> StepCache::TakeAll() {
   std::vector<std::shared_ptr<PreparedStep>> all;
   for (auto& [names, step] : steps_) all.push_back(std::move(step));

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // PreparedStep: one combination of feeds, fetches and targets, compiled and registered with the
-// tasks that take part in it; StepCache: the prepared steps of one session, by their names.
+// tasks that take part in it. StepCache: the prepared steps of one session, by the names of their
+// feeds, fetches and targets.
 //
-// Prepared once, by the caller that asks first; others wait for it. Thread-safe. Held by shared
-// pointers: a running step keeps its own, so that the cache may forget it at any time.
+// The first caller that asks for a step prepares it; other callers wait. Thread-safe. Held by
+// shared pointers: a running step holds its prepared step, so that the cache may drop it at any
+// time.
 #pragma once
 
 #include <atomic>
@@ -30,7 +32,7 @@ namespace penstock {
 class CostTable;
 class TaskHealth;
 
-// A task, as a session of a master uses it.
+// A task that a session of a master uses.
 struct SessionTask {
   TaskId id;
   std::shared_ptr<WorkerClient> client;
@@ -40,16 +42,16 @@ struct SessionTask {
 
 struct SessionTasks {
   std::vector<SessionTask> list;  // the master's own first
-  // The tasks have been told to forget the session, with all its graphs.
+  // True once the tasks have been told to delete the session, with all its graphs.
   std::atomic<bool> session_deleted{false};
 };
 
-// The error of a fetch whose branch was not taken.
+// Returns the error of a fetch whose branch was not taken.
 Status NoValue(string_view fetch);
 
 class PreparedStep {
  public:
-  // The part of one task.
+  // The part of the step that one task runs.
   struct Part {
     const SessionTask* task = nullptr;
     uint64_t graph = 0;  // its handle there
@@ -62,66 +64,69 @@ class PreparedStep {
 
   explicit PreparedStep(CallableSpec names, bool partial = false)
       : names_(std::move(names)), partial_(partial) {}
-  // Has the tasks forget their parts.
+  // Tells the tasks to drop their parts.
   ~PreparedStep();
 
   const CallableSpec& names() const { return names_; }
-  // Feeds come and fetches leave while it runs.
+  // Returns whether this is a partial run, which is fed and fetched while it runs.
   bool partial() const { return partial_; }
   bool ready() const { return ready_.load(std::memory_order_acquire); }
 
-  // `done` is called when the step is ready or could not be prepared. True: the caller is the first
-  // and has to prepare it, ending with Finish.
+  // Calls `done` when the step is ready or could not be prepared. Returns true if the caller is the
+  // first: then it has to prepare the step, and end with Finish.
   [[nodiscard]] bool AwaitReady(Done done);
   void Finish(const Status& status);
 
-  // Written by the caller that prepares it, before Finish; constant once ready.
+  // The following are written by the caller that prepares the step, before Finish; they are
+  // constant afterwards.
   std::vector<Feed> feeds;
-  // The shapes that the compiler's estimates begin with, by feed: of values that were fed or, if it
-  // was compiled before there were any, as callables and partial runs are, those that the graph
-  // promises.
+  // The shapes of the feeds on which the compiler's estimates are based: the shapes of fed values,
+  // or the shapes that the graph promises if the step was compiled before any value was fed (as
+  // callables and partial runs are).
   std::vector<PartialShape> expected_shapes;
-  std::shared_ptr<const CostTable> costs;  // that it was compiled with; null: estimates only
+  std::shared_ptr<const CostTable> costs;  // used by the compiler; null: estimates only
   // The devices of its nodes, for CompileOptions::placed_before. Null unless the session places
   // automatically and a node of the step has a choice.
   std::shared_ptr<const DeviceByNode> placed;
   std::string session;
-  std::shared_ptr<const SessionTasks> tasks;  // what the parts point into
-  std::vector<Part> parts;                    // the master's own task's last
-  // The whole step, if it is one part of one task that is in this process.
+  std::shared_ptr<const SessionTasks> tasks;  // the parts have pointers into it
+  std::vector<Part> parts;                    // last the part of the master's own task
+  // The whole step, if it consists of one part and its task is in this process; else null.
   std::shared_ptr<WorkerGraph> local;
-  // For a partial run: the feeds that each fetch needs.
+  // For a partial run: the indices of the feeds that each fetch needs, by fetch.
   std::vector<std::vector<int>> feeds_of_fetches;
-  // How long executions took that ended well. Those of one part in this process are timed only if
-  // they are measured (traced, sampled, or for a cost graph), or if `placed`.
+  // How long successful executions took. If `local`, an execution is timed only if it is measured
+  // (traced, sampled, or for a cost graph), or if `placed`.
   mutable StepTimes times;
   StepSampling sampling;               // if `placed`
-  std::atomic<int64_t> executions{0};  // that have begun, of a step that is no partial run
-  // The step is placed anew when values are fed that it was not compiled for. Set if costs decided
-  // where a node runs; cleared when that has happened once.
+  std::atomic<int64_t> executions{0};  // number of executions begun; not counted for a partial run
+  // Whether to place the step anew when it is fed values of sizes that it was not compiled for. Set
+  // if costs have decided where a node runs; cleared once the step has been placed anew.
   std::atomic<bool> watches_feeds{false};
-  // Whether `tensors` are more than twice, or less than half, the bytes that were expected.
+  // Returns whether `tensors` have more than twice, or less than half, the expected number of
+  // bytes.
   bool FeedsDiffer(absl::Span<const Tensor> tensors) const;
-  // Whether the sizes of all feeds were known when it was compiled.
+  // Returns whether the sizes of all feeds were known when the step was compiled.
   bool KnowsFeeds() const;
-  // Whether one of `tensors` is larger than was expected, or no size was.
+  // Returns whether one of `tensors` is larger than expected, or its size was unknown.
   bool FeedsExceed(absl::Span<const Tensor> tensors) const;
 
-  // Notes the shapes of the first values that are fed to a step that was compiled before there were
-  // any; what is predicted of the step begins with them. REQUIRES tensors that fit the feeds.
+  // If the step was compiled before any value was fed, notes the shapes of the first feeds.
+  // Predictions of the step's costs are based on them. REQUIRES tensors that fit the feeds.
   void NoteFeeds(absl::Span<const Tensor> tensors) {
     if (!feeds_noted_.load(std::memory_order_relaxed)) [[unlikely]]
       NoteFirstFeeds(tensors);
   }
-  // The shapes that were noted; those expected if there are none.
+  // Returns the shapes that were noted; if there are none, the expected shapes.
   std::vector<PartialShape> LikelyShapes() const;
 
-  // The graphs of its partitions, by device, for RunMetadata::cost_graph; null until they are kept.
+  // The graphs of the step's partitions, by device, for RunMetadata::cost_graph; null until
+  // KeepGraphs is called.
   using Graphs = std::vector<std::pair<std::string, Graph>>;
   std::shared_ptr<const Graphs> graphs() const;
   void KeepGraphs(std::shared_ptr<const Graphs> graphs);
 
-  // InvalidArgument if the tensors do not fit the feeds; names the one.
+  // InvalidArgument names the first feed that its tensor does not fit.
   Status CheckFeeds(absl::Span<const Tensor> tensors) const;
   Status CheckFeed(size_t index, const Tensor& tensor) const;
   // InvalidArgument if a fetch has no value, because its branch was not taken.
@@ -146,29 +151,29 @@ class PreparedStep {
 
 class StepCache {
  public:
-  // When there are more steps than this, all are forgotten and prepared again: a client that asks
-  // for ever new combinations is not given ever more memory.
+  // If there are more steps than this, all are dropped, and prepared again when they are used. So a
+  // client that keeps asking for new combinations does not use ever more memory.
   static constexpr size_t kStepsMax = 4096;
 
-  // The step of these names; made if it is not there.
+  // Returns the step with these names; makes an unprepared one if there is none.
   std::shared_ptr<PreparedStep> Get(const Feeds& feeds, const std::vector<std::string>& fetches,
                                     const std::vector<std::string>& targets);
-  // The partial run of these names.
+  // Returns the partial run with these names.
   std::shared_ptr<PreparedStep> GetPartial(const CallableSpec& names);
-  // Returns the steps that are there now, without partial runs, sorted by their names.
+  // Returns all steps except partial runs, sorted by their names.
   std::vector<std::shared_ptr<PreparedStep>> List() const;
-  // Forgets `step`, which could not be prepared.
+  // Removes `step`, which could not be prepared.
   void Drop(const PreparedStep& step);
-  // Forgets all.
+  // Removes all steps.
   void Clear();
-  // `other`, of the same names, takes the place of `step`, if that is still there.
+  // Replaces `step` by `other`, which has the same names, if `step` is still in the cache.
   void Replace(const PreparedStep& step, const std::shared_ptr<PreparedStep>& other);
 
  private:
-  // The names of a step, wherever they are kept. The order counts.
+  // The names of a step, as pointers to their owner. Other orders of the names are other keys.
   struct Names {
-    const Feeds* fed = nullptr;                       // either this
-    const std::vector<std::string>* feeds = nullptr;  // or this
+    const Feeds* fed = nullptr;                       // either this is set
+    const std::vector<std::string>* feeds = nullptr;  // or this is set
     const std::vector<std::string>* fetches = nullptr;
     const std::vector<std::string>* targets = nullptr;
     bool partial = false;
@@ -196,7 +201,7 @@ class StepCache {
   std::vector<std::shared_ptr<PreparedStep>> TakeAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   mutable Mutex mu_;
-  // Keys point into their values.
+  // The names in a key belong to the entry's value.
   absl::flat_hash_map<Names, std::shared_ptr<PreparedStep>> steps_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a session tells what its steps take: measured, and predicted by what was measured.
+// The methods of MasterSession that report the costs of its steps: measured, and predicted from
+// measurements.
 #include <algorithm>
 #include <utility>
 
@@ -20,7 +21,7 @@ std::vector<MasterSession::StepCosts> MasterSession::PredictSteps(
     size_t steps_max, absl::FunctionRef<bool()> goes_on) {
   struct Timed {
     Prepared step;
-    int64_t executions;  // timed or not
+    int64_t executions;  // including those that were not timed
     uint64_t timed;
     int64_t median_ns;
     std::pair<double, int64_t> rank() const {
@@ -39,7 +40,7 @@ std::vector<MasterSession::StepCosts> MasterSession::PredictSteps(
   const std::shared_ptr<const CostTable> costs = costs_.Get();
   std::vector<StepCosts> found;
   for (const auto& [prepared, executions, timed, median_ns] : steps) {
-    if (!goes_on() || !CheckOpen().ok()) break;  // each takes as long as preparing it
+    if (!goes_on() || !CheckOpen().ok()) break;  // a prediction takes as long as preparing the step
     StepCosts step = {.names = prepared->names(), .executions = timed, .median_ns = median_ns};
     CompileReport report;
     auto options = OptionsOf(*prepared);

@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// The most unfinished partial runs of a session.
+// The maximum number of unfinished partial runs of a session.
 constexpr size_t kPartialRunsMax = 10'000;
 
 // Ends a partial run when an instalment exceeds its timeout, or when the caller that waits for it
@@ -21,8 +21,8 @@ class Guard {
   Guard(std::shared_ptr<PartialRun> run, const RunOptions& options,
         const MasterStep::Services& services)
       : cancellation_(options.cancellation), timer_(services.timer) {
-    // Not on the canceller's or the timer's thread, because the end of the step
-    // deregisters both.
+    // Ends the step on a thread of the pool: its end deregisters the timer and the cancellation,
+    // which their own threads must not do.
     const auto end = [weak = std::weak_ptr(run), threads = services.threads](const Status& why) {
       threads->Schedule([weak, why] {
         if (const auto run = weak.lock()) run->cancellation().Cancel(why);
@@ -107,7 +107,9 @@ void MasterSession::StartPartial(const Prepared& step, SetUp done, std::shared_p
              .cancellation = &run->cancellation(),
              .own_step = &own},
             Done([run, hold = std::move(hold)](const Status& status) mutable {
-              hold = nullptr;  // when it hears of the end, the client may begin another run
+              // Released before the client learns of the end, because it may then begin another
+              // run.
+              hold = nullptr;
               run->Ended(status);
             }));
   run->Begun(std::move(own));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a session prepares a step: compile it, have each task register its part.
+// The methods of MasterSession that prepare a step: compile it, and register each part with its
+// task.
 #include <cstdio>
 #include <map>
 #include <utility>
@@ -15,18 +16,18 @@
 
 namespace penstock {
 
-// core/base/suggest.h.
+// See core/base/suggest.h.
 std::string SuggestNames(string_view name, const std::vector<string_view>& known);
 namespace {
 
 constexpr int64_t kRegisterTimeoutMs = 60'000;
 
-// The shape that feeds of an output must have, as far as the graph says so. Only placeholders make
-// a promise; what else is fed, replaces a value that might have had any shape.
+// Returns the shape that feeds of an output must have, as far as the graph says. Only placeholders
+// state a shape; a feed of another node may have any shape.
 PartialShape PromisedShape(const Node& node) {
   if (!node.op().is_placeholder) return PartialShape();
   const PartialShape* shape = node.attr<PartialShape>("shape");
-  // Old clients write a scalar if they know nothing.
+  // Old clients write the shape of a scalar if they do not know the shape.
   if (shape == nullptr || shape->rank() == 0) return PartialShape();
   return *shape;
 }
@@ -42,7 +43,7 @@ std::vector<PartialShape> ShapesOf(absl::Span<const Tensor> tensors) {
   return shapes;
 }
 
-// Null: no node has a choice.
+// Returns null if no node could be placed on several devices.
 std::shared_ptr<const DeviceByNode> PlacementIn(const PlacementReport& placement) {
   if (!LeavesChoice(placement)) return nullptr;
   auto devices = std::make_shared<DeviceByNode>();
@@ -71,7 +72,8 @@ StatusOr<std::vector<Partition>> MasterSession::CompileNew(PreparedStep* step,
                                                            PlacementReport* placement) {
   RETURN_IF_ERROR(CheckOpen());
   ASSIGN_OR_RETURN(step->feeds, FeedsOf(*step));
-  // A value that breaks the graph's promise fails its step: later ones keep it.
+  // If a value does not have the shape that the graph states, only its own step fails; later values
+  // will have that shape.
   step->expected_shapes.resize(step->feeds.size());
   for (size_t i = 0; i < step->feeds.size(); ++i) {
     const PartialShape& promised = step->feeds[i].shape;
@@ -149,8 +151,9 @@ StatusOr<std::vector<PreparedStep::Feed>> MasterSession::FeedsOf(const PreparedS
   return feeds;
 }
 
-// The session's, if the step can be fitted to it: a callable is prepared before there are values,
-// and again for the first ones (Outgrows). A partial run has no second chance.
+// Returns the session's limit if the step can be fitted to it. A callable is prepared before any
+// value is fed, and again for its first feeds (Outgrows). A partial run cannot be prepared again,
+// so it has no limit.
 int64_t MasterSession::MemoryLimitOf(const PreparedStep& step) const {
   return step.partial() || step.KnowsFeeds() ? options_.session.memory_limit : 0;
 }
@@ -235,8 +238,8 @@ void MasterSession::PlaceAnew(const Prepared& step, std::vector<PartialShape> fe
         anew->watches_feeds = step->watches_feeds.load();
         PlacementReport placement;
         auto partitions = self->CompileNew(anew.get(), &placement);
-        // An error here is that of a session that ends or of a task that is lost, which the next
-        // execution of the old step reports.
+        // An error here means that the session ends or a task is lost. The next execution of the
+        // old step will report it.
         if (!partitions.ok() || placement.kept) return;
         const bool first = anew->AwaitReady(Done([self, step, anew](const Status& status) {
           if (status.ok()) self->Replace(*step, anew);
@@ -261,7 +264,8 @@ StatusOr<std::vector<std::vector<int>>> MasterSession::FeedsOfFetches(
   return penstock::FeedsOfFetches(graph_, options);
 }
 
-// In the form in which TensorFlow logs it. The compiler's own nodes begin with "_".
+// Logs each node's device in TensorFlow's format. Nodes whose names begin with "_" were added by
+// the compiler.
 void MasterSession::LogPlacement(const std::vector<Partition>& partitions) const {
   std::string text;
   for (const Partition& partition : partitions) {
@@ -270,7 +274,7 @@ void MasterSession::LogPlacement(const std::vector<Partition>& partitions) const
       StrAppend(&text, node->name(), ": (", node->op().name, "): ", partition.device, "\n");
     }
   }
-  // The client asks for it, whatever the level of the log.
+  // Prints the text whatever the level of the log is, because the client has asked for it.
   if (CurrentLogOptions().format == LogFormat::kText) {
     std::fputs(text.c_str(), stderr);
   } else {

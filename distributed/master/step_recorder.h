@@ -36,7 +36,7 @@ class StepRecorder {
   struct Limits {
     int64_t steps = 20;  // 1 to kStepsMax
     int64_t rows = 200'000;
-    int64_t bytes = 64 << 20;  // most memory for recorded steps, roughly
+    int64_t bytes = 64 << 20;  // approximate limit of the memory for recorded steps
   };
   static constexpr int64_t kStepsMax = 1'000;
   // At most this many steps are traced at a time, because some may never end.
@@ -57,7 +57,7 @@ class StepRecorder {
 
     // The following describe the recording at the time of the call.
     int64_t under_way() const;
-    int64_t begun() const;  // steps chosen to be traced
+    int64_t begun() const;  // number of steps chosen to be traced
     // Says why the recording ended before it had all its steps; "" if it has not ended,
     // or had them all.
     std::string cut() const;

@@ -21,7 +21,8 @@ class StepTimes {
   }
   // Returns the number of executions ever added.
   uint64_t count() const { return count_.load(std::memory_order_relaxed); }
-  // Returns the mean of the last kKept without the longest of them; 0 before there are so many.
+  // Returns the mean of the last kKept executions without the longest of them; 0 if there were
+  // fewer than kKept.
   int64_t MeanNanos() const {
     if (count() < kKept) return 0;
     int64_t sum = 0, longest = 0;
@@ -32,7 +33,7 @@ class StepTimes {
     }
     return (sum - longest) / static_cast<int64_t>(kKept - 1);
   }
-  // Returns the median of the last kKept; 0 if there is none.
+  // Returns the median of the last kKept executions; 0 if there is none.
   int64_t MedianNanos() const {
     const size_t kept = std::min<uint64_t>(count(), kKept);
     if (kept == 0) return 0;

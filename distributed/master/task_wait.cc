@@ -63,7 +63,7 @@ void TaskWait::ChooseReplicas() {
     StatusOr<TaskStatus>& other = other_answers_[i];
     const bool other_serves = other.ok() && other->serving;
     if (answer.ok() && answer->serving) {
-      // One of them was cut off from the other, and will notice soon.
+      // One replica was cut off from the other, and will notice that soon.
       if (other_serves) answer = Unavailable("both of its replicas say that they serve");
     } else if (other_serves) {
       answer = std::move(other);

@@ -44,7 +44,7 @@ class TaskWait : public std::enable_shared_from_this<TaskWait> {
   // `answered` is called once, on any thread, and must not block.
   TaskWait(Options options, Answered answered);
 
-  // The tasks that it asks, and when the wait began, by the Env's clock.
+  // Return the tasks that are asked, and the time when the wait began, by the Env's clock.
   const std::vector<Task>& tasks() const { return options_.tasks; }
   int64_t begun_ns() const { return begun_ns_; }
 

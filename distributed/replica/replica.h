@@ -51,7 +51,7 @@ class Replica {
     int64_t silent_ms = 1'500;  // a process that has not answered for this long counts as gone
     int64_t push_bytes_max = 8 << 20;
     int64_t piece_bytes = kPieceBytes;            // larger values travel in pieces
-    int64_t shadow_bytes_max = int64_t{1} << 34;  // most bytes of values in one push
+    int64_t shadow_bytes_max = int64_t{1} << 34;  // maximum number of bytes of values in one push
   };
   explicit Replica(Options options);
   ~Replica();

@@ -17,7 +17,7 @@
 namespace penstock {
 namespace {
 
-// The time that the asked task itself gets to answer, in milliseconds.
+// How long to wait for the asked task itself, beyond the time for other tasks, in milliseconds.
 constexpr int64_t kOwnMs = 1'000, kCostsMs = 60'000, kTraceMs = 10'000;
 
 // Calls the task at an address, from a process outside its cluster.

@@ -6,7 +6,7 @@
 namespace penstock {
 namespace {
 
-// Shorter intervals keep cores busy and take a pause of the scheduler for a death.
+// Shorter intervals would keep cores busy, and mistake a pause of the scheduler for a dead task.
 constexpr int64_t kIntervalMsMin = 50;
 // A worker drops a session that its master has not renewed for 60 s. Heartbeats renew it, and some
 // of them may get lost.

@@ -17,8 +17,8 @@ namespace penstock {
 namespace {
 
 constexpr int64_t kNanosPerMilli = 1'000'000;
-// The number of nodes that a task may claim to run at once, at most: the placer keeps a number for
-// each.
+// The maximum number of nodes that a task may claim to run at the same time. The placer's memory
+// grows with this number.
 constexpr int kMostLanes = 1024;
 
 class GrpcWorkerClient final : public WorkerClient {
@@ -194,7 +194,7 @@ class GrpcWorkerClient final : public WorkerClient {
     Call<Response, Request>(prepare, request, options, std::move(ended));
   }
 
-  // Adds what is wrong with the settings of the two tasks, as far as that is known by now.
+  // Adds to the error what is wrong with the settings of the two tasks, if that is known by now.
   Status Explain(const Status& status) {
     if (!absl::IsUnavailable(status)) return status;
     const std::string misfit = channels_.Misfit(address_);
@@ -242,7 +242,7 @@ class GrpcWorkerClient final : public WorkerClient {
     return OkStatus();
   }
 
-  // Connects to the worker, and has it connect to this task, for the next steps.
+  // Connects to the worker, and asks the worker to connect to this task, for the next steps.
   void AskToConnect(wire::RunGraphRequest* request) {
     calls_->Connect({task_, address_, request->incarnation()});
     wire::TaskIncarnation* const self = request->mutable_connect_to();
@@ -253,7 +253,7 @@ class GrpcWorkerClient final : public WorkerClient {
 
   const std::string name_;
   const std::string task_;
-  // Opens the stream where there is none, or the last one was lost.
+  // Runs the step over the stream. Opens a stream if there is none, or if the last one was lost.
   void Run(wire::RunGraphRequest request, RunGraphStream::Ended ended) {
     std::shared_ptr<RunGraphStream> opened;
     {
@@ -283,7 +283,7 @@ class GrpcWorkerClient final : public WorkerClient {
   StepCalls* calls_;
   TaskName worker_;
   Mutex mu_;                                                     // locked before a stream's
-  std::shared_ptr<grpc::Channel> channel_ ABSL_GUARDED_BY(mu_);  // the stub's
+  std::shared_ptr<grpc::Channel> channel_ ABSL_GUARDED_BY(mu_);  // the channel of the stub
   std::shared_ptr<Stub> stub_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<RunGraphStream> steps_ ABSL_GUARDED_BY(mu_);
 };

@@ -12,8 +12,9 @@
 
 namespace penstock {
 
-// `task`: name and address; each call names the incarnation. The others are borrowed. `calls`
-// carries steps once the two tasks are connected; null: they always take gRPC.
+// Returns a client of `task`, of which only the name and address are used: each call names the
+// incarnation. The other arguments are borrowed. `calls` carries steps once the two tasks are
+// connected; null: steps always use gRPC.
 std::unique_ptr<WorkerClient> NewGrpcWorkerClient(const TaskId& task, Channels& channels, Env& env,
                                                   CompletionLoop& loop, StepCalls* calls = nullptr);
 

@@ -45,7 +45,8 @@ void PutPrimaryFirst(wire::ClusterTask* task) {
   const auto serves = [](const wire::ClusterTask& process) {
     return process.report().replica().role() == wire::ReplicaReport::PRIMARY;
   };
-  // For a moment after one was cut off, both may say that they serve: the later epoch wins.
+  // For a moment after one replica was cut off, both may say that they serve. Then the later epoch
+  // wins.
   const wire::ClusterTask& other = task->other_replica();
   const uint64_t epoch = serves(*task) ? task->report().replica().epoch() : 0;
   if (!serves(other) || other.report().replica().epoch() <= epoch) return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// InsightService: the gRPC service that reports the state of a task and its cluster to an
-// operator (proto/penstock/insight.proto). It answers even while all threads of the pool are
+// InsightService: the gRPC service that reports the state of a task and of its cluster to tools
+// (proto/penstock/insight.proto). It answers even while all threads of the pool are
 // busy: its calls have threads of their own.
 #pragma once
 

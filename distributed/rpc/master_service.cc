@@ -72,7 +72,8 @@ void MasterService::Listen(Master& master, Scheduler& threads, CompletionLoop& l
   master_ = &master;
   threads_ = &threads;
   tensorflow::ConfigProto default_config = default_config_;
-  default_config.clear_intra_op_parallelism_threads();  // these count for the server: NumThreadsOf
+  // The server has used these fields: NumThreadsOf.
+  default_config.clear_intra_op_parallelism_threads();
   default_config.clear_inter_op_parallelism_threads();
   TellOfOptions("the server's default_session_config sets", OptionsWithoutEffect(default_config));
   using AS = AsyncService;
@@ -222,7 +223,7 @@ void MasterService::MakeSession(std::shared_ptr<NewSession> wanted,
                                                 std::move(tasks), call.context().peer());
     if (!session.ok()) return wanted->Finish(session.status());
     KeepPlace(*session, std::move(wanted->place));
-    if (call.given_up()) {  // its client would not know the session, so nobody would close it
+    if (call.given_up()) {  // the client does not know the session, so it would never be closed
       (void)master_->CloseSession((*session)->handle());
       return wanted->Finish(Cancelled("the client does not wait for the session any more"));
     }

@@ -95,14 +95,14 @@ class MasterService {
   void SetUpPartialRun(std::shared_ptr<PartialSetupCall> call);
   void RunStep(std::shared_ptr<StepCall> call);
   void RunCallable(std::shared_ptr<StepCall> call);
-  // Reading and writing long messages takes too long for a polling thread: these run
-  // them elsewhere.
+  // Reading and writing long messages takes too long for a polling thread: these functions run that
+  // work on other threads.
   void Begin(const StepCall& call, std::function<void()> begin);
   void Answer(const MasterSession::AsyncRun& run, std::function<void()> answer);
 
-  // Logs in one line that options have no effect. `where` says who has set them.
+  // Logs in one line that options have no effect. `where` says where they were set.
   void TellOfOptions(const std::string& where, const std::vector<std::string>& options) const;
-  // The same for what clients send with each step: each option is named once.
+  // The same for options that clients send with each step: each option is named only once.
   void TellOnce(const std::string& where, std::vector<std::string> options);
 
   tensorflow::ConfigProto default_config_;

@@ -15,7 +15,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using Paths = absl::Span<const char* const>;
 
-// The fields that mean something, by path. A message that stands here does so as a whole.
+// The paths of the fields that have an effect. If a message is listed, all of its fields have one.
 constexpr const char* kOfSessions[] = {
     "allow_soft_placement",
     "cluster_def",  // refused with an error where it is not the server's
@@ -68,7 +68,7 @@ void AddWithoutEffect(const Message& message, const std::string& prefix, Paths e
   }
 }
 
-// Rewrites for other runtimes, and parameters that ours does not have.
+// Adds custom optimizers for other runtimes, and unknown parameters of the optimizer "penstock".
 void AddCustomOptimizers(const tensorflow::RewriterConfig& config,
                          std::vector<std::string>* found) {
   const std::string path = "graph_options.rewrite_options.custom_optimizers";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OptionsWithoutEffect: the options that a client of TensorFlow's protocol sets and that mean
-// nothing here. A server names them in its log instead of dropping them silently.
+// OptionsWithoutEffect: returns the options in a message of TensorFlow's protocol that have no
+// effect in Penstock. A server names them in its log instead of dropping them silently.
 // docs/session_options.md gives the reasons.
 #pragma once
 

@@ -61,7 +61,7 @@ TEST(OptionsWithoutEffectTest, RewritesOneByOne) {
                   "graph_options.rewrite_options.custom_optimizers['elsewhere']"));
 }
 
-// A later version of the protocol has more.
+// A later version of the protocol may have more fields.
 TEST(OptionsWithoutEffectTest, FieldsThatAreNotKnown) {
   tensorflow::ConfigProto config;
   const auto add = [](google::protobuf::Message* message, int number) {

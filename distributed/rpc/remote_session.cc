@@ -37,7 +37,7 @@ constexpr int64_t kDayMs = 24 * 60 * kMinuteMs;
 // The master ends a step at its deadline and reports why; the call waits this much longer for
 // the report.
 constexpr int64_t kAnswerSlackMs = 3'000;
-// The timeout of a last call that finds out why the server did not answer.
+// The timeout of one final call, which finds out why the server did not answer.
 constexpr int64_t kLastAttemptMs = 1'000;
 constexpr size_t kRequestBytesMax = (size_t{1} << 31) - 1;  // protobuf's limit
 
@@ -308,7 +308,7 @@ class RemoteSession final : public SessionInterface {
     request.set_target(target_);
     RETURN_IF_ERROR(CheckSize(request));
     tensorflow::CreateSessionResponse response;
-    // The server may not have started yet. When it has, it waits for other tasks in turn.
+    // The server may not have started yet. Once it has, it may have to wait for other tasks, too.
     const int64_t given = options_.operation_timeout_ms;
     ASSIGN_OR_RETURN(const auto channels, ProcessChannels());
     std::string misfit;

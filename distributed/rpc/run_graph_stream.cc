@@ -65,8 +65,8 @@ void RunGraphStream::Read(bool ok) {
   answers.Swap(&incoming_);
   std::vector<std::pair<Ended, wire::RunGraphResponse*>> answered;
   {
-    // Before the next read is started: even if that finds the end of the stream, on another
-    // thread, these steps have ended with their answers.
+    // Takes the steps out of running_ before the next read starts. Otherwise that read might find
+    // the end of the stream, on another thread, and fail steps that have been answered.
     MutexLock lock(mu_);
     for (wire::RunGraphResponse& answer : *answers.mutable_ended()) {
       const auto found = running_.find(static_cast<int64_t>(answer.step_id()));

@@ -53,19 +53,20 @@
 namespace penstock {
 namespace {
 
-// It only hands work on. A second one would be woken for each event that the first is busy with:
-// with three, a stream of 64 MB moved at 0.55 to 0.75 of the rate.
+// The thread only hands work on. A second one would be woken by each event that comes while the
+// first is busy: with three threads, the rate of a stream of 64 MB fell to 0.55 to 0.75 of that
+// with one.
 constexpr int kPollingThreads = 1;
 // How often the master looks for steps that make no progress.
 constexpr int64_t kWatchNanos = 5'000'000'000;
-// Time for answers that are on their way. Everything that runs has been aborted before.
+// The time that gRPC gets to send pending answers. All steps have been aborted before.
 constexpr auto kShutdownGrace = std::chrono::milliseconds(200);
 // The exit code of a process that the other replica has taken over from. It asks the supervisor to
 // start the process again.
 constexpr int kFencedExitCode = 143;
 
-// Keeps pushes well below the limit for requests, which is the other replica's, too. A push ends
-// with the record that reaches its limit, and has other fields than values.
+// Keeps pushes well below the limit for requests, which the other replica has, too. A push may
+// exceed the limit for values by its last record, and also has other fields.
 void LimitPushes(int message_bytes_max, Replica::Options* replica) {
   if (message_bytes_max <= 0) return;
   const int64_t most = message_bytes_max / 8;
@@ -82,7 +83,8 @@ void EnableServices() {
   (void)once;
 }
 
-// The token of "Bearer TOKEN", or of "Basic" and a password, which browsers ask their users for.
+// Returns the token of "Bearer TOKEN", or the password of "Basic", which browsers ask their users
+// for.
 std::string TokenOf(const std::string& authorization) {
   absl::string_view value = authorization;
   if (absl::ConsumePrefix(&value, "Bearer ")) return std::string(value);
@@ -122,12 +124,13 @@ struct Server::State {
   InsightService insight_service;
   ReplicaService replica_service;
   GrpcHost grpc_host;
-  std::unique_ptr<Transport> transport;  // outlives the server, which may know its service
+  // Outlives the server, with which its service may be registered.
+  std::unique_ptr<Transport> transport;
   std::unique_ptr<grpc::Server> grpc_server;
   std::unique_ptr<ClientPort> client_port;
   std::optional<CompletionLoop> loop;
-  std::optional<StepCalls> calls;  // outlives the task, whose steps answer by it
-  std::unique_ptr<ReplicaLog> log;  // of a task with replicas; outlives the task
+  std::optional<StepCalls> calls;  // outlives the task, whose steps send their answers by it
+  std::unique_ptr<ReplicaLog> log;  // null unless the task has replicas; outlives the task
   std::optional<Task> task;
   std::optional<Replica> replica;
   std::unique_ptr<StatusServer> status;
@@ -136,10 +139,10 @@ struct Server::State {
   Mutex mu;
   bool started ABSL_GUARDED_BY(mu) = false;
   bool stopped ABSL_GUARDED_BY(mu) = false;
-  Status start_error ABSL_GUARDED_BY(mu);  // what Start says if it is called again
+  Status start_error ABSL_GUARDED_BY(mu);  // the result of Start, for later calls of it
   Condition stop_requested;                // `stopped` has changed
 
-  // Destroyed first: what it still runs uses the others.
+  // Destroyed first, because the closures that it still runs use the other members.
   ThreadPool threads;
 
   Status Bind();
@@ -169,7 +172,7 @@ Status Server::State::MakeTransport(grpc::ServerBuilder* builder) {
   return OkStatus();
 }
 
-// InvalidArgument if the protocol does not reach a task of the cluster.
+// InvalidArgument if the protocol cannot reach a task of the cluster.
 Status Server::State::CheckHosts() const {
   if (!transport->capabilities().needs_same_host) return OkStatus();
   ASSIGN_OR_RETURN(const HostPort own, HostPort::Parse(self.address));
@@ -198,7 +201,7 @@ Status Server::State::Bind() {
   grpc::ServerBuilder builder;
   SetServerArguments(keepalive, &builder, options.max_message_bytes);
   if (credentials->secured() || options.max_message_bytes > 0) {
-    // gRPC compares sizes after it has inflated a message.
+    // gRPC checks the size only after it has decompressed a message, so compression is refused.
     builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   }
   if (!options.insecure_client_address.empty()) {
@@ -276,7 +279,7 @@ Status Server::State::MakeTask() {
   return OkStatus();
 }
 
-// The first worker's, or chief's: a task that training needs anyway.
+// Returns the address of the first worker, or the chief, because training needs that task anyway.
 StatusOr<std::string> Server::State::WitnessAddress() const {
   for (const char* job : {"chief", "master", "worker"}) {
     const auto tasks = cluster.jobs().find(job);
@@ -325,7 +328,7 @@ Status Server::State::MakeReplica() {
                  .event = "fenced",
                  .text = std::string(why.message())});
             std::fflush(stdout);
-            std::_Exit(kFencedExitCode);  // sessions that count on this process must not go on
+            std::_Exit(kFencedExitCode);  // sessions that use this process must not go on
           },
       .say =
           [task = self.name](const std::string& line) {
@@ -348,7 +351,8 @@ void Server::State::Listen() {
                          *grpc_host.queue);
   replica_service.Listen({.replica = replica ? &*replica : nullptr, .threads = &threads}, *loop,
                          *grpc_host.queue);
-  // Defaults of the server are merged with what a client leaves out, which its messages alone show.
+  // The server's defaults fill the fields that a client leaves out. Only the client's messages show
+  // which fields these are, so direct sessions are not possible with defaults.
   if (options.direct_sessions && options.default_session_config.empty()) task->PublishSessions();
   if (client_port != nullptr) client_port->Serve(*grpc_server);
   SetServing(true);

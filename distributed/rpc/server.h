@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Server: one task of a cluster: its worker, and the master of the clients that address it.
+// Server: one task of a cluster, with its worker, and with the master for the clients that connect
+// to it.
 //
-//   auto server = Server::Create({.task = config});  // listens; what is wrong is one line
+//   auto server = Server::Create({.task = config});  // listens; each error is one line
 //   (*server)->Start();                              // serves
 //   (*server)->Join();                               // until RequestShutdown
-//   (*server)->Drain(20'000);                        // clients that end as well may save before
+//   (*server)->Drain(20'000);                        // clients that also end may save before
 //
 // Thread-safe. Destruction stops it: steps of other masters are aborted with Unavailable, sessions
 // of its own clients are closed. Sessions in this process may outlive it; their calls then end with
@@ -29,11 +30,11 @@ namespace penstock {
 class Registry;
 
 struct ServerOptions {
-  TaskConfig task;  // and its protocol, which must be one that TransportFactory knows
-  // How many devices of each kind to offer, at most.
+  TaskConfig task;  // its protocol must be one that TransportFactory knows
+  // The maximum number of devices of each kind that the task offers.
   int gpus_max = 64;
-  // Threads of the pool that runs kernels; 0: what default_session_config says (NumThreadsOf in
-  // session_config.h), else one per core.
+  // Threads of the pool that runs kernels; 0: the number in default_session_config (NumThreadsOf in
+  // session_config.h), or if it has none, one per core.
   int num_threads = 0;
   // Finding lost tasks: heartbeats, and probes of idle connections (detection.h has their ranges).
   int64_t heartbeat_ms = 2'000;
@@ -42,29 +43,29 @@ struct ServerOptions {
   int64_t keepalive_timeout_ms = 4'000;
   // How long a new session waits for the tasks it needs.
   int64_t create_session_timeout_ms = 60'000;
-  // A session is closed when its client has had no connection to this task for so long, and none of
-  // its steps was running. 0: never. Clients in this process are not meant.
+  // A session is closed when for this long its client has had no connection to this task and none
+  // of its steps has run. 0: never. Sessions of clients in this process are not closed.
   int64_t session_idle_timeout_ms = 3'600'000;
-  // How many bytes of tensors this process may hold, for all its servers together; 0: what it is
-  // now, at first DefaultMemoryLimit(). What each session, and each of its steps, may hold here; 0:
-  // no limit of its own.
+  // memory_limit: the bytes of tensors that this process may hold, for all its servers together; 0:
+  // unchanged, at first DefaultMemoryLimit(). session_memory_limit and step_memory_limit: the bytes
+  // that each session, and each step, may hold in this task; 0: no separate limit.
   int64_t memory_limit = 0;
   int64_t session_memory_limit = 0;
   int64_t step_memory_limit = 0;
-  // The master says on standard error which of its steps have made no progress for so long, and
+  // The master writes to standard error which of its steps have made no progress for this long, and
   // why (insight/stuck_watch.h). 0: never.
   int64_t stuck_after_ms = 60'000;
-  // A ConfigProto in text form: what a client leaves out of its own. Fields that are not known are
-  // ignored, as in what clients send.
+  // A ConfigProto in text form, with the defaults for fields that a client leaves out of its own.
+  // Unknown fields are ignored, as in the messages of clients.
   std::string default_session_config = {};
-  // TLS and tokens of the task, and the files that its ops may use. By default the settings of the
+  // TLS and tokens of the task, and the files that its ops may use. Default: the settings of the
   // process.
   std::optional<SecuritySettings> security = std::nullopt;
   // Names by which the status page may be asked for, besides those that Server knows: the host at
   // which it listens, its host in the cluster, this machine's name and "localhost".
   std::vector<std::string> status_hosts = {};
-  // "localhost:PORT", another port without TLS and tokens for processes of this one's user: see
-  // security/client_port.h. "": none.
+  // "localhost:PORT", an additional port without TLS and tokens, for processes of the same user as
+  // this one: see security/client_port.h. "": none.
   std::string insecure_client_address = {};
   // Limits for clients in other processes; 0: no limit. They bound the sessions that a client
   // (rpc/client_limits.h) may have with this task, the steps that one session may run at a time,
@@ -74,10 +75,11 @@ struct ServerOptions {
   int max_message_bytes = 0;
   // The file that keeps the rates of this machine's CPU, with which placement and predictions are
   // made: distributed/calibration. If the file does not have them, Create measures them, which
-  // takes about 0.2 s, and writes it; "": it measures and does not keep them. Null: the rates that
-  // were set for the process before (core/runtime/cpu_rates.h), at first the type's defaults.
+  // takes about 0.2 s, and writes the file. "": Create measures the rates and writes no file. Null:
+  // uses the rates that were set for the process before (core/runtime/cpu_rates.h), at first the
+  // type's defaults.
   std::optional<std::string> calibration_file = std::nullopt;
-  // Sessions that clients in this process have with this task do not go over the network.
+  // Whether clients in this process use this task's sessions directly, not over the network.
   bool direct_sessions = true;
   Env* env = &Env::Real();
   DeadlineTimer* timer = &DeadlineTimer::Real();
@@ -85,12 +87,13 @@ struct ServerOptions {
 
 class Server {
  public:
-  // Listens at `task.listen_address` ("HOST[:PORT]"), by default where the cluster says that the
-  // task is; on all interfaces if that is not an address of this host (listen_address.h). Port 0 is
-  // a free one. Callers wait until Start. InvalidArgument where the port is taken, listen_address
-  // is not this host's, or a file of the security settings cannot be used. The server knows the ops
-  // that there are now, with those of the libraries that PENSTOCK_LOAD in the environment names
-  // (core/op/load_library.h), whose errors are returned.
+  // Makes a server that listens at `task.listen_address` ("HOST[:PORT]"). The default is the task's
+  // address in the cluster, or all interfaces if that is not an address of this host
+  // (listen_address.h). Port 0 means any free port. Calls wait until Start. InvalidArgument if the
+  // port is taken, listen_address is not an address of this host, or a file of the security
+  // settings cannot be used. The server knows the ops that are registered now, and those of the
+  // libraries that the environment variable PENSTOCK_LOAD names (core/op/load_library.h); returns
+  // the errors of loading them.
   static StatusOr<std::unique_ptr<Server>> Create(const ServerOptions& options);
   ~Server();
 
@@ -98,21 +101,22 @@ class Server {
   // is the one in the cluster, with the port that was bound if the cluster leaves the port open.
   const std::string& address() const;
   std::string target() const;
-  // "host:port" that was bound. "[::]" and "0.0.0.0" are all interfaces.
+  // Returns the "host:port" that was bound. "[::]" and "0.0.0.0" mean all interfaces.
   const std::string& listens_at() const;
-  // "http://host:port/" of the status page; "" without one. The host is that of listens_at(), or
-  // 127.0.0.1 where the task is secured.
+  // Returns the "http://host:port/" of the status page; "" if there is none. The host is that of
+  // listens_at(), or 127.0.0.1 if the task is secured.
   std::string status_url() const;
-  // "localhost:port" of `insecure_client_address`, with the port that was bound; "" without one.
+  // Returns the "localhost:port" of `insecure_client_address`, with the port that was bound; "" if
+  // there is none.
   std::string insecure_client_address() const;
   // Returns the weaknesses of its security settings, a line each (Credentials::warnings).
   const std::vector<std::string>& warnings() const;
-  // "/job:ps/replica:0/task:0", and its incarnation (TaskId).
+  // Return the task's name, "/job:ps/replica:0/task:0", and its incarnation (TaskId).
   std::string task() const;
   uint64_t incarnation() const;
 
-  // The cluster, where its addresses were not known when the server was created. Before Start. It
-  // must name this task, at address().
+  // Sets the cluster, for servers that were created before its addresses were known. Call it before
+  // Start. The cluster must contain this task, at address().
   Status SetCluster(const ClusterSpec& cluster);
   Status Start();
 
@@ -120,20 +124,21 @@ class Server {
   void Join();
   void RequestShutdown(const std::string& reason);
   std::string shutdown_reason() const;
-  // After RequestShutdown: refuses new sessions, is "not serving" to health checks, and waits until
-  // the sessions of other processes no longer use the task, at most `grace_ms`. Clients that are
-  // told to end at the same time so have time to finish their step and save. See Task::Drain.
+  // Refuses new sessions, reports "not serving" to health checks, and waits, at most `grace_ms`,
+  // until the sessions of other processes no longer use the task. So clients that are told to end
+  // at the same time can finish their steps and save. Call it after RequestShutdown. See
+  // Task::Drain.
   void Drain(int64_t grace_ms);
-  // Whether Drain would wait.
+  // Returns whether Drain would wait.
   bool in_use() const;
   // Describes the nodes that keep this process from ending: "node 'read' of step 7 waits for files,
   // for 12 s". Returns "" if nothing runs.
   std::string DescribeRunning() const;
-  // Ends what runs and closes the port. Takes a few seconds at most, unless a kernel does not
+  // Ends running steps and closes the port. Takes a few seconds at most, unless a kernel does not
   // return.
   void Stop();
 
-  // How many bytes of tensors this process may hold.
+  // Returns how many bytes of tensors this process may hold.
   static int64_t memory_limit();
 
   // The numbers of things that exist now. All are zero in a server that no client uses.
@@ -149,7 +154,7 @@ class Server {
   std::unique_ptr<State> state_;
 };
 
-// Calls the task at "host:port" and has its process end. For tools.
+// Tells the task at "host:port" to end its process. For tools.
 Status ShutdownTask(const std::string& address, const std::string& reason, int64_t timeout_ms,
                     Env& env = Env::Real());
 

@@ -36,8 +36,8 @@ std::vector<std::string> DisabledPasses(const RewriterConfig& config) {
   return passes;
 }
 
-// As in TensorFlow, L0 switches off what has no switch of its own that is on. Returns whether any
-// optional pass is left, and adds the others to `disabled`.
+// Applies opt_level. As in TensorFlow, L0 disables the passes that no other field switches on.
+// Returns whether any optional pass is left, and adds the disabled ones to `disabled`.
 bool ApplyLevel(const tensorflow::OptimizerOptions& config, std::vector<std::string>* disabled) {
   if (config.opt_level() != tensorflow::OptimizerOptions::L0) return true;
   const bool folds = config.do_constant_folding();
@@ -51,7 +51,8 @@ bool ApplyLevel(const tensorflow::OptimizerOptions& config, std::vector<std::str
   return true;
 }
 
-// The last one counts: what a client says stands after the server's default.
+// Returns the last value of "placement", because a client's values are merged behind the server's
+// defaults.
 std::string PlacementOf(const RewriterConfig& config) {
   std::string placement = SessionOptions().placement;
   for (const auto& optimizer : config.custom_optimizers()) {
@@ -62,7 +63,7 @@ std::string PlacementOf(const RewriterConfig& config) {
   return placement;
 }
 
-// As PlacementOf. A value that is no int is none that a session accepts.
+// Like PlacementOf. If the value is no integer, returns one that no session accepts.
 int64_t MemoryLimitOf(const RewriterConfig& config) {
   int64_t limit = SessionOptions().memory_limit;
   for (const auto& optimizer : config.custom_optimizers()) {

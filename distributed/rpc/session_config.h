@@ -26,10 +26,10 @@ SessionOptions FromProto(const tensorflow::ConfigProto& config);
 // Parses a ConfigProto in text form, a server's --default_session_config. Fields that are not known
 // are ignored.
 StatusOr<tensorflow::ConfigProto> ParseSessionConfig(const std::string& text);
-// Returns how many threads a server with that default runs kernels on: the larger of
-// intra_op_parallelism_threads and inter_op_parallelism_threads, because one pool serves for both.
-// If one of them is 0, which stands for a thread per core, so is the result. A negative one counts
-// as 1. InvalidArgument names one that is above 4096.
+// Returns the number of threads on which a server with this default config runs kernels: the larger
+// of intra_op_parallelism_threads and inter_op_parallelism_threads, because one pool serves for
+// both. Returns 0, a thread per core, if one of them is 0. A negative number counts as 1.
+// InvalidArgument names a field that is above 4096.
 StatusOr<int> NumThreadsOf(const std::string& default_session_config);
 
 }  // namespace penstock

@@ -12,7 +12,8 @@ namespace penstock {
 namespace {
 
 constexpr char kRequest[] = "run_graph", kAnswer[] = "run_graph_ended";
-// The most bytes of messages that wait for a connection: only answers of the first moments do.
+// The maximum number of bytes of messages that wait for a connection. Only answers to the first
+// steps ever wait.
 constexpr int64_t kHeldBytesMax = int64_t{64} << 20;
 
 TaskName NameOf(const TaskId& task) {
@@ -69,7 +70,8 @@ bool StepCalls::Run(const TaskName& worker, const wire::RunGraphRequest& request
     MutexLock lock(mu_);
     const auto connected = connected_.find(worker);
     if (connected == connected_.end() || connected->second != request.incarnation()) return false;
-    // Before the request is sent: the answer may come, or the worker be lost, at any time.
+    // Adds the step before its request is sent, because the answer may come, or the worker be lost,
+    // at any time.
     running_.emplace(step, std::move(*ended));
   }
   if (links_.SendIfConnected(worker, KeyTo(worker, kRequest), ToTensor(request))) return true;
@@ -104,7 +106,7 @@ void StepCalls::Received(const TaskName& from, const HashedKey& key, Tensor valu
     wire::RunGraphResponse answer;
     if (FromTensor(value, &answer)) return Answered(from, answer);
   }
-  // Not hanging up would leave a step without its answer.
+  // The connection must end, because otherwise a step would never get its answer.
   Lost(from, DataLoss(from.ToString(), " sent a message about a step that is malformed"));
 }
 
@@ -161,8 +163,8 @@ void StepCalls::Lost(const TaskName& task, const Status& why) {
     const auto steps = begun_.find(task);
     if (steps != begun_.end()) begun = std::exchange(steps->second, {});
   }
-  // The other task may still hold its half of the connection, and wait for answers over it.
-  // It has lost this task, and not the one that `why` names.
+  // The other task may still have a connection from this task, and wait for answers over it. For
+  // that task, this task is lost; `why` names the other task, so it must not be sent.
   links_.HangUp(task, Unavailable("lost the connection to ", self_.ToString(),
                                   ", which ended it: ", why.message()));
   wire::RunGraphResponse none;

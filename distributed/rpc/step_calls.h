@@ -3,9 +3,9 @@
 // StepCalls: RunGraph and its answer as messages of the transport, between a master and a worker
 // that are connected in both directions. A null step over shared memory then needs no gRPC.
 //
-// Two tasks connect when a master first runs a step on a worker; until then, and whenever they have
-// lost each other, RunGraphStream carries the calls. Both ends of one StepCalls belong to a task:
-// it may be the master of some steps and a worker in others. Thread-safe; no lock is held while
+// Two tasks connect when a master first runs a step on a worker. Until then, and while the
+// connection is lost, RunGraphStream carries the calls. A task has one StepCalls, both for steps
+// whose master it is and for steps in which it is a worker. Thread-safe; no lock is held while
 // the transport or a callback is called.
 #pragma once
 
@@ -30,28 +30,30 @@ class StepCalls final : public collective::LinkListener {
  public:
   using Ended = absl::AnyInvocable<void(const Status&, wire::RunGraphResponse&) &&>;
   using Answer = std::function<void(wire::RunGraphResponse)>;
-  // The least time between two attempts to connect to a task.
+  // The minimum time between two attempts to connect to a task.
   static constexpr int64_t kRetryNanos = 1'000'000'000;
 
-  // All borrowed. `transport` must have been stopped, and all steps must have ended, before the
-  // destructor.
+  // Borrows all arguments. Before destruction, `transport` must have been stopped and all steps
+  // must have ended.
   StepCalls(const TaskId& self, Transport& transport, Env& env);
 
-  // Worker: what begins a step and calls `Answer` when it ends (the answer need not contain the
-  // step's id), and what aborts one whose master is lost. To be called before the transport serves.
+  // Worker: sets two functions. `run` begins a step and calls `Answer` when the step ends (the
+  // answer need not contain the step's id). `abort` aborts a step whose master is lost. To be
+  // called before the transport serves.
   void Serve(std::function<void(const wire::RunGraphRequest&, Answer)> run,
              std::function<void(int64_t step_id)> abort);
-  // The receiver for the step ids of kStepsOfCalls.
+  // Returns the receiver for the step ids of kStepsOfCalls.
   TaskSteps& steps() { return links_; }
   const TaskId& self() const { return self_; }
 
-  // Connects to `task`, unless it is connected or was tried less than kRetryNanos ago. The other
-  // task has to do the same. Does nothing while another process of that name is connected: it may
-  // be frozen, and a follower have taken its place; the messages must not go to the frozen one.
+  // Connects to `task`, unless they are connected or the last attempt was less than kRetryNanos
+  // ago. The other task has to do the same. Does nothing while another incarnation of the task is
+  // connected: that process may be frozen, and replaced by its follower, whose messages it must not
+  // get.
   void Connect(const TaskId& task);
   // Master: sends a request to a worker. `ended` is called once, with the answer or when the worker
-  // is lost. If this is not connected to the incarnation that the request names, returns false and
-  // takes neither argument.
+  // is lost. Returns false, and takes neither argument, if this task is not connected to the
+  // incarnation that the request names.
   [[nodiscard]] bool Run(const TaskName& worker, const wire::RunGraphRequest& request,
                          Ended* ended);
   // Master: ends the wait for a step with Cancelled. Does nothing if it does not run.
@@ -75,7 +77,7 @@ class StepCalls final : public collective::LinkListener {
   std::function<void(int64_t)> abort_;
 
   Mutex mu_;
-  // The incarnation of each task that this one has connected to, and not lost since.
+  // The incarnation of each connected task.
   std::map<TaskName, uint64_t> connected_ ABSL_GUARDED_BY(mu_);
   std::map<TaskName, int64_t> tried_ns_ ABSL_GUARDED_BY(mu_);
   std::map<std::pair<TaskName, std::string>, HashedKey> keys_ ABSL_GUARDED_BY(mu_);

@@ -58,7 +58,7 @@ class CallsTask {
     MutexLock lock(mu_);
     return aborted_;
   }
-  // Waits for a request; returns its step and what answers it.
+  // Waits for a request; returns its step and the function that answers it.
   std::pair<uint64_t, StepCalls::Answer> AwaitRequest() {
     CHECK(Eventually([&] {
       MutexLock lock(mu_);
@@ -180,11 +180,11 @@ TEST_P(StepCallsTest, ARestartedWorkerIsConnectedAgain) {
   auto [step_id, answer] = worker_->AwaitRequest();
   EXPECT_EQ(step_id, 2);
   answer({});
-  ASSERT_TRUE(Eventually([&] { return again.get().has_value(); }));  // it lives no longer than this
+  ASSERT_TRUE(Eventually([&] { return again.get().has_value(); }));  // before `again` is destroyed
   EXPECT_TRUE(again.get()->ok()) << *again.get();
 }
 
-// A follower has taken the place of a worker that is frozen, and so not lost.
+// A frozen worker was replaced by its follower, but its connection is not lost yet.
 TEST_P(StepCallsTest, AnotherProcessOfTheSameNameGetsNoRequestOverTheOldConnection) {
   Outcome outcome, none;
   ASSERT_TRUE(Connect(1, &outcome));

@@ -49,7 +49,7 @@ Status CheckDates(string_view setting, const std::string& path, const X509& cert
                       "this host right?"));
 }
 
-// Refuses a key with a passphrase, because nobody is there to type it.
+// Refuses a key with a passphrase, because a server has no terminal at which to ask for it.
 int NoPassphrase(char*, int, int, void*) { return -1; }
 
 Status CheckKey(const SecuritySettings& settings, const X509& certificate, Env& env) {

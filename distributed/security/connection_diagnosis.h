@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // DiagnoseConnection: finds out why gRPC cannot connect to a task although a process listens there.
-// gRPC only says "Socket closed" or "certificate verify failed"; operators need to know which
+// gRPC only says "Socket closed" or "certificate verify failed"; the text returned here says which
 // setting of which side is wrong.
 #pragma once
 

@@ -50,7 +50,7 @@ class TokenSenders final : public grpc::experimental::ClientInterceptorFactoryIn
 };
 
 // gRPC logs each failed handshake without naming the peer, so any stranger could fill the log.
-// Errors contain everything that operators need. GRPC_VERBOSITY brings these lines back.
+// The errors of calls contain the same information. GRPC_VERBOSITY brings these lines back.
 void QuietenHandshakes() {
   static const bool once [[maybe_unused]] = [] {
     if (std::getenv("GRPC_VERBOSITY") != nullptr) return false;

@@ -12,9 +12,9 @@
 namespace penstock {
 
 struct SecuritySettings {
-  // PEM files: the certificate chain and the key of this process, and the authorities that must
-  // have signed the certificates of others. "": plaintext. A task needs all three, a client only
-  // the authorities.
+  // PEM files: the certificate chain and the key of this process, and the authorities one of which
+  // must have signed the certificate of any other process. "": plaintext. A task needs all three, a
+  // client only the authorities.
   std::string tls_cert;
   std::string tls_key;
   std::string tls_ca;
@@ -23,8 +23,8 @@ struct SecuritySettings {
   // The name that the certificates of other processes must have, instead of the called
   // host.
   std::string tls_server_name;
-  // A file of tokens, one per line. A task admits calls that carry one of them; a process sends
-  // the first.
+  // A file of tokens, one per line. A task admits calls that carry any of these tokens; a process
+  // sends the first one.
   std::string token_file;
   // The directory in which ops of a task may use files; "": all files that the process may
   // use.

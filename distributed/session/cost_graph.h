@@ -20,7 +20,7 @@ struct CostNode {
     int output = 0;
   };
   struct Output {
-    int64_t bytes = 0;     // 0 if the tensor existed before: a variable's or a constant's
+    int64_t bytes = 0;     // 0 if the tensor existed before the step (a variable or a constant)
     int alias_input = -1;  // the input whose buffer it shares; -1: its own
     DType dtype = DType::kInvalid;
     PartialShape shape;  // unknown if the output carried no value
@@ -33,7 +33,7 @@ struct CostNode {
   // The time of the longest execution in the step; 0 if the node did not run or was
   // not measured.
   int64_t nanos = 0;
-  int64_t temporary_bytes = 0;  // its peak memory apart from its outputs
+  int64_t temporary_bytes = 0;  // peak memory of the node, without its outputs
   int64_t persistent_bytes = 0;
   bool is_send = false;
 };

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SessionInterface: a graph and the means to run parts of it, on this process or on a cluster. What
-// the client library wraps; local and remote sessions behave alike.
+// SessionInterface: holds a graph, and runs parts of it in this process or on a cluster. The client
+// library wraps this interface. Local and remote sessions behave alike.
 //
 // Thread-safe: any number of threads may Run at the same time; an Extend is serialised
 // against concurrent Runs. A session stays usable after an error of one of its steps. Every call
 // ends within its deadline, in success or in one error that names the first cause.
 //
-// Errors, as a training loop reads them: Aborted (a task was restarted, the session is gone) and
-// Unavailable (a task cannot be reached): make a new session and go on from the last checkpoint.
-// OutOfRange: the input has ended. Anything else: a mistake, or a limit.
+// Errors, and how a training loop handles them. Aborted (a task was restarted, or the session is
+// gone) or Unavailable (a task cannot be reached): make a new session, and go on from the last
+// checkpoint. OutOfRange: the input has ended. Any other code: a mistake, or a limit was exceeded.
 #pragma once
 
 #include <cstdint>
@@ -31,52 +31,54 @@
 namespace penstock {
 
 struct SessionOptions {
-  // Deadline of every operation that does not bring one. 0: a minute for those that only talk to
-  // tasks; a day for steps of several tasks; none for steps of this process.
+  // The timeout of every operation that does not set one. 0: a minute for operations that only call
+  // tasks, a day for steps of several tasks, none for steps in this process.
   int64_t operation_timeout_ms = 0;
-  // A device constraint that cannot be met is relaxed.
+  // Whether to relax a device constraint that cannot be met.
   bool allow_soft_placement = false;
-  // Prints, when a step is prepared, on which device each of its nodes runs: to standard error of
-  // the process that the session's master is in.
+  // Whether to print the device of each node when a step is prepared, to standard error of the
+  // session's master.
   bool log_device_placement = false;
-  // False: of the compiler's passes only those run without which no step does.
+  // Whether to run the optional passes of the compiler. If false, only the passes that every step
+  // needs run.
   bool optimize = true;
-  // Optional passes of the compiler that are left out, by name: "fold", "merge", "sweep", ...
-  // (`penstock graph --help` lists them). InvalidArgument, when the session is made, if there is no
-  // such pass or if steps need it.
+  // Names of optional passes of the compiler to leave out: "fold", "merge", "sweep", ...
+  // (`penstock graph --help` lists them). Making the session returns InvalidArgument if there is no
+  // such pass, or if it is not optional.
   std::vector<std::string> disabled_passes = {};
-  // Rounds floats to bfloat16 while they travel between tasks: half of the bytes, 8 instead of 24
-  // significant bits. What is kept, and feeds and fetches stay exact, and nodes may choose for
-  // themselves: docs/session_options.md.
+  // Whether to round floats to bfloat16 when they are sent between tasks: half of the bytes, and 8
+  // instead of 24 significant bits. Variables, feeds and fetches stay exact. An attribute of a node
+  // overrides this: docs/session_options.md.
   bool bfloat16_transfers = false;
-  // The placement of nodes that name no job. "client": on the task that is addressed. "auto": on
-  // any task; some steps are measured, and if another placement is predicted to be a tenth
-  // quicker, the step is placed anew. Variables and other state are placed once, by the whole
-  // graph, and stay; a second client would put them elsewhere, so graphs that several clients share
-  // name their jobs.
+  // The placement of nodes that name no job. "client": on the task to which the client has
+  // connected. "auto": on any task; some steps are measured, and if another placement is predicted
+  // to be a tenth quicker, the step is placed anew. Variables and other state are placed only once,
+  // by the whole graph. A second client might place them on other tasks, so graphs that several
+  // clients share must name jobs.
   std::string placement = "client";
-  // The most bytes that the tensors of one step may take on each device; 0: no limit. Variables and
-  // feeds do not count. What a step takes is predicted when it is prepared. If that is too much,
-  // its nodes run in an order that takes less, cheap ones run twice, and tensors wait in a file:
-  // results stay the same, bit for bit, and the step takes longer. RESOURCE_EXHAUSTED with a list
-  // of tensors if it does not fit nevertheless, before anything runs; FAILED_PRECONDITION if it has
-  // a loop. InvalidArgument, when the session is made, if it is negative. docs/session_options.md.
+  // The maximum number of bytes that the tensors of one step may take on each device; 0: no limit.
+  // Variables and feeds do not count. The memory of a step is predicted when it is prepared. If it
+  // exceeds the limit, nodes run in an order that takes less memory, cheap nodes run twice, and
+  // tensors wait in a file: the results stay the same, bit for bit, and the step takes longer.
+  // Preparing the step returns RESOURCE_EXHAUSTED with a list of tensors if it still does not fit,
+  // and FAILED_PRECONDITION if it would have to change and has a loop. Making the session returns
+  // InvalidArgument if the limit is negative. See docs/session_options.md.
   int64_t memory_limit = 0;
   // How often RunMetadata::cost_graph is filled: in each build_cost_model-th execution of a step,
-  // after the first build_cost_model_after. 0: never. Such an execution is measured, which costs
-  // two clock readings per node, and compiles the step a second time.
+  // after its first build_cost_model_after executions. 0: never. Such an execution is measured,
+  // which costs two clock readings per node, and compiles the step a second time.
   int64_t build_cost_model = 0;
   int64_t build_cost_model_after = 0;
-  // Remote: variables, queues and the like are the session's own and go with it. Local sessions
-  // always are so.
+  // Whether a remote session has variables, queues and other resources of its own, which end with
+  // it. A local session always has its own.
   bool isolate_state = false;
-  // Remote: only tasks that match one of these ("/job:ps", "/job:worker/task:0") are contacted and
-  // used, besides the one that is addressed. Empty: all.
+  // For remote sessions: only the master's task, and tasks that match one of these filters
+  // ("/job:ps", "/job:worker/task:0"), are contacted and used. Empty: all tasks.
   std::vector<std::string> device_filters = {};
 };
 
 struct RunOptions {
-  int64_t timeout_ms = 0;         // 0: the session's
+  int64_t timeout_ms = 0;         // 0: the session's operation_timeout_ms
   bool trace = false;             // fill RunMetadata::step_stats
   bool partition_graphs = false;  // fill RunMetadata::partition_graphs
   // Ends the step early. Borrowed until Run returns.
@@ -104,39 +106,39 @@ class SessionInterface {
  public:
   using CallableId = int64_t;
 
-  // Closes it.
+  // Closes the session.
   virtual ~SessionInterface() = default;
 
-  // Takes over the nodes that `graph` has gained since the last call. `graph` is the whole graph;
-  // nodes that the session has already seen must still be there and are not looked at again.
+  // Adds the nodes that `graph` has gained since the last call. `graph` is the whole graph. Nodes
+  // that the session already has must still be in it; changes of them are ignored.
   virtual Status Extend(const Graph& graph) = 0;
 
-  // Runs what `fetches` (tensors, "y:0" or "y") and `targets` (nodes) need, with the values of
-  // `feeds` in place of what the graph would compute for them. `outputs` are in the order of
-  // `fetches`: all of them, or none and an error. `metadata` may be null.
+  // Runs the nodes that `fetches` (tensors, "y:0" or "y") and `targets` (nodes) need. The values of
+  // `feeds` replace the values that the graph would compute for these tensors. `outputs` are in the
+  // order of `fetches`: if the step fails, there are none. `metadata` may be null.
   virtual Status Run(const RunOptions& options, const Feeds& feeds,
                      const std::vector<std::string>& fetches,
                      const std::vector<std::string>& targets, std::vector<Tensor>* outputs,
                      RunMetadata* metadata) = 0;
 
   virtual StatusOr<CallableId> MakeCallable(const CallableSpec& spec) = 0;
-  // `feeds` and `outputs` in the order of the CallableSpec.
+  // Runs a callable. `feeds` and `outputs` are in the order of the CallableSpec.
   virtual Status RunCallable(CallableId callable, const RunOptions& options,
                              absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
                              RunMetadata* metadata) = 0;
   virtual Status ReleaseCallable(CallableId callable) = 0;
 
-  // A step in instalments: SetUpPartialRun names all that will be fed and fetched, and begins it;
-  // each RunPartial feeds and fetches some of that, and waits for what it fetches. A tensor is fed
-  // once and fetched once, and a fetch must not need feeds that are still to come:
-  // InvalidArgument, which names them and changes nothing. The step ends when everything was fed
-  // and fetched, with an error that one of the calls returns, or with the session.
+  // A step in several calls (partial run). SetUpPartialRun names all feeds and fetches, and begins
+  // the step. Each RunPartial feeds and fetches some of them, and waits for its fetches.
+  // InvalidArgument, which leaves the step unchanged, names tensors that were fed or fetched
+  // before, and feeds that a fetch still needs. The step ends when everything was fed and fetched,
+  // when one of the calls returns another error, or with the session.
   virtual StatusOr<std::string> SetUpPartialRun(const CallableSpec& spec) = 0;
   virtual Status RunPartial(const std::string& handle, const RunOptions& options,
                             const Feeds& feeds, const std::vector<std::string>& fetches,
                             std::vector<Tensor>* outputs) = 0;
 
-  // Those that nodes may be placed on; the first is where feeds enter.
+  // Returns the devices on which nodes may be placed. Feeds enter at the first one.
   virtual StatusOr<std::vector<DeviceInfo>> ListDevices() = 0;
 
   // Cancels running steps, waits for their end and frees what the session holds. Later calls end
@@ -144,18 +146,18 @@ class SessionInterface {
   virtual Status Close() = 0;
 };
 
-// In this process, on its devices, with variables of its own.
+// Makes a session in this process, on its devices, with variables of its own.
 StatusOr<std::unique_ptr<SessionInterface>> NewLocalSession(const SessionOptions& options);
 
-// On the cluster of the task at `target`, "grpc://host:port". Contacts nobody before the first
-// Extend or Run. A task of this process, addressed as its Server::target() says, is not called over
-// the network: tensors are shared with it.
+// Makes a session on the cluster of the task at `target`, "grpc://host:port". Makes no call before
+// the first Extend or Run. If `target` is the Server::target() of a task in this process, the
+// session does not use the network, and shares tensors with the task.
 StatusOr<std::unique_ptr<SessionInterface>> NewRemoteSession(const std::string& target,
                                                              const SessionOptions& options,
                                                              Env& env = Env::Real());
 
-// Closes every session of the master at `target` and drops what the named containers hold on all
-// tasks; an empty list means the default container.
+// Closes every session of the master at `target`, and deletes the resources in the named containers
+// on all tasks. An empty list means the default container.
 Status ResetCluster(const std::string& target, const std::vector<std::string>& containers,
                     const SessionOptions& options);
 

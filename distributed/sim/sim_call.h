@@ -47,7 +47,7 @@ class SimCall : public std::enable_shared_from_this<SimCall> {
   std::optional<Done> done_;
   DeadlineTimer::Token timeout_;
   uint64_t watch_ = 0;
-  bool arrived_ = false;  // the request
+  bool arrived_ = false;  // the request has arrived
 };
 
 }  // namespace penstock

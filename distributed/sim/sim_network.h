@@ -92,8 +92,8 @@ class SimNetwork {
   // Starts the host again.
   void Boot(const std::string& host) { down_.erase(host); }
   bool IsDead(const SimEnd& end) const { return dead_.count({end.host, end.incarnation}) != 0; }
-  // Until `until_ns`, one message in so many is lost, one request in so many is sent twice (0:
-  // none), and messages take so many times as long.
+  // Faults of the network until `until_ns`: one message in `lose_one_in` is lost, one request in
+  // `repeat_one_in` is sent twice (0: none), and messages take `slowness` times as long.
   struct Weather {
     int64_t until_ns = 0;
     int lose_one_in = 0, repeat_one_in = 0, slowness = 1;
@@ -106,7 +106,7 @@ class SimNetwork {
   void NoteStep(const TaskId& task, int64_t step_id);
   const std::vector<std::string>& repeated_steps() const { return repeated_steps_; }
 
-  // Arguments for Task::Parts.
+  // Make the arguments for Task::Parts.
   std::unique_ptr<Transport> NewTransport();
   std::function<std::shared_ptr<WorkerClient>(const TaskId&)> Connector(const TaskId& self);
 

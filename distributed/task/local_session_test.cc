@@ -64,7 +64,7 @@ int64_t ResidentBytes() {
   return std::atoll(status->c_str() + at + 6) * 1024;
 }
 
-// The caller may hold a session for long after it has closed it.
+// The caller may keep the object of a session for long after closing the session.
 TEST_F(LocalSessionTest, AClosedSessionKeepsNoMemory) {
   const Output x = Placeholder(g);
   std::vector<std::string> targets;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Task: one task of a cluster: its worker, the transport that brings it the tensors of other tasks,
-// and the master of the clients that address it. The constructor takes the components that differ
-// between a gRPC server (distributed/rpc/server.h) and a simulation (distributed/sim), so
+// Task: one task of a cluster, with its worker, the transport that brings tensors from other tasks,
+// and the master for the clients that connect to it. The constructor takes the components that
+// differ between a gRPC server (distributed/rpc/server.h) and a simulation (distributed/sim), so
 // that the same class runs in both.
 //
 //   Task task({.self = self, .env = &env, ...});
@@ -40,7 +40,7 @@ class Task {
 
   struct Parts {
     TaskId self;
-    // Borrowed. They must go together: the timer and the scheduler's deadlines use the Env's
+    // Borrowed. All must use the same clock: the timer and the scheduler's deadlines use the Env's
     // clock.
     Env* env = nullptr;
     Scheduler* scheduler = nullptr;

@@ -6,7 +6,8 @@
 namespace penstock {
 namespace {
 
-// The most keys with numbers in one connection. The text of further keys is sent each time.
+// The maximum number of keys that get numbers in one connection. The text of further keys is sent
+// each time.
 constexpr size_t kNumbersMax = size_t{1} << 20;
 
 }  // namespace

@@ -108,8 +108,8 @@ class Transport {
   // the same name.
   virtual string_view protocol() const = 0;
   virtual TransportCapabilities capabilities() const = 0;
-  // Consumer: returns the name of the road by which tensors of the task `producer` come; "" if
-  // it is not known yet.
+  // Consumer: returns the protocol of the transport by which tensors of the task `producer` come,
+  // which `auto` chooses; "" if it is not known yet.
   virtual std::string RoadFrom(const std::string& producer) { return std::string(protocol()); }
 
   // Starts as the task `self`: accepts subscriptions of other tasks. From then on Subscribe may be
@@ -129,8 +129,8 @@ class Transport {
   virtual void Subscribe(const TaskId& producer, int64_t step_id) = 0;
   // Ends the subscription: tensors of the step that arrive from now on are dropped.
   virtual void Unsubscribe(const TaskId& producer, int64_t step_id) = 0;
-  // Returns how a thread that waits for tensors may take them itself; null if it cannot. Valid
-  // until the destructor.
+  // Returns the Poller with which a thread that waits for tensors may receive them itself; null if
+  // there is none. Valid until the destructor.
   virtual Poller* poller() { return nullptr; }
   // Closes all connections to and from other tasks. Steps of those tasks that are subscribed to
   // this one fail. Only Unsubscribe may be called after it. Must not be called from within a call

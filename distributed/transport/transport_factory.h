@@ -27,7 +27,7 @@ struct TransportHost {
   // The task's gRPC server, before it listens: a transport may register a service with it. Null
   // in a process without one.
   GrpcHost* grpc = nullptr;
-  // Called with the log lines that say which road tensors take; null: the lines go to stderr.
+  // Called with the log lines that say which transport tensors take; null: the lines go to stderr.
   std::function<void(const std::string& line)> log = nullptr;
 };
 

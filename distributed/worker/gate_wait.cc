@@ -70,8 +70,8 @@ void GateWait::Watch(int64_t deadline_ns) {
   }
   cancellation_ = token;
   if (deadline_ns == 0) return;
-  // Not on the timer's thread, because the end of the step disarms the timer and would wait for
-  // itself.
+  // Cancels the step on another thread: the end of the step disarms the timer, which on the timer's
+  // thread would wait for itself.
   timer_ = services_.timer->Arm(deadline_ns, [step = step_, threads = services_.threads] {
     threads->Schedule([step] {
       step->Cancel(DeadlineExceeded("step ", step->id(), " did not end before its deadline"));

@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Keeps the Dones of steps until the test answers them.
+// Keeps the callbacks of steps until the test calls them.
 class HoldingGate final : public StepGate {
  public:
   void StepBegins(int64_t) override {}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StepGate: hears of the beginning and end of each step in a task, and decides when the end
-// may be reported outside the task. ReplicaLog delays it until another process has the
+// StepGate: is told when each step of a task begins and ends, and decides when the end may be
+// reported outside the task. ReplicaLog delays it until another process has the
 // step's changes.
 #pragma once
 

@@ -263,7 +263,7 @@ void StepTable::Expire() {
     p.sink->Refuse(p.step_id, Aborted("step ", p.step_id, " did not begin in ", task_.ToString(),
                                       " within ", kParkedNanosMax / 1'000'000'000, " s"));
   }
-  // This comes last, because the destructor waits for the armed timer, and thereby for this
+  // Arms the timer last: the destructor waits for an armed timer, and thereby for the end of this
   // call.
   MutexLock lock(mu_);
   expiry_armed_ = false;

@@ -101,7 +101,8 @@ class StepTable final : public TaskSteps {
 
   mutable Mutex mu_;  // locked before the timer's
   std::map<int64_t, std::shared_ptr<Step>> steps_ ABSL_GUARDED_BY(mu_);
-  absl::flat_hash_set<int64_t> ended_ ABSL_GUARDED_BY(mu_);  // the last ids
+  // Ids of the steps that have ended last.
+  absl::flat_hash_set<int64_t> ended_ ABSL_GUARDED_BY(mu_);
   std::deque<int64_t> ended_order_ ABSL_GUARDED_BY(mu_);
   int64_t last_end_ns_ ABSL_GUARDED_BY(mu_) = 0;
   std::map<TaskName, Sent> sent_ ABSL_GUARDED_BY(mu_);  // sent by steps that have ended
@@ -109,7 +110,8 @@ class StepTable final : public TaskSteps {
   absl::flat_hash_map<TaskName, int64_t> parked_per_consumer_ ABSL_GUARDED_BY(mu_);
   // The timer is armed while something is parked.
   bool expiry_armed_ ABSL_GUARDED_BY(mu_) = false;
-  std::optional<DeadlineTimer::Token> expiry_ ABSL_GUARDED_BY(mu_);  // the last one
+  // The timer that was armed last.
+  std::optional<DeadlineTimer::Token> expiry_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
 };
 

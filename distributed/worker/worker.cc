@@ -29,8 +29,8 @@ struct Traffic {
   std::set<TaskName> producers;  // other tasks
 };
 
-// Whether a kernel of the node meets other ranks. The ops of collectives name the instance, as an
-// attribute or as an input.
+// Returns whether the node is a collective. Only ops of collectives have an attribute, or an input,
+// for the instance.
 bool IsCollective(const Node& node) {
   constexpr char kInstance[] = "instance_key";
   const std::vector<ArgDef>& inputs = node.op().inputs;
@@ -43,7 +43,8 @@ StatusOr<Traffic> TrafficOf(const std::vector<Partition>& partitions, const Task
   Traffic traffic;
   for (const Partition& partition : partitions) {
     for (const Node* node : partition.graph.nodes()) {
-      // Kernels find their Collectives where they find their rendezvous.
+      // A kernel gets its Collectives from the same object as its rendezvous, so the step needs
+      // that.
       traffic.communicates |= IsCollective(*node);
       const bool recv = node->op().end == EndOp::kRecv;
       if (!recv && node->op().end != EndOp::kSend) continue;
@@ -136,7 +137,7 @@ Status Worker::CreateSession(const WorkerSessionOptions& options) {
   }
   session->last_sign_ns = env_.NowNanos();
   MutexLock lock(mu_);
-  sessions_.emplace(options.handle, std::move(session));  // again: nothing changes
+  sessions_.emplace(options.handle, std::move(session));  // a repeated call changes nothing
   return OkStatus();
 }
 
@@ -224,7 +225,7 @@ Status Worker::RegisterGraph(const std::string& handle, uint64_t graph,
   ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, FindSession(handle));
   ASSIGN_OR_RETURN(std::shared_ptr<WorkerGraph> made, MakeGraph(*session, std::move(partitions)));
   MutexLock lock(mu_);
-  session->graphs.emplace(graph, std::move(made));  // again: nothing changes
+  session->graphs.emplace(graph, std::move(made));  // a repeated call changes nothing
   return OkStatus();
 }
 
@@ -404,7 +405,7 @@ void Worker::RunGraph(const RunGraphArgs& args, Done done) {
 }
 
 void Worker::Reset(const std::vector<std::string>& containers) {
-  if (!serving_) return;  // what the devices hold is another process's
+  if (!serving_) return;  // the state then belongs to the replica that serves
   for (const auto& device : devices_) {
     if (containers.empty()) device->resources().ClearContainer(kDefaultContainer);
     for (const std::string& container : containers) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Worker: what a task does for masters: keeps the devices and their resources, the graphs that
-// masters have registered, session by session, and runs them. One per task process; local sessions
-// have one inside their own process.
+// Worker: serves masters in one task: keeps the devices and their resources, and the graphs that
+// masters have registered for each session, and runs these graphs. There is one per task; local
+// sessions of a process share one.
 //
 // Masters choose handles and ids, so that a repeated call changes nothing. A call from another
-// process names the incarnation of the task that it is meant for; WorkerService checks it. What a
-// worker does not know it refuses with Aborted: it may have lost it in a restart, and the master
-// has to begin again from a session. Thread-safe. Owns its devices. Destroy it when no step runs.
+// process names the incarnation of the task; WorkerService checks it. A call that names an unknown
+// session or graph returns Aborted: a restart may have lost it, and the master has to make a new
+// session. Thread-safe. Owns its devices. Destroy it when no step runs.
 #pragma once
 
 #include <atomic>
@@ -33,19 +33,19 @@
 
 namespace penstock {
 
-// A session, as a worker sees it.
+// The session that CreateSession makes in a worker.
 struct WorkerSessionOptions {
   std::string handle;  // unique in the cluster
   bool isolate = false;
-  std::vector<TaskId> tasks;  // all that the session uses, with their incarnations
-  int64_t lease_ms = 0;       // without a sign of the master for so long it is deleted; 0: never
+  std::vector<TaskId> tasks;  // all tasks that the session uses, with incarnations
+  int64_t lease_ms = 0;       // deleted if the master is silent for this long; 0: never
 };
 
-// One step's part for one task. Pointers are borrowed until `done`.
+// The part of a step that one task runs. Pointers are borrowed until `done`.
 struct RunGraphArgs {
   std::string session;
   uint64_t graph = 0;
-  int64_t step_id = 0;      // no other step of the cluster has it
+  int64_t step_id = 0;      // unique in the cluster
   int64_t deadline_ns = 0;  // Env::NowNanos() scale; 0: none
   const Tensor* feeds = nullptr;
   int num_feeds = 0;
@@ -54,16 +54,16 @@ struct RunGraphArgs {
   StepStatsCollector* stats = nullptr;
   // RunGraph stores the task's Step here before any node of it runs, unless null.
   std::shared_ptr<Step>* step = nullptr;
-  // The caller's thread may be used until the step has ended: nothing need leave it.
+  // The caller's thread may run all nodes of the part, until the step has ended.
   bool on_this_thread = false;
-  // A part of a few microseconds may run on the caller's thread, which is not held for longer.
+  // The caller's thread may run the part if that takes only a few microseconds.
   bool may_start_here = false;
 };
 
 class Worker {
  public:
   struct Options {
-    TaskId self;  // its name is that of a task (core/op/task_name.h)
+    TaskId self;  // with a valid name (core/op/task_name.h)
     std::vector<std::unique_ptr<Device>> devices;
     Scheduler* threads = nullptr;  // borrowed, as are the following
     Env* env = nullptr;
@@ -73,44 +73,49 @@ class Worker {
   explicit Worker(Options options);
   ~Worker();
 
-  // How tensors of other tasks are asked for. Before any session with several tasks.
+  // Sets the transport for tensors of other tasks. To be called before a session with several tasks
+  // is created.
   void set_transport(Transport* transport);
-  // Decides when the end of a step may be known outside; null: at once. Before any session.
+  // Sets the gate that decides when the end of a step may be reported; null: at once. To be called
+  // before any session is created.
   void set_step_gate(StepGate* gate) { gate_ = gate; }
   StepGate* step_gate() const { return gate_; }
-  // Whether masters may use it: another process may be the task meanwhile (distributed/replica).
+  // Returns whether masters may use this worker. It is false while the other replica serves
+  // (distributed/replica).
   bool serving() const { return serving_; }
   void set_serving(bool serving) { serving_ = serving; }
-  // How it moves tensors to and from other tasks; "" without a transport.
+  // Returns the name of the transport; "" if there is none.
   string_view protocol() const { return transport_ == nullptr ? "" : transport_->protocol(); }
-  // The road by which tensors of the task `producer` come, "shm"; "" if none is known yet.
+  // Returns the name of the transport by which tensors of the task `producer` come, "shm"; "" if it
+  // is not known yet.
   std::string RoadFrom(const std::string& producer) const {
     return transport_ == nullptr ? "" : transport_->RoadFrom(producer);
   }
-  // How a thread that waits for other tasks may take what they send; null if it cannot.
+  // Returns the Poller with which a thread that waits for other tasks may receive their tensors
+  // itself; null if there is none.
   Poller* poller() const { return transport_ == nullptr ? nullptr : transport_->poller(); }
-  // This task's wall clock, in nanoseconds since 1970.
+  // Returns the time of this task's wall clock, in nanoseconds since 1970.
   int64_t WallNanos() const { return env_.WallMicros() * 1'000; }
 
   const TaskId& self() const { return self_; }
   std::vector<DeviceInfo> devices() const;
   StepTable& steps() { return steps_; }
 
-  // Unavailable after RefuseSessions, and while it is not serving.
+  // Unavailable after RefuseSessions, or if this worker is not serving.
   Status CreateSession(const WorkerSessionOptions& options);
-  // No new sessions from now on: the task is about to end.
+  // Refuses new sessions from now on, because the task is about to end.
   void RefuseSessions() { refusing_ = true; }
-  // Aborts its steps. What they hold is freed when they have ended.
+  // Deletes a session and aborts its steps. Their tensors are freed when they have ended.
   void DeleteSession(const std::string& handle);
-  // Renews the leases; returns those that it does not know.
+  // Renews the leases of these sessions; returns the handles that it does not know.
   std::vector<std::string> TouchSessions(const std::vector<std::string>& handles);
   // Deletes the sessions whose masters have been silent for longer than their lease.
   void ReapSessions();
-  // Whether sessions have been deleted since the last call.
+  // Returns whether sessions have been deleted since the last call.
   bool TakeDeleted() { return deleted_.exchange(false); }
   bool has_sessions() const;
-  // Whether a step runs here, or a session that has graphs here may soon begin the next one: the
-  // last step of any ended less than `quiet_ns` ago.
+  // Returns whether a step runs here, or is likely to begin soon: a session has graphs here, and
+  // the last step ended less than `quiet_ns` ago.
   bool in_use(int64_t quiet_ns) const;
 
   Status RegisterGraph(const std::string& session, uint64_t graph,
@@ -119,20 +124,20 @@ class Worker {
   StatusOr<std::shared_ptr<WorkerGraph>> FindGraph(const std::string& session,
                                                    uint64_t graph) const;
 
-  // All that are registered, with their sessions' handles; for inspection.
+  // A registered graph, with the handle of its session; for status reports.
   struct RegisteredGraph {
     std::string session;
     std::shared_ptr<WorkerGraph> graph;
   };
   std::vector<RegisteredGraph> graphs() const;
-  // The resources that devices and isolated sessions keep; for inspection.
+  // The resources of a device or of an isolated session; for status reports.
   struct Store {
     std::string device;
     ResourceStore* resources;
-    std::shared_ptr<ResourceStore> kept;  // `resources`, if it is a session's
+    std::shared_ptr<ResourceStore> kept;  // owns `resources`, if they belong to a session
   };
   std::vector<Store> stores() const;
-  // The devices' allocators, and the accounts of sessions; for inspection.
+  // The memory use of a device's allocator or of a session's account; for status reports.
   struct AllocatorUse {
     std::string device, name;
     AllocatorStats stats;
@@ -145,14 +150,15 @@ class Worker {
   };
   std::vector<SessionUse> session_memory() const;
 
-  // `done` is called when nothing of the step runs here any more and all its tensors for other
-  // tasks have left. An error is the first cause in this task.
+  // Runs a part of a step. `done` is called when no node of it runs here any more and all its
+  // tensors for other tasks have been sent. An error is the cause in this task.
   void RunGraph(const RunGraphArgs& args, Done done);
-  // Ends a step that failed elsewhere; one that has not begun here will not.
+  // Ends a step that has failed in another task. If it has not begun here, it cannot begin any
+  // more.
   void AbortStep(int64_t step_id, const Status& why) { steps_.Abort(step_id, why); }
 
-  // Drops what the containers hold on all devices; an empty list means the default container.
-  // Isolated sessions' own are left alone, and everything while it is not serving.
+  // Deletes the resources in the containers on all devices. An empty list means the default
+  // container. Does not touch the resources of isolated sessions. Does nothing while not serving.
   void Reset(const std::vector<std::string>& containers);
 
  private:
@@ -185,8 +191,8 @@ class Worker {
   StepGate* gate_ = nullptr;
 
   mutable Mutex mu_;
-  // Sessions are changed under mu_ only (but for their kernels, which have a lock of their own);
-  // their options and stores never change.
+  // Sessions are changed under mu_ only, except for their kernels, which have their own lock. Their
+  // options and stores never change.
   std::map<std::string, std::shared_ptr<Session>> sessions_ ABSL_GUARDED_BY(mu_);
   std::atomic<bool> deleted_{false};
   std::atomic<bool> refusing_{false};

@@ -32,7 +32,7 @@ struct TaskStatus {
   TaskId self;
   bool serving = false;
   std::string protocol;                // names of transports
-  std::vector<DeviceInfo> devices;     // if asked for
+  std::vector<DeviceInfo> devices;     // only if the caller asks for them
   std::vector<int64_t> running_steps;  // ids
   // The sessions named in the question that the task does not know.
   std::vector<std::string> unknown_sessions;

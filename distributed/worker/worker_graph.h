@@ -26,8 +26,8 @@ struct MemoryLimits {
 };
 
 // The memory account of one session in a task, with the limits of the session and of each of its
-// steps. A tensor counts from when a kernel of the session makes it until it is freed, even while
-// it is in a variable, in a queue, or on its way to a client. core/tensor/caching_allocator.h
+// steps. A tensor is charged from its creation by a kernel of the session until it is freed, even
+// while it is in a variable, in a queue, or on its way to a client. core/tensor/caching_allocator.h
 // lists the memory that is not counted. Immutable; held by shared pointers.
 class SessionMemory {
  public:
@@ -50,8 +50,7 @@ class SessionMemory {
 // The memory account of one step. Keeps the account alive while the step runs.
 class StepMemory {
  public:
-  // Without a limit for steps this is the session's account, and nothing is
-  // allocated.
+  // If there is no limit for steps, this is the session's account, and nothing is allocated.
   StepMemory(const SessionMemory& session, int64_t step_id) : account_(&session.account()) {
     if (session.step_limit() > 0) {
       account_ = MemoryAccount::New(StrCat("step ", step_id, " (--step_memory_limit)"),

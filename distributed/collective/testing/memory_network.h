@@ -52,7 +52,7 @@ class MemoryNetwork {
     for (auto& [slot, received] : std::exchange(waiting_, {})) std::move(received)(why);
   }
   size_t waiting() const { return waiting_.size(); }
-  // Returns the number of messages that nobody has asked for.
+  // Returns the number of messages that no Recv has asked for.
   size_t left_over() const { return arrived_.size(); }
   int64_t sent_bytes(int peer) const { return sent_bytes_[peer]; }
 

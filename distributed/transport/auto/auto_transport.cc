@@ -69,8 +69,8 @@ void AutoTransport::FindRoad(const TaskId& producer, size_t index, const std::st
   if (index + 1 == roads_.size()) return Take(producer, index, reasons);
   const auto reached = [this, producer, index, reasons](const Status& status) {
     if (status.ok()) return Take(producer, index, reasons);
-    // The producer does not answer. The last road gives the steps that error, too. The
-    // next step tries all roads again.
+    // The producer does not answer. The last transport will report that error to the waiting steps.
+    // The next step tries all transports again.
     if (!absl::IsFailedPrecondition(status)) return TakeOnce(producer, roads_.size() - 1);
     FindRoad(producer, index + 1,
              StrCat(reasons, "; not by ", roads_[index]->protocol(), ": ", status.message()));
@@ -99,7 +99,8 @@ void AutoTransport::TakeOnce(const TaskId& producer, size_t index) {
     MutexLock lock(mu_);
     stopped = stopped_;
     const auto way = ways_.find(producer.name);
-    if (way == ways_.end() || way->second.producer != producer) return;  // another incarnation's
+    // The entry is for another incarnation.
+    if (way == ways_.end() || way->second.producer != producer) return;
     steps.swap(way->second.waiting);
     way->second.asking = false;
   }
@@ -143,7 +144,7 @@ namespace {
 
 void LogToStderr(const std::string& line) { std::fprintf(stderr, "penstock: %s\n", line.c_str()); }
 
-// Makes the roads between tasks that share only their servers, fastest first.
+// Makes the transports that need no more than the tasks' servers, fastest first.
 StatusOr<std::unique_ptr<Transport>> Make(const TransportHost& host) {
   std::vector<std::unique_ptr<Transport>> roads;
   for (const char* const protocol : {"shm", "grpc"}) {

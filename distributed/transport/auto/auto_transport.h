@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AutoTransport: has several transports, called roads, and uses for each producer the fastest
-// one that reaches it. It finds that road when a step first needs the producer, and logs it
-// once.
+// AutoTransport: has several transports, and uses for each producer the fastest one that reaches
+// it. It chooses that transport when a step first needs the producer, and logs the choice once.
 #pragma once
 
 #include <functional>
@@ -21,15 +20,15 @@ class AutoTransport final : public Transport {
  public:
   using Log = std::function<void(const std::string& line)>;
 
-  // `roads`: fastest first; the last one reaches every task.
+  // `transports`: fastest first; the last one reaches every task.
   AutoTransport(std::vector<std::unique_ptr<Transport>> roads, Log log);
   ~AutoTransport() override;
 
   string_view protocol() const override { return "auto"; }
   TransportCapabilities capabilities() const override;
   std::string RoadFrom(const std::string& producer) override;
-  // Roads that cannot serve are logged and not used, except that an error of the last one is
-  // returned.
+  // Logs which transports cannot serve, and does not use them. Returns an error only if the last
+  // one, which reaches every task, cannot serve.
   Status Serve(const TaskId& self, TaskSteps& steps) override;
   void Subscribe(const TaskId& producer, int64_t step_id) override;
   void Unsubscribe(const TaskId& producer, int64_t step_id) override;
@@ -37,25 +36,25 @@ class AutoTransport final : public Transport {
   void Stop() override;
 
  private:
-  // The road to one producer.
+  // The choice for one producer.
   struct Way {
     TaskId producer;
     Transport* road = nullptr;  // set once it is known
     bool asking = false;
-    std::set<int64_t> waiting;  // steps that wait for the road to be known
+    std::set<int64_t> waiting;  // steps that wait for the choice
   };
 
-  // Tries one road after the other, beginning at `index`; `reasons` says why the earlier
-  // ones cannot be used.
+  // Tries one transport after the other, beginning at `index`; `reasons` says why the earlier
+  // transports cannot be used.
   void FindRoad(const TaskId& producer, size_t index, const std::string& reasons);
-  // Makes the waiting steps and all later ones use the road.
+  // Chooses a transport for the waiting steps and all later ones.
   void Take(const TaskId& producer, size_t index, const std::string& reasons);
-  // Makes only the waiting steps use the road.
+  // Chooses a transport for the waiting steps only.
   void TakeOnce(const TaskId& producer, size_t index);
 
   const Log log_;
   std::vector<std::unique_ptr<Transport>> roads_;
-  std::vector<Status> serves_;  // each road's result of Serve
+  std::vector<Status> serves_;  // result of Serve, by transport
   TaskSteps* steps_ = nullptr;  // set by Serve
   Mutex mu_;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;

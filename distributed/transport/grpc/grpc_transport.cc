@@ -192,7 +192,7 @@ void GrpcTransport::Subscribe(const TaskId& producer, int64_t step_id) {
   {
     MutexLock lock(mu_);
     std::shared_ptr<ExchangeStream>& stream = streams_[producer.name];
-    // A stream to another incarnation serves only the steps that began with it.
+    // A stream to another incarnation is kept only for the steps that use it already.
     const bool usable = stream != nullptr && stream->producer() == producer;
     if (usable && stream->Subscribe(step_id)) return;
     stream = opened = std::make_shared<ExchangeStream>(*this, producer);

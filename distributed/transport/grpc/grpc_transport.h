@@ -44,7 +44,7 @@ class GrpcTransport final : public Transport {
   ExchangeService service_;
   TaskId self_;                 // set by Serve
   TaskSteps* steps_ = nullptr;  // set by Serve
-  Mutex mu_;                    // locked before a stream's
+  Mutex mu_;                    // locked before the mutex of a stream
   std::map<std::string, std::shared_ptr<ExchangeStream>> streams_
       ABSL_GUARDED_BY(mu_);  // by task name
 };

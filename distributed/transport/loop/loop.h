@@ -9,7 +9,7 @@
 // readable.
 //
 // While it sleeps, another thread may poll in its place (Poller): one that waits for a tensor then
-// need not be woken. The thread whose turn it is, and no other, uses the ends.
+// need not be woken. Only the thread whose turn it is uses the ends.
 #pragma once
 
 #include <atomic>
@@ -35,8 +35,9 @@ class TransportLoop final : public Poller {
  public:
   static constexpr auto kSpin = std::chrono::microseconds(50);
 
-  // One end of a connection. These calls are made by one thread at a time, without locks: the
-  // loop's, or (Advance, HasMore, FallAsleep and WakeUp only) one that polls in its place.
+  // One end of a connection. One thread at a time calls these methods, without locks: the loop's
+  // thread, or a thread that polls in its place, which calls only Advance, HasMore, FallAsleep and
+  // WakeUp.
   class End {
    public:
     virtual ~End() = default;
@@ -99,7 +100,7 @@ class TransportLoop final : public Poller {
   bool stopped_ ABSL_GUARDED_BY(mu_) = true;  // set until Start, and after Stop
   std::vector<std::shared_ptr<End>> added_ ABSL_GUARDED_BY(mu_);
 
-  // By a number that is never used again. Of the thread whose turn it is.
+  // By a number that is never used again. Used only by the thread whose turn it is.
   std::map<uint64_t, std::shared_ptr<End>> ends_;
   // Used by the thread only.
   SpinHabit habit_;

@@ -104,7 +104,7 @@ TEST_F(LoopTest, AnotherThreadPollsInItsPlace) {
 TEST_F(LoopTest, WhatComesAtTheLastMomentIsNotForgotten) {
   for (int i = 1; i <= 100; ++i) {
     BeginPolling();
-    end_->Give();  // not polled for any more
+    end_->Give();  // no thread polls this end any more
     loop_.EndPolling();
     ASSERT_TRUE(Eventually([&] { return end_->taken() == i; }));
   }

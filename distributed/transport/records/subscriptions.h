@@ -80,7 +80,7 @@ inline bool HasNoWay(const Status& why) {
   return absl::IsFailedPrecondition(why) || absl::IsResourceExhausted(why);
 }
 
-// A transport's words for that error.
+// The words of a transport for the error of HasNoWay.
 struct NoWayText {
   string_view what;    // "--protocol=shm: no shared memory"
   string_view advice;  // "choose --protocol=auto or grpc in all tasks"

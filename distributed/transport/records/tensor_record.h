@@ -28,8 +28,8 @@ struct RecordHead {
   uint32_t bytes;  // bytes that follow the header
 };
 
-// The place of a tensor's bytes: in its record; in memory that the transport knows; in pieces,
-// which are the records that follow.
+// The place of a tensor's bytes: kInline: in its record; kElsewhere: in memory that the transport
+// knows; kPieces: in the records that follow.
 enum class Place : uint32_t { kInline, kElsewhere, kPieces };
 
 // Followed by the dimensions (int64_t each), the key's text, and the bytes if they are
@@ -39,7 +39,7 @@ struct TensorFields {
   uint64_t frame;
   uint64_t iteration;
   uint64_t total_bytes;
-  uint64_t address;  // for Place::kElsewhere, as are offer and address_key; see ElsewhereBytes
+  uint64_t address;  // this, offer and address_key: for Place::kElsewhere; see ElsewhereBytes
   uint64_t offer;
   uint32_t address_key;
   uint32_t key;

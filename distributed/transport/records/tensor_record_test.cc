@@ -39,7 +39,7 @@ struct Ring {
   RingMemory memory() { return {&positions, data.data(), data.size()}; }
 };
 
-// Keeps the records of tensors whose bytes are elsewhere.
+// Keeps the records of tensors with Place::kElsewhere.
 class Reader final : public TensorRecordReader {
  public:
   using TensorRecordReader::TensorRecordReader;
@@ -108,7 +108,7 @@ TEST_F(RecordsTest, AKeyIsSpelledOutOnceAndShapesMayChange) {
 
 TEST_F(RecordsTest, ARecordSaysWhereTheBytesAre) {
   const ElsewhereBytes where = {.address = 0x7f0000001000, .offer = 5, .address_key = 0xabcd};
-  // Wanted or not, because the producer waits for an answer.
+  // The reader answers for both steps, wanted or not, because the producer waits for an answer.
   for (const int64_t step_id : {1, 100}) {
     EXPECT_TRUE(*writer.Write(Outgoing(Numbers(1 << 20), step_id), Place::kElsewhere, where));
   }

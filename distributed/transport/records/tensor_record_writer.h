@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TensorRecordWriter: the producer's end of a ring. It writes small tensors completely. For a
-// large one it writes the header; the bytes lie elsewhere, or follow as pieces.
+// TensorRecordWriter: the producer's end of a ring. It writes small tensors completely. For a large
+// one it writes the header; the bytes lie in memory that the transport knows, or follow as pieces.
 //
 // One per connection, because the numbers of keys are valid within one connection. Not
 // thread-safe.

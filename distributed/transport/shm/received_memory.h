@@ -47,7 +47,7 @@ class ReceivedMemory final : public Allocator, public std::enable_shared_from_th
   const std::string name_ = "received";
   const std::shared_ptr<SharedSegment> segment_;
   const std::function<void(uint64_t)> freed_;
-  char* next_ = nullptr;  // what Allocate returns; set by Begin for its own call
+  char* next_ = nullptr;  // the result of the next Allocate; set by Begin
 
   mutable Mutex mu_;
   int64_t blocks_ ABSL_GUARDED_BY(mu_) = 0;  // blocks in use

@@ -18,8 +18,8 @@ constexpr size_t kRingsAt = kStateBytes;
 constexpr size_t kCommandsAt = kRingsAt + SharedSegment::kTensorRingBytes;
 constexpr size_t kArenaAt = kCommandsAt + SharedSegment::kCommandRingBytes;
 constexpr size_t kSegmentBytes = kArenaAt + SharedSegment::kArenaBytes;
-// No process can shorten the memory, which would kill the other end with SIGBUS, or
-// remove this seal.
+// With these seals no process can change the memory's length, or remove the seals. Shorter memory
+// would kill the other end with SIGBUS.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 static_assert(sizeof(SharedState) <= kStateBytes);
 static_assert(kArenaAt % 4096 == 0);

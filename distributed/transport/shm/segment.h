@@ -4,7 +4,7 @@
 // name, disappears with the last process that maps it, and is sealed so that its length cannot
 // change.
 //
-//   SharedState   who sleeps and who waits for room
+//   SharedState   flags: which end sleeps, which waits for room
 //   tensors()     the ring of records, from the producer
 //   commands()    the ring of commands, from the consumer
 //   arena         the bytes of large tensors; memory is taken as it is written

@@ -99,8 +99,8 @@ void ShmSink::Pump(Ended* ended) {
     const Status sent = PumpOnce(ended);
     if (!sent.ok()) return Break(sent);
     if (queue_.empty()) break;
-    // There is no room. The flag asks the consumer to ring when it has made room; it may have
-    // done so just now, hence the second look.
+    // There is no room. The raised flag asks the consumer for a wake-up message when it has made
+    // room. It may have made room just before, so this checks again.
     const uint64_t seen = writer_->ring().consumed();
     segment_->state().producer_blocked.Raise();
     const Status looked = writer_->ring().Room().status();
@@ -145,7 +145,7 @@ Status ShmSink::CopyToArena(Item* item) {
   if (block == nullptr) return OkStatus();
   RingIf(segment_->state().consumer_sleeps);
   used_ = true;
-  SharedSegment& segment = *segment_;  // lives on: the caller holds this object
+  SharedSegment& segment = *segment_;  // stays alive, because the caller holds this object
   mu_.Unlock();
   const bool reserved = segment.Reserve(block, bytes);
   if (reserved) std::memcpy(block, item->tensor.data(), bytes);
@@ -162,7 +162,7 @@ Status ShmSink::CopyToArena(Item* item) {
 StatusOr<bool> ShmSink::SendItem(Item* item) {
   Progress& progress = item->progress;
   if (progress.in_arena == nullptr && !progress.begun) RETURN_IF_ERROR(CopyToArena(item));
-  if (broken_) return true;  // no more sends
+  if (broken_) return true;  // sends nothing more
   if (progress.in_arena != nullptr) {
     const uint64_t offset = static_cast<uint64_t>(progress.in_arena - segment_->arena());
     ASSIGN_OR_RETURN(const bool sent,

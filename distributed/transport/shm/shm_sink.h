@@ -27,8 +27,9 @@
 
 namespace penstock {
 
-// The most bytes of tensors larger than kInlineBytesMax that are sent and not yet read; one
-// tensor may always be sent. Further tensors wait in the queue, without a copy.
+// The maximum number of bytes of tensors larger than kInlineBytesMax that are sent and not yet
+// read. If none is unread, a tensor of any size may be sent. Further tensors wait in the queue,
+// without a copy.
 inline constexpr uint64_t kUnreadBytesMax = uint64_t{32} << 20;
 
 class ShmSink final : public TensorSink,
@@ -56,7 +57,7 @@ class ShmSink final : public TensorSink,
   // How much of a large tensor has been sent.
   struct Progress {
     char* in_arena = nullptr;  // its bytes were copied there
-    bool begun = false;        // it is sent in pieces; so many bytes are sent:
+    bool begun = false;        // it is sent in pieces
     size_t sent = 0;
   };
   using Queue = SendQueue<Progress>;
@@ -88,7 +89,7 @@ class ShmSink final : public TensorSink,
 
   Mutex mu_;
   UniqueFd socket_ ABSL_GUARDED_BY(mu_);
-  // Set, as are the next, once the consumer has sent Hello.
+  // This and the following members are set once the consumer has sent Hello.
   std::shared_ptr<SharedSegment> segment_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<ArenaSource> source_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<Arena> arena_ ABSL_GUARDED_BY(mu_);

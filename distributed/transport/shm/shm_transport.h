@@ -52,7 +52,7 @@ class ShmTransport final : public Transport {
 
   GrpcHost& host_;
   Service service_;
-  TaskId self_;  // set by Serve, as are the next
+  TaskId self_;  // this and the following are set by Serve
   TaskSteps* steps_ = nullptr;
   HostIdentity identity_;
   std::string socket_name_;

@@ -43,7 +43,7 @@ struct Message {
   Status why;                         // for kRefusal and kLost
   // For kTensor. WIRE: write the header's fields and the key into a message (key_numbers.h sends
   // the text of each key only once); the consumer's end reads the bytes from a stream, from shared
-  // memory, or from the producer's memory. A tensor that waits for room is held by reference.
+  // memory, or from the producer's memory. A waiting tensor is held by reference, not copied.
   std::string key;
   std::optional<OutgoingTensor> tensor;
   TensorSink::HandedOver handed_over;
@@ -136,7 +136,7 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
     return Unavailable("lost the connection to ", self_.ToString(), ": it has stopped");
   }
 
-  // Ends a message that this task will not handle any more.
+  // Answers a message that this task will not handle any more.
   void Return(Message& message) {
     if (message.handed_over) std::move(message.handed_over)();
     if (message.kind == Message::kSubscribe) Refuse(message, Gone());

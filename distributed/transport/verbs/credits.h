@@ -4,7 +4,7 @@
 // posted, so an end limits the number of messages that the other end has not confirmed.
 //
 //   Immediate       the 32 bits that come with each message
-//   MessageCredits  counts one direction: of messages that were sent, and of those that arrived
+//   MessageCredits  counts the messages of one direction: sent ones, or received ones
 //
 // An end keeps `queue_depth` receives posted: kReserve for pings, half of the rest for messages,
 // and half for the confirmations of the other direction. So no message waits for a receive, and the
@@ -47,7 +47,7 @@ class MessageCredits {
 
   uint32_t messages_max() const { return messages_max_; }
 
-  // For the sender.
+  // The following are for the sender.
   bool CanSend() const { return sent_ < messages_max_; }
   void Sent() { ++sent_; }
   // Notes a confirmation. DataLoss if the other end confirms more than was sent.
@@ -59,7 +59,7 @@ class MessageCredits {
     return OkStatus();
   }
 
-  // For the receiver. DataLoss if the other end sends more than it may.
+  // For the receiver: counts a message. DataLoss if the other end sends more than it may.
   Status Received() {
     if (++received_ <= messages_max_) return OkStatus();
     return DataLoss("the other end sent more than ", messages_max_, " messages at a time");

@@ -26,8 +26,8 @@
 
 namespace penstock {
 
-// The most bytes of large tensors that are offered and not yet read; one tensor may always be
-// offered. Further tensors wait in the queue, without a copy.
+// The maximum number of bytes of large tensors that are offered and not yet read. If none is
+// offered, a tensor of any size may be offered. Further tensors wait in the queue, without a copy.
 inline constexpr uint64_t kOfferedBytesMax = uint64_t{32} << 20;
 
 class VerbsSink final : public TensorSink,

@@ -52,7 +52,7 @@ VerbsStream::VerbsStream(std::unique_ptr<QueuePair> pair, const TaskId& producer
 
 VerbsStream::~VerbsStream() {
   MutexLock lock(mu_);
-  pair_.reset();  // before the memory into which it reads
+  pair_.reset();  // destroyed before the memory into which it reads
 }
 
 VerbsEndpoint VerbsStream::endpoint() {

@@ -21,7 +21,8 @@
 
 namespace penstock {
 
-// The most bytes that are being read at once; one tensor may always be read.
+// The maximum number of bytes that are being read at once. If none is being read, a tensor of any
+// size may be.
 inline constexpr uint64_t kReadingBytesMax = uint64_t{32} << 20;
 // The time within which the producer has to answer over RDMA.
 inline constexpr int64_t kFirstWordNanosMax = 5'000'000'000;

@@ -70,7 +70,7 @@ class VerbsTransport final : public Transport {
   const VerbsSettings settings_;
   const Log log_;
   Service service_;
-  TaskId self_;  // set by Serve, as are the next
+  TaskId self_;  // this and the following are set by Serve
   TaskSteps* steps_ = nullptr;
   Status serves_;
   std::shared_ptr<VerbsDevice> device_;
