@@ -24,7 +24,8 @@ namespace penstock::client {
 
 class BackgroundSave {
  public:
-  // Runs Saver::Cut under this name while no update runs. Returns the global step at that moment.
+  // Takes the snapshot of the save `name`, while no update runs, by Saver::Cut. Returns the global
+  // step at that moment.
   using Cut = std::function<StatusOr<int64_t>(const std::string& name, const RunOptions& options)>;
   // Starts the save.
   BackgroundSave(Saver& saver, Session& session, std::string prefix, Cut cut, Env& env,

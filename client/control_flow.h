@@ -6,8 +6,8 @@
 //
 //   Output y = Cond(p, pred, [&] { return Outputs{x * 2}; }, [&] { return Outputs{-x}; })[0];
 //
-//   // Counts the powers of 2 below 1000, and finds the first one that is not below 1000. const
-//   Outputs last = While(
+//   // Counts the powers of 2 below 1000, and finds the first one that is not below 1000.
+//   const Outputs last = While(
 //       p, {Constant(p, Tensor::Scalar(0)), Constant(p, Tensor::Scalar(1))},
 //       [](const Outputs& v) { return Less(v[1], ConstantLike(v[1], 1000)); },
 //       [](const Outputs& v) { return Outputs{v[0] + 1, v[1] * 2}; });

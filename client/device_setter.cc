@@ -12,7 +12,7 @@
 namespace penstock::client {
 namespace {
 
-// Whether state belongs on parameter servers.
+// Returns whether the node holds state that belongs on parameter servers.
 bool HoldsParameters(const Graph::NodeSpec& spec) {
   static const auto* const kOps = new absl::flat_hash_set<std::string>{
       "Variable",
@@ -31,7 +31,7 @@ bool HoldsParameters(const Graph::NodeSpec& spec) {
   return kOps->contains(spec.op) && !spec.attrs.contains(kLocalAttr);
 }
 
-// The node whose state the new one works on, or null.
+// Returns the node whose state the new node works on, or null.
 const Node* StateOf(const Graph::NodeSpec& spec) {
   for (const Endpoint& input : spec.inputs) {
     if (input.node == nullptr) continue;
@@ -41,7 +41,8 @@ const Node* StateOf(const Graph::NodeSpec& spec) {
   return nullptr;
 }
 
-// A table of unknown size counts as one of 1 M rows: its parts spread evenly, among variables too.
+// Returns the bytes of a table. A table without a limit counts as one of 1 M rows, so its parts are
+// spread evenly even if there are variables.
 int64_t BytesOfTable(const Graph::NodeSpec& spec) {
   const auto number = [&](const char* attr) {
     const auto it = spec.attrs.find(attr);
@@ -67,15 +68,15 @@ int64_t BytesOf(const Graph::NodeSpec& spec) {
   const auto* const type = dtype->second.get<EdgeType>();
   const auto* const dims = shape->second.get<PartialShape>();
   if (type == nullptr || dims == nullptr) return 1;
-  // As a double, products of foreign dimensions do not overflow.
+  // A double, so that the product of arbitrary dimensions does not overflow.
   double bytes = static_cast<double>(SizeOf(type->dtype));
   for (int d = 0; d < dims->rank(); ++d)
     bytes *= static_cast<double>(std::max<int64_t>(1, dims->dim(d)));
   return static_cast<int64_t>(std::min(bytes, 1e18));
 }
 
-// `wanted` if it says something, else `otherwise`. A wish for another job, or another task of
-// it, leaves nothing of `otherwise` but the rest.
+// Returns the device `wanted`, with the missing parts taken from `otherwise`. If `wanted` names
+// another job or task, the job and task of `otherwise` are not used.
 std::string WithDefaults(const std::string& wanted, const DeviceName& otherwise) {
   StatusOr<DeviceName> parsed = DeviceName::Parse(wanted);
   if (!parsed.ok()) return wanted;  // the builder reports it
@@ -112,7 +113,7 @@ class ReplicaSetter {
     const StatusOr<DeviceName> wanted = DeviceName::Parse(spec.device);
     const bool elsewhere = wanted.ok() && wanted->job && wanted->job != ps_.job;
     const bool fixed = wanted.ok() && wanted->task;
-    if (elsewhere || fixed) return ps;  // takes no turn
+    if (elsewhere || fixed) return ps;  // does not count as a placed variable
     const auto least = std::min_element(bytes_.begin(), bytes_.end());
     const int task = balance_ == Balance::kBytes ? static_cast<int>(least - bytes_.begin())
                                                  : next_++ % static_cast<int>(bytes_.size());
@@ -132,7 +133,7 @@ class ReplicaSetter {
 GraphBuilder::DeviceFunction ReplicaDeviceSetter(const ReplicaDevices& devices) {
   StatusOr<DeviceName> ps = DeviceName::Parse(devices.ps_device);
   StatusOr<DeviceName> worker = DeviceName::Parse(devices.worker_device);
-  // A name that is none goes through as it is: the builder then says what is wrong with it.
+  // Passes an invalid name on as it is; the builder reports what is wrong with it.
   if (!ps.ok()) return [name = devices.ps_device](const Graph::NodeSpec&) { return name; };
   if (!worker.ok()) return [name = devices.worker_device](const Graph::NodeSpec&) { return name; };
   const auto setter = std::make_shared<ReplicaSetter>(devices, *std::move(ps), *std::move(worker));

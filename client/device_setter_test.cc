@@ -57,7 +57,7 @@ TEST(ReplicaDeviceSetterTest, BalancesBytes) {
   EXPECT_NEAR(bytes[2], 475000, 80000);
 }
 
-// A table grows: its parts are spread evenly, whatever small variables come before it.
+// A table grows, so its parts are spread evenly, even after small variables were placed.
 TEST(ReplicaDeviceSetterTest, SpreadsTheTablesPartsByTheirLimits) {
   Program program;
   const auto scope =

@@ -122,7 +122,8 @@ void ExactlyOnce::AddCount(const Section& section, int of) {
   }
 }
 
-// Adds the updates of a task. No node after the lock receives from another task.
+// Adds the updates of the variables of one task. No node that runs after the lock receives from
+// another task.
 Output ExactlyOnce::ApplyThere(const Section& section, int index, Optimizer& optimizer,
                                Outputs tensors, Output position) {
   const auto there = program_.DeviceScope(section.host);

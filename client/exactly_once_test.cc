@@ -127,7 +127,7 @@ TEST_F(ExactlyOnceTest, ConcurrentStepsAreRefused) {
                                         "come one after the other: say 1"));
 }
 
-// A row of `a` is on the first server, `b` on the second one.
+// One row of `a` is on the first server, `b` is on the second one.
 class TwoServersTest : public testing::Test {
  protected:
   TwoServersTest() {

@@ -22,7 +22,8 @@ namespace penstock::client {
 
 class ExitDeadline {
  public:
-  // The code of a process that SIGTERM ended. Programs that restart tasks take it as "try again".
+  // The code of a process that SIGTERM ended. Programs that restart tasks try again after this
+  // code.
   static constexpr int kExitCode = 128 + 15;
 
   // Ends the process in `seconds`, unless the object is destroyed before. `describe` returns what

@@ -23,8 +23,8 @@ std::pair<std::string, std::string> SplitPath(const std::string& path) {
   return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
 }
 
-// Returns the name of the checkpoint that `path` builds on; empty if there is none. Of one that
-// cannot be read it says nothing: nothing can be restored from it.
+// Returns the name of the checkpoint on which `path` builds; "" if there is none, or if `path`
+// cannot be read, since then nothing can be restored from it anyway.
 std::string KeptCheckpoints::BaseNameOf(const std::string& path) {
   const auto known = bases_.find(path);
   if (known != bases_.end()) return known->second;
@@ -34,8 +34,8 @@ std::string KeptCheckpoints::BaseNameOf(const std::string& path) {
   return name;
 }
 
-// Whether a checkpoint that is too many stays on the disk for good. The hours count from the first
-// checkpoint of the training.
+// Returns whether a checkpoint beyond the newest ones stays on the disk for good. The hours count
+// from the first checkpoint of the training.
 bool KeptCheckpoints::Preserve(const std::string& path, double saved, CheckpointState& state) {
   if (every_hours_ <= 0) return false;
   double& last = state.last_preserved_timestamp;
@@ -48,7 +48,8 @@ bool KeptCheckpoints::Preserve(const std::string& path, double saved, Checkpoint
   return true;
 }
 
-// Takes the checkpoints that are too many out of `state`. Returns those to remove.
+// Removes from `state` the checkpoints that are no longer kept. Returns the ones whose files are to
+// be deleted.
 std::vector<std::string> KeptCheckpoints::DropOld(const std::string& directory,
                                                   CheckpointState& state) {
   std::vector<std::string> removed;
@@ -58,7 +59,7 @@ std::vector<std::string> KeptCheckpoints::DropOld(const std::string& directory,
   CheckpointState kept{.latest = state.latest,
                        .last_preserved_timestamp = state.last_preserved_timestamp};
   std::vector<bool> keeps(count);
-  for (size_t i = count; i-- > 0;) {  // the newest first: only they build on others
+  for (size_t i = count; i-- > 0;) {  // the newest first, because checkpoints build on older ones
     const std::string name = SplitPath(state.all[i]).second;
     keeps[i] = i + static_cast<size_t>(keep_) >= count || needed.contains(name);
     if (keeps[i]) needed.insert(BaseNameOf(PathOf(directory, state.all[i])));
@@ -80,10 +81,12 @@ Status KeptCheckpoints::Add(const std::string& checkpoint) {
   const auto [directory, name] = SplitPath(checkpoint);
   StatusOr<CheckpointState> state = ReadCheckpointState(env_, directory);
   if (absl::IsNotFound(state.status()) || absl::IsDataLoss(state.status())) {
-    state = CheckpointState();  // a damaged one is replaced; what it named stays where it is
+    // Replaces a damaged file; the checkpoints that it named stay on the disk.
+    state = CheckpointState();
   }
   RETURN_IF_ERROR(state.status());
-  bases_.erase(PathOf(directory, name));  // perhaps of an earlier one of this name
+  // The entry may be of an earlier checkpoint with this name.
+  bases_.erase(PathOf(directory, name));
   const bool timed = state->timestamps.size() == state->all.size();
   CheckpointState next{.latest = name, .last_preserved_timestamp = state->last_preserved_timestamp};
   for (size_t i = 0; i < state->all.size(); ++i) {
@@ -99,7 +102,8 @@ Status KeptCheckpoints::Add(const std::string& checkpoint) {
   return OkStatus();
 }
 
-// Files that cannot be removed cost space, nothing else: the state file names them no more.
+// Ignores files that cannot be removed: they only take space, because the state file does not name
+// them any more.
 void KeptCheckpoints::Remove(const std::string& checkpoint) {
   bases_.erase(checkpoint);
   const auto [directory, name] = SplitPath(checkpoint);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KeptCheckpoints: which checkpoints of a training stay on the disk: the newest ones, those that
-// they build on (core/checkpoint/base_checkpoints.h), and one of every so many hours.
+// KeptCheckpoints: decides which checkpoints of a training stay on the disk: the newest ones, the
+// ones on which these build (core/checkpoint/base_checkpoints.h), and one every `every_hours`
+// hours.
 //
-// The file "checkpoint" of a directory lists them. Not thread-safe.
+// The file "checkpoint" of a directory lists the checkpoints. Not thread-safe.
 #pragma once
 
 #include <map>
@@ -16,17 +17,18 @@ namespace penstock::client {
 
 class KeptCheckpoints {
  public:
-  // `keep`: how many of the newest; 0: all. `every_hours`: a complete checkpoint of every so many
-  // hours stays for good; 0: none.
+  // `keep`: the number of newest checkpoints to keep; 0: all. `every_hours`: the interval in hours
+  // at which a complete checkpoint stays for good; 0: none does.
   KeptCheckpoints(Env& env, int keep, double every_hours)
       : env_(env), keep_(keep), every_hours_(every_hours) {}
 
-  // Enters a checkpoint that is complete on the disk, and removes those that are too many.
+  // Adds a checkpoint that is complete on the disk, and removes the checkpoints that are no longer
+  // kept.
   Status Add(const std::string& checkpoint);
-  // Removes what unfinished saves of "prefix-N" have left.
+  // Removes the files of unfinished saves of "prefix-N".
   void RemoveTemporaries(const std::string& prefix);
 
-  // Part of the directory of an unfinished save, after "prefix-N".
+  // Follows "prefix-N" in the name of an unfinished save's directory.
   static constexpr char kTemporary[] = "_temp_";
 
  private:
@@ -38,10 +40,10 @@ class KeptCheckpoints {
   Env& env_;
   const int keep_;
   const double every_hours_;
-  std::map<std::string, std::string> bases_;  // by path, where known
+  std::map<std::string, std::string> bases_;  // by path; has only checkpoints whose base is known
 };
 
-// "dir/name" in parts; the directory is "." if none is given.
+// Splits "dir/name" into directory and name; the directory is "." if `path` has none.
 std::pair<std::string, std::string> SplitPath(const std::string& path);
 
 }  // namespace penstock::client

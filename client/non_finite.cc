@@ -31,7 +31,8 @@ std::string NameOf(const Endpoint& output) {
   return TensorName{output.node->name(), output.index}.ToString();
 }
 
-// Returns the ids of all nodes that `node` depends on. Does not follow the outputs in `fed`.
+// Returns the ids of all nodes on which `node` depends. Does not follow inputs that are fed, whose
+// names are in `fed`.
 std::set<int> Ancestors(const Node* node, const std::set<std::string>& fed) {
   std::set<int> found = {node->id()};
   std::vector<const Node*> left = {node};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds the node that first produced the NaN or infinity of a training's loss. Costs nothing until
-// the loss is not finite: only then the step is run again, without its update, and all tensors that
-// the loss is computed from are fetched.
+// Finds the node that first produced the NaN or infinity in the loss of a training. It costs
+// nothing until the loss is not finite. Then it runs the step again, without the update, and
+// fetches all tensors from which the loss is computed.
 #pragma once
 
 #include <optional>
@@ -21,18 +21,19 @@ std::string NonFiniteIn(const Tensor& tensor);
 
 class NonFiniteOrigin {
  public:
-  // `feeds` are the feeds of the step. `saver` may be null; otherwise its checkpoints are in
-  // `checkpoint_dir`. Borrows all arguments. Each step that this runs ends after at most
+  // `feeds` are the feeds of the failed step. `saver` may be null; otherwise its checkpoints are in
+  // `checkpoint_dir`. Borrows all arguments. Each step that this object runs has the timeout
   // `timeout_ms`.
   NonFiniteOrigin(const Program& program, Output loss, const std::vector<Feed>& feeds,
                   Session& session, Saver* saver, std::string checkpoint_dir, int64_t timeout_ms,
                   Env& env);
 
-  // Returns sentences that name a fed tensor that is not finite or, if there is none, the first
-  // node in topological order with an output that is not finite. Since the failed step has changed
-  // the variables, that node may be a variable: then names it, and searches again with the values
-  // of the newest good checkpoint fed in place of the variables. Nodes inside loops and branches
-  // are not checked, but the outputs of loops and branches are.
+  // Returns a text that names a fed tensor that is not finite. If there is none, the text names the
+  // first node, in topological order, with an output that is not finite. The failed step has
+  // changed the variables, so this node may be a variable. Then the text names the variable, and
+  // the search is repeated with the values of the newest good checkpoint fed in place of the
+  // variables. Nodes inside loops and branches are not checked, but the outputs of loops and
+  // branches are.
   std::string Describe();
 
  private:

@@ -129,7 +129,7 @@ TEST_P(PartialRunTest, AbandonedRunsAreInNobodysWay) {
     ASSERT_TRUE(run->Run({{a_, Value(0)}}, {}).ok());
     begun.push_back(*std::move(run));
   }
-  begun.resize(10, begun[0]);  // destroying the handles does not end the steps
+  begun.resize(10, begun[0]);  // destroys some PartialRun objects, which does not end their steps
   EXPECT_EQ(session_->Fetch(sum_, {{a_, Value(1)}, {b_, Value(1)}})->scalar<float>(), 3);
   const auto late = begun[0].Run({{b_, Value(4)}}, {sum_});
   ASSERT_TRUE(late.ok()) << late.status();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Progress: prints the state of a training for people: step, speed, loss, accuracy, time left. On a
-// terminal it updates one line in place; elsewhere it prints a plain line every few seconds.
+// terminal it updates one line in place; otherwise it prints a plain line every few seconds.
 //
 // Uses colour only on a terminal and if NO_COLOR is not set. With --log_format=json
 // (core/base/log.h) it writes "progress" lines to the log, with the numbers as fields. Not
@@ -21,8 +21,8 @@ struct ProgressOptions {
   std::string label = "";         // printed before each line, such as "worker 1"
   int64_t max_steps = 0;          // 0: the end is not known, so no time left is shown
   int64_t examples_per_step = 0;  // 0: examples are not counted
-  double live_seconds = 0.2;      // between changes of the line on a terminal
-  double plain_seconds = 5;       // between lines elsewhere
+  double live_seconds = 0.2;      // minimum time between changes of the line on a terminal
+  double plain_seconds = 5;       // minimum time between lines that are not on a terminal
 };
 
 class Progress {
@@ -37,9 +37,9 @@ class Progress {
 
   // Call this after each step. `measures` ("loss", "accuracy") are shown in order of name.
   void Step(int64_t step, const std::map<std::string, double>& measures = {});
-  // Prints a line above the live one.
+  // Prints a line above the line that is updated in place.
   void Say(const std::string& line);
-  // Shows the last step if it was not shown yet, and keeps the live line on the screen.
+  // Shows the last step if it was not shown yet. The line stays on the screen.
   void Finish();
 
   // Returns the text of a line, without colour.

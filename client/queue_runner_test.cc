@@ -20,7 +20,7 @@ double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// All waits for a queue, of producers and of consumers, end when a stop is requested.
+// A requested stop ends all waits for a queue, those of producers and of consumers.
 TEST(QueueRunners, AStopEndsWhatWaits) {
   Pipeline p;
   const Output full = RangeInputProducer(p.runners(), 10, {.capacity = 2});  // never ends

@@ -2,7 +2,7 @@
 //
 // Tests the cells against the numbers of TensorFlow's dynamic_rnn with BasicLSTMCell, GRUCell and
 // BasicRNNCell, on the same weights and inputs: outputs, last states, and the gradient of
-// sum(outputs^2) + sum(states) with respect to the inputs and the first numbers of each weight.
+// sum(outputs^2) + sum(states) with respect to the inputs and the first elements of each weight.
 #include "client/rnn.h"
 
 #include <gmock/gmock.h>

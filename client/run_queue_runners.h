@@ -11,10 +11,11 @@
 // otherwise the first session ends with an error. The cost is reading the dropped batches; nothing
 // is computed from them.
 //
-// The number of dropped batches is: with `once`, its count of this worker's batches; then every
-// record is used exactly once in each epoch, even if workers are killed (exactly_once.h). Without
-// `once`, it is the global step, which is exact only if this is the only worker, has no concurrent
-// steps, and is not killed within a step while a parameter server survives.
+// With `once`, the number of dropped batches is the count of this worker's batches that `once`
+// keeps. Then every record is used exactly once in each epoch, even if workers are killed
+// (exactly_once.h). Without `once`, the number of dropped batches is the global step. That is exact
+// only if this is the only worker, has no concurrent steps, and is not killed within a step while a
+// parameter server survives.
 #pragma once
 
 #include <memory>

@@ -105,8 +105,8 @@ class Resumed : public testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(RunQueueRunners, Resumed, testing::Bool(),
                          [](const auto& info) { return info.param ? "Shuffled" : "InOrder"; });
 
-// A training that is killed repeatedly resumes at its checkpoint, both its variables and its input:
-// the batches that count are those of an uninterrupted training.
+// A training that is killed repeatedly resumes its variables and its input at the checkpoint, so it
+// uses the same batches as an uninterrupted training.
 TEST_P(Resumed, GoesOnInItsInput) {
   const std::string directory = StrCat(testing::TempDir(), "/resumed_", Env::Real().RandomU64());
   std::vector<double> whole, pieces;

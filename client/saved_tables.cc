@@ -33,7 +33,7 @@ Attrs BucketAttrs(const SavedTable& table) {
           {"wanted", table.buckets}};
 }
 
-// The inputs of an op that takes the table and a list of tensors for each column.
+// Returns the inputs of an op that takes the table and a list of tensors for each column.
 std::vector<NodeInput> WithColumns(const SavedTable& table, const Outputs& tensors) {
   std::vector<NodeInput> inputs = {table.handle};
   const auto n = std::ssize(table.buckets);
@@ -43,7 +43,7 @@ std::vector<NodeInput> WithColumns(const SavedTable& table, const Outputs& tenso
   return inputs;
 }
 
-// The attribute, if it is there and of type T.
+// Returns the attribute; null if it is missing or not of type T.
 template <class T>
 const T* Find(const Node& node, const char* attr) {
   const auto it = node.attrs().find(attr);

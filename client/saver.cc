@@ -18,7 +18,7 @@
 namespace penstock::client {
 namespace {
 
-// Variables of less than 1 MiB are not copied ahead.
+// Returns whether the variable has less than 1 MiB. CopyAhead does not copy such variables.
 bool IsSmall(const Variable& variable) {
   constexpr int64_t kBytes = 1 << 20;
   if (!variable.shape().fully_known()) return false;
@@ -26,7 +26,7 @@ bool IsSmall(const Variable& variable) {
   return elements * static_cast<int64_t>(SizeOf(variable.dtype())) < kBytes;
 }
 
-// Whether each of `wanted` is among `variables`.
+// Returns whether `variables` contains all of `wanted`.
 bool HasAll(const std::vector<Variable>& variables, const std::vector<Variable>& wanted) {
   std::set<std::string> names;
   for (const Variable& variable : variables) names.insert(variable.name());
@@ -45,20 +45,21 @@ struct Saver::Shard {
   int index = 0;
   std::vector<Variable> variables;
   std::vector<SavedTable> tables;
-  std::vector<Variable> ready;  // those of the tables
-  Outputs mutexes;              // that are there
-  Output file;                  // the prefix of its part
-  Outputs values;               // to be saved
+  std::vector<Variable> ready;  // initialised when the tables are ready
+  Outputs mutexes;              // mutexes on this task
+  Output file;                  // the prefix of the file names of this task
+  Outputs values;               // the values to save
   Output save;                  // op
-  // The ops of a save in the background.
-  Outputs copy_ahead;  // the last of a chain; none if nothing is large
+  // The ops of a background save.
+  Outputs copy_ahead;  // the last op of a chain; none if no variable is large
   Output cut, save_cut;
-  // The first of the values that were read from the file, of variables and of tables: whole ones,
-  // and those of a checkpoint of changes. Invalid if there are none.
+  // The first outputs of the ops that read the file: the values of variables, the rows of tables,
+  // and the changed rows in a checkpoint of changes. Not valid if there are none.
   Output restored, rows, changes;
 
-  bool saves_changes = false;  // of tables
-  // Name, slice and type of each tensor that is saved: the variables, then those of the tables.
+  bool saves_changes = false;  // saves contain only the changed rows of tables, if possible
+  // Return name, slice and type of each saved tensor: first the variables, then the tensors of the
+  // tables.
   std::vector<std::string> Names() const;
   std::vector<std::string> Slices() const;
   std::vector<DType> Types() const;
@@ -114,7 +115,7 @@ Saver::Saver(Program& program, std::vector<Variable> variables, const Options& o
     base_ = placeholder("base");
   }
   std::map<std::string, Shard> by_host;
-  std::map<std::string, std::string> hosts_of_tables;  // by the variable that says it is ready
+  std::map<std::string, std::string> hosts_of_tables;  // by the name of the table's ready variable
   for (SavedTable& table : tables) {
     const std::string host = HostOf(program.NodeOf(table.handle)->requested_device());
     hosts_of_tables[table.ready] = host;
@@ -139,7 +140,7 @@ Saver::Saver(Program& program, std::vector<Variable> variables, const Options& o
   }
   std::map<std::string, Outputs> mutexes;
   for (const Output& mutex : options.mutexes) {
-    if (!mutex.valid()) continue;  // of a program that has failed
+    if (!mutex.valid()) continue;  // the program has an error
     mutexes[HostOf(program.NodeOf(mutex)->requested_device())].push_back(mutex);
   }
   Outputs files, saves, copies, cuts, cut_saves;
@@ -185,7 +186,8 @@ Output Saver::Checked(Output value, const std::string& owner) {
   return checked;
 }
 
-// Replaces the values of trainable variables, and of tables' rows, by checked ones.
+// Replaces the values of trainable variables, and the rows of tables, by nodes that fail if the
+// value is not finite (Checked).
 void Saver::CheckValues(const Shard& shard, Outputs& values) {
   size_t next = 0;
   for (const Variable& variable : shard.variables) {
@@ -273,9 +275,10 @@ Output Saver::AddSave(const Shard& shard, Outputs values, bool background) {
       std::move(attrs));
 }
 
-// The ops of a save in the background. What may be large is copied ahead.
+// Adds the ops of a background save. Large variables, and variables of unknown size, are copied
+// ahead.
 void Saver::AddSnapshot(Shard& shard) {
-  if (!cut_name_.valid()) return;  // of a program that has failed
+  if (!cut_name_.valid()) return;  // the program has an error
   const std::string snapshot = StrCat(program_.NodeOf(cut_name_)->name(), "/", shard.index);
   const Outputs locks = Lock(program_, shard.mutexes, {});
   Outputs values;
@@ -287,15 +290,15 @@ void Saver::AddSnapshot(Shard& shard) {
       continue;
     }
     large.push_back(variable);
-    // Beside the variable, which may be on a device of its own.
+    // The copy is made on the device of the variable.
     const auto here = program_.ColocateWith(variable.handle());
     values.push_back(Call("SnapshotCut", {cut_name_, Outputs{variable.handle()}},
                           {{"shared_name", StrCat(snapshot, "/", variable.name())},
                            {"dtypes", std::vector<DType>{variable.dtype()}}}));
   }
   AddTableValues(shard, locks, &values);
-  // One after the other, so that the training keeps its cores; and once more what was changed while
-  // the others were copied.
+  // Copies one variable after the other, so that the training keeps most of the cores. A second
+  // pass copies again what was changed during the first one.
   for (int pass = 0; pass < 2; ++pass) {
     for (const Variable& variable : large) {
       const auto after = program_.ControlDependencies(shard.copy_ahead);
@@ -312,7 +315,7 @@ void Saver::AddSnapshot(Shard& shard) {
   shard.save_cut = AddSave(shard, taken, /*background=*/true);
 }
 
-// Adds the ops that give the shard's tables their rows.
+// Adds the ops that restore the rows of the shard's tables.
 Outputs Saver::AddImports(const Shard& shard, RestoreStep step) {
   const bool merges = step == RestoreStep::kNext || step == RestoreStep::kLast;
   const Output first = merges ? shard.changes : shard.rows;
@@ -328,7 +331,7 @@ Outputs Saver::AddImports(const Shard& shard, RestoreStep step) {
   return imported;
 }
 
-// Adds the ops that give the shard's variables their values, and say that its tables are ready.
+// Adds the ops that restore the shard's variables, and those that mark its tables as ready.
 Outputs Saver::AddAssigns(const Shard& shard, const Outputs& imported) {
   Outputs assigned;
   for (size_t i = 0; i < shard.variables.size(); ++i) {
@@ -367,8 +370,8 @@ Output Saver::AddRestores(const std::vector<Shard>& shards, RestoreStep step) {
   return program_.Group(restored, "restore_all");
 }
 
-// Returns what a save named `mark` builds on. `directory`: where it goes; empty if that is not
-// known yet.
+// Returns the checkpoint on which the save named `mark` will build. `directory`: the directory of
+// the save; "" if it is not known yet.
 Saver::SavedChanges Saver::BeginChanges(const std::string& mark, const std::string& directory) {
   MutexLock lock(mu_);
   const bool complete = last_.mark.empty() || last_.number >= options_.incremental ||
@@ -434,7 +437,8 @@ StatusOr<std::string> Saver::RunSave(Session& session, Output save_op, const std
                                      int64_t step, SavedChanges changes, std::vector<Feed> feeds,
                                      const RunOptions& options) {
   const std::string checkpoint = StrCat(prefix, "-", step);
-  // Unique: what a crash has left, or another client is writing, is not mixed into this one.
+  // A unique name, so that the files of a crashed save, or of another client's save, are not mixed
+  // into this checkpoint.
   const std::string temporary = StrCat(checkpoint, KeptCheckpoints::kTemporary,
                                        absl::Hex(options_.env->RandomU64()), "/part");
   feeds.push_back({path_, Tensor::Scalar(checkpoint)});
@@ -453,7 +457,8 @@ bool Saver::IsNonFinite(const Status& saved) const {
   return absl::IsInvalidArgument(saved) && checks_.contains(FailedNode(saved));
 }
 
-// InvalidArgument if an interleaved variable was saved from other parts than it has.
+// InvalidArgument if an interleaved variable was saved with another number of parts than it has
+// now.
 Status Saver::CheckParts(const std::string& checkpoint) const {
   if (interleaved_.empty()) return OkStatus();
   ASSIGN_OR_RETURN(const auto reader, BundleReader::Open(*options_.env, checkpoint));
@@ -490,12 +495,14 @@ Status Saver::Restore(Session& session, const std::string& checkpoint) {
   return Annotate(RestoreChain(session, checkpoint), StrCat("restoring ", checkpoint));
 }
 
-// The tables get the rows of a complete checkpoint, and then the changes up to this one.
+// Restores a checkpoint that may hold only changes: gives the tables the rows of the complete
+// checkpoint at its base, and then all changes up to this checkpoint.
 Status Saver::RestoreChain(Session& session, const std::string& checkpoint) {
   RETURN_IF_ERROR(CheckParts(checkpoint));
   {
     MutexLock lock(mu_);
-    last_ = {};  // the tables do not have the rows any more that the last save was of
+    // The tables no longer have the rows of the last save, so the next save must be complete.
+    last_ = {};
   }
   const auto run = [&](Output restore, const std::string& from) {
     return Annotate(session.Execute(restore, {{path_, Tensor::Scalar(from)}}), from);
@@ -512,7 +519,7 @@ Status Saver::RestoreChain(Session& session, const std::string& checkpoint) {
 
 StatusOr<NewestGood> Saver::RestoreNewestGood(Session& session, const std::string& directory) {
   StatusOr<NewestGood> found = FindNewestGood(*options_.env, directory);
-  if (absl::IsNotFound(found.status())) return NewestGood();  // no such directory yet
+  if (absl::IsNotFound(found.status())) return NewestGood();  // the directory does not exist yet
   RETURN_IF_ERROR(found.status());
   if (!found->prefix.empty()) {
     RETURN_IF_ERROR(Restore(session, found->prefix));

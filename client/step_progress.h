@@ -13,8 +13,9 @@ namespace penstock::client {
 
 class StepProgress {
  public:
-  // A line is printed after this many steps in a row without a change of the global step; after ten
-  // times as many if the train op can change it (gradients may be accumulated).
+  // A warning is printed after this many steps in a row without a change of the global step. If the
+  // train op can change the global step (gradients may be accumulated), it is printed after ten
+  // times as many.
   static constexpr int64_t kSaidAfter = 100;
 
   // The training ends after `steps_max` such steps in a row; 0: never.

@@ -70,7 +70,7 @@ TEST_F(TensorArrays, SecondDerivatives) {
   CheckGradients(dx, {x});
 }
 
-// Tests the older forms of the ops, whose handles are refs to strings, and strings.
+// Tests the older versions of the ops, whose handles are refs to strings, or strings.
 class Generations : public TensorArrays, public testing::WithParamInterface<const char*> {};
 
 TEST_P(Generations, DoTheSame) {

@@ -64,7 +64,7 @@ class TensorLists : public FlowTest {
   Output Stack(Output list, Output shape) {
     return Call("TensorListStack", {list, shape}, {{"element_dtype", DType::kDouble}});
   }
-  // Returns a function of `y` in which no two elements have the same gradient.
+  // Returns a function of `y` whose gradient is different for each element.
   Output Weighed(Output y) { return Sin(y) * y; }
 };
 

@@ -37,7 +37,7 @@ std::string Some(std::vector<std::string> names) {
   return StrCat(absl::StrJoin(names, ", "), " and ", count - kNamesShown, " more");
 }
 
-// While it exists, hooks do not update variables outside steps.
+// While an object of this class exists, hooks do not update variables outside steps.
 class HeldUpdates {
  public:
   explicit HeldUpdates(const std::vector<TrainingHook*>& hooks) : hooks_(hooks) {
@@ -168,7 +168,7 @@ Status TrainingLoop::Connect() {
 
 void TrainingLoop::EndSession() {
   saving_.reset();
-  // Steps remain only after an error; their results are not needed.
+  // If steps are still under way here, there was an error, and their results are not needed.
   if (!under_way_.empty()) session_->Close().IgnoreError();
   under_way_.clear();
   blocked_ = OkStatus();
@@ -371,8 +371,8 @@ Status TrainingLoop::RunStep() {
   return under_way_.empty() ? std::exchange(blocked_, OkStatus()) : FinishStep();
 }
 
-// Returns whether another step may start: within concurrent_steps, and not more than are expected
-// to be left until max_steps.
+// Returns whether another step may start: fewer than concurrent_steps are under way, and max_steps
+// would not be exceeded by the expected number of steps.
 bool TrainingLoop::MayStart() const {
   const auto started = static_cast<int64_t>(under_way_.size());
   return started == 0 || (started < options_.concurrent_steps && !stopping() &&

@@ -97,13 +97,13 @@ struct TrainingOptions {
 
   // "": nothing is saved, and the training ends if variables are lost
   std::string checkpoint_dir = "";
-  int64_t save_every_steps = 0;     // 0: not by steps
-  double save_every_seconds = 600;  // 0: not by time
+  int64_t save_every_steps = 0;     // interval in global steps; 0: not by steps
+  double save_every_seconds = 600;  // interval; 0: not by time
   int keep_checkpoints = 5;
   // In addition, one checkpoint per this many hours is never deleted. 0: none.
   double keep_checkpoint_every_hours = 0;
-  // SaverOptions::incremental: up to so many checkpoints in a row hold, of dynamic tables, only the
-  // rows that changed.
+  // SaverOptions::incremental: up to this many checkpoints in a row hold only the changed rows of
+  // dynamic tables.
   int incremental_saves = 0;
   // true: steps go on during a save. At most one save runs at a time; one that becomes due
   // meanwhile starts when the running one has ended. At the end of the training the loop waits for
@@ -120,7 +120,7 @@ struct TrainingOptions {
   // the training, must always succeed.
   int max_failed_saves_in_a_row = 0;
 
-  int64_t max_steps = 0;  // of the global step; 0: no limit
+  int64_t max_steps = 0;  // limit of the global step; 0: no limit
   // Ends the training with FailedPrecondition after this many steps in a row that leave the global
   // step unchanged, if the train op has no node that changes it. A warning is printed earlier. 0:
   // never.
@@ -156,7 +156,7 @@ struct TrainingOptions {
   // records checkpoints.
   std::function<void(const std::string&)> say = nullptr;
   Env* env = &Env::Real();
-  Scheduler* scheduler = &Scheduler::Real();  // of that Env's time
+  Scheduler* scheduler = &Scheduler::Real();  // must use the clock of `env`
 };
 
 class TrainingLoop {
@@ -265,8 +265,8 @@ class TrainingLoop {
   bool said_non_finite_ = false;
   int64_t next_step_ = 0;  // the lowest number for the next concurrent step
   int64_t saved_step_ = -1, saved_ns_ = 0;
-  int64_t tried_step_ = -1;  // of the last save, whether it succeeded or not
-  int failed_saves_ = 0;     // in a row
+  int64_t tried_step_ = -1;  // step of the last save, successful or not
+  int failed_saves_ = 0;     // number of failed saves in a row
   std::string said_;
   int64_t said_ns_ = 0;
 };

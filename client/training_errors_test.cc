@@ -81,7 +81,7 @@ TEST_F(TrainingErrorsTest, ATrainOpThatNeverRaisesTheGlobalStep) {
   EXPECT_THAT(said_, ElementsAre(HasSubstr("100 steps in a row have left global_step at 0")));
 }
 
-// As with accumulated gradients.
+// This is what accumulated gradients do.
 TEST_F(TrainingErrorsTest, ATrainOpMayRaiseTheGlobalStepNowAndThen) {
   const Variable runs(program_, "runs", {}, Zeros(), {.dtype = DType::kInt64, .trainable = false});
   const Output counted = runs.AssignAdd(OnesLike(runs));
@@ -98,7 +98,7 @@ TEST_F(TrainingErrorsTest, ATrainOpMayRaiseTheGlobalStepNowAndThen) {
   EXPECT_THAT(said_, ElementsAre("1000 steps in a row have left global_step at 0"));
 }
 
-// As when the chief applies the workers' gradients.
+// This is what happens if the chief applies the workers' gradients.
 TEST_F(TrainingErrorsTest, SomethingElseMayRaiseTheGlobalStep) {
   class Chief : public TrainingHook {
    public:

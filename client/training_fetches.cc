@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fetches of a step of TrainingLoop: the global step, the measures, and those that hooks add.
+// The fetches of a step of TrainingLoop: the global step, the measures, and the tensors that hooks
+// add.
 #include "client/training.h"
 
 namespace penstock::client {

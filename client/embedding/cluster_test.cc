@@ -168,7 +168,8 @@ TEST_P(EmbeddingClusterTest, TwoWorkersTrainATableOnTwoServers) {
   EXPECT_EQ(CountNodes(metadata, "= VariableShape("), 0);
   EXPECT_GT(CountNodes(metadata, "= ResourceGather("), 0);
   for (const auto& [device, count] : ReceivedByDevice(metadata)) {
-    // A worker receives the rows of each server; a server the ids, and the gradient's rows.
+    // A worker receives rows from each server; a server receives the ids, and the rows of the
+    // gradient.
     EXPECT_EQ(count, 2) << device;
   }
   EXPECT_EQ(ReceivedByDevice(metadata).size(), kServers + 1);

@@ -30,7 +30,7 @@ Status CheckOptions(const DynamicTableOptions& options) {
                          options.max_rows);
 }
 
-// `limit` of the whole, as that of one part.
+// Returns the limit of one part, if `limit` is that of the whole table.
 int64_t Share(int64_t limit, int parts) { return limit > 0 ? limit / parts : limit; }
 
 Output PartOf(const DynamicTable& table, Output ids) {
@@ -91,7 +91,7 @@ DynamicTable::DynamicTable(Program& program, string_view name, int64_t width,
     : program_(&program), width_(width), method_(method), options_(options) {
   const auto scope = program.NameScope(name);
   name_ = program.name_scope();
-  if (!name_.empty()) name_.pop_back();  // the '/'
+  if (!name_.empty()) name_.pop_back();  // removes the '/'
   const Status checked = CheckOptions(options);
   if (!checked.ok()) {
     program.Fail(Annotate(checked, StrCat("table '", name_, "'")));
@@ -130,8 +130,8 @@ void DynamicTable::AddPart(int part, const TableInitializer& initializer) {
                                "table");
   parts_.push_back(handle);
   if (!handle.valid()) return;
-  // A variable that is lost with the table, and so tells that it was; its initialisation empties
-  // the table of an earlier training.
+  // A variable that is lost whenever the table is lost: if it is not initialised, neither is the
+  // table. Its initialisation empties the table of an earlier training.
   const auto here = program.ColocateWith(handle);
   const Output clear = CallIn(program, "DynamicTableClear", {handle}, {}, "clear");
   const auto after = program.ControlDependencies({clear});
@@ -174,7 +174,8 @@ Outputs DynamicTable::Apply(const std::vector<Gradient>& gradients) const {
   const auto scope = program_->NameScope(StrCat(name_, "/update"));
   Output step;
   {
-    // Rows get old by the global step. It travels to each part, so only if it is needed.
+    // The age of rows is measured in global steps. The global step has to be sent to each part, so
+    // it is read only if there is a maximum age.
     const auto anywhere = program_->ClearControlDependencies();
     step = options_.max_age > 0 ? program_->GlobalStep().Read()
                                 : penstock::Constant(*program_, Tensor::Scalar<int64_t>(0));

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DynamicTable: a table on parameter servers whose rows are made when their ids, any int64, are
-// first trained: for ids that nobody has counted or numbered, such as hashes, users and items.
+// DynamicTable: a table on parameter servers whose rows are made when their ids are first trained.
+// Ids are any int64: for ids that are not numbered from 0, such as hashes, users and items.
 //
 //   DynamicTable users(program, "users", 64, TableInitializer::Normal(0, 0.01, /*seed=*/7),
 //                      TableMethod::Adagrad(0.1), {.parts = 4});
 //   Output rows = EmbeddingLookup(users, ids);
-//   Output train = Minimize(program, adam, loss, {users});  // adam: of the variables
+//   Output train = Minimize(program, adam, loss, {users});  // adam: for the variables
 //
-// The ids are spread over the parts by a hash; to each part the program's device function gives a
-// place (device_setter.h). A new row depends on seed and id alone, not on the order of ids or the
-// number of parts. The slots of the table's method lie beside the row: a step's ids and gradients
-// go to a part once, and change rows and slots there in one pass.
+// A hash spreads the ids over the parts, and the program's device function places each part
+// (device_setter.h). A new row depends only on seed and id, not on the order of ids or the number
+// of parts. The slots of the table's method are stored with the row. So a step sends ids and
+// gradients to a part once, and the part updates rows and slots in one pass.
 //
-// An id without a row reads as the row that it would get (as `default_value`, if ids have to be
-// admitted), and lookups make no rows: evaluation and serving leave the table as it is.
+// Looking up an id without a row returns the row that it would get (or `default_value`, if ids have
+// to be admitted). Lookups make no rows, so evaluation and serving do not change the table.
 //
-// Saver and TrainingLoop save and restore a program's tables by themselves, to any other number of
-// parts. What was counted for admission is not saved.
+// Saver and TrainingLoop save and restore a program's tables, also into another number of parts.
+// The counts for admission are not saved.
 //
-// A value that borrows its Program. Mistakes become the program's error.
+// A value type that borrows its Program. Mistakes become the program's error.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ namespace penstock::client {
 // The values of a new row.
 struct TableInitializer {
   static TableInitializer Constant(float value) { return {"constant", value}; }
-  // From `low`, below `high`.
+  // Values in [low, high).
   static TableInitializer Uniform(float low, float high, int64_t seed) {
     return {"uniform", low, high, seed};
   }
@@ -49,36 +49,38 @@ struct TableInitializer {
   int64_t seed = 0;
 };
 
-// How a table's rows learn. The formulas are those of the optimizers of the same names.
+// The method that updates a table's rows, with the formula of the optimizer of the same name.
 struct TableMethod {
   static TableMethod GradientDescent(Hyperparameter learning_rate);
   static TableMethod Adagrad(Hyperparameter learning_rate, float initial_accumulator = 0.1f);
-  // LazyAdam, but that t counts the updates of each row: a row that comes late begins as one that
-  // came first.
+  // Like LazyAdam, but t counts the updates of each row, so that a row made late in the training
+  // begins like the first ones.
   static TableMethod Adam(Hyperparameter learning_rate, double beta1 = 0.9, double beta2 = 0.999,
                           double epsilon = 1e-8);
   static TableMethod Ftrl(Hyperparameter learning_rate, double l1 = 0, double l2 = 0,
                           float initial_accumulator = 0.1f);
 
   std::string name;
-  std::vector<float> slots;  // the initial value of each
+  std::vector<float> slots;  // initial value of each slot
   std::vector<Hyperparameter> hyperparameters;
 };
 
 struct DynamicTableOptions {
   int parts = 1;     // 1 to `buckets`
-  int buckets = 32;  // in which a checkpoint has the rows: the largest number of parts, ever
-  // An id gets a row when it is trained for the `admit_after`-th time, counted by a Bloom filter; 1
-  // to 255. Until then it reads as `default_value`, and its gradients are dropped.
+  // Groups of rows in a checkpoint: the maximum number of parts that can ever restore it.
+  int buckets = 32;
+  // An id gets a row when it is trained for the `admit_after`-th time (1 to 255), as counted by a
+  // Bloom filter. Until then lookups return `default_value`, and its gradients are dropped.
   int64_t admit_after = 1;
   float default_value = 0;
-  int64_t filter_bytes = 1 << 20;  // of a part; 1 to 2^32
-  // Beyond these limits rows are dropped, those first whose last update is longest ago. Each part
-  // has an equal share. 0: no limit. At least 16 rows for each part. A step may need memory beyond
-  // the limit for the rows that it adds before others are dropped; the table keeps it.
+  int64_t filter_bytes = 1 << 20;  // size of the filter of each part; 1 to 2^32
+  // If the table exceeds these limits, the rows with the oldest last update are dropped first. Each
+  // part has an equal share of the limits. 0: no limit; else at least 16 rows for each part. A step
+  // may need memory beyond the limit for the rows that it adds before others are dropped; the table
+  // keeps it.
   int64_t max_rows = 0, max_bytes = 0;
-  // Rows that were not updated for more steps than this are dropped, by the global step; some with
-  // each update, so they may stay a while. 0: they stay.
+  // Rows whose last update is more than this number of global steps ago are dropped. Each update of
+  // the table drops only some of them, so a row may stay a little longer. 0: no maximum age.
   int64_t max_age = 0;
 };
 
@@ -86,25 +88,25 @@ class DynamicTable {
  public:
   using Options = DynamicTableOptions;
 
-  // `width`: floats in a row.
+  // `width`: the number of floats in a row.
   DynamicTable(Program& program, string_view name, int64_t width,
                const TableInitializer& initializer, const TableMethod& method,
                const Options& options = {});
 
-  // Its name in checkpoints.
+  // Returns the table's name in checkpoints.
   const std::string& name() const { return name_; }
   int64_t width() const { return width_; }
   Program& program() const { return *program_; }
-  // The handles of the parts. Empty after a mistake.
+  // Returns the handles of the parts. Empty after a mistake.
   const Outputs& parts() const { return parts_; }
   const Options& options() const { return options_; }
 
-  // int64: how many rows there are.
+  // Returns the number of rows, an int64.
   Output Size() const;
-  // An op that drops the rows of `ids`, an int64 vector.
+  // Returns an op that drops the rows of `ids`, an int64 vector.
   Output Erase(Output ids) const;
-  // Adds the update of the rows by the table's method. `gradients`: by part, as LossGradients has
-  // them. Returns the ops.
+  // Adds ops that update the rows by the table's method, and returns them. `gradients`: by part, an
+  // element of LossGradients::tables.
   Outputs Apply(const std::vector<Gradient>& gradients) const;
 
  private:
@@ -118,26 +120,25 @@ class DynamicTable {
   Outputs parts_;
 };
 
-// As those of PartitionedVariable. `ids` are int64.
+// Like the functions for a PartitionedVariable (lookup.h). `ids` are int64.
 Output EmbeddingLookup(const DynamicTable& table, Output ids,
                        const EmbeddingLookupOptions& options = {});
 Output EmbeddingLookupSparse(const DynamicTable& table, const IdLists& lists,
                              const EmbeddingLookupSparseOptions& options = {});
 
-// The gradients of a loss with respect to variables and tables, found in one walk back through the
-// graph.
+// The gradients of a loss with respect to variables and tables, computed in one backward pass.
 struct LossGradients {
   std::vector<VariableGradient> variables;
   std::vector<std::vector<Gradient>> tables;  // by table and part
 };
-// `variables`: all trainable ones, if empty. It is an error if the loss depends on none of the
-// variables and tables.
+// `variables`: empty means all trainable variables. It is an error if the loss depends on none of
+// the variables and tables.
 LossGradients ComputeGradients(Program& program, Output loss,
                                const std::vector<DynamicTable>& tables,
                                const std::vector<Variable>& variables = {});
 
-// An op that lowers `loss`: the variables by `optimizer`, the tables by their own methods. Raises
-// the program's global step by one, after both.
+// Returns an op that lowers `loss`: it updates the variables by `optimizer` and the tables by their
+// own methods, and then raises the program's global step by one.
 Output Minimize(Program& program, Optimizer& optimizer, Output loss,
                 const std::vector<DynamicTable>& tables);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Dynamic tables in programs: trained like a partitioned variable they give what that gives, in one
-// process and on a cluster; checkpoints go from some parts to others.
+// Tests dynamic tables in programs: training gives the same results as with a partitioned variable,
+// in one process and on a cluster; checkpoints are restored into other numbers of parts.
 #include "client/embedding/dynamic_table.h"
 
 #include <algorithm>
@@ -62,7 +62,7 @@ struct Model {
     size = table->Size();
     Finish(saving);
   }
-  // The same with a variable.
+  // The same model, with a partitioned variable in place of the dynamic table.
   Model(const Initializer& initializer, std::unique_ptr<Optimizer> method) {
     AddInputs();
     const PartitionedVariable variable(program, "table", {kRows, kWidth}, initializer);
@@ -160,7 +160,7 @@ TEST_P(DynamicTableMethod, TrainsAsAVariableDoes) {
   ExpectNear(*table.session->Fetch(*table.bias), *variable.session->Fetch(*variable.bias));
 }
 
-// 2, 149, 299, and those that depend on the step, of 6 steps.
+// The ids 2, 149 and 299, and the ids of 6 steps that depend on the step.
 constexpr int64_t kTrainedRows = 3 + 5 + 6 + 5;
 
 TEST(DynamicTable, IsRestoredToOtherNumbersOfParts) {
@@ -186,10 +186,11 @@ TEST(DynamicTable, IsRestoredToOtherNumbersOfParts) {
     const auto found = restored.saver->RestoreNewestGood(*restored.session, directory);
     ASSERT_TRUE(found.ok()) << found.status();
     EXPECT_EQ(restored.Size(), rows);
-    // With the slots and counts it goes on as the other did.
+    // With the restored slots and counts, the next step has the same result as in the first
+    // session.
     ASSERT_TRUE(restored.Step(6).ok());
     ExpectNear(restored.All(), saved.All());
-    // All is initialised: a training would go on.
+    // Everything is initialised, so a training loop would not restore a checkpoint.
     const Tensor made =
         *restored.session->Fetch(restored.program.AreInitialized(restored.program.globals()));
     for (const bool each : made.flat<bool>()) EXPECT_TRUE(each);
@@ -204,7 +205,7 @@ TEST(DynamicTable, IsRestoredToOtherNumbersOfParts) {
   Model other(initializer, TableMethod::Adagrad(0.01), {});
   EXPECT_THAT(error(other), HasSubstr("slots must be float"));
   Model buckets(initializer, TableMethod::Adam(0.01), {.buckets = 8});
-  // Tensors are read at the same time: it may be any of them.
+  // Several tensors are read at the same time, so the error may name any of them.
   EXPECT_THAT(error(buckets), ContainsRegex("Key table/bucket_[0-7]_of_8/.* not found"));
 }
 
@@ -232,7 +233,7 @@ class IncrementalSaves : public testing::TestWithParam<bool> {
     CHECK_OK(saved.status());
     return *saved;
   }
-  // The checkpoint that the one of this step builds on.
+  // Returns the checkpoint on which the checkpoint of this step builds.
   std::string Base(int64_t step) const {
     const auto base = BaseOf(Env::Real(), StrCat(directory_, "/model-", step));
     CHECK_OK(base.status());
@@ -272,7 +273,7 @@ TEST_P(IncrementalSaves, AreRestoredToOtherNumbersOfParts) {
   EXPECT_EQ(Base(5), "model-4");
   ASSERT_TRUE(saved->Step(6).ok());
   for (const int parts : {1, 3}) {
-    // A saver without incremental saves restores them too.
+    // A saver without incremental saves can also restore incremental checkpoints.
     const auto restored = Make(parts, 0, parts == 1 ? 0 : kIncremental);
     const auto found = restored->saver->RestoreNewestGood(*restored->session, directory_);
     ASSERT_TRUE(found.ok()) << found.status();
@@ -308,7 +309,8 @@ TEST_P(IncrementalSaves, AreSkippedIfTheirBaseIsDamaged) {
     Save(*model, step);
     if (step == 3) all = model->All();
   }
-  // The first of 4, 5 and 6 is damaged; the newest good one is 3, with 1 and 2.
+  // Checkpoint 4, on which 5 and 6 build, is damaged; the newest good one is 3, which builds on 1
+  // and 2.
   const std::string data = directory_ + "/model-4.data-00000-of-00001";
   std::string bytes = *Env::Real().ReadFile(data);
   bytes[bytes.size() / 2] ^= 1;
@@ -324,7 +326,7 @@ TEST_P(IncrementalSaves, AreSkippedIfTheirBaseIsDamaged) {
   EXPECT_EQ(Base(7), "");
 }
 
-// A part whose ps was lost has other rows than the base: it is saved whole.
+// A part whose ps was lost has other rows than the base, so all of its rows are saved.
 TEST_P(IncrementalSaves, AreCompleteForATableThatIsNew) {
   const auto model = Make(1);
   ASSERT_TRUE(model->session->Execute(model->init).ok());
@@ -414,7 +416,7 @@ TEST(DynamicTable, MistakesAreNamed) {
   EXPECT_THAT(error({}, 2, DType::kInt32), HasSubstr("ids of table 't' must be int64"));
 }
 
-// Two workers of a cluster train, in turn, what one process trains.
+// Two workers of a cluster train in turn, with the same result as one process.
 TEST(DynamicTable, TrainsOnACluster) {
   TestCluster cluster({{"ps", 2}, {"worker", 2}});
   const auto make = [](const std::optional<std::string>& worker) {

@@ -22,7 +22,7 @@ Places PlacesOf(const PartitionedVariable& table, Output ids) {
   if (table.strategy() == PartitionStrategy::kMod) {
     return {Cast(Call("FloorMod", {ids, ConstantLike(ids, count)}), DType::kInt32), ids / count};
   }
-  // Ids out of range count to the first or the last part, which then lacks the row.
+  // Ids out of range are sent to the first or the last part, which does not have the row and fails.
   GraphSink& sink = *ids.sink;
   const auto& starts = table.starts();
   const Output bounds = Cast(
@@ -50,7 +50,7 @@ TableView ViewOf(const PartitionedVariable& table) {
       .rows_of = [&table](int part, Output rows) { return RowsOfPart(table.parts()[part], rows); }};
 }
 
-// `ids` are a vector without repetitions.
+// Returns the rows of `ids`, a vector without repetitions.
 Output RowsOf(const TableView& table, Output ids) {
   if (table.parts == 1) return table.rows_of(0, ids);
   GraphSink& sink = *ids.sink;
@@ -71,18 +71,18 @@ Output Shortened(Output rows, int rank, double max_norm) {
   std::vector<int32_t> axes;
   for (int d = 1; d < rank; ++d) axes.push_back(d);
   const Output squares = Sum(Square(rows), Vector(*rows.sink, axes), true);
-  // Without a root of the sum, whose slope is infinite at 0.
+  // Compares squares, because the gradient of the norm, a square root, is infinite at 0.
   const Output limit = ConstantLike(rows, max_norm * max_norm);
   return rows * (Rsqrt(Maximum(squares, limit)) * max_norm);
 }
 
-// The rows of the distinct ids, and which of them each id has.
+// The rows of the distinct ids, and for each id the index of its row.
 struct FetchedRows {
   Output rows;
-  Output index;  // int32, of each of the ids
+  Output index;  // int32, one element for each id
 };
 
-// `ids` are a vector. The results are not valid after a mistake.
+// Returns the rows of `ids`, a vector. The results are not valid after a mistake.
 FetchedRows FetchRows(const TableView& table, Output ids, double max_norm) {
   Program& program = *table.program;
   if (table.parts == 0 || !ids.valid()) return {{&program, -1, 0}, {&program, -1, 0}};
@@ -95,7 +95,7 @@ FetchedRows FetchRows(const TableView& table, Output ids, double max_norm) {
   return {Shortened(RowsOf(table, unique[0]), table.shape.rank(), max_norm), unique[1]};
 }
 
-// `x`, a vector, as one that multiplies rows of a tensor of that rank.
+// Reshapes the vector `x` so that it can multiply the rows of a tensor of rank `rank`.
 Output AsColumn(Output x, int rank) {
   std::vector<int32_t> shape(rank, 1);
   shape[0] = -1;
@@ -142,7 +142,7 @@ IdLists IdLists::FromRagged(Output values, Output row_splits) {
   const Output zero = Scalar(sink, 0);
   const Output splits = Cast(row_splits, DType::kInt64);
   const Output count = SizeOf(splits, DType::kInt64) - 1;
-  // Value k is of example i if i + 1 of the splits are not above k.
+  // Value k belongs to example i if i + 1 of the splits are <= k.
   const Output positions =
       Range(Constant(sink, Tensor::Scalar<int64_t>(0)), SizeOf(values, DType::kInt64),
             Constant(sink, Tensor::Scalar<int64_t>(1)));

@@ -3,8 +3,9 @@
 // PartitionedVariable: a tensor whose rows are spread over several variables, its parts. So it may
 // be larger than the memory of one parameter server, and all servers share the load.
 //
-//   PartitionedVariable table(program, "table", {10'000'000, 64}, RandomNormal(0, 0.01), {.parts =
-//   4}); Output rows = EmbeddingLookup(table, ids);
+//   PartitionedVariable table(program, "table", {10'000'000, 64}, RandomNormal(0, 0.01),
+//                             {.parts = 4});
+//   Output rows = EmbeddingLookup(table, ids);
 //
 // The first (rows mod parts) parts have one row more than the others. The parts are the variables
 // "table/part_0" and so on; the program's device function places each of them (device_setter.h). In
@@ -45,17 +46,17 @@ class PartitionedVariable {
                       const Initializer& initializer, const Options& options = {});
   PartitionedVariable(const Variable& whole);  // NOLINT: a variable is its only part
 
-  // The tensor's name in checkpoints.
+  // Returns the tensor's name in checkpoints.
   const std::string& name() const { return name_; }
-  // The shape of the complete tensor. Dimensions that are unknown in a plain variable are unknown
-  // here, too.
+  // Returns the shape of the complete tensor. Dimensions that are unknown in a plain variable are
+  // unknown here, too.
   const PartialShape& shape() const { return shape_; }
   DType dtype() const { return dtype_; }
   PartitionStrategy strategy() const { return strategy_; }
   Program& program() const { return *program_; }
-  // The parts; empty after a mistake.
+  // Returns the parts; none after a mistake.
   const std::vector<Variable>& parts() const { return parts_; }
-  // The first row of each part, in the order of the parts.
+  // Returns the first row of each part, in the order of the parts.
   const std::vector<int64_t>& starts() const { return starts_; }
 
   // Returns the rows of all parts, one part after the other. The complete tensor is sent to the

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TableView: a table as lookups see it, whatever it is made of. Lookups of a view are behind the
-// EmbeddingLookup functions of each kind of table.
+// TableView: the interface by which lookups use any kind of table. The EmbeddingLookup functions of
+// each kind call the lookups of its view.
 #pragma once
 
 #include <functional>
@@ -12,15 +12,15 @@
 namespace penstock::client {
 
 struct TableView {
-  // The places of some ids' rows, an element for each id.
+  // The places of the rows of some ids, with one element for each id.
   struct Places {
     Output part;  // int32
-    Output row;   // the row, or the id, that the part is asked for
+    Output row;   // the row, or the id, to read from the part
   };
 
   Program* program = nullptr;
   std::string name;
-  PartialShape shape;  // of the whole; dimension 0 is that of ids
+  PartialShape shape;  // of the complete table; dimension 0 counts the ids
   int parts = 0;       // 0 after a mistake
   std::function<Places(Output ids)> places;
   std::function<Output(int part, Output rows)> rows_of;

@@ -14,22 +14,22 @@ namespace penstock::examples {
 
 struct Flags {
   TaskConfig task;     // an empty cluster: everything in this process
-  std::string server;  // of this task, if it is another process
+  std::string server;  // address of this task, if another process serves it
   std::string model = "mlp";
   int64_t steps = 2000;
   int64_t batch_size = 128;
   double learning_rate = 0.001;
   bool sync = false;
   std::string strategy = "ps";        // or replicas, or allreduce
-  int64_t replicas_to_aggregate = 0;  // with replicas; 0: all
+  int64_t replicas_to_aggregate = 0;  // workers whose gradients make an update; 0: all
   bool bfloat16_transfers = false;
   int64_t memory_limit = 0;
   int concurrent_steps = 1;
   std::string trace_file;       // "": nothing is traced
   std::string summary_dir;      // "": no event files
-  int64_t summary_steps = 100;  // between summaries
-  int64_t eval_steps = 0;       // between tests during the training; 0: none
-  bool evaluate = false;        // follow the checkpoints of another training
+  int64_t summary_steps = 100;  // number of steps between summaries
+  int64_t eval_steps = 0;       // number of steps between tests in the training; 0: none
+  bool evaluate = false;        // only test the checkpoints of another training
   bool tensorboard = false;
   std::string checkpoint_dir;
   int64_t save_every_steps = 0;
@@ -47,9 +47,9 @@ struct Flags {
   int num_tasks(const std::string& job) const;
 };
 
-// From the command line; the cluster from TF_CONFIG in the environment if no flag says it.
-// Nothing: there was only --help, which has been answered. InvalidArgument is one line that names
-// the flag and says what to write instead.
+// Parses the command line; if no flag names the cluster, reads it from TF_CONFIG in the
+// environment. Returns nothing after --help, which has been printed. InvalidArgument is one line
+// that names the flag and says what to write instead.
 StatusOr<std::optional<Flags>> ParseFlags(int argc, char** argv);
 
 }  // namespace penstock::examples

@@ -38,7 +38,7 @@ using client::Program;
 using client::TrainingStep;
 
 constexpr int64_t kTestBatch = 500;
-constexpr int64_t kFirstTracedStep = 100;  // by then all is warm
+constexpr int64_t kFirstTracedStep = 100;  // by then caches are filled
 
 Output Fed(Program& program, const PartialShape& shape, string_view name) {
   return CallIn(program, "Placeholder", {}, {{"dtype", DType::kUint8}, {"shape", shape}}, name);
@@ -51,11 +51,11 @@ struct Trainer {
   explicit Trainer(const Flags& flags) : flags(flags), optimizer(flags.learning_rate) {}
 
   bool fed() const { return flags.input != "tfrecord"; }
-  // The tasks that this one's steps compute on.
+  // Returns the tasks on which the steps of this task compute.
   std::vector<std::string> Towers() const {
     return flags.sync ? Workers(flags.task) : std::vector<std::string>{TaskName(flags.task)};
   }
-  // This task's part in training.
+  // Returns this task's share of the training.
   client::WorkerShare Share() const {
     if (flags.sync || !flags.distributed()) return {};
     return {.workers = static_cast<int>(Workers(flags.task).size()),
@@ -85,7 +85,7 @@ struct Trainer {
     return *batch;
   }
 
-  // A step of all workers together, each of which holds the variables.
+  // Builds a step of all workers together, each of which has all variables.
   void BuildReplicaStep() {
     const PictureBatch batch = TowerInputs(0);
     const Measures measures = Measure(model(batch.images), batch.labels);
@@ -99,7 +99,7 @@ struct Trainer {
     agree = replicas->Agree();
   }
 
-  // A step of this task alone, or of all workers together.
+  // Builds a step of this task alone, or of all workers together.
   void BuildStep() {
     if (replicas) return BuildReplicaStep();
     const std::vector<std::string> devices = Towers();
@@ -116,7 +116,7 @@ struct Trainer {
       step.train = sync->Apply(optimizer, towers.gradients);
       return;
     }
-    // Records that several steps read at a time are not resumed where they were.
+    // If several steps read records at the same time, the position cannot be resumed exactly.
     if (!fed() && flags.concurrent_steps == 1) once.emplace(program, Share());
     step.once = once ? &*once : nullptr;
     step.train = once ? once->Apply(optimizer, towers.gradients)
@@ -127,7 +127,7 @@ struct Trainer {
     }
   }
 
-  // A hook.
+  // Returns the hook that runs the input queues.
   client::RunQueueRunners RunQueues() {
     if (!once) return client::RunQueueRunners(runners);
     return client::RunQueueRunners(runners, program.Group(taken, "taken"), step.once);
@@ -162,7 +162,7 @@ struct Trainer {
     return program.status();
   }
 
-  // Adds what event files show besides loss and accuracy.
+  // Adds summaries for the event files, in addition to loss and accuracy.
   void AddSummaries() {
     if (flags.summary_dir.empty() || !flags.is_chief()) return;
     client::Summaries summaries(program);
@@ -175,7 +175,7 @@ struct Trainer {
     summary = summaries.Merged();
   }
 
-  // "accuracy" and "loss" on `pictures`.
+  // Returns the mean "accuracy" and "loss" on `pictures`.
   StatusOr<client::Measures> Test(client::Session& session, const Pictures& pictures) const {
     const auto batch = [&](int64_t number) -> StatusOr<std::vector<Tensor>> {
       const int64_t begin = number * kTestBatch;
@@ -193,17 +193,17 @@ struct Trainer {
   Program program;
   Adam optimizer;
   client::QueueRunners runners{program};
-  Outputs taken;  // from queues, by a step
+  Outputs taken;  // pictures that a step takes from queues
   std::optional<client::ExactlyOnce> once;
   std::optional<client::SyncReplicas> sync;
-  std::optional<client::Staleness> staleness;  // of a worker that trains by itself
+  std::optional<client::Staleness> staleness;  // set if this worker trains alone
   std::optional<client::CollectiveReplicas> replicas;
   Output agree;
   Model model;
   TrainingStep step;
   PictureBatch test;
   Measures tested;
-  PictureBatch first_batch;  // that this task trains on
+  PictureBatch first_batch;  // inputs of this task's first tower
   Output summary;
 };
 
@@ -220,15 +220,15 @@ client::TrainingOptions LoopOptions(const Flags& flags, const std::string& targe
                                   .wait_seconds = flags.wait_seconds};
   options.session.bfloat16_transfers = flags.bfloat16_transfers;
   options.session.memory_limit = flags.memory_limit;
-  // A worker that trains by itself needs nobody but the parameter servers: it neither waits for
-  // the others nor notices when they are gone.
+  // A worker that trains alone needs only the parameter servers. So it neither waits for other
+  // workers nor fails if they are gone.
   if (flags.distributed() && !flags.sync && !flags.all_reduce()) {
     options.session.device_filters = {"/job:ps", TaskName(flags.task)};
   }
   return options;
 }
 
-// For `count` of a step's towers, from number `first` on.
+// Returns the feeds for `count` towers of a step, from tower `first` on.
 StatusOr<std::vector<Tensor>> FedBatch(Batches& batches, int64_t step, int64_t towers,
                                        int64_t first, int64_t count) {
   std::vector<Tensor> fed;
@@ -242,7 +242,7 @@ StatusOr<std::vector<Tensor>> FedBatch(Batches& batches, int64_t step, int64_t t
 
 std::string EvalFolder(const Flags& flags) { return flags.summary_dir + "/eval"; }
 
-// The event files of a training, and the hooks that write them. Nothing on tasks that write none.
+// The event files of a training, and the hooks that write them. Empty on tasks that write none.
 struct Watching {
   Status Open(const Flags& flags, const Trainer& trainer, const Pictures& test) {
     if (!flags.is_chief()) return OkStatus();
@@ -271,7 +271,7 @@ struct Watching {
   std::optional<client::EvaluationHook> evaluation;
 };
 
-// Null if it is not wanted, or not installed.
+// Starts TensorBoard. Returns null if the flags do not ask for it, or it is not installed.
 std::unique_ptr<client::TensorBoard> ShowInTensorBoard(const Flags& flags) {
   if (!flags.tensorboard || !flags.is_chief()) return nullptr;
   auto shown = client::TensorBoard::Start(flags.summary_dir);
@@ -293,7 +293,7 @@ StatusOr<Pictures> TestPictures(const Flags& flags) {
   return std::move(data.test);
 }
 
-// Tests the checkpoints of a training that other processes do.
+// Tests the checkpoints of a training that runs in other processes.
 Status EvaluateFashionMnist(const Flags& flags) {
   Trainer trainer(flags);
   RETURN_IF_ERROR(trainer.Build());
@@ -336,8 +336,8 @@ Status TrainFashionMnist(const Flags& flags, const std::string& target) {
       return InvalidArgument("--batch_size=", flags.batch_size, ": there are only ",
                              data.train.size(), " pictures");
     }
-    // Each worker sees the pictures in an order of its own; those that take steps together share
-    // one order, so that a step is that of one big batch.
+    // Each worker sees the pictures in its own order. But workers that take steps together share
+    // one order, so that a step equals the step of one big batch.
     const int64_t order = flags.all_reduce() ? 0 : flags.task.task;
     batches.emplace(data.train, flags.batch_size, flags.seed * 1000 + order);
     trainer.step.next_batch = [&](int64_t step) {

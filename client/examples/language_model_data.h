@@ -33,9 +33,9 @@ struct TextBatch {
 // REQUIRES 0 <= begin < end <= texts.size().
 TextBatch MakeBatch(const std::vector<std::string>& texts, size_t begin, size_t end);
 
-// An endless sequence of such batches, made by nodes of the graph. Texts come in random order,
-// another one in each epoch, and queues group them by length, so there is little padding. REQUIRES
-// that there are texts.
+// An endless sequence of such batches, made by nodes of the graph. Texts come in a random order
+// that differs between epochs, and queues group them by length, so there is little padding.
+// REQUIRES that there are texts.
 struct QueuedBatch {
   Output inputs, targets, lengths;
   Output padding() const;  // Returns the fraction of positions that are padding, a float scalar.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Trains a model that says which films a user will like, on a cluster of which every task is this
+// Trains a model that predicts which films a user will like. All tasks of the cluster run this
 // program: a ps serves and holds the tables, a worker serves and trains.
 //
-// Exit codes: 0 done, 1 an error that stays, 2 a mistake in the flags; try again: 129 a task was
-// lost and did not come back in time, 143 a signal has ended the training early.
+// Exit codes: 0 done; 1 a permanent error; 2 a mistake in the flags; 129 a task was lost and did
+// not come back in time; 143 a signal ended the training early. After 129 and 143 try again.
 #include <CLI/CLI.hpp>
 #include <string>
 

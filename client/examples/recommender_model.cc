@@ -14,7 +14,8 @@ namespace {
 constexpr char kWide[] = "wide/";
 constexpr int64_t kHidden = 32;
 constexpr int64_t kKinds = 3;  // users, films, genres
-// The learning rate of the wide weights, as a multiple of the others'; and their L2 penalty.
+// The learning rate of the wide weights, as a multiple of the other weights' rate; and their L2
+// penalty.
 constexpr double kWideRate = 10, kWideL2 = 1e-3;
 
 Output Placeholder(client::Program& program, DType dtype, string_view name) {
@@ -54,7 +55,7 @@ Recommender::Recommender(client::Program& program, const RecommenderSize& size,
           program, "deep/", size, size.units,
           {client::RandomNormal(0, 0.1, 17), client::TableInitializer::Normal(0, 0.1f, 17),
            client::TableMethod::Adam(learning_rate)})),
-      // The vectors one after the other, and the product of each two of them.
+      // Its input: the concatenated vectors, and the product of each two of them.
       hidden_(program, "deep/hidden", kKinds * size.units + kKinds, kHidden,
               {.activation = "Relu", .kernel = client::GlorotUniform(18)}),
       last_(program, "deep/last", kHidden, 1, {.kernel = client::GlorotUniform(19)}) {}

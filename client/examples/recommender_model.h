@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A wide-and-deep model that says whether a user will like a film. Wide: a weight for each user,
-// film and genre. Deep: a vector for each, the products of these vectors (as DLRM has them), and a
-// network over both. The tables lie on the parameter servers, in a part on each.
+// A wide-and-deep model that predicts whether a user will like a film. Wide: a weight for each
+// user, film and genre. Deep: a vector for each of them, the products of these vectors (as in
+// DLRM), and a network over both. Each parameter server has one part of each table.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,11 @@
 namespace penstock::examples {
 
 struct RecommenderSize {
-  int64_t users = 0, films = 0, genres = 0;  // ids are below these
+  int64_t users = 0, films = 0, genres = 0;  // ids are less than these
   int64_t units = 16;                        // numbers in a vector
-  int parts = 1;                             // of each table
-  // The ids need not be known then: rows are made for those that are trained.
+  int parts = 1;                             // number of parts of each table
+  // Whether to use DynamicTable, which makes a row for each trained id, so that the ids need not be
+  // known.
   bool dynamic_tables = false;
 };
 
@@ -37,25 +38,25 @@ class Recommender {
   };
   static Inputs MakeInputs(client::Program& program);
 
-  // float[batch]; above 0: the user will rather like the film.
+  // Returns float[batch]: above 0 if the user will probably like the film.
   Output Logits(const Inputs& inputs) const;
 
-  // An op that lowers `loss` and raises the global step: FTRL for the wide weights, lazy Adam for
-  // the rest.
+  // Returns an op that lowers `loss` and raises the global step: FTRL for the wide weights, lazy
+  // Adam for the rest.
   Output Train(Output loss) const;
 
  private:
   using Table = std::variant<client::PartitionedVariable, client::DynamicTable>;
-  // The initial values of a table of either kind, and how a dynamic one learns.
+  // The initial values of a table, and the update method, which only a DynamicTable uses.
   struct TableRules {
     client::Initializer initializer;
     client::TableInitializer dynamic_initializer;
     client::TableMethod method;
   };
-  // The tables of one kind: vectors, and weights.
+  // Either the vectors or the weights: a table each for users, films and genres.
   struct Tables {
     Table users, films, genres;
-    // One row for each example from each table.
+    // Returns one row for each example from each table.
     Outputs Rows(const Inputs& inputs) const;
   };
   static Tables MakeTables(client::Program& program, const std::string& name,

@@ -34,7 +34,7 @@ client::TrainingOptions LoopOptions(const RecommenderFlags& flags, const std::st
                                   .max_steps = flags.steps,
                                   .wait_seconds = flags.wait_seconds};
   options.session.placement = flags.placement;
-  // Without automatic placement workers need nobody but the parameter servers.
+  // Without automatic placement, workers need only the parameter servers.
   if (!flags.task.cluster.empty() && flags.placement != "auto") {
     options.session.device_filters = {"/job:ps", TaskName(flags.task)};
   }

@@ -19,11 +19,11 @@ struct RecommenderFlags {
   std::string placement = "client", data_dir, checkpoint_dir;
   double save_every_seconds = 60, wait_seconds = 300;
   int max_failed_saves = 0;
-  int incremental_saves = 0;  // TrainingOptions
+  int incremental_saves = 0;  // see TrainingOptions
 };
 
-// Trains until the step that the flags say; the chief then scores the ratings that training has not
-// seen, and prints "test AUC: 0.765" as its last line.
+// Trains until the last step that the flags name. The chief then evaluates the model on the test
+// ratings, and prints "test AUC: 0.765" as its last line.
 Status TrainRecommender(const RecommenderFlags& flags, const std::string& target);
 
 }  // namespace penstock::examples

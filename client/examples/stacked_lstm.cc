@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Model parallelism without a device written by hand: an LSTM of several layers, unrolled in time,
-// that learns to remember the first bit of a sequence. With --placement=auto the master spreads
-// its layers over the workers by predicted steps, so that one worker computes the first layers of a
-// later moment while another computes the last layers of an earlier one.
+// Model parallelism without naming devices: trains an LSTM of several layers, unrolled in time, to
+// remember the first bit of a sequence. With --placement=auto the master spreads the layers over
+// the workers by predicting step times. Then one worker computes the first layers of a time step
+// while another worker computes the last layers of an earlier time step.
 //
-// Exit codes: as language_model.
+// Exit codes: as in language_model.cc.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
@@ -41,7 +41,8 @@ struct Flags {
   bool log_device_placement = false;
 };
 
-// One number for each sequence; above 0: its first bit was 1. `bits` is float[batch, length].
+// Returns a number for each sequence: above 0 if its first bit was 1. `bits` is float[batch,
+// length].
 Output Logits(client::Program& program, const Flags& flags, Output bits) {
   std::vector<std::shared_ptr<const client::RnnCell>> layers;
   for (int64_t i = 0; i < flags.layers; ++i) {
@@ -65,7 +66,7 @@ Output Logits(client::Program& program, const Flags& flags, Output bits) {
   return Reshape(answer(last), Constant(program, Tensor::Vector<int32_t>({-1})));
 }
 
-// The bits and the answers of one step: the same in each run.
+// Returns the bits and the answers of one step; they are the same in each run.
 std::vector<Tensor> DrawBatch(const Flags& flags, int64_t step) {
   std::mt19937_64 random(static_cast<uint64_t>(step));
   Tensor bits(DType::kFloat, {flags.batch_size, flags.length});
@@ -114,7 +115,7 @@ Status Train(const Flags& flags, const std::string& target) {
                                   .wait_seconds = flags.wait_seconds};
   options.session.log_device_placement = flags.log_device_placement;
   options.session.placement = flags.placement;
-  // Parameter servers have nothing to do: the variables are where the layers are.
+  // Leaves the parameter servers out, because the variables are on the workers, with the layers.
   if (!flags.task.cluster.empty()) options.session.device_filters = Workers(flags.task);
   client::ShowProgress show(progress);
   LastLoss last;

@@ -27,8 +27,8 @@ namespace penstock::examples {
 namespace {
 
 constexpr int64_t kShutdownMs = 5'000;
-// How long a task that is to end waits for sessions of other tasks that use it, and how long it may
-// then take. Together less than the 30 s after which Kubernetes kills it.
+// How long an ending task waits for sessions of other tasks that use it, and how long the rest of
+// its end may take. The sum is less than the 30 s after which Kubernetes kills the process.
 constexpr int64_t kGraceMs = 20'000;
 constexpr double kEndSeconds = 25;
 
@@ -39,18 +39,18 @@ int CodeOf(const Status& status) {
   return task_lost ? kTaskLost : kError;
 }
 
-// Serves until another task asks for the end, or a signal does.
+// Serves until another task or a signal asks the process to end.
 void Serve(Server& server) {
   client::StopSignal stop(/*grace_seconds=*/0);
   Cancellation::Token token;
   const auto end = [&](const Status&) { server.RequestShutdown("a signal asked it to"); };
-  if (!stop.cancellation().Register(end, &token)) return;  // there was one already
+  if (!stop.cancellation().Register(end, &token)) return;  // a signal came before
   server.Join();
   stop.cancellation().Deregister(token);
 }
 
-// While it lives, a request to end the server (`penstock shutdown`) is one to end the process, as
-// SIGTERM is: the training loop finishes its step and saves.
+// While an object of this class exists, a request to end the server (`penstock shutdown`) ends the
+// process like SIGTERM: the training loop finishes its step and saves.
 class EndWithServer {
  public:
   explicit EndWithServer(Server& server) : server_(server), watcher_([this] { Watch(); }) {}
@@ -77,7 +77,7 @@ class EndWithServer {
   std::thread watcher_;
 };
 
-// The workers that have only served the chief have nothing left to do.
+// Shuts down the workers that have only served the chief.
 void ShutdownServingWorkers(const TaskRole& role) {
   for (const auto& [job, tasks] : role.task.cluster.jobs()) {
     if (job == "ps") continue;
@@ -104,7 +104,7 @@ Status Play(const TaskRole& role, Server& server,
 Status ServeOrTrain(const TaskRole& role, std::shared_ptr<Server> server,
                     const std::function<Status(const std::string& target)>& train) {
   const Status status = Play(role, *server, train);
-  // Lasts until the server has been destroyed.
+  // Describes the running nodes until the server is destroyed.
   const auto describe = [weak = std::weak_ptr(server)] {
     const auto running = weak.lock();
     return running == nullptr ? std::string() : running->DescribeRunning();

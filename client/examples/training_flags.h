@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a program that trains begins: the flags that all of them have, and the task that they name.
+// The flags that all example programs that train have in common, and the task that they name.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,13 +12,14 @@
 
 namespace penstock::examples {
 
-// An option of at least 1.
+// Adds a flag for a number of at least 1.
 void AddCount(CLI::App& app, const char* name, int64_t& value, const char* about);
 
-// --placement: "auto" or "client" (SessionOptions::placement).
+// Adds --placement: "auto" or "client" (SessionOptions::placement).
 void AddPlacementFlag(CLI::App& app, std::string& placement);
 
-// How long to train, and where to save. `flags` has a field for each.
+// Adds the flags that say how long to train and where to save. `flags` has a field for each of
+// them.
 template <class Flags>
 void AddTrainingFlags(CLI::App& app, Flags& flags) {
   AddCount(app, "--steps", flags.steps, "updates, of all workers together");
@@ -35,9 +36,9 @@ void AddTrainingFlags(CLI::App& app, Flags& flags) {
       ->check(CLI::NonNegativeNumber);
 }
 
-// Adds the flags of a cluster to those of `app`, parses the command line and finds the task that
-// this process is. Returns the exit code where the program ends with that: after --help, or after a
-// mistake, which it reports.
+// Adds the flags of a cluster to those of `app`, parses the command line, and determines this
+// process's task. Returns an exit code if the program has to end: after --help, or after a mistake,
+// which has been printed.
 std::optional<int> ParseFlags(const char* program, CLI::App& app, int argc, char** argv,
                               TaskConfig* task);
 

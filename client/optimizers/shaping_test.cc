@@ -21,8 +21,8 @@ using Values = std::vector<double>;
 using Clip =
     std::function<std::vector<VariableGradient>(Program&, const std::vector<VariableGradient>&)>;
 
-// Clipped gradients as dense tensors: of a vector, {3, -4}; and of a table, whose row 1 occurs
-// twice with {1, 2} each.
+// Clipped gradients as dense tensors. Before clipping, the gradient of a vector is {3, -4}, and the
+// gradient of a table has row 1 twice, each time with {1, 2}.
 struct Clipped {
   Values vector, table;
 };

@@ -42,8 +42,8 @@ StatusOr<Measures> EvaluateMeans(Session& session, const EvaluationInput& input)
 using Evaluate = std::function<StatusOr<Measures>(Session& session)>;
 
 struct EvaluationHookOptions {
-  int64_t every_steps = 0;   // of the global step; 0: not by steps
-  double every_seconds = 0;  // 0: not by time
+  int64_t every_steps = 0;   // interval in global steps; 0: not by steps
+  double every_seconds = 0;  // interval; 0: not by time
   // evaluates at the end of the training, if the last step was not evaluated
   bool at_end = true;
   SummaryWriter* writer = nullptr;  // borrowed; null: no summaries

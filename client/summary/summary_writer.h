@@ -42,7 +42,7 @@ struct SummaryWriterOptions {
   double give_up_seconds = 600;  // 0: never
   int64_t pending_bytes_max = 64 << 20;
   Env* env = &Env::Real();
-  Scheduler* scheduler = &Scheduler::Real();  // of that Env's time
+  Scheduler* scheduler = &Scheduler::Real();  // must use the clock of `env`
 };
 
 class SummaryWriter {

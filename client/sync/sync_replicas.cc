@@ -209,7 +209,8 @@ void SyncReplicas::AddChiefOps(Optimizer& optimizer, const std::vector<Sum>& sum
                          {sum.accumulator, step}));
     }
     restart_ = program_.Group(set, "restart");
-    // For replicas that wait for a token that the chief did not give before it ended.
+    // Gives tokens to replicas that still wait for the token which the chief did not give before it
+    // ended.
     resume_ = GiveTokens({restart_});
   }
   // The end follows the token of the last step.

@@ -52,7 +52,7 @@ struct SyncReplicasOptions {
   // update uses those that have arrived. 0: the update waits for the rest.
   double straggler_seconds = 0;
   Env* env = &Env::Real();
-  Scheduler* scheduler = &Scheduler::Real();  // of that Env's time
+  Scheduler* scheduler = &Scheduler::Real();  // must use the clock of `env`
 };
 
 class SyncReplicas : public TrainingHook {
