@@ -9,15 +9,15 @@
 
 namespace penstock::benchmark {
 
-// Operations per second of the executor on a graph of workloads.h.
+// Measures operations per second of the executor on a graph of workloads.h.
 StatusOr<Round> PrepareExecutor(const std::string& shape, const std::string& kind);
-// Microseconds of feeding a number, adding one and fetching it; by "run" (names looked up) or by
-// "callable" (prepared).
+// Measures microseconds of feeding a number, adding one and fetching the sum; by "run" (names are
+// looked up) or by "callable" (prepared).
 StatusOr<Round> PrepareLocalStep(const std::string& how);
-// Milliseconds of a training step of a model of workloads.h.
+// Measures milliseconds of a training step of a model of workloads.h.
 StatusOr<Round> PrepareTraining(const std::string& model);
-// Milliseconds of a training step of a large table, of which all rows were trained before. `kind`
-// is "dynamic".
+// Measures milliseconds of a training step of a large table, all of whose rows were trained before.
+// `kind` is "dynamic".
 StatusOr<Round> PrepareEmbedding(const std::string& kind);
 
 }  // namespace penstock::benchmark

@@ -24,7 +24,7 @@ namespace {
 
 constexpr char kDefaultProtocol[] = "auto";
 
-// The number of workers of a measurement `name`.
+// Parses the number of workers of the measurement `name`.
 StatusOr<int> WorkersOf(const std::string& name, const std::string& workers) {
   int count = 0;
   if (!absl::SimpleAtoi(workers, &count) || count < 1 || count > 99) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Our side of tools/bench. Reads the names of measurements from standard input, a line each, and
-// answers each with one round of it, a line of JSON: {"value": number} or {"error": text}. The
-// first line it writes says what it is. What a measurement needs is built when it is first named
-// and kept until another is. With --task it is one task of a cluster that another of its kind
+// The process that measures Penstock for tools/bench. Reads names of measurements from standard
+// input, one per line. Answers each by running one round of the measurement and writing a line of
+// JSON: {"value": number} or {"error": text}. The first line that it writes describes the program.
+// A measurement is set up when its name is first read, and kept until the name of another one is
+// read. With --task the process is one task of the cluster that another process of this program
 // measures.
 #include <cstdio>
 #include <iostream>
@@ -57,7 +58,7 @@ void Measure() {
     StatusOr<double> value = 0;
     if (name != prepared) {
       prepared.clear();
-      round = nullptr;  // frees what it held before the next is built
+      round = nullptr;  // frees the old measurement before setting up the next one
       StatusOr<Round> next = Prepare(name, cluster);
       if (next.ok()) {
         round = *std::move(next);

@@ -15,7 +15,7 @@ namespace {
 using client::Program;
 using client::Variable;
 
-// The same numbers as random_edges() in workloads.py.
+// Generates the same numbers as random_edges() in workloads.py.
 class RandomEdges {
  public:
   int Next() {

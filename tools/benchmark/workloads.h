@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The workloads that tools/bench measures: graphs, models and sizes. workloads.py holds the same
-// numbers for the peers.
+// The workloads that tools/bench measures: graphs, models and sizes. workloads.py has the same
+// sizes, for the other frameworks.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,10 @@ inline constexpr int kBatch = 128, kPixels = 28 * 28;
 inline constexpr int kTableRows = 1 << 20, kTableWidth = 64, kBags = 512, kBagIds = 8,
                      kBagBatches = 64;
 
-// "4KB" -> 4096.
+// Returns 4096 for "4KB".
 StatusOr<int64_t> TransferBytes(const std::string& name);
-// How often a round of all_reduce sums tensors of so many bytes: all ranks have to agree.
+// Returns how often a round of all_reduce sums tensors of `bytes` bytes. It is the same for all
+// ranks.
 int64_t AllReduceCount(int64_t bytes);
 
 // A graph of `shape` ("chain", "wide", "random") made of scalar additions ("add", with a scalar to
@@ -41,8 +42,8 @@ struct TrainingGraph {
 };
 StatusOr<TrainingGraph> BuildTraining(client::Program& program, const std::string& model);
 
-// One training step (Adagrad) of a dynamic table of kTableRows rows, of which it sums kBagIds for
-// each of kBags examples. The loss is the mean square of the sums.
+// One training step (Adagrad) of a dynamic table of kTableRows rows. For each of kBags examples it
+// sums kBagIds rows. The loss is the mean square of the sums.
 struct EmbeddingGraph {
   Output ids, splits, train, init;
 };

@@ -37,7 +37,7 @@ void AddVersionCommand(CLI::App& app, int* exit_code);
 void AddWhatIfCommand(CLI::App& app, int* exit_code);
 void AddWhyCommand(CLI::App& app, int* exit_code);
 
-// Prints "penstock: what went wrong" and returns 1, or 0 if nothing did.
+// Returns 0 if `status` is OK; else prints "penstock: " and the error, and returns 1.
 int ExitCodeOf(const Status& status);
 
 }  // namespace penstock

@@ -23,7 +23,8 @@ StatusOr<std::vector<TensorName>> Parse(const std::vector<std::string>& texts) {
   return names;
 }
 
-// Reads "x:0=128x784": the dimensions of a feed, "" for a scalar, ? for one that is not known.
+// Parses "x:0=128x784": a feed and its dimensions. No dimensions mean a scalar; ? is an unknown
+// dimension.
 Status SetFeedShape(const std::string& text, CompileOptions* options) {
   const size_t equals = text.rfind('=');
   const auto wrong = [&](string_view why) {

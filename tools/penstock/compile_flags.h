@@ -32,13 +32,14 @@ struct CompileFlags {
   std::optional<std::string> calibration_file;
 
   void AddTo(CLI::App& command);
-  // All but --devices.
+  // Adds all flags except --devices.
   void AddStepTo(CLI::App& command);
-  // An error if the file was named and is missing, damaged or of another machine.
+  // Returns the rates from the calibration file. Returns an error if the flag names a file that is
+  // missing, damaged or of another machine.
   StatusOr<RatesOfCpus> ReadCpuRates() const;
-  // Errors of these name the flag.
+  // The errors of this function and the next one name the flag.
   StatusOr<std::vector<DeviceInfo>> Devices() const;
-  // For a client at the first of `devices`.
+  // Returns the options for a client on the first of `devices`.
   StatusOr<CompileOptions> Options(const std::vector<DeviceInfo>& devices) const;
 };
 

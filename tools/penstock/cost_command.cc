@@ -32,7 +32,7 @@ void Print(const wire::StepCosts& step, const CostFlags& flags) {
   std::printf("%s\n", text.c_str());
 }
 
-// One compiled step, by estimates and by what a file of costs says.
+// Prints the costs of one compiled step, from estimates and from a file of costs.
 Status CostOfFile(const CostFlags& flags) {
   if (!flags.save.empty() || !flags.session.empty()) {
     return InvalidArgument(
@@ -59,7 +59,7 @@ Status CostOfFile(const CostFlags& flags) {
   return OkStatus();
 }
 
-// The steps of a task's sessions, by what they have measured.
+// Prints the costs of the steps of a task's sessions, as measured by that task.
 Status CostOfTask(const CostFlags& flags) {
   if (!flags.costs.empty()) {
     return InvalidArgument(

@@ -45,7 +45,7 @@ StatusOr<TaskConfig> FindTask(const CLI::App& app, const ClusterFlags& flags) {
                          "--worker_hosts, or in TF_CONFIG");
 }
 
-// An option of a number of bytes above 0, with a unit.
+// Adds a flag for a number of bytes above 0, with a unit.
 void AddBytes(CLI::App* app, const char* name, int64_t* bytes, const char* description) {
   app->add_option_function<uint64_t>(
          name, [bytes](const uint64_t& value) { *bytes = static_cast<int64_t>(value); },
@@ -80,10 +80,11 @@ void AddDetectionFlags(CLI::App* app, ServerOptions* options) {
       ->capture_default_str();
 }
 
-// Tasks send each other tensors in messages of 1 MiB.
+// Tasks send each other tensors in messages of 1 MiB, so the limit must be well above that.
 constexpr uint64_t kMessageBytesLeast = uint64_t{2} << 20;
 
-// Returns at the end of standard input: when whoever started this process has ended or says so.
+// Returns at the end of standard input: when the process that started this one has ended, or has
+// closed the pipe.
 void ReadToTheEnd() {
   char skipped[256];
   while (read(STDIN_FILENO, skipped, sizeof(skipped)) > 0) {
@@ -99,8 +100,9 @@ struct ServeOptions {
   bool until_stdin_ends = false;
 };
 
-// A line about the server for whoever started it, on standard output. Not beside a log of JSON,
-// where the event `server_started` and others say it: supervisors read both outputs as one.
+// Prints a line about the server to standard output, for the process that started it. Prints
+// nothing if the log is JSON: then events such as `server_started` say the same, and supervisors
+// read both outputs as one.
 void Print(const Server& server, const std::string& text) {
   if (CurrentLogOptions().format == LogFormat::kJson) return;
   std::printf("%s %s\n", server.task().c_str(), text.c_str());
@@ -147,8 +149,10 @@ void End(Server& server, int64_t grace_seconds) {
 }
 
 Status Serve(const ServerOptions& options, const ServeOptions& serve) {
-  std::optional<client::ExitDeadline> exit_deadline;  // until the server has been destroyed
-  // Shared: nothing can wake the thread that reads, which may outlive this function.
+  // In effect until the server has been destroyed.
+  std::optional<client::ExitDeadline> exit_deadline;
+  // A shared pointer, because the thread that reads standard input cannot be woken, and may outlive
+  // this function.
   ASSIGN_OR_RETURN(const std::shared_ptr<Server> server, Server::Create(options));
   for (const std::string& warning : server->warnings()) {
     Log({.level = LogLevel::kWarning, .event = "security", .text = warning});
@@ -158,7 +162,7 @@ Status Serve(const ServerOptions& options, const ServeOptions& serve) {
   Cancellation::Token token;
   if (!stop.cancellation().Register(
           [&](const Status&) { server->RequestShutdown("a signal asked it to"); }, &token)) {
-    return OkStatus();  // the signal came before anything else
+    return OkStatus();  // the signal came before the server could start
   }
   if (serve.until_stdin_ends) {
     std::thread([weak = std::weak_ptr<Server>(server)] {
@@ -185,11 +189,11 @@ Status Serve(const ServerOptions& options, const ServeOptions& serve) {
   }
   Print(*server, StrCat("may hold ", Server::memory_limit() >> 20, " MiB of tensors"));
   Print(*server, DescribeDetection(options));
-  // A thread of its own, so that the task serves meanwhile.
+  // Looks for mistakes on a separate thread, so that the task serves meanwhile.
   auto mistakes = Scheduler::Real().StartThread(
       "doctor", [config = options.task, self = server->task()] { LogMistakes(config, self); });
   server->Join();
-  mistakes = nullptr;  // before the log says that the task has ended
+  mistakes = nullptr;  // ends this thread before the log says that the task has ended
   stop.cancellation().Deregister(token);
   exit_deadline.emplace(serve.grace_seconds + kAbortSeconds, [weak = std::weak_ptr(server)] {
     const auto running = weak.lock();
@@ -335,7 +339,7 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
       served = Serve(*options, *serve);
     }
     *exit_code = ExitCodeOf(served);
-    // Wrong flags, and an address that cannot be bound, are the command line's fault.
+    // Wrong flags, and an address that cannot be bound, are mistakes in the command line.
     if (served.code() == StatusCode::kInvalidArgument) *exit_code = 2;
   });
 }

@@ -24,13 +24,14 @@ namespace {
 
 constexpr char kTarget[] = "grpc://HOST:PORT of any task of the cluster";
 
-// 2 if the address is malformed: the command line's fault.
+// Returns 2 if the address is malformed, which is a mistake in the command line.
 int CodeOf(const Status& status) {
   const int code = ExitCodeOf(status);
   return status.code() == StatusCode::kInvalidArgument ? 2 : code;
 }
 
-// Keys come as they are pressed, while it lives; does nothing if standard input is no terminal.
+// While an object of this class exists, the terminal passes on each key as it is pressed. Has no
+// effect if standard input is no terminal.
 class Keys {
  public:
   Keys() : terminal_(tcgetattr(STDIN_FILENO, &before_) == 0) {
@@ -45,7 +46,8 @@ class Keys {
   Keys(const Keys&) = delete;
   Keys& operator=(const Keys&) = delete;
 
-  // Waits for `ms`, or until q is pressed or `stop`: returns whether it is time to end.
+  // Waits for `ms`, or until q is pressed or `stop` is requested. Returns whether the command shall
+  // end.
   bool Ends(int64_t ms, const client::StopSignal& stop) const {
     constexpr int64_t kLookMs = 100;
     for (int64_t waited = 0; waited < ms; waited += kLookMs) {
