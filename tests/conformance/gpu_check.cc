@@ -102,8 +102,8 @@ Status RunOnCpu(const SampleCall& call, std::vector<Tensor>* outputs) {
   return OkStatus();
 }
 
-// Runs `call` on the CPU and `twin`, the same call with its own state, on the device. Returns "" if
-// the results agree, else the difference.
+// Runs `call` on the CPU, and `twin`, a copy of the call with its own state, on the device. Returns
+// "" if the results agree, else the difference.
 std::string Compare(const SampleCall& call, const SampleCall& twin, Device& device,
                     const std::vector<Tensor>& expected) {
   std::vector<Tensor> found;

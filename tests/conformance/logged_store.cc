@@ -57,7 +57,7 @@ void LoggedStore::CheckRecords(const std::string& op, size_t records, const std:
   for (size_t i = records; i < entries.size(); ++i) {
     const RecordingLog::Entry& entry = entries[i];
     if (entry.node == op && entry.step_id == 1 && !entry.device.empty()) continue;
-    // made when the last copy of the lock is dropped, by any op
+    // this record is made when the last copy of the lock is dropped, which any op may do
     if (entry.parts[0].action == "unlock") continue;
     faults_.push_back(StrCat(op, " makes a record of no origin: ", RecordingLog::Text(entry)));
   }
@@ -71,7 +71,7 @@ std::string TextOf(const ResourceStore& store) {
     const auto* variable = dynamic_cast<const Variable*>(resource.get());
     if (variable != nullptr && variable->initialized()) {
       const Tensor value = *variable->Read();
-      // All bits: equal decimal texts may hide different last bits.
+      // Adds all bits, because the last bits may differ although the decimal texts are equal.
       StrAppend(&text, " ",
                 IsPlain(value.dtype())
                     ? std::string(static_cast<const char*>(value.raw_data()), value.bytes())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every pass of the compiler on random graphs: the step that it leaves computes what the graph says
-// according to the plain interpreter, bit for bit.
+// Tests every pass of the compiler on random graphs: the compiled step must have the same results,
+// bit for bit, as the uncompiled graph in the plain interpreter.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -27,8 +27,8 @@ constexpr char kPs[] = "/job:ps/replica:0/task:0/device:CPU:0";
 constexpr char kWorker[] = "/job:worker/replica:0/task:0/device:CPU:0";
 constexpr int64_t kRows = 2, kColumns = 3;
 
-// A graph of 2 x 3 floats: constants, feeds, rows of a table in a variable, branches, twins of
-// earlier nodes, and nodes that nothing needs.
+// A random graph on tensors of 2 x 3 floats: constants, feeds, rows of a table in a variable,
+// branches, duplicates of earlier nodes, and unused nodes.
 class RandomGraph {
  public:
   explicit RandomGraph(uint32_t seed) : random_(seed) {
@@ -50,7 +50,7 @@ class RandomGraph {
   const Graph& graph() const { return g_.graph(); }
   const std::vector<std::pair<std::string, Tensor>>& feeds() const { return feeds_; }
   const std::vector<std::string>& fetches() const { return fetches_; }
-  // A program that gives the table its value.
+  // Returns a graph that assigns the table its value.
   static Graph Assignment() {
     GraphBuilder g;
     const Output table = CallIn(g, "VarHandleOp", {},
@@ -88,7 +88,7 @@ class RandomGraph {
     const char* const devices[] = {"", "", "/job:ps", "/job:worker"};
     const auto device = g_.DeviceScope(devices[random_() % 4]);
     const Output made = Next();
-    // Some wait for a node that they do not read.
+    // Some nodes have a control input.
     if (random_() % 6 == 0) {
       g_.mutable_graph().AddControlEdge(g_.NodeOf(Any()), g_.NodeOf(made));
     }
@@ -96,7 +96,7 @@ class RandomGraph {
     if (random_() % 5 == 0) values_.push_back(Twin(made));
   }
 
-  // The same op with the same inputs again.
+  // Adds a node with the same op and the same inputs.
   Output Twin(Output of) {
     const Node& node = *g_.NodeOf(of);
     std::vector<Endpoint> inputs = node.inputs();
@@ -125,7 +125,7 @@ class RandomGraph {
         return Call(kBinary[random_() % 4], {Any(), Any()});
       case 6:
         return Call("AddN", {Outputs{Any(), Any(), Any()}});
-      case 7: {  // known from shapes alone
+      case 7: {  // the value is known from shapes alone
         const char* const shape_op = random_() % 2 == 0 ? "Size" : "Rank";
         return Call("AddV2", {Any(), Cast(Call(shape_op, {Any()}), DType::kFloat)});
       }
@@ -161,12 +161,13 @@ class RandomGraph {
   std::vector<std::string> fetches_;
 };
 
-// The passes that run, and the sizes of the graph that they leave.
+// The passes that run, and the memory limit.
 struct Settings {
   std::string name;
   std::vector<std::string> disabled = {};
   bool any_task = false;
-  double part_of_memory = 0;  // of what the step takes by itself
+  // Memory limit, as a fraction of the memory without a limit; 0: no limit.
+  double part_of_memory = 0;
 };
 
 class PassesTest : public testing::Test {
@@ -215,7 +216,7 @@ class PassesTest : public testing::Test {
     return penstock::Compile(g.graph(), devices_, options, &report_);
   }
 
-  // Returns how many bytes a device may take, so that the step has to be changed.
+  // Returns a memory limit in bytes that forces the compiler to change the step.
   int64_t LimitOf(double part) const {
     double peak = 0;
     for (const auto& device : report_.memory.devices) peak = std::max(peak, device.peak_bytes);
@@ -225,7 +226,7 @@ class PassesTest : public testing::Test {
   std::vector<DeviceInfo> devices_ = {{.name = *DeviceName::Parse(kPs), .incarnation = 1},
                                       {.name = *DeviceName::Parse(kWorker), .incarnation = 2}};
   CompileReport report_;
-  std::map<std::string, int> changed_;  // by pass: how many graphs
+  std::map<std::string, int> changed_;  // number of graphs that each pass has changed
 };
 
 TEST_F(PassesTest, ComputeWhatTheGraphSays) {

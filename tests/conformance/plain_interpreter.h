@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PlainInterpreter: runs graphs without the compiler and the executor, as the definition of what a
-// graph means: one node after the other in topological order, each kernel alone, on inputs that
-// something else holds too, so that no kernel writes over one. Tests compare what the compiler's
-// passes have made of a graph with it.
+// PlainInterpreter: runs graphs without the compiler and the executor, and so defines the correct
+// results of a graph. It runs one node after the other, in topological order. It keeps a reference
+// to each input, so that no kernel reuses the input's buffer. Tests compare its results with those
+// of compiled graphs.
 //
-// Knows switches and merges, but no loops, references or asynchronous kernels. One thread.
+// Supports switches and merges, but no loops, ref edges or asynchronous kernels. Single-threaded.
 #pragma once
 
 #include <map>
@@ -24,26 +24,26 @@ namespace penstock {
 
 class PlainInterpreter {
  public:
-  // Variables stay between runs.
+  // Variables keep their values between runs.
   PlainInterpreter();
 
-  // Runs all nodes of a program. A fed output ("x:0") has the value given. Returns the outputs of
-  // those names.
+  // Runs all nodes of a graph. The outputs in `feeds` ("x:0") have the given values. Returns the
+  // outputs named by `fetches`.
   StatusOr<std::vector<Tensor>> Run(const Graph& program,
                                     const std::map<std::string, Tensor>& feeds,
                                     const std::vector<std::string>& fetches);
-  // Runs the partitions of a compiled step together: values go from _Send to _Recv.
+  // Runs the partitions of a compiled step together, and passes values from _Send to _Recv.
   StatusOr<std::vector<Tensor>> Run(const std::vector<const Graph*>& partitions,
                                     const std::vector<Tensor>& feeds, int num_fetches);
 
  private:
-  // Null: dead.
+  // Empty: a dead value.
   using Value = std::optional<Tensor>;
   struct Step {
     std::map<std::pair<const Node*, int>, Value> values;
-    std::map<const Node*, bool> ended;      // true: dead
+    std::map<const Node*, bool> ended;      // true if its outputs are dead
     std::map<std::string, Value> sent;      // by key
-    std::map<std::string, Tensor> by_name;  // fed outputs of a program
+    std::map<std::string, Tensor> by_name;  // the fed outputs
     std::vector<Tensor> feeds, fetches;
     ResourceStore resources;
   };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gradients of the recurrent cells, which have no double type that the conformance test could
-// check: central differences of sums of their states.
+// Tests gradients of the recurrent cells. The conformance test does not check them, because the ops
+// have no double type. Compares with central differences of sums of the states.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ struct Cell {
 
 class CellGradient : public testing::TestWithParam<Cell> {
  protected:
-  // The sum of the states' elements, each with a weight of its own.
+  // Returns the sum of the states' elements, each with a different weight.
   Output Loss(const Outputs& outputs) {
     Outputs terms;
     for (const int state : GetParam().states) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs every op that has a resource or a reference among its inputs with a StateLog attached:
-// whatever changes in the store must be in the log, put down to the node that has changed it, and a
-// replica made from the log must be the same. Samples come from the registry where variables do;
-// what works on other resources is run here in small scenes. An op in neither fails the test.
+// Runs every op that has a resource or a ref among its inputs with a StateLog. Each change of the
+// store must be in the log, with the name of the node that has made it, and a store made from the
+// log must have the same contents. For ops on variables the calls are the samples of the registry;
+// ops on other resources are called in the tests below. An op that is not called at all fails the
+// test.
 #include <fstream>
 #include <memory>
 #include <set>
@@ -29,24 +30,25 @@ Tensor Words(const std::vector<std::string>& words) { return Tensor::Vector(word
 Tensor Floats(const std::vector<float>& values) { return Tensor::Vector(values); }
 
 bool HasHandle(const OpDef& op) {
-  if (!op.not_alone.empty()) return false;  // it needs a cluster, which is tested elsewhere
+  if (!op.not_alone.empty()) return false;  // the op needs a cluster; other tests cover it
   for (const ArgDef& input : op.inputs) {
     if (input.type.ref || input.type.type == "resource") return true;
   }
   return false;
 }
 
-// Ops that only hand a handle on, in ways that the executor alone can run.
+// Control-flow ops, which only pass a handle on, and which only the executor can run.
 const std::set<std::string> kFlow = {"RefSwitch", "RefMerge", "RefEnter", "RefExit",
                                      "RefNextIteration"};
 
-// Every op that has been watched.
+// Returns the ops that have been tested so far.
 std::set<std::string>& Covered() {
   static auto& covered = *new std::set<std::string>;
   return covered;
 }
 
-// Nothing was missed, and the log makes the same state again; or `opaque` says why it does not.
+// Checks that no change was missed, and that replaying the log gives the same state, unless
+// `opaque` says why it cannot.
 void Finish(LoggedStore& scene, const char* opaque = nullptr) {
   Covered().insert(scene.watched().begin(), scene.watched().end());
   for (const std::string& fault : scene.faults()) ADD_FAILURE() << fault;
@@ -75,7 +77,7 @@ void OpsOnVariables() {
       LoggedStore& scene = *scenes[i];
       const std::string before = TextOf(*scene.store());
       const size_t records = scene.log().entries().size();
-      if (!call.Run(call.Inputs()).ok()) continue;  // it works on something else
+      if (!call.Run(call.Inputs()).ok()) continue;  // the op does not work on variables
       SCOPED_TRACE(call.label);
       scene.CheckRecords(op->name, records, before);
       Finish(scene);
@@ -123,7 +125,7 @@ void Readers() {
     const Tensor state = scene.Watch("ReaderSerializeState" + v, {{reader}})[0];
     scene.Watch("ReaderReset" + v, {{reader}});
     scene.Watch("ReaderRestoreState" + v, {{reader, state}});
-    // The last position is that of the saved state.
+    // The last record has the saved state.
     EXPECT_EQ(scene.log().entries().back().parts[0].values[0].ToString(), state.ToString());
     Finish(scene, "a IdentityReader cannot be replayed: it reads files outside of its store");
   }
@@ -171,7 +173,7 @@ void Barriers() {
   scene.Watch("BarrierTakeMany", {{barrier, Int(1)}, {{"component_types", two}}});
   scene.Watch("BarrierReadySize", {{barrier}});
   scene.Watch("BarrierIncompleteSize", {{barrier}});
-  // An insertion that fails half-way has changed what came before.
+  // An insertion that fails half-way has inserted the elements before the failure.
   OpRunner failing("BarrierInsertMany", scene.store());
   EXPECT_FALSE(failing.In(barrier)
                    .In(Words({"d", "c", "e"}))
@@ -229,7 +231,7 @@ void DynamicTables() {
       {{table}, {{"N", int64_t{1}}, {"buckets", int64_t{1}}, {"wanted", std::vector<int64_t>{0}}}});
   scene.Watch("DynamicTableErase", {{table, Tensor::Vector<int64_t>({3})}});
   scene.Watch("DynamicTableClear", {{table}});
-  // An update of no slots, and one of one.
+  // An update by a method without slots, and one by a method with one slot.
   const Tensor plain =
       scene.Watch("DynamicTable", {.attrs = {{"width", int64_t{2}}, {"shared_name", "plain"}}})[0];
   scene.Watch("DynamicTableApplyGradientDescent", {{plain, ids, grad, Long(1), rate}});
@@ -238,7 +240,8 @@ void DynamicTables() {
       {.attrs = {
            {"width", int64_t{2}}, {"shared_name", "one"}, {"slots", std::vector<float>{0.1f}}}})[0];
   scene.Watch("DynamicTableApplyAdagrad", {{one, ids, grad, Long(1), rate}});
-  // An import has five lists; LoggedStore gives the last one as such, OpRunner all of them.
+  // The op has five list arguments. LoggedStore supports only one list, as the last argument, so
+  // this uses OpRunner.
   OpRunner import("DynamicTableImport", scene.store());
   const std::string before = TextOf(*scene.store());
   const size_t records = scene.log().entries().size();
@@ -344,7 +347,7 @@ void TensorArrays() {
       op("Pack", {packed, flow}, dtype);
     }
     Tensor source = array;
-    if (v.empty()) {  // it wants the names
+    if (v.empty()) {  // prints the names
       const auto& handle = array.scalar<ResourceHandle>();
       source = Words({handle.container, handle.name});
     }

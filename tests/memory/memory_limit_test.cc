@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Trainings in much less memory than they take by themselves, with the same results; and what the
-// compiler predicts beside what the allocator counts.
+// Tests that trainings with a memory limit far below their usual need have the same results, and
+// compares the compiler's predictions with the memory that the allocator counts.
 #include <cstdio>
 
 #include "core/tensor/caching_allocator.h"
@@ -14,8 +14,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// On several threads a step runs in another order than predicted, and more of its nodes at once: it
-// may take as much as in the worst case. training_steps_test compares exactly, on one thread.
+// Checks the prediction. On several threads a step runs in another order than predicted, and runs
+// several nodes at once, so it may take as much as in the worst case. training_steps_test compares
+// exactly, on one thread.
 void ExpectPredicted(const Training& training) {
   const auto report = Predict(training);
   ASSERT_TRUE(report.ok()) << report.status();
@@ -30,7 +31,7 @@ void ExpectPredicted(const Training& training) {
   EXPECT_LE(measured, worst);
 }
 
-// With `part` of what it takes without a limit.
+// Checks a training with a limit of `part` of the memory that it takes without a limit.
 void ExpectFits(const Training& training, double part) {
   const auto free = Train(training, {});
   ASSERT_TRUE(free.ok()) << free.status();
@@ -69,7 +70,8 @@ TEST(MemoryLimitTest, ImpossibleLimitsAreRefusedWithTheSession) {
   EXPECT_THAT(std::string(trained.status().message()), HasSubstr("memory_limit: expected"));
 }
 
-// Its batch counts as 64 pictures until there are values: too much for the limit, which 8 are not.
+// Before the first feed the compiler assumes a batch of 64 pictures, which exceeds the limit; the
+// fed batch of 8 does not.
 TEST(MemoryLimitTest, ACallableIsFittedToItsFirstValues) {
   const auto training = DeepConvnet(4, 8);
   const auto free = Train(*training, {});
@@ -89,7 +91,7 @@ TEST(MemoryLimitTest, ACallableIsFittedToItsFirstValues) {
   EXPECT_TRUE((*callable)({training->feeds[0].value}).ok()) << "the step of before is still there";
 }
 
-// A step that was fitted for few rows is fitted again for more.
+// A step that was fitted to the limit for few rows is fitted again for more rows.
 TEST(MemoryLimitTest, LargerFeedsAreFittedAgain) {
   const auto training = DeepConvnet(6, 4);
   const auto larger = DeepConvnet(6, 32);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OneDevice: compiles a step for one CPU and runs it on an executor of one thread, without
-// sessions: so the order of nodes does not depend on timing.
+// OneDevice: compiles a step for one CPU, and runs it on an executor with one thread, without
+// sessions. So the order of nodes does not depend on timing.
 #pragma once
 
 #include <memory>
@@ -25,11 +25,12 @@ class OneDevice {
   struct Ran {
     std::vector<Tensor> fetched;
     MemoryReport predicted;
-    int64_t peak_bytes = 0;  // of the tensors of the second run, as the task's account counts them
+    int64_t peak_bytes = 0;  // of the tensors of the second run, from the memory account
   };
 
   OneDevice();
-  // Runs the step twice. `limit` as CompileOptions::memory_limit. Variables live as long as this.
+  // Runs the step twice. `limit`: see CompileOptions::memory_limit. Variables live as long as this
+  // object.
   StatusOr<Ran> Run(const Graph& graph, const Step& step, int64_t limit);
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random graphs: with a memory limit they compute what they compute without, bit for bit, in no
-// more memory than was predicted.
+// Tests that random graphs with a memory limit have the same results as without, bit for bit, and
+// take no more memory than predicted.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -19,7 +19,8 @@ namespace {
 constexpr int64_t kRows = 128, kColumns = 128;  // 64 KiB: whole pages
 constexpr int kNodes = 60;
 
-// Nodes of several kinds with inputs from anywhere before them; all ends are summed up.
+// A graph of nodes of several kinds, whose inputs are random earlier nodes. Unused outputs are
+// summed up.
 struct RandomStep {
   explicit RandomStep(uint32_t seed) : random(seed) {
     Tensor first(DType::kFloat, Shape({kRows, kColumns}));
@@ -29,7 +30,7 @@ struct RandomStep {
             first};
     values.push_back(*feed.output);
     while (static_cast<int>(values.size()) < kNodes) values.push_back(Next());
-    // Later values need early ones again.
+    // Later nodes use early values again, so these have to be kept.
     Output sum = values.back();
     for (size_t i = values.size() - 1; i-- > 0;) {
       if (random() % 3 == 0) sum = Tanh(Mul(sum, values[i]));
@@ -88,7 +89,8 @@ TEST(RandomStepsTest, ALimitChangesNoResult) {
     const auto free = RunStep(step, 0);
     ASSERT_TRUE(free.ok()) << free.status();
     const double peak = free->predicted.devices.at(0).peak_bytes;
-    // Without a limit the order depends on how long kernels took: some tensors more or less.
+    // Without a limit the order depends on the kernels' times, so the peak may differ by a few
+    // tensors.
     EXPECT_NEAR(peak, static_cast<double>(free->peak_bytes), 4 * kRows * kColumns * sizeof(float));
     for (const double part : {0.8, 0.5, 0.3}) {
       const auto limit = static_cast<int64_t>(part * peak);

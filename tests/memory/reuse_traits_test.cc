@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The traits of ops that say what kernels do with the buffers of their inputs (OpDef::reuses,
-// is_view), and which kernels may wait for other nodes (may_wait). The kernels of all ops run here.
+// Tests the traits of ops that say how kernels use the buffers of their inputs (OpDef::reuses,
+// is_view), and which kernels may wait for other nodes (may_wait). Runs the kernels of all ops.
 #include <algorithm>
 #include <memory>
 #include <set>
@@ -80,8 +80,8 @@ struct OneRun {
   ResourceStore of_step;
 };
 
-// Runs the call while something else holds all its inputs but input `free` (-1: all). Returns the
-// pairs (output, input) that share a buffer, and sets the number of outputs.
+// Runs the call while the test holds references to all inputs except input `free` (-1: to all
+// inputs). Returns the pairs (output, input) that share a buffer, and sets the number of outputs.
 StatusOr<std::set<std::pair<int, int>>> SharedBuffers(const SampleCall& call, int free,
                                                       int* num_outputs) {
   std::vector<Tensor> inputs, held;
@@ -116,10 +116,10 @@ bool CanBeSampled(const OpDef& op) {
   });
 }
 
-// Notes what kernels do with the inputs of sample calls. Calls that fail do not count.
+// Records how kernels use the inputs of sample calls. Calls that fail do not count.
 struct Seen {
   int calls = 0;
-  int calls_with_views = 0;  // each output had the buffer of the input of the same number
+  int calls_with_views = 0;  // output k had the buffer of input k, for each k
   bool reuses_first = false, reuses_others = false;
 
   Reuse reuses() const {
@@ -158,7 +158,7 @@ TEST(ReuseTraitsTest, SayWhatKernelsDoWithTheirInputs) {
   }
 }
 
-// Whether an asynchronous kernel of the op waits for files, for threads of its own, or for the
+// Returns whether an asynchronous kernel of the op waits for files, for its own threads, or for the
 // other end of an edge, and not for another node.
 bool WaitsForNoNode(const OpDef& op, const Kernel& kernel) {
   static const std::set<string_view> kThem = {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A convnet's and an unrolled LSTM's steps on one thread: the peak is predicted within 10 %, and
-// with 60 % of it they compute the same.
+// Tests steps of a convnet and of an unrolled LSTM on one thread: the peak is predicted within 10
+// %, and with a limit of 60 % of the peak the results are the same.
 #include <cstdio>
 #include <cstring>
 #include <functional>
@@ -27,7 +27,7 @@ Tensor Numbers(const Shape& shape, uint32_t seed, float scale = 1) {
   return numbers;
 }
 
-// A training by gradient descent, of which each variable has its value from here.
+// A training by gradient descent; the test sets the initial values of the variables.
 struct Training {
   Output Feed(const Tensor& value) {
     const Output fed = CallIn(g, "Placeholder", {},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Trainings: small models with one batch, and what their steps compute and take of memory.
+// Trainings of small models with one batch: their results, and the memory that their steps take.
 #pragma once
 
 #include <cstdint>
@@ -22,26 +22,27 @@ struct Training {
   std::vector<client::Feed> feeds;
 };
 
-// The convnet of client/examples/fashion_mnist.
+// Makes the convnet of client/examples/fashion_mnist.
 std::unique_ptr<Training> FashionConvnet(int64_t batch);
-// 3x3 filters with relu, `layers` times, over 28x28 pictures; one dense layer.
+// Makes `layers` layers of 3x3 filters with relu, over 28x28 pictures, and one dense layer.
 std::unique_ptr<Training> DeepConvnet(int layers, int64_t batch);
-// An LSTM of `units` over `steps` inputs, without a loop; one dense layer.
+// Makes an LSTM of `units` units over `steps` inputs, unrolled without a loop, and one dense layer.
 std::unique_ptr<Training> UnrolledLstm(int steps, int64_t batch, int64_t units);
 
-// The steps of a session of its own, in this process.
+// The results of a training in its own session, in this process.
 struct Trained {
   std::vector<float> losses;
   std::vector<Tensor> variables;
-  int64_t peak_bytes = 0;  // of the last step's tensors, as the task's account counts them
-  double step_ms = 0;      // the least of all steps
+  int64_t peak_bytes = 0;  // of the last step's tensors, from the memory account
+  double step_ms = 0;      // the shortest of all steps
 };
 StatusOr<Trained> Train(const Training& training, const SessionOptions& options, int steps = 3);
 
-// Returns the prediction of the compiler for such a step. `limit` as SessionOptions::memory_limit.
+// Returns the compiler's prediction for a step of the training. `limit`: see
+// SessionOptions::memory_limit.
 StatusOr<MemoryReport> Predict(const Training& training, int64_t limit = 0);
 
-// Whether losses and variables are the same, bit for bit.
+// Returns whether losses and variables are the same, bit for bit.
 bool SameResults(const Trained& a, const Trained& b);
 
 }  // namespace penstock

@@ -15,14 +15,14 @@ struct Fault {
   enum Kind {
     kKill,        // kills the process of `host`: a task, or the client
     kHostDown,    // the host goes down, so its peers get no notice
-    kFreeze,      // of `host`
+    kFreeze,      // stops the process of `host` for a time
     kCut,         // `host` and `other` cannot reach each other
     kCutOneWay,   // messages from `host` to `other` are lost
     kLoss,        // messages are lost, and their connections break
     kRepeat,      // some requests arrive twice
     kSlow,        // messages are delayed
     kDiskErrors,  // operations on files fail, and writes are torn
-    kPowerLoss,   // on all hosts: data that were not synced are lost
+    kPowerLoss,   // all hosts lose power, and all data that were not synced
     kBitFlip,     // flips a bit in a file of a checkpoint
     kClockJump,   // wall clocks jump
   };

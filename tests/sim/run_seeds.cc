@@ -70,7 +70,7 @@ uint64_t HashOf(string_view text) {
 }
 
 void RunInChild(const SimRunOptions& options, bool want_log, int fd) {
-  // Lines of the log have the real time, and would tell apart two runs of a seed.
+  // Turns the log off: its lines have the real time, so two runs of a seed would differ.
   SetLogOptions({.level = LogLevel::kOff});
   Message message;
   const StatusOr<SimRunResult> ran = RunSimulation(options);

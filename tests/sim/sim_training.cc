@@ -206,8 +206,8 @@ Status SimTraining::AfterStep(const client::StepResult& result, bool*) {
   if (!alive()) return OkStatus();
   seen_.step = result.global_step;
   ++steps_since_session_;
-  // A save that was due within the last period may still be under way, and fail. The one before it
-  // has ended, and a failure would have been said.
+  // A save that was due within the last period may still be under way, and may fail. The save
+  // before it has ended, and a failure would have been reported.
   const int64_t certain = 2 * options_.save_every_steps;
   if (steps_since_session_ > certain && unsaved_since_ < 0) {
     seen_.saved_step = std::max(seen_.saved_step, result.global_step - certain);

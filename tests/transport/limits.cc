@@ -19,7 +19,7 @@
 namespace penstock {
 namespace {
 
-// The request of the receiver to the other process.
+// The receiver's request to the other process.
 struct Wanted {
   int64_t bytes = 0, count = 0;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Kills a process while it writes tensors into shared memory. The other end must notice within a
-// second, deliver only tensors that are whole, and be left with nothing of the dead process.
+// second, deliver only complete tensors, and free all resources of the connection.
 #include <dirent.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -41,7 +41,7 @@ std::set<std::string> SharedMemoryFiles() {
   return names;
 }
 
-// The memory of connections that this process maps.
+// Returns the number of connections whose memory this process maps.
 int Mappings() {
   int count = 0;
   std::ifstream maps("/proc/self/maps");
@@ -54,12 +54,12 @@ int Mappings() {
 // A process that has been forked and waits until it may begin.
 struct Producer {
   pid_t pid = -1;
-  int start = -1;  // written to
+  int start = -1;  // a byte written to this pipe starts the process
   FILE* from = nullptr;
 };
 
-// Sends tensors without end. All elements of a tensor are its number, so that a part of another
-// one would show: small tensors go through the ring, large ones through the arena.
+// Sends tensors without end. All elements of a tensor are its number, so a part of another tensor
+// would be noticed. Small tensors are sent through the ring, large ones through the arena.
 [[noreturn]] void SendForEver(int start, int to) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   char none = 0;
@@ -114,7 +114,7 @@ void ExpectWholeTensors(const std::vector<RecordingSteps::Received>& received) {
 }
 
 TEST(ShmFaultsTest, AProducerThatIsKilledWhileItWrites) {
-  // Before this process has threads.
+  // Forks before this process has threads.
   const std::vector<Producer> producers = ForkProducers();
   const std::set<std::string> before = SharedMemoryFiles();
   for (int round = 0; round < kRounds; ++round) {
@@ -122,7 +122,7 @@ TEST(ShmFaultsTest, AProducerThatIsKilledWhileItWrites) {
     const TaskId ps = Begin(producers[round]);
     worker.transport().Subscribe(ps, 1);
     worker.steps().WaitForTensors(4);
-    Env::Real().SleepForNanos(round * 1'700'000);  // another moment in each round
+    Env::Real().SleepForNanos(round * 1'700'000);  // a different moment in each round
     ASSERT_EQ(kill(producers[round].pid, SIGKILL), 0);
     const int64_t begin = Env::Real().NowNanos();
     const Status why = worker.steps().WaitForFailure(1);

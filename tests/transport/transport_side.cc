@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The side of tools/bench that measures transports without sessions, and the limits beside which
-// they are read. Reads the names of measurements, a line each, and answers each with one round of
-// it, {"value": number} or {"error": text}:
+// The program by which tools/bench measures transports without sessions, and the limits to compare
+// them with. Reads names of measurements, one per line. Answers each by running one round and
+// writing {"value": number} or {"error": text}:
 //
-//   messages/WAY/SIZE   messages per second, of which many are on their way at a time
+//   messages/WAY/SIZE   messages per second, with many messages under way at a time
 //   bytes/WAY/SIZE      GB/s of one message at a time
 //
 // WAY: grpc or shm (transports), tcp, cma or memcpy (limits.h). SIZE: 1KB to 256MB.
@@ -44,7 +44,8 @@ StatusOr<int64_t> BytesOf(string_view size) {
   return number << (kilo ? 10 : 20);
 }
 
-// Enough messages for about 64 MB, so that starting and waiting are little beside them.
+// Returns the number of messages of a round: enough for about 64 MB, so that the time of starting
+// and waiting is negligible.
 int64_t CountOf(int64_t bytes) {
   return std::clamp<int64_t>((int64_t{64} << 20) / bytes, 1, 2000);
 }
@@ -67,7 +68,7 @@ class Side {
 
  private:
   StatusOr<double> MedianSeconds(const std::string& way, int64_t bytes, int64_t count) {
-    RETURN_IF_ERROR(Seconds(way, bytes, count).status());  // the first one warms up
+    RETURN_IF_ERROR(Seconds(way, bytes, count).status());  // warm-up
     std::vector<double> all;
     double sum = 0;
     while (all.empty() || sum < kRoundSeconds) {
@@ -107,7 +108,7 @@ void Measure(Limits& limits, FILE* from) {
 int main() {
   int to[2], from[2];
   CHECK(pipe2(to, O_CLOEXEC) == 0 && pipe2(from, O_CLOEXEC) == 0);
-  // Both processes are made before there are threads.
+  // Forks both processes before there are threads.
   const pid_t producer = fork();
   if (producer == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
