@@ -151,9 +151,9 @@ StatusOr<std::vector<PreparedStep::Feed>> MasterSession::FeedsOf(const PreparedS
   return feeds;
 }
 
-// Returns the session's limit if the step can be fitted to it. A callable is prepared before any
-// value is fed, and again for its first feeds (Outgrows). A partial run cannot be prepared again,
-// so it has no limit.
+// Returns the session's limit; 0, no limit, for a callable before its first feeds, for which it is
+// prepared again (Outgrows). A partial run is never prepared again, so it has the limit from the
+// start.
 int64_t MasterSession::MemoryLimitOf(const PreparedStep& step) const {
   return step.partial() || step.KnowsFeeds() ? options_.session.memory_limit : 0;
 }

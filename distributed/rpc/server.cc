@@ -201,7 +201,7 @@ Status Server::State::Bind() {
   grpc::ServerBuilder builder;
   SetServerArguments(keepalive, &builder, options.max_message_bytes);
   if (credentials->secured() || options.max_message_bytes > 0) {
-    // gRPC checks the size only after it has decompressed a message, so compression is refused.
+    // gRPC checks sizes only after decompression, so it must not decompress messages.
     builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   }
   if (!options.insecure_client_address.empty()) {

@@ -61,8 +61,8 @@ struct SessionOptions {
   // exceeds the limit, nodes run in an order that takes less memory, cheap nodes run twice, and
   // tensors wait in a file: the results stay the same, bit for bit, and the step takes longer.
   // Preparing the step returns RESOURCE_EXHAUSTED with a list of tensors if it still does not fit,
-  // and FAILED_PRECONDITION if it would have to change and has a loop. Making the session returns
-  // InvalidArgument if the limit is negative. See docs/session_options.md.
+  // and FAILED_PRECONDITION if it has a loop. Making the session returns InvalidArgument if the
+  // limit is negative. See docs/session_options.md.
   int64_t memory_limit = 0;
   // How often RunMetadata::cost_graph is filled: in each build_cost_model-th execution of a step,
   // after its first build_cost_model_after executions. 0: never. Such an execution is measured,

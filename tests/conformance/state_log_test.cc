@@ -347,7 +347,7 @@ void TensorArrays() {
       op("Pack", {packed, flow}, dtype);
     }
     Tensor source = array;
-    if (v.empty()) {  // prints the names
+    if (v.empty()) {  // this version takes the names in the handle
       const auto& handle = array.scalar<ResourceHandle>();
       source = Words({handle.container, handle.name});
     }
