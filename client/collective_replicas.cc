@@ -50,7 +50,7 @@ Output CollectiveReplicas::AllReduce(Output value, const char* final_op, const s
 std::vector<CollectiveReplicas::Bucket> CollectiveReplicas::MakeBuckets(
     const std::vector<VariableGradient>& gradients) const {
   std::vector<Bucket> buckets;
-  std::map<DType, size_t> open;  // the bucket that is being filled
+  std::map<DType, size_t> open;  // by type: the bucket that is being filled
   for (size_t i = gradients.size(); i-- > 0;) {
     if (gradients[i].gradient.none()) continue;
     const Variable& variable = gradients[i].variable;

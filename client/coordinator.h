@@ -43,7 +43,7 @@ class Coordinator {
   // of the first.
   void RequestStop(const Status& why = OkStatus()) ABSL_LOCKS_EXCLUDED(mu_);
   bool should_stop() const { return cancellation_.cancelled(); }
-  // For RunOptions.
+  // Returns the cancellation that a requested stop cancels, for RunOptions.
   Cancellation& cancellation() { return cancellation_; }
 
   // Waits until every thread has ended. Returns OK or the first error.

@@ -48,7 +48,7 @@ Status CheckDevice(const Variable& variable) {
 struct ExactlyOnce::Section {
   std::string host;
   std::vector<VariableGradient> gradients;
-  bool finishes = false;  // runs Optimizer::FinishUpdates
+  bool finishes = false;  // whether this section runs Optimizer::FinishUpdates
   bool global_step = false;
 };
 
@@ -108,8 +108,8 @@ std::vector<ExactlyOnce::Section> ExactlyOnce::Sections(
   return sections;
 }
 
-// The variable's name contains the number of sections, so a restore from a checkpoint with another
-// number reports a missing variable.
+// Adds the variable with a section's counts. Its name contains the number of sections, so a restore
+// from a checkpoint with another number reports a missing variable.
 void ExactlyOnce::AddCount(const Section& section, int of) {
   const auto there = program_.DeviceScope(section.host);
   const auto root = program_.NameScope("");

@@ -72,8 +72,8 @@ class ExactlyOnce {
   // they were restored, returns it as Aborted, so that the loop makes a new session. Returns any
   // other error unchanged.
   Status Explain(const Status& why) const;
-  // The mutexes of all workers, on each task. A step holds its own worker's mutex. Code that must
-  // read or change several variables of a task atomically holds all mutexes of that task.
+  // Returns the mutexes of all workers, on each task. A step holds its own worker's mutex. Code
+  // that must read or change several variables of a task atomically holds all mutexes of that task.
   const Outputs& mutexes() const { return mutexes_; }
 
  private:

@@ -35,10 +35,10 @@ Initializer RandomUniform(double low, double high, int64_t seed = 0);
 Initializer RandomNormal(double mean, double stddev, int64_t seed = 0);
 // Values are at most two standard deviations from the mean.
 Initializer TruncatedNormal(double mean, double stddev, int64_t seed = 0);
-// For weights before tanh and softmax: uniform, with variance 2 / (fan_in + fan_out). The fans are
-// those of the complete variable.
+// Returns an initializer for weights before tanh and softmax: uniform, with variance 2 / (fan_in +
+// fan_out). The fans are those of the complete variable.
 Initializer GlorotUniform(int64_t seed = 0);
-// For weights before relu: truncated normal, with variance 2 / fan_in.
+// Returns an initializer for weights before relu: truncated normal, with variance 2 / fan_in.
 Initializer HeNormal(int64_t seed = 0);
 
 }  // namespace penstock::client

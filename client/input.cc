@@ -18,7 +18,8 @@ std::vector<DType> TypesOf(const Outputs& tensors) {
   return types;
 }
 
-// Return `shape` with another dimension in front, and without its first one.
+// Prepend returns `shape` with another dimension in front; the next function returns it without its
+// first dimension.
 PartialShape Prepend(int64_t size, const PartialShape& shape) {
   PartialShape batch({size});
   for (const int64_t d : shape.dims()) batch.AddDim(d);

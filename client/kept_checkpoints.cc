@@ -34,9 +34,9 @@ std::string KeptCheckpoints::BaseNameOf(const std::string& path) {
   return name;
 }
 
-// Returns whether a checkpoint beyond the newest ones stays on the disk for good. The hours count
+// Returns whether a checkpoint that is not among the newest ones is kept for ever. The hours count
 // from the first checkpoint of the training.
-bool KeptCheckpoints::Preserve(const std::string& path, double saved, CheckpointState& state) {
+bool KeptCheckpoints::IsPreserved(const std::string& path, double saved, CheckpointState& state) {
   if (every_hours_ <= 0) return false;
   double& last = state.last_preserved_timestamp;
   if (last <= 0) {
@@ -69,7 +69,7 @@ std::vector<std::string> KeptCheckpoints::DropOld(const std::string& directory,
     if (keeps[i]) {
       kept.all.push_back(state.all[i]);
       kept.timestamps.push_back(state.timestamps[i]);
-    } else if (!Preserve(path, state.timestamps[i], kept)) {
+    } else if (!IsPreserved(path, state.timestamps[i], kept)) {
       removed.push_back(path);
     }
   }
@@ -107,7 +107,8 @@ Status KeptCheckpoints::Add(const std::string& checkpoint) {
 void KeptCheckpoints::Remove(const std::string& checkpoint) {
   bases_.erase(checkpoint);
   const auto [directory, name] = SplitPath(checkpoint);
-  // The index first: an index without its data would look like a damaged checkpoint.
+  // Removes the index first, because an index without its data would look like a damaged
+  // checkpoint.
   env_.RemoveFile(checkpoint + ".index").IgnoreError();
   const auto files = env_.ListDirectory(directory);
   if (!files.ok()) return;

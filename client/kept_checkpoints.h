@@ -18,7 +18,7 @@ namespace penstock::client {
 class KeptCheckpoints {
  public:
   // `keep`: the number of newest checkpoints to keep; 0: all. `every_hours`: the interval in hours
-  // at which a complete checkpoint stays for good; 0: none does.
+  // at which a complete checkpoint is kept for ever; 0: none is.
   KeptCheckpoints(Env& env, int keep, double every_hours)
       : env_(env), keep_(keep), every_hours_(every_hours) {}
 
@@ -33,7 +33,7 @@ class KeptCheckpoints {
 
  private:
   std::string BaseNameOf(const std::string& path);
-  bool Preserve(const std::string& path, double saved, CheckpointState& state);
+  bool IsPreserved(const std::string& path, double saved, CheckpointState& state);
   std::vector<std::string> DropOld(const std::string& directory, CheckpointState& state);
   void Remove(const std::string& checkpoint);
 

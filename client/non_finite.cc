@@ -88,7 +88,8 @@ NonFiniteOrigin::NonFiniteOrigin(const Program& program, Output loss,
       timeout_ms_(timeout_ms),
       env_(env) {}
 
-// The loss itself is also a candidate.
+// Sets candidates_ to the outputs that may have the first NaN or infinity; the loss itself is one
+// of them.
 Status NonFiniteOrigin::FindCandidates() {
   const Graph& graph = program_.graph();
   std::set<std::string> fed;

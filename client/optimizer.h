@@ -67,7 +67,7 @@ class Optimizer {
   Outputs FinishUpdates(Program& program, const Outputs& updates);
 
   const std::string& name() const { return name_; }
-  // The slots of all variables updated so far, in order of creation.
+  // Returns the slots of all variables updated so far, in order of creation.
   const std::vector<Variable>& slots() const { return slots_; }
 
  protected:

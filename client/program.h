@@ -17,7 +17,7 @@ class Program : public GraphBuilder {
  public:
   using GraphBuilder::GraphBuilder;
 
-  // In order of creation.
+  // Returns all variables, in order of creation.
   const std::vector<Variable>& variables() const { return variables_; }
   std::vector<Variable> globals() const;    // variables that are shared between workers and saved
   std::vector<Variable> trainable() const;  // variables that optimizers change

@@ -44,8 +44,8 @@ TEST(QueueRunners, AStopEndsWhatWaits) {
   }
 }
 
-// If one runner fails, all stop, and also a step that waits for an element that will never come.
-// The first error is returned once.
+// If one runner fails, all runners stop, and a step that waits for an element which will never come
+// ends, too. The first error is returned once.
 TEST(QueueRunners, AnErrorStopsAllAndIsToldOnce) {
   Pipeline p;
   const Output files = StringInputProducer(p.runners(), {"/nowhere/to/be/found"}, {});

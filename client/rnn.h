@@ -35,7 +35,7 @@ class RnnCell {
   // Reads the weights once, where it is called. The returned function may be called anywhere, also
   // in a loop.
   virtual RnnFunction Read() const = 0;
-  // The size of each tensor of the state, per row.
+  // Returns the size of each tensor of the state, per row.
   virtual std::vector<int64_t> state_sizes() const = 0;
   virtual int64_t output_size() const = 0;
   virtual DType dtype() const = 0;

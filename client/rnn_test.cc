@@ -169,7 +169,8 @@ const Golden kBasic = {
 
 class RnnGolden : public Rnn {
  protected:
-  // Returns `x` with the shape `known`.
+  // Checks outputs, states and gradients of a cell, for an input of which only the shape `known` is
+  // known.
   void Check(const RnnCell& cell, const Golden& golden, const PartialShape& known) {
     const Output x =
         CallIn(program_, "Placeholder", {}, {{"dtype", DType::kDouble}, {"shape", known}});

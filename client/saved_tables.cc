@@ -19,7 +19,7 @@ constexpr Column kColumns[] = {{"keys", DType::kInt64},
                                {"slots", DType::kFloat},
                                {"updates", DType::kInt64},
                                {"steps", DType::kInt64},
-                               // of changes only
+                               // only in a checkpoint of changes
                                {"dropped", DType::kInt64},
                                {kBaseSuffix + 1, DType::kString}};
 

@@ -35,7 +35,7 @@ std::vector<std::string> NodeNames(const std::vector<TensorRef>& tensors) {
   return names;
 }
 
-// "x" and "x:0" are one tensor.
+// Removes ":0", because "x" and "x:0" are one tensor.
 string_view WithoutZero(const std::string& name) { return absl::StripSuffix(name, ":0"); }
 
 const Feed* FindFeed(const std::vector<Feed>& feeds, const TensorRef& fetch) {

@@ -29,7 +29,7 @@ class StopSignal {
   StopSignal& operator=(const StopSignal&) = delete;
 
   bool requested() const { return requested_.load(std::memory_order_acquire); }
-  // For RunOptions: is cancelled when the grace period is over.
+  // Returns the cancellation, for RunOptions, that is cancelled when the grace period is over.
   Cancellation& cancellation() { return cancellation_; }
 
  private:

@@ -237,7 +237,7 @@ Status TrainingLoop::InitializeOrRestore() {
   }
   RETURN_IF_ERROR(session_->Execute(initialize_));
   // Save now, so that the training can recover if a task is lost before the first save is due.
-  return saver_ ? Excused(Save()) : OkStatus();
+  return saver_ ? FilterSaveError(Save()) : OkStatus();
 }
 
 // Sets the variables of all replicas to the chief's values, if every worker holds all variables
@@ -272,7 +272,7 @@ Status TrainingLoop::RestoreNewest(bool* restored) {
   Say(LogLevel::kInfo, "restored", StrCat("restored ", found.prefix));
   saved_ns_ = options_.env->NowNanos();
   ASSIGN_OR_RETURN(const Tensor step, session_->Fetch(step_read_));
-  saved_step_ = tried_step_ = step.scalar<int64_t>();
+  saved_step_ = last_save_step_ = step.scalar<int64_t>();
   return OkStatus();
 }
 
@@ -438,7 +438,7 @@ Status TrainingLoop::FinishStep() {
     ASSIGN_OR_RETURN(result.measures[name], ScalarValue(name, outputs[i + 1]));
     if (name == step_.loss) RETURN_IF_ERROR(CheckLoss(result.measures[name], batch));
   }
-  GiveExtra(wanted, outputs);
+  PassExtraFetches(wanted, outputs);
   bool stop = false;
   for (TrainingHook* hook : hooks_) RETURN_IF_ERROR(hook->AfterStep(result, &stop));
   if (stop) RequestStop();
@@ -463,7 +463,7 @@ Status TrainingLoop::Recover(const Status& failure) {
 bool TrainingLoop::SaveIsDue() const {
   const double seconds = (options_.env->NowNanos() - saved_ns_) * 1e-9;
   return (options_.save_every_steps > 0 &&
-          global_step_ - tried_step_ >= options_.save_every_steps) ||
+          global_step_ - last_save_step_ >= options_.save_every_steps) ||
          (options_.save_every_seconds > 0 && seconds >= options_.save_every_seconds);
 }
 
@@ -471,9 +471,9 @@ Status TrainingLoop::SaveIfDue() {
   if (!saver_ || !options_.is_chief) return OkStatus();
   if (saving_ != nullptr && saving_->Advance()) RETURN_IF_ERROR(EndBackgroundSave());
   if (saving_ != nullptr || !SaveIsDue()) return OkStatus();
-  if (!options_.save_in_background) return Excused(Save());
+  if (!options_.save_in_background) return FilterSaveError(Save());
   saved_ns_ = options_.env->NowNanos();
-  tried_step_ = global_step_;
+  last_save_step_ = global_step_;
   const auto cut = [this](const std::string& name, const RunOptions& run) -> StatusOr<int64_t> {
     const HeldUpdates held(hooks_);
     RETURN_IF_ERROR(saver_->Cut(*session_, name, run));
@@ -485,7 +485,7 @@ Status TrainingLoop::SaveIfDue() {
 }
 
 // Returns errors that end the training or require a new session; logs others and returns OK.
-Status TrainingLoop::Excused(const Status& saved) {
+Status TrainingLoop::FilterSaveError(const Status& saved) {
   if (saved.ok() || IsTaskLoss(saved) || saver_->IsNonFinite(saved)) return saved;
   // A full disk should not end the training, because the next save may succeed.
   const std::string why = StrCat(saved.message(), "; ", LastCheckpoint());
@@ -514,7 +514,7 @@ std::string TrainingLoop::CheckpointPrefix() const {
 Status TrainingLoop::Save() {
   const HeldUpdates held(hooks_);
   ASSIGN_OR_RETURN(const int64_t step, FetchStep());
-  tried_step_ = step;
+  last_save_step_ = step;
   RETURN_IF_ERROR(Saved(saver_->Save(*session_, CheckpointPrefix(), step), step));
   saved_ns_ = options_.env->NowNanos();
   return OkStatus();
@@ -525,7 +525,7 @@ Status TrainingLoop::EndBackgroundSave() {
   StatusOr<std::string> checkpoint = saving_->Wait();
   const int64_t step = saving_->step();
   saving_.reset();
-  return Excused(Saved(std::move(checkpoint), step));
+  return FilterSaveError(Saved(std::move(checkpoint), step));
 }
 
 // Ends a running save before the training ends with an error: waits if the snapshot was taken, else
@@ -548,7 +548,7 @@ Status TrainingLoop::Saved(StatusOr<std::string> checkpoint, int64_t step) {
   }
   RETURN_IF_ERROR(saved);
   saved_step_ = step;
-  tried_step_ = std::max(tried_step_, step);
+  last_save_step_ = std::max(last_save_step_, step);
   failed_saves_ = 0;
   if (!options_.say) {
     Log({.event = "checkpoint",

@@ -207,7 +207,7 @@ class TrainingLoop {
   Status StartStep();
   StatusOr<std::vector<Tensor>> RunTraced(const Callable& callable, int64_t step,
                                           const std::vector<Tensor>& batch, RunOptions run) const;
-  void GiveExtra(const std::vector<HookFetches>& wanted, const std::vector<Tensor>& outputs);
+  void PassExtraFetches(const std::vector<HookFetches>& wanted, const std::vector<Tensor>& outputs);
   Status FinishStep();
   Status CheckLoss(double loss, const std::vector<Tensor>& batch);
   Status NonFiniteLoss(double loss, const std::vector<Tensor>& batch);
@@ -221,7 +221,7 @@ class TrainingLoop {
   StatusOr<int64_t> FetchStep();
   std::string CheckpointPrefix() const;
   Status Saved(StatusOr<std::string> checkpoint, int64_t step);
-  Status Excused(const Status& saved);
+  Status FilterSaveError(const Status& saved);
   std::string LastCheckpoint() const;
   Status End();
   void Say(LogLevel level, const char* event, const std::string& line);
@@ -244,8 +244,8 @@ class TrainingLoop {
   std::optional<Cancellation::Token> exit_token_;
   std::atomic<bool> stop_{false};
   std::unique_ptr<Session> session_;
-  // Prepared steps of session_, by the extra tensors that they fetch. If there is any, there is one
-  // without extra tensors.
+  // Prepared steps of session_, by the extra tensors that they fetch. Unless it is empty, it has an
+  // entry without extra tensors.
   std::map<std::vector<std::string>, Callable> steps_;
   struct UnderWay {
     std::vector<Tensor> batch;
@@ -265,7 +265,7 @@ class TrainingLoop {
   bool said_non_finite_ = false;
   int64_t next_step_ = 0;  // the lowest number for the next concurrent step
   int64_t saved_step_ = -1, saved_ns_ = 0;
-  int64_t tried_step_ = -1;  // step of the last save, successful or not
+  int64_t last_save_step_ = -1;  // step of the last save, successful or not
   int failed_saves_ = 0;     // number of failed saves in a row
   std::string said_;
   int64_t said_ns_ = 0;

@@ -34,8 +34,8 @@ Outputs TrainingLoop::ExtraFetches(int64_t step, std::vector<HookFetches>* wante
 
 // Passes the extra fetches, which follow the global step and the measures, to the hooks that wanted
 // them.
-void TrainingLoop::GiveExtra(const std::vector<HookFetches>& wanted,
-                             const std::vector<Tensor>& outputs) {
+void TrainingLoop::PassExtraFetches(const std::vector<HookFetches>& wanted,
+                                    const std::vector<Tensor>& outputs) {
   auto next = outputs.begin() + 1 + static_cast<int64_t>(step_.measures.size());
   for (const auto& [hook, count] : wanted) {
     const auto end = next + static_cast<int64_t>(count);

@@ -58,8 +58,8 @@ class Variable {
   // own devices.)
   Variable(Program& program, string_view name, Output initial_value, const Options& options = {});
 
-  // The name is unique in the program. It is the name in checkpoints, unless the variable is a
-  // part.
+  // Returns the name, which is unique in the program. It is also the name in checkpoints, unless
+  // the variable is a part of a partitioned variable.
   const std::string& name() const { return name_; }
   DType dtype() const { return dtype_; }
   const PartialShape& shape() const { return shape_; }

@@ -60,7 +60,8 @@ Status CheckRowMajor(const DLTensor& tensor) {
   return OkStatus();
 }
 
-// Penstock's tensors must be aligned at least to their elements.
+// Returns a tensor that shares the memory of `managed`. InvalidArgument if it is not aligned at
+// least to its elements.
 StatusOr<Tensor> Wrap(DLManagedTensor* managed) {
   const DLTensor& from = managed->dl_tensor;
   if (from.device.device_type != kDLCPU) {

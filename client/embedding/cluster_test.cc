@@ -82,7 +82,7 @@ struct Worker {
   std::unique_ptr<Session> session;
 };
 
-// Some rows repeat, within a step and from step to step.
+// Returns ids, some of which repeat, within a step and from step to step.
 std::vector<int64_t> BatchOf(int64_t step) {
   return {2, step, 2, 10 * step, kRows - 1, step, 2, 2, 249, 250};
 }

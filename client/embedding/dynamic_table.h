@@ -131,8 +131,8 @@ struct LossGradients {
   std::vector<VariableGradient> variables;
   std::vector<std::vector<Gradient>> tables;  // by table and part
 };
-// `variables`: empty means all trainable variables. It is an error if the loss depends on none of
-// the variables and tables.
+// Adds the nodes of the gradients. `variables`: empty means all trainable variables. It is an error
+// if the loss depends on none of the variables and tables.
 LossGradients ComputeGradients(Program& program, Output loss,
                                const std::vector<DynamicTable>& tables,
                                const std::vector<Variable>& variables = {});

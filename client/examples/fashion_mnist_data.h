@@ -29,8 +29,8 @@ struct FashionMnist {
 // Reads the files of the Debian package dataset-fashion-mnist, compressed or not.
 StatusOr<FashionMnist> ReadFashionMnist(Env& env, const std::string& directory);
 
-// An endless sequence of batches, with another order in each epoch. The pictures of a batch depend
-// only on its number and the seed, so a training can be resumed at any batch.
+// An endless sequence of batches, in an order that differs between epochs. The pictures of a batch
+// depend only on its number and the seed, so a training can be resumed at any batch.
 class Batches {
  public:
   // REQUIRES 0 < batch_size <= pictures.size(). Drops the last pictures of an epoch if they do not

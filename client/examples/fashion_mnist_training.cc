@@ -68,7 +68,7 @@ struct Trainer {
       const PictureBatch batch = FedPictures(program);
       step.inputs.push_back(batch.images);
       step.inputs.push_back(batch.labels);
-      if (tower == 0) first_batch = batch;
+      if (tower == 0) own_batch = batch;
       return batch;
     }
     ReadOptions read{.batch_size = static_cast<int32_t>(flags.batch_size),
@@ -81,7 +81,7 @@ struct Trainer {
       return FedPictures(program);
     }
     taken.push_back(batch->images);
-    if (tower == 0) first_batch = *batch;
+    if (tower == 0) own_batch = *batch;
     return *batch;
   }
 
@@ -169,7 +169,7 @@ struct Trainer {
     for (const client::Variable& variable : program.trainable()) {
       summaries.AddHistogram(variable.name(), variable.Read());
     }
-    const Output pictures = first_batch.images;
+    const Output pictures = own_batch.images;
     summaries.AddImages(
         "pictures", Call("ExpandDims", {pictures, Constant(program, Tensor::Scalar<int32_t>(-1))}));
     summary = summaries.Merged();
@@ -203,7 +203,7 @@ struct Trainer {
   TrainingStep step;
   PictureBatch test;
   Measures tested;
-  PictureBatch first_batch;  // inputs of this task's first tower
+  PictureBatch own_batch;  // inputs of the first tower of this task
   Output summary;
 };
 
@@ -243,7 +243,7 @@ StatusOr<std::vector<Tensor>> FedBatch(Batches& batches, int64_t step, int64_t t
 std::string EvalFolder(const Flags& flags) { return flags.summary_dir + "/eval"; }
 
 // The event files of a training, and the hooks that write them. Empty on tasks that write none.
-struct Watching {
+struct EventFiles {
   Status Open(const Flags& flags, const Trainer& trainer, const Pictures& test) {
     if (!flags.is_chief()) return OkStatus();
     if (!flags.summary_dir.empty()) {
@@ -360,7 +360,7 @@ Status TrainFashionMnist(const Flags& flags, const std::string& target) {
   loop.AddHook(&run_queues);
   if (trainer.sync) loop.AddHook(&*trainer.sync);
   if (trainer.staleness) loop.AddHook(&*trainer.staleness);
-  Watching watching;
+  EventFiles watching;
   RETURN_IF_ERROR(watching.Open(flags, trainer, data.test));
   watching.AddTo(loop);
   const auto tensorboard = ShowInTensorBoard(flags);

@@ -38,7 +38,7 @@ StatusOr<std::string> Gunzip(const std::string& packed, int64_t bytes_max) {
   return unpacked;
 }
 
-// Big-endian.
+// Reads a big-endian number.
 uint32_t ReadU32(const std::string& bytes, size_t offset) {
   uint32_t value = 0;
   for (size_t i = 0; i < 4; ++i) {

@@ -18,10 +18,10 @@ namespace penstock::examples {
 namespace {
 
 constexpr size_t kTestEvery = 20;
-// The maximum number of groups by length.
+// The maximum number of groups of texts with similar length.
 constexpr size_t kBuckets = 16;
 
-// Unlike std::shuffle, gives the same order with every standard library.
+// Shuffles `values`. Unlike std::shuffle, gives the same order with every standard library.
 template <class T>
 void Shuffle(std::vector<T>& values, std::mt19937_64& random) {
   for (size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[random() % i]);

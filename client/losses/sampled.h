@@ -41,11 +41,12 @@ struct SampledOptions {
   Candidates candidates = {};  // uses these instead of sampling
 };
 
-// `labels`: int64[batch, n], the true classes of each example, n >= 1; `inputs`: [batch, units].
+// Returns the sampled softmax losses. `labels`: int64[batch, n], the true classes of each example,
+// n >= 1; `inputs`: [batch, units].
 Output SampledSoftmax(const ClassTable& table, Output labels, Output inputs,
                       const SampledOptions& options = {});
-// Noise-contrastive estimation: learns to tell true classes from sampled ones. (By default
-// tf.nn.nce_loss does not remove accidental hits.)
+// Returns the losses of noise-contrastive estimation, which learns to tell true classes from
+// sampled ones. (By default tf.nn.nce_loss does not remove accidental hits.)
 Output NoiseContrastive(const ClassTable& table, Output labels, Output inputs,
                         const SampledOptions& options = {});
 

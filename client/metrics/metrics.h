@@ -26,17 +26,17 @@ struct Metric {
 
 // Computes sum(weight * value) / sum(weight). `weights` have the shape of `values`; 1 if not given.
 Metric MeanOf(Program& program, const std::string& name, Output values, Output weights = {});
-// The fraction of elements whose label and prediction are equal.
+// Computes the fraction of elements whose label and prediction are equal.
 Metric Accuracy(Program& program, const std::string& name, Output labels, Output predictions);
-// The fraction of examples with a label above 0 among those with a score above `threshold`.
+// Computes, among the examples with a score above `threshold`, the fraction with a label above 0.
 Metric Precision(Program& program, const std::string& name, Output labels, Output scores,
                  double threshold = 0.5);
-// The fraction of examples with a score above `threshold` among those with a label above 0.
+// Computes, among the examples with a label above 0, the fraction with a score above `threshold`.
 Metric Recall(Program& program, const std::string& name, Output labels, Output scores,
               double threshold = 0.5);
-// The area under the ROC curve: the probability that an example with a label above 0 has a higher
-// score than one with another label. Scores must be in [0, 1] and are rounded to `buckets` equal
-// steps; a pair in the same bucket counts half.
+// Computes the area under the ROC curve: the probability that an example with a label above 0 has a
+// higher score than one with another label. Scores must be in [0, 1] and are rounded to `buckets`
+// equal steps; a pair in the same bucket counts half.
 Metric Auc(Program& program, const std::string& name, Output labels, Output scores,
            int buckets = 1000);
 // Returns the exact area under the ROC curve of one batch, such as all test examples: a float64

@@ -64,7 +64,7 @@ class EvaluationHook : public TrainingHook {
   void SessionEnds() override { session_ = nullptr; }
   Status End(Session& session, int64_t global_step) override;
 
-  // The measures and the step of the last evaluation; empty and -1 if there was none.
+  // Return the measures and the step of the last evaluation; empty and -1 if there was none.
   const Measures& last() const { return last_; }
   int64_t last_step() const { return last_step_; }
 

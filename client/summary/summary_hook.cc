@@ -22,7 +22,7 @@ Status SummaryHook::SessionReady(Session& session, int64_t global_step) {
   return writer_.AddSession(SummaryWriter::SessionEvent::kStart, global_step + 1);
 }
 
-// The first step of a session is due.
+// Returns whether to write the summaries of this step. The first step of a session is due.
 bool SummaryHook::IsDue(int64_t step) const {
   return last_due_ < 0 || step - last_due_ >= options_.every_steps;
 }

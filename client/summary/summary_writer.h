@@ -57,7 +57,7 @@ class SummaryWriter {
   Status AddScalar(const std::string& tag, double value, int64_t step);
   // Adds several scalars of one step, keyed by tag.
   Status AddScalars(const std::map<std::string, double>& values, int64_t step);
-  // `summary`: a serialized Summary, as the summary ops make it. InvalidArgument if it cannot be
+  // Adds a serialized Summary, as the summary ops make it. InvalidArgument if it cannot be
   // parsed.
   Status AddSummary(string_view summary, int64_t step);
   // Writes the graph for TensorBoard's page "Graphs". InvalidArgument if it is larger than a
@@ -67,7 +67,7 @@ class SummaryWriter {
   // and later ones. kCheckpoint: `checkpoint` was written.
   enum class SessionEvent { kStart, kStop, kCheckpoint };
   Status AddSession(SessionEvent event, int64_t step, const std::string& checkpoint = "");
-  // `run_metadata`: a serialized RunMetadata, which "Graphs" offers under `tag`.
+  // Adds a serialized RunMetadata, which TensorBoard's page "Graphs" offers under `tag`.
   Status AddRunMetadata(const std::string& tag, const std::string& run_metadata, int64_t step);
 
   // Waits until all events added before this call are in the file. Otherwise returns an error of

@@ -30,7 +30,7 @@ class Staleness : public TrainingHook {
   Staleness(Program& program, Output train);
 
   Output measure() const { return measure_; }
-  // The number of steps by their staleness.
+  // Returns the number of steps for each staleness.
   const std::map<int64_t, int64_t>& counts() const { return counts_; }
   // Returns "staleness of 500 updates: mean 1.3; 0: 20 %, 1: 45 %, 2-3: 30 %, 4-7: 5 %".
   std::string Describe() const;

@@ -73,7 +73,7 @@ SyncReplicas::Sum SyncReplicas::AddSum(const VariableGradient& g, Output local_s
 }
 
 // Adds an op on a staging area on the device of the global step.
-Output SyncReplicas::Area(const char* op, const std::string& name, Output value) {
+Output SyncReplicas::AddStagingOp(const char* op, const std::string& name, Output value) {
   const auto there = program_.ColocateWith(program_.GlobalStep().handle());
   const Attrs attrs = {{"dtypes", std::vector<DType>{DType::kInt64}},
                        {"shared_name", StrCat("sync_replicas/", name)}};
@@ -116,9 +116,10 @@ Output SyncReplicas::Apply(Optimizer& optimizer, const std::vector<VariableGradi
   const Output train = AddToken(arrivals.added);
   const auto unordered = program_.ClearControlDependencies();
   const std::string own = StrCat(options_.replica);
-  leave_ = Area("Stage", "left_" + own, Int64(program_, 1));
+  leave_ = AddStagingOp("Stage", "left_" + own, Int64(program_, 1));
   {
-    const Outputs cleared = {Area("StageClear", "left_" + own), Area("StageClear", "token_" + own)};
+    const Outputs cleared = {AddStagingOp("StageClear", "left_" + own),
+                             AddStagingOp("StageClear", "token_" + own)};
     const auto after = program_.ControlDependencies(cleared);
     begin_ = local_step_->Assign(global_step.Read());
   }
@@ -126,12 +127,13 @@ Output SyncReplicas::Apply(Optimizer& optimizer, const std::vector<VariableGradi
   return train;
 }
 
-// After the gradients have arrived, waits for the token, which is the number of the next step.
+// Adds the ops that wait, after the gradients have arrived, for the token, which is the number of
+// the next step.
 Output SyncReplicas::AddToken(Output arrived) {
   Output token;
   {
     const auto after = program_.ControlDependencies({arrived});
-    token = Area("Unstage", StrCat("token_", options_.replica));
+    token = AddStagingOp("Unstage", StrCat("token_", options_.replica));
   }
   const Output text = Constant(program_, Tensor::Scalar<std::string>("the chief has ended"));
   const Output checked = Call("Assert", {GreaterEqual(token, Int64(program_, 0)), Outputs{text}});
@@ -148,8 +150,8 @@ Output SyncReplicas::GiveTokens(const Outputs& after) {
   Outputs given;
   for (int i = 0; i < options_.replicas; ++i) {
     const std::string name = StrCat("token_", i);
-    const auto cleared = program_.ControlDependencies({Area("StageClear", name)});
-    given.push_back(Area("Stage", name, step));
+    const auto cleared = program_.ControlDependencies({AddStagingOp("StageClear", name)});
+    given.push_back(AddStagingOp("Stage", name, step));
   }
   return program_.Group(given, "tokens_given", program_.GlobalStep().handle());
 }
@@ -163,7 +165,7 @@ void SyncReplicas::AddChiefOps(Optimizer& optimizer, const std::vector<Sum>& sum
     Outputs numbers = {Call("ResourceAccumulatorNumAccumulated", {arrivals.accumulator})};
     Outputs left;
     for (int i = 0; i < options_.replicas; ++i) {
-      left.push_back(Minimum(Area("StageSize", StrCat("left_", i)), one));
+      left.push_back(Minimum(AddStagingOp("StageSize", StrCat("left_", i)), one));
     }
     numbers.push_back(AddN(left));
     poll_ = Pack(numbers);
@@ -216,10 +218,10 @@ void SyncReplicas::AddChiefOps(Optimizer& optimizer, const std::vector<Sum>& sum
   // The end follows the token of the last step.
   Outputs ends;
   for (int i = 0; i < options_.replicas; ++i) {
-    ends.push_back(Area("Stage", StrCat("token_", i), Int64(program_, kNoMoreSteps)));
+    ends.push_back(AddStagingOp("Stage", StrCat("token_", i), Int64(program_, kNoMoreSteps)));
   }
   end_ = program_.Group(ends, "end", global_step.handle());
-  fail_ = Area("Stage", "token_0", Int64(program_, kNoMoreSteps));
+  fail_ = AddStagingOp("Stage", "token_0", Int64(program_, kNoMoreSteps));
 }
 
 Status SyncReplicas::SessionReady(Session& session, int64_t global_step) {
@@ -258,7 +260,7 @@ void SyncReplicas::Serve(Session& session) {
   session.Execute(fail_).IgnoreError();
 }
 
-bool SyncReplicas::Enough(int64_t arrived, int64_t left, int64_t waited_ns) const {
+bool SyncReplicas::HasEnoughGradients(int64_t arrived, int64_t left, int64_t waited_ns) const {
   const int64_t present = options_.replicas - left;
   const int64_t needed = std::min<int64_t>(options_.replicas_to_aggregate, present);
   if (arrived == 0) return false;
@@ -275,7 +277,7 @@ Status SyncReplicas::ServeUpdates(Session& session) {
     const auto numbers = polled[0].flat<int32_t>();
     const int64_t now = options_.env->NowNanos();
     if (numbers[0] != std::exchange(last_arrived, numbers[0])) since = now;
-    if (!Enough(numbers[0], numbers[1], now - since)) {
+    if (!HasEnoughGradients(numbers[0], numbers[1], now - since)) {
       options_.env->SleepForNanos(nap);
       nap = std::min(2 * nap, kPollNanosMax);
       continue;

@@ -65,7 +65,7 @@ class SyncReplicas : public TrainingHook {
   // Returns the train op, in place of Optimizer::ApplyGradients. Call it once.
   Output Apply(Optimizer& optimizer, const std::vector<VariableGradient>& gradients);
 
-  // The number of updates that the chief has applied, and of gradients in them.
+  // Return the number of updates that the chief has applied, and of gradients in them.
   int64_t updates() const { return updates_.load(); }
   int64_t gradients() const { return gradients_.load(); }
 
@@ -82,12 +82,12 @@ class SyncReplicas : public TrainingHook {
   struct Sum;
   Sum AddSum(const VariableGradient& g, Output local_step);
   Output AddToken(Output arrived);
-  Output Area(const char* op, const std::string& name, Output value = {});
+  Output AddStagingOp(const char* op, const std::string& name, Output value = {});
   void AddChiefOps(Optimizer& optimizer, const std::vector<Sum>& sums, const Sum& arrivals);
   Output GiveTokens(const Outputs& after);
   void Serve(Session& session);
   Status ServeUpdates(Session& session);
-  bool Enough(int64_t arrived, int64_t left, int64_t waited_ns) const;
+  bool HasEnoughGradients(int64_t arrived, int64_t left, int64_t waited_ns) const;
 
   Program& program_;
   const Options options_;

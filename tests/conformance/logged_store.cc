@@ -9,9 +9,9 @@
 namespace penstock {
 namespace {
 
-// OpRunner gives shape functions the elements of a queue's handle as its handle data. On a ref edge
-// the handle is a tensor of two strings, so those functions would take the strings for the queue's
-// elements. Removes the elements' shapes to avoid that.
+// Removes the shapes of a queue's elements from a ref handle. OpRunner passes the elements of a
+// handle to shape functions as its handle data. A ref handle is a tensor of two strings, which the
+// functions would mistake for the queue's elements.
 Tensor WithoutElementShape(const Tensor& input) {
   if (input.dtype() != DType::kResource) return input;
   ResourceHandle handle = input.scalar<ResourceHandle>();

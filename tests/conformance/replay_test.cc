@@ -101,8 +101,8 @@ class Worker {
     for (int i = 0; i < 2; ++i) run_.Run("Stage", {.attrs = attrs, .list = {Floats({2})}});
     run_.Run("Unstage", {.attrs = attrs});
   }
-  // Only the first worker runs the ops that take gradients; with more, one could wait forever for
-  // gradients that another has taken.
+  // Runs the ops on accumulators. Only the first worker takes gradients: a second one could wait
+  // forever for gradients that the first one has taken.
   void Gather() {
     const Tensor dense = HandleOf("dense", ""), sparse = HandleOf("sparse", "", /*ref=*/true);
     const Tensor step = Tensor::Scalar<int64_t>(1 << 20);

@@ -88,7 +88,7 @@ TEST_P(CellGradient, IsThatOfCentralDifferences) {
   }
 }
 
-// Batch 2, 2 inputs, 3 cells.
+// Returns the shapes of the inputs for batch 2, 2 inputs and 3 cells.
 std::vector<Shape> LstmInputs(const Shape& x) {
   return {x,          Shape({2, 3}), Shape({2, 3}), Shape({5, 12}),
           Shape({3}), Shape({3}),    Shape({3}),    Shape({12})};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A training whose numbers all follow from its flags, for tests that kill parameter servers. Each
+// A training whose results depend only on its flags, for tests that kill parameter servers. Each
 // ps has a matrix, an embedding table (with sparse updates), the momentum of both, and its own
 // loss, so the variables of one ps never depend on the progress of another one. Nothing is saved:
 // lost variables end the training.

@@ -36,8 +36,8 @@ void Keep(const std::string& bytes) {
                : open((std::string(folder) + "/last_input").c_str(), O_CREAT | O_WRONLY, 0644);
   }();
   if (file < 0) return;
-  // The file is opened only once: file systems write a file that is reopened and truncated to disk
-  // at once, which takes 5 ms.
+  // The file is opened only once, because file systems immediately write a file to disk that is
+  // reopened and truncated, which takes 5 ms.
   ASSERT_EQ(pwrite(file, bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
   ASSERT_EQ(ftruncate(file, static_cast<off_t>(bytes.size())), 0);
 }

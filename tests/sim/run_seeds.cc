@@ -94,8 +94,8 @@ void RunInChild(const SimRunOptions& options, bool want_log, int fd) {
   close(fd);
 }
 
-// Reads until the child has closed its end or the time limit is reached; sets `*late` in the latter
-// case.
+// Reads until the child has closed its end or the time limit is reached. Sets `*late` if the limit
+// was reached.
 std::string ReadAll(int fd, int limit_seconds, bool* late) {
   const int64_t until_ns = Env::Real().NowNanos() + int64_t{1'000'000'000} * limit_seconds;
   std::string bytes;

@@ -91,7 +91,7 @@ class SimProcess {
   const std::string job;
   const int index;
 
-  // From now on the process has no effect.
+  // Makes all later actions of the process have no effect.
   void Kill(bool silent);
   // Ends everything that runs in the process, also after Kill. Blocks.
   void Stop();

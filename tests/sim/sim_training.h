@@ -49,7 +49,7 @@ class SimTraining final : public client::TrainingHook {
 
   // Trains to the end. Sets `*weights` to the bits of all variables.
   Status Run(std::string* weights);
-  // From now on the process has no effect; Run ends soon.
+  // Makes all later actions of the process have no effect; Run ends soon.
   void Kill();
   bool alive() const { return env_.alive(); }
   ProcessEnv& env() { return env_; }

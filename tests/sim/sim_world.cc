@@ -188,12 +188,12 @@ void World::Make(const Fault& fault) {
     case Fault::kCutOneWay:
       return network_->Block(fault.host, fault.other, until_ns);
     case Fault::kLoss:
-      return network_->set_weather(
+      return network_->set_faults(
           {.until_ns = until_ns, .lose_one_in = 20 + static_cast<int>(fault.choice % 100)});
     case Fault::kRepeat:
-      return network_->set_weather({.until_ns = until_ns, .repeat_one_in = 2});
+      return network_->set_faults({.until_ns = until_ns, .repeat_one_in = 2});
     case Fault::kSlow:
-      return network_->set_weather(
+      return network_->set_faults(
           {.until_ns = until_ns, .slowness = 2 + static_cast<int>(fault.choice % 20)});
     case Fault::kDiskErrors:
       return files_.FailUntil(until_ns, 2 + static_cast<int>(fault.choice % 10));
@@ -284,7 +284,7 @@ void World::RunClients() {
   }
 }
 
-// Each visible checkpoint must verify, even right after a loss of power.
+// Checks that each visible checkpoint is undamaged, even right after a loss of power.
 void World::CheckCheckpoints() {
   if (seen_.damaged || !files_.FileExists("/checkpoints")) return;
   const auto prefixes = ListCheckpoints(clock_, "/checkpoints");
@@ -298,7 +298,8 @@ void World::CheckCheckpoints() {
   }
 }
 
-// The last session still exists: a step that runs now would run forever.
+// Checks that no step runs. The last session still exists, so a step that runs now would run
+// forever.
 void World::CheckSteps() {
   for (const auto& [host, process] : at_) {
     const int64_t running = process->task().worker().steps().counts().running;

@@ -74,7 +74,7 @@ class LogSteps final : public TrainingHook {
 struct World {
   explicit World(uint64_t seed) : scheduler({.seed = seed}), env(scheduler, Env::Real()) {}
 
-  // One client drives both workers: each step uses the batches of both.
+  // Trains with one client that drives both workers: each step uses the batches of both.
   void TrainTogether(SimCluster& cluster) {
     Program program;
     const auto devices = program.DeviceFunctionScope(
@@ -104,7 +104,7 @@ struct World {
              .measures = {{"loss", towers.loss}}});
   }
 
-  // The client of one worker, which trains asynchronously.
+  // Trains asynchronously as the client of one worker.
   void TrainAlone(SimCluster& cluster, int worker) {
     Program program;
     const auto devices = program.DeviceFunctionScope(

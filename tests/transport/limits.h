@@ -19,7 +19,7 @@ namespace penstock {
 
 class Limits {
  public:
-  // `bytes_max`: of one message.
+  // `bytes_max`: the maximum size of one message.
   explicit Limits(int64_t bytes_max);
   ~Limits();
   Limits(const Limits&) = delete;

@@ -119,7 +119,7 @@ int FaultOfProducer(const std::string& protocol, const std::string& fault, const
   worker.transport().Subscribe(ps, 1);
   CHECK(WaitFor([&] { return worker.steps().received().size() >= kWarmTensors; }));
   std::atomic<bool> ended = false;
-  std::thread reader([&] {  // limits memory
+  std::thread reader([&] {  // drops received tensors, to limit memory
     while (!ended) {
       worker.steps().ForgetTensors();
       Env::Real().SleepForNanos(kWaitNanos);

@@ -41,7 +41,8 @@ StatusOr<std::vector<int64_t>> Numbers(const std::string& text) {
   return numbers;
 }
 
-// Each worker runs its own copy of the step; all must take the same number of steps.
+// Prepares an all-reduce. Each worker runs its own copy of the step; all must take the same number
+// of steps.
 StatusOr<std::unique_ptr<RemoteStep>> PrepareAllReduce(const Server& server,
                                                        const std::string& what,
                                                        const std::string& here) {

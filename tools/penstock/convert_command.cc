@@ -50,8 +50,9 @@ const char* Suffix(Compression compression) {
   CHECK(false, "no such compression");
 }
 
-// Picture i goes to shard i % shards, so that each shard has a mix of all classes. Compressed
-// shards have another suffix, so that readers of uncompressed ones do not find them.
+// Writes the shards. Picture i goes to shard i % shards, so that each shard has a mix of all
+// classes. Compressed shards have another suffix, so that readers of uncompressed ones do not find
+// them.
 Status WriteShards(Env& env, const ConvertOptions& options, Compression compression,
                    const std::string& part, const examples::Pictures& pictures) {
   std::vector<std::unique_ptr<RecordWriter>> writers;

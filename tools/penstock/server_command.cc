@@ -61,7 +61,8 @@ void AddLimit(CLI::App* app, const char* name, int* limit, const char* descripti
       ->capture_default_str();
 }
 
-// Server::Create checks the values (distributed/rpc/detection.h).
+// Adds the flags for detecting lost tasks. Server::Create checks the values
+// (distributed/rpc/detection.h).
 void AddDetectionFlags(CLI::App* app, ServerOptions* options) {
   app->add_option("--heartbeat_ms", options->heartbeat_ms,
                   "How often this task, as a master, asks the tasks of its sessions whether they "
@@ -112,7 +113,7 @@ void Print(const Server& server, const std::string& text) {
 // How long the other tasks may take to answer LogMistakes.
 constexpr int64_t kProbeMs = 3'000;
 
-// Logs the findings of `penstock doctor` that a task can have by itself. Takes up to kProbeMs.
+// Logs the findings of `penstock doctor` that a task can make on its own. Takes up to kProbeMs.
 void LogMistakes(const TaskConfig& config, const std::string& self) {
   const auto variable = [](const std::string& name) {
     const char* const value = std::getenv(name.c_str());
