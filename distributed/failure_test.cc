@@ -39,7 +39,8 @@ bool Eventually(const std::function<bool()>& holds) {
   return holds();
 }
 
-// A loop that does not end: its condition and variable are on the worker, its body is on the ps.
+// Adds a loop that does not end: its condition and variable are on the worker, its body is on the
+// ps.
 Output EndlessLoop(GraphBuilder& g) {
   const auto worker = g.DeviceScope(kWorker);
   const Output start =
@@ -304,7 +305,7 @@ class ProcessTest : public testing::Test {
     return *NewRemoteSession(StrCat("grpc://", worker_), {});
   }
   // Returns whether a step has begun on the ps.
-  bool RunsOnPs() {
+  bool StepBegunOnPs() {
     const auto report = AskCluster(worker_);
     CHECK_OK(report.status());
     for (const wire::ClusterTask& task : report->task()) {
@@ -321,7 +322,7 @@ class ProcessTest : public testing::Test {
       status = Fetch(*session_, never);
       end = Env::Real().NowNanos();
     });
-    EXPECT_TRUE(Eventually([this] { return RunsOnPs(); }));
+    EXPECT_TRUE(Eventually([this] { return StepBegunOnPs(); }));
     const int64_t begin = Env::Real().NowNanos();
     fault();
     runner.join();

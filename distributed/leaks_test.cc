@@ -26,7 +26,7 @@ namespace penstock {
 namespace {
 
 constexpr int64_t kShortRounds = 200;
-// gRPC's pools grow and shrink by themselves; what leaks with each round is more.
+// gRPC's pools may grow by this much; a leak in each round would add more.
 constexpr int64_t kThreadsMax = 4, kDescriptorsMax = 4;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int64_t kBytesMax = int64_t{1} << 40;  // sanitizers keep what is freed
@@ -96,7 +96,7 @@ void ExpectNoLeak(TestCluster& cluster, const std::function<void()>& rounds) {
   EXPECT_FALSE(after.Exceeds(before)) << before.ToString() << "; later " << after.ToString();
 }
 
-// A step that waits on the ps for ever, with a tensor on its way to the worker.
+// Adds nodes that wait on the ps for ever, for a step with a tensor on its way to the worker.
 Output Waits(GraphBuilder& g) {
   Output sent, waits;
   {

@@ -96,7 +96,8 @@ TEST_F(TraceTest, RecordsTheStepsOfAllMastersWhateverTheirClientsDo) {
     for (const TracedTransfer& transfer : rows.transfers()) {
       EXPECT_NE(transfer.send, TracedTransfer::kNone);
       EXPECT_EQ(transfer.bytes, 400);
-      EXPECT_EQ((trace->roads[{TaskOfDevice(transfer.from), TaskOfDevice(transfer.to)}]), "shm");
+      EXPECT_EQ((trace->protocols[{TaskOfDevice(transfer.from), TaskOfDevice(transfer.to)}]),
+                "shm");
     }
     bool product = false;
     for (const TracedRow& row : rows.rows()) {

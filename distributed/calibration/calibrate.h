@@ -19,10 +19,10 @@ struct Calibrated {
   std::string warning;
 };
 
-// `path`: the file; "" if rates are not kept. If several processes start together, one of them
-// measures. The others wait for its file for at most a second, and then measure for themselves. A
-// file that is damaged, or belongs to another version or machine, is replaced; `warning` says why.
-// Errors are those of MeasureCpuRates.
+// Returns the rates. `path`: the file; "" if rates are not kept. If several processes start
+// together, one of them measures. The others wait for its file for at most a second, and then
+// measure for themselves. A file that is damaged, or belongs to another version or machine, is
+// replaced; `warning` says why. Errors are those of MeasureCpuRates.
 StatusOr<Calibrated> Calibrate(const std::string& path, const MeasureOptions& options);
 
 // Sets the rates of all CPU devices that this process makes from now on (core/runtime/cpu_rates.h).

@@ -29,7 +29,8 @@ struct KeepaliveOptions {
 std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
                                           const KeepaliveOptions& keepalive,
                                           const Credentials& credentials = *Credentials::None());
-// `message_bytes_max`: the size limit of a message that the server accepts; 0: no limit.
+// Applies the options to a server. `message_bytes_max`: the size limit of a message that the server
+// accepts; 0: no limit.
 void SetServerArguments(const KeepaliveOptions& keepalive, grpc::ServerBuilder* builder,
                         int message_bytes_max = 0);
 

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// 64-bit numbers are strings in the JSON of protocol buffers.
+// Parses an id: 64-bit numbers are strings in the JSON of protocol buffers.
 int64_t IdOf(const Json& ref, const char* name) {
   return std::stoll(ref.at(name).get<std::string>());
 }

@@ -17,7 +17,7 @@ struct GrpcHost {
   Channels* channels = nullptr;
   grpc::ServerBuilder* builder = nullptr;        // set until the server is built
   CompletionLoop* loop = nullptr;                // set when the server is built
-  grpc::ServerCompletionQueue* queue = nullptr;  // the loop's
+  grpc::ServerCompletionQueue* queue = nullptr;  // the loop's queue
 };
 
 }  // namespace penstock

@@ -69,7 +69,8 @@ class NameServer {
     std::string answer = StrCat(query.substr(0, 2), flags, std::string{0, 1, 0, answers},
                                 std::string(4, '\0'), question);
     if (answers == 0) return answer;
-    // The name above, type A, class IN, a time to live of 0, four bytes.
+    // Appends the answer's record: a pointer to the name in the question, type A, class IN, a time
+    // to live of 0, and the four bytes of the address.
     return answer + std::string{'\xc0', kHeader, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, 127, 0, 0, 1};
   }
 

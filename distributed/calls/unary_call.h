@@ -40,7 +40,7 @@ class UnaryCall final : public Operation,
     Service* service;
     Method method;
     CompletionLoop* loop;
-    grpc::ServerCompletionQueue* queue;  // the loop's
+    grpc::ServerCompletionQueue* queue;  // the loop's queue
     Handler handler;
   };
 
@@ -110,7 +110,7 @@ class UnaryCall final : public Operation,
     if (!refused_) endpoint_->loop->End(this);
   }
   // Called when the call is over, answered or given up.
-  void Over(bool) {
+  void CallEnded(bool) {
     if (!context_.IsCancelled()) return;
     std::function<void()> cancelled;
     {
@@ -128,14 +128,14 @@ class UnaryCall final : public Operation,
   grpc::ServerAsyncResponseWriter<Response> writer_;
   EventOf<UnaryCall> received_{&UnaryCall::Received};
   EventOf<UnaryCall> finished_{&UnaryCall::Finished};
-  EventOf<UnaryCall> done_{&UnaryCall::Over};
+  EventOf<UnaryCall> done_{&UnaryCall::CallEnded};
   bool refused_ = false;
   Mutex mu_;
   bool given_up_ ABSL_GUARDED_BY(mu_) = false;
   std::function<void()> cancelled_ ABSL_GUARDED_BY(mu_);
 };
 
-// Parses the message of a call that is taken as bytes, so that no polling thread spends time on
+// Parses the message of a call that is received as bytes, so that no polling thread spends time on
 // parsing.
 template <class Message>
 Status Parse(grpc::ByteBuffer* bytes, Message* message) {
@@ -151,7 +151,7 @@ grpc::ByteBuffer BytesOf(const Message& message) {
   return bytes;
 }
 
-// Sets the deadline by the monotonic clock.
+// Sets the deadline of a call to `timeout_ms` from now, by the monotonic clock.
 inline void SetTimeout(int64_t timeout_ms, grpc::ClientContext* context) {
   context->set_deadline(
       gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(timeout_ms, GPR_TIMESPAN)));
@@ -163,8 +163,8 @@ class ClientCall final : public Event, public Operation {
   using Reader = std::unique_ptr<grpc::ClientAsyncResponseReader<Response>>;
   using Ended = absl::AnyInvocable<void(const Status&, Response&) &&>;
 
-  // `prepare` makes the reader: stub->PrepareAsyncX(context, request, queue). Errors name `task`.
-  // The call object lives until `ended` is called.
+  // Starts a call. `prepare` makes the reader: stub->PrepareAsyncX(context, request, queue). Errors
+  // name `task`. The call object lives until `ended` is called.
   static void Start(CompletionLoop& loop, const std::string& task, int64_t timeout_ms,
                     absl::FunctionRef<Reader(grpc::ClientContext*, grpc::CompletionQueue*)> prepare,
                     Ended ended) {

@@ -6,8 +6,8 @@
 namespace penstock::collective {
 namespace {
 
-// Handing a merge to a sleeping thread takes up to 50 us; 64 KiB are merged several times in
-// that time.
+// Merges of fewer bytes run on the thread that delivers messages: handing a merge to a sleeping
+// thread takes up to 50 us, in which 64 KiB can be merged several times.
 constexpr int64_t kHeavyBytes = 128 << 10;
 
 }  // namespace

@@ -38,7 +38,7 @@ struct Reduction {
   int64_t divisor = 1;  // the result is divided by it
 };
 
-// All-reduce for tensors of few bytes.
+// Runs an all-reduce, for tensors of few bytes.
 void RunDoubling(const Services& services, const Reduction& reduction, Tensor input, Tensor output,
                  Done done);
 

@@ -58,7 +58,7 @@ struct Peers {
   std::vector<std::optional<Status>> ended;
 };
 
-// Small integers, so that products of eight of them are exact in most types.
+// Returns small random integers, so that products of eight of them are exact in most types.
 Tensor Numbers(std::mt19937_64& random, DType dtype, int64_t count) {
   Tensor tensor(dtype, Shape({count}));
   for (int64_t i = 0; i < count; ++i) {

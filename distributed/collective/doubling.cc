@@ -55,7 +55,7 @@ class Doubling : public std::enable_shared_from_this<Doubling> {
   }
 
  private:
-  // The peers that exchange sums ("players") are numbered without gaps.
+  // Returns the number of this peer among those that exchange sums ("players").
   int player() const { return rank_ < 2 * pairs_ ? rank_ / 2 : rank_ - pairs_; }
   int PeerOf(int player) const { return player < pairs_ ? 2 * player : player + pairs_; }
 

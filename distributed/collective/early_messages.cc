@@ -17,11 +17,12 @@ constexpr size_t kGoneRemembered = 4096;
 
 }  // namespace
 
-EarlyMessages::EarlyMessages(int64_t bytes_max) : bytes_max_(bytes_max), gone_(kGoneRemembered) {}
+EarlyMessages::EarlyMessages(int64_t bytes_max)
+    : bytes_max_(bytes_max), ended_groups_(kGoneRemembered) {}
 
 void EarlyMessages::Keep(Early message, int64_t now_ns) {
   const uint32_t id = message.address.group;
-  if (gone_.contains(id)) return;
+  if (ended_groups_.contains(id)) return;
   Expire(now_ns);
   const auto [found, is_new] = groups_.try_emplace(id);
   Group& group = found->second;
@@ -57,7 +58,7 @@ EarlyMessages::Group EarlyMessages::Take(uint32_t id) {
 }
 
 void EarlyMessages::Forget(uint32_t id) {
-  gone_.Add(id);
+  ended_groups_.Add(id);
   const auto found = groups_.find(id);
   if (found != groups_.end()) Erase(found);
 }

@@ -37,7 +37,7 @@ class EarlyMessages {
     Status dropped;  // why messages were dropped: the group fails with this error when it forms
   };
 
-  // `bytes_max`: for the messages of all groups together.
+  // `bytes_max`: the limit for the messages of all groups together.
   explicit EarlyMessages(int64_t bytes_max);
 
   // Keeps `message`, or drops all messages of its group if there is no room.
@@ -62,7 +62,7 @@ class EarlyMessages {
   const int64_t bytes_max_;
   int64_t bytes_ = 0;
   Groups groups_;
-  RecentNumbers gone_;  // ids
+  RecentNumbers ended_groups_;  // ids of groups
 };
 
 }  // namespace penstock::collective

@@ -16,7 +16,7 @@ constexpr size_t kGoneRemembered = 4096;
 // Returns the error that ends this task's calls when `task` has left the group because of `why`.
 // Codes such as Cancelled and DeadlineExceeded become Aborted: they describe the other task's
 // step, not this task's.
-Status Elsewhere(const Status& why, const TaskName& task, const GroupKey& group) {
+Status DepartureError(const Status& why, const TaskName& task, const GroupKey& group) {
   const std::string text =
       StrCat(task.ToString(), " has left ", group.ToString(), ": ", why.message());
   switch (why.code()) {
@@ -37,7 +37,7 @@ Exchange::Exchange(Options options)
     : options_(std::move(options)),
       links_(options_.self, kStepsOfCollectives, *this, options_.unclaimed_bytes_max),
       early_(options_.unclaimed_bytes_max),
-      gone_(kGoneRemembered) {}
+      revoked_nonces_(kGoneRemembered) {}
 
 Exchange::~Exchange() = default;
 
@@ -79,7 +79,7 @@ void Exchange::ArmTimer(const GroupKey& key, const std::shared_ptr<PendingCall>&
                  const auto formed = call->group().lock();
                  FailCall(call, formed == nullptr
                                     ? DeadlineExceeded(key.ToString(), " has not formed within ",
-                                                       seconds, " s; ", WhoHasCome(key))
+                                                       seconds, " s; ", DescribeJoined(key))
                                     : DeadlineExceeded("instance ", instance, " of ",
                                                        key.ToString(), " has not ended within ",
                                                        seconds, " s; ", formed->Missing(instance)));
@@ -179,11 +179,11 @@ void Exchange::Wait(const GroupKey& key, Waiting waiting, const std::vector<Task
                       .device = device.ToString(),
                       .session = session,
                       .nonce = joined.rank.nonce};
-      Tell({same->tasks.begin(), same->tasks.end()}, join, &actions);
+      AddMessages({same->tasks.begin(), same->tasks.end()}, join, &actions);
     }
     TryForm(key, group, &actions);
   }
-  Do(std::move(actions));
+  RunActions(std::move(actions));
 }
 
 void Exchange::TryForm(const GroupKey& key, Group& group, Actions* actions) {
@@ -196,7 +196,7 @@ void Exchange::TryForm(const GroupKey& key, Group& group, Actions* actions) {
   }
   group.joined.clear();
   if (!own) return;  // this task has no rank in the group
-  Sweep();
+  RemoveEndedGroups();
   FormedGroup::SortRanks(&ranks);
   const auto formed = std::make_shared<FormedGroup>(FormedGroup::Options{
       .key = key,
@@ -245,7 +245,7 @@ void Exchange::Received(const TaskName& from, const HashedKey& key, Tensor value
     const StatusOr<Message> message = ParseMessage(value);
     // Perhaps from a task of another version; the group will not form in time.
     if (!message.ok()) return;
-    std::visit([&](const auto& m) { Heard(from, m); }, *message);
+    std::visit([&](const auto& m) { Handle(from, m); }, *message);
     return;
   }
   const Address address = Address::Of(key);
@@ -280,7 +280,7 @@ void Exchange::ForgetUnused() {
   }
 }
 
-void Exchange::Heard(const TaskName& from, const Join& join) {
+void Exchange::Handle(const TaskName& from, const Join& join) {
   const StatusOr<DeviceName> device = DeviceName::Parse(join.device);
   const StatusOr<TaskName> task = TaskName::OfDevice(join.device);
   if (!device.ok() || !task.ok() || *task != from) return;
@@ -288,7 +288,7 @@ void Exchange::Heard(const TaskName& from, const Join& join) {
   {
     MutexLock lock(mu_);
     early_.Expire(options_.env->NowNanos());
-    if (gone_.contains(join.nonce)) return;  // late repetition of a Join that was revoked
+    if (revoked_nonces_.contains(join.nonce)) return;  // late repetition of a Join that was revoked
     for (const auto& [id, each] : formed_) {
       for (const Rank& rank : each->ranks()) {
         if (rank.nonce == join.nonce) return;  // known already
@@ -300,9 +300,9 @@ void Exchange::Heard(const TaskName& from, const Join& join) {
     if (formed != nullptr && formed->RankOf(*device) >= 0 && !formed->ended()) {
       // The device in `from` joins again although its group has formed: in that task the group
       // has ended.
-      const Status why = Elsewhere(Aborted("it has begun anew"), from, join.group);
-      TellLeave(*formed, why, &actions);
-      Detach(*formed, why);
+      const Status why = DepartureError(Aborted("it has begun anew"), from, join.group);
+      AddLeaveMessages(*formed, why, &actions);
+      Retire(*formed, why);
       actions.calls.push_back([formed, why] { formed->End(why); });
     }
     Status refused = full;
@@ -310,25 +310,26 @@ void Exchange::Heard(const TaskName& from, const Join& join) {
       refused = AlreadyExists("the group has formed already, without ", join.device);
     }
     if (!refused.ok()) {
-      Tell({from}, Leave{.group = join.group, .nonces = {join.nonce}, .why = refused}, &actions);
+      AddMessages({from}, Leave{.group = join.group, .nonces = {join.nonce}, .why = refused},
+                  &actions);
     } else {
       group->joined[*device] = {
           .rank = {.device = *device, .task = from, .session = join.session, .nonce = join.nonce}};
       TryForm(join.group, *group, &actions);
     }
   }
-  Do(std::move(actions));
+  RunActions(std::move(actions));
 }
 
-void Exchange::Heard(const TaskName& from, const Leave& leave) {
+void Exchange::Handle(const TaskName& from, const Leave& leave) {
   std::shared_ptr<FormedGroup> formed;
-  const Status why = Elsewhere(leave.why, from, leave.group);
+  const Status why = DepartureError(leave.why, from, leave.group);
   const std::set<uint64_t> nonces(leave.nonces.begin(), leave.nonces.end());
   Actions actions;
   {
     MutexLock lock(mu_);
     early_.Expire(options_.env->NowNanos());
-    for (const uint64_t nonce : leave.nonces) gone_.Add(nonce);
+    for (const uint64_t nonce : leave.nonces) revoked_nonces_.Add(nonce);
     const auto found = groups_.find(leave.group);
     if (found != groups_.end()) {
       Group& group = found->second;
@@ -354,12 +355,12 @@ void Exchange::Heard(const TaskName& from, const Leave& leave) {
     if (formed != nullptr) {
       // If so, other tasks may also have formed a wrong group with this task's Joins.
       const bool astray = !formed->ended() && leave.formed != formed->id();
-      if (astray) TellLeave(*formed, why, &actions);
-      Detach(*formed, why);
+      if (astray) AddLeaveMessages(*formed, why, &actions);
+      Retire(*formed, why);
     }
   }
   if (formed != nullptr) formed->Left(from, why, leave.completed);
-  Do(std::move(actions));
+  RunActions(std::move(actions));
 }
 
 void Exchange::Connected(const TaskName& task) {
@@ -371,7 +372,7 @@ void Exchange::Connected(const TaskName& task) {
                       .device = rank.device.ToString(),
                       .session = rank.session,
                       .nonce = rank.nonce};
-      Tell({task}, join, &actions);
+      AddMessages({task}, join, &actions);
     };
     for (const auto& [key, group] : groups_) {
       for (const auto& [device, joined] : group.joined) {
@@ -386,7 +387,7 @@ void Exchange::Connected(const TaskName& task) {
       }
     }
   }
-  Do(std::move(actions));
+  RunActions(std::move(actions));
 }
 
 void Exchange::Lost(const TaskName& task, const Status& why) {
@@ -409,7 +410,7 @@ void Exchange::Lost(const TaskName& task, const Status& why) {
     early_.ForgetGroupsOf(task);
   }
   for (const auto& formed : ended) EndFormed(*formed, Annotate(lost, formed->key().ToString()));
-  Do(std::move(actions));
+  RunActions(std::move(actions));
 }
 
 void Exchange::FailCall(const std::shared_ptr<PendingCall>& pending, const Status& why) {
@@ -422,7 +423,7 @@ void Exchange::FailCall(const std::shared_ptr<PendingCall>& pending, const Statu
           key, group, why, [&](const Waiting& w) { return w.pending == pending; }, &actions);
     }
   }
-  Do(std::move(actions));
+  RunActions(std::move(actions));
   if (const auto formed = pending->group().lock()) EndFormed(*formed, why);
   pending->End(why);
 }
@@ -445,8 +446,8 @@ void Exchange::FailWaiting(const GroupKey& key, Group& group, const Status& why,
                                    [&, d = device](const Waiting& w) { return w.device == d; });
     const auto joined = group.joined.find(device);
     if (waits || joined == group.joined.end() || !joined->second.own) continue;
-    Tell({tasks.begin(), tasks.end()},
-         Leave{.group = key, .nonces = {joined->second.rank.nonce}, .why = why}, actions);
+    AddMessages({tasks.begin(), tasks.end()},
+                Leave{.group = key, .nonces = {joined->second.rank.nonce}, .why = why}, actions);
     group.joined.erase(joined);
   }
 }
@@ -469,7 +470,7 @@ void Exchange::EndSession(const std::string& session, const Status& why) {
       if (std::any_of(ranks.begin(), ranks.end(), own)) ended.push_back(formed);
     }
   }
-  Do(std::move(actions));
+  RunActions(std::move(actions));
   for (const auto& formed : ended) {
     const Status left =
         formed->running() ? why : OutOfRange("it takes part in no further step: ", why.message());
@@ -481,7 +482,7 @@ void Exchange::EndSession(const std::string& session, const Status& why) {
 }
 
 // Makes the group start no new executions: the next call joins again, or fails.
-void Exchange::Detach(FormedGroup& formed, const Status& why) {
+void Exchange::Retire(FormedGroup& formed, const Status& why) {
   Group& group = groups_[formed.key()];
   if (group.formed.get() == &formed) group.formed = nullptr;
   if (formed.one_session()) return;
@@ -491,7 +492,7 @@ void Exchange::Detach(FormedGroup& formed, const Status& why) {
 }
 
 // Forgets ended groups without running executions.
-void Exchange::Sweep() {
+void Exchange::RemoveEndedGroups() {
   early_.Expire(options_.env->NowNanos());
   for (auto it = formed_.begin(); it != formed_.end();) {
     if (!it->second->ended() || it->second->running()) {
@@ -511,18 +512,19 @@ void Exchange::EndFormed(FormedGroup& formed, const Status& why) {
   {
     MutexLock lock(mu_);
     if (!formed.ended()) {
-      Detach(formed, why);
-      TellLeave(formed, why, &actions);
+      Retire(formed, why);
+      AddLeaveMessages(formed, why, &actions);
     }
     actions.calls.push_back([keep, why] { keep->End(why); });
   }
-  Do(std::move(actions));
+  RunActions(std::move(actions));
   MutexLock lock(mu_);
-  Sweep();
+  RemoveEndedGroups();
 }
 
 // Tells the other tasks that this task's ranks leave the group.
-void Exchange::TellLeave(const FormedGroup& formed, const Status& why, Actions* actions) const {
+void Exchange::AddLeaveMessages(const FormedGroup& formed, const Status& why,
+                                Actions* actions) const {
   Leave leave{
       .group = formed.key(), .formed = formed.id(), .completed = formed.completed(), .why = why};
   for (const Rank& rank : formed.ranks()) {
@@ -540,26 +542,26 @@ void Exchange::TellLeave(const FormedGroup& formed, const Status& why, Actions* 
   }
 }
 
-void Exchange::Tell(const std::vector<TaskName>& tasks, const Message& message,
-                    Actions* actions) const {
+void Exchange::AddMessages(const std::vector<TaskName>& tasks, const Message& message,
+                           Actions* actions) const {
   for (const TaskName& task : tasks) actions->messages.push_back({task, message});
 }
 
-void Exchange::Do(Actions actions) {
-  for (const auto& [task, message, last_word] : actions.messages) {
+void Exchange::RunActions(Actions actions) {
+  for (const auto& [task, message, final_message] : actions.messages) {
     uint64_t number = 0;
     {
       MutexLock lock(mu_);
       number = next_message_++;
     }
     const HashedKey key = KeyBetween(options_.self, task, kMessageKey).In(1, number);
-    links_.Tell(task, key, ToTensor(message),
-                last_word.has_value() ? ToTensor(*last_word) : Tensor());
+    links_.SendOrDrop(task, key, ToTensor(message),
+                      final_message.has_value() ? ToTensor(*final_message) : Tensor());
   }
   for (const auto& call : actions.calls) call();
 }
 
-std::string Exchange::WhoHasCome(const GroupKey& key) {
+std::string Exchange::DescribeJoined(const GroupKey& key) {
   std::vector<std::string> come;
   MutexLock lock(mu_);
   const auto group = groups_.find(key);

@@ -43,7 +43,7 @@ class Exchange final : public LinkListener {
  public:
   struct Options {
     TaskName self;
-    Scheduler* threads = nullptr;  // borrowed, as are the following
+    Scheduler* threads = nullptr;  // this and the following are borrowed
     Env* env = nullptr;
     DeadlineTimer* timer = nullptr;
     // Returns all tasks of a session, or an error if there is no session with this handle.
@@ -98,16 +98,16 @@ class Exchange final : public LinkListener {
   };
   // Messages to send and functions to call once the lock has been released.
   struct Actions {
-    struct Telling {
+    struct OutgoingMessage {
       TaskName task;
       Message message;
-      std::optional<Message> last_word = std::nullopt;  // see TaskLinks::Tell
+      std::optional<Message> final_message = std::nullopt;  // see TaskLinks::SendOrDrop
     };
-    std::vector<Telling> messages;
+    std::vector<OutgoingMessage> messages;
     std::vector<std::function<void()>> calls;
   };
 
-  // LinkListener:
+  // Implements LinkListener:
   void Received(const TaskName& from, const HashedKey& key, Tensor value) override;
   void Connected(const TaskName& task) override;
   void Lost(const TaskName& task, const Status& why) override;
@@ -123,23 +123,24 @@ class Exchange final : public LinkListener {
   void Wait(const GroupKey& key, Waiting waiting, const std::vector<TaskId>& tasks);
   void TryForm(const GroupKey& key, Group& group, Actions* actions)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Heard(const TaskName& from, const Join& join);
-  void Heard(const TaskName& from, const Leave& leave);
+  void Handle(const TaskName& from, const Join& join);
+  void Handle(const TaskName& from, const Leave& leave);
   void FailCall(const std::shared_ptr<PendingCall>& pending, const Status& why);
   // Ends the waiting calls for which `fails` returns true, and revokes their Joins.
   void FailWaiting(const GroupKey& key, Group& group, const Status& why,
                    const std::function<bool(const Waiting&)>& fails, Actions* actions)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndFormed(FormedGroup& formed, const Status& why);
-  void Detach(FormedGroup& formed, const Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Sweep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Retire(FormedGroup& formed, const Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void RemoveEndedGroups() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // ResourceExhausted if `key` is new and this task knows too many groups.
   Status CheckRoomFor(const GroupKey& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ForgetUnused() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void TellLeave(const FormedGroup& formed, const Status& why, Actions* actions) const;
-  void Tell(const std::vector<TaskName>& tasks, const Message& message, Actions* actions) const;
-  void Do(Actions actions);
-  std::string WhoHasCome(const GroupKey& key);
+  void AddLeaveMessages(const FormedGroup& formed, const Status& why, Actions* actions) const;
+  void AddMessages(const std::vector<TaskName>& tasks, const Message& message,
+                   Actions* actions) const;
+  void RunActions(Actions actions);
+  std::string DescribeJoined(const GroupKey& key);
 
   const Options options_;
   TaskLinks links_;
@@ -148,7 +149,7 @@ class Exchange final : public LinkListener {
   std::map<GroupKey, Group> groups_ ABSL_GUARDED_BY(mu_);
   std::map<uint32_t, std::shared_ptr<FormedGroup>> formed_ ABSL_GUARDED_BY(mu_);  // by id
   EarlyMessages early_ ABSL_GUARDED_BY(mu_);
-  RecentNumbers gone_ ABSL_GUARDED_BY(mu_);  // nonces of Joins that no longer hold
+  RecentNumbers revoked_nonces_ ABSL_GUARDED_BY(mu_);  // nonces of Joins that no longer hold
   uint64_t next_message_ ABSL_GUARDED_BY(mu_) = 1;
 };
 

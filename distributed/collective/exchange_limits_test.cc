@@ -214,7 +214,7 @@ TEST_F(ExchangeLimitsTest, NothingIsKeptForAGroupThatHasEnded) {
   PeerSends(first, 100, 10);
   EXPECT_EQ(exchange_.early_bytes(), 0);
 
-  PeerSends(elsewhere, 100, 10);  // the group formed elsewhere, and the peer left it
+  PeerSends(elsewhere, 100, 10);  // the group formed in the peer, and the peer left it
   EXPECT_GT(exchange_.early_bytes(), 0);
   PeerSays(Leave{.group = kGroup, .nonces = {2}, .formed = elsewhere, .why = Aborted("enough")});
   EXPECT_EQ(exchange_.early_bytes(), 0);

@@ -192,7 +192,7 @@ Status FormedGroup::AddPart(uint64_t id, int rank, CollectiveCall call,
   execution.parts.emplace(rank, Part{std::move(call), std::move(*collected)});
   const int own = first_rank_[self_ + 1] - first_rank_[self_];
   *complete = execution.started = static_cast<int>(execution.parts.size()) == own;
-  // Executions with no part are never stored: other code relies on that.
+  // Executions without any part are never stored, and other functions rely on that.
   if (found == executions_.end()) executions_.emplace(id, std::move(fresh));
   return OkStatus();
 }
@@ -224,7 +224,7 @@ void FormedGroup::Start(uint64_t id) {
   {
     MutexLock lock(mu_);
     const auto found = executions_.find(id);
-    if (found == executions_.end()) return;  // has failed in the meantime
+    if (found == executions_.end()) return;  // the execution has failed in the meantime
     const Execution& execution = found->second;
     for (const auto& [rank, part] : execution.parts) {
       calls.push_back(part.call);
@@ -333,7 +333,7 @@ void FormedGroup::Ran(uint64_t id, Tensor result, const Status& status) {
   {
     MutexLock lock(mu_);
     const auto found = executions_.find(id);
-    if (found == executions_.end()) return;  // has failed in the meantime
+    if (found == executions_.end()) return;  // the execution has failed in the meantime
     Execution& execution = found->second;
     execution.ran = true;
     execution.result = result;
@@ -397,7 +397,7 @@ void FormedGroup::Send(uint64_t execution, uint16_t fingerprint, int peer, Tag t
   {
     MutexLock lock(mu_);
     const auto found = executions_.find(execution);
-    if (found == executions_.end()) return;  // has failed in the meantime
+    if (found == executions_.end()) return;  // the execution has failed in the meantime
     ++found->second.unsent;
   }
   const Address address{
@@ -414,7 +414,7 @@ void FormedGroup::Recv(uint64_t execution, int peer, Tag tag, PeerLink::Received
     MutexLock lock(mu_);
     if (std::optional<Tensor> arrived = mailbox_.Take(slot)) {
       value = *std::move(arrived);
-    } else if (!ended_.ok() && !go_on_.contains(execution)) {
+    } else if (!ended_.ok() && !may_succeed_.contains(execution)) {
       value = ended_;
     } else {
       return mailbox_.Await(slot, std::move(received));
@@ -473,7 +473,7 @@ void FormedGroup::Receive(const TaskName& from, const Address& address, Tensor v
   Status wrong;
   {
     MutexLock lock(mu_);
-    if (!ended_.ok() && !go_on_.contains(address.execution)) return;
+    if (!ended_.ok() && !may_succeed_.contains(address.execution)) return;
     if (completed_.contains(address.execution)) {
       // This execution has received all messages that it needs. But a second source may
       // announce itself to the first one.
@@ -533,7 +533,7 @@ void FormedGroup::End(const Status& why, const std::vector<uint64_t>& completed)
     const std::set<uint64_t> named(completed.begin(), completed.end());
     std::set<uint64_t> go_on;
     for (auto it = executions_.begin(); it != executions_.end();) {
-      const bool before = ended_.ok() || go_on_.contains(it->first);
+      const bool before = ended_.ok() || may_succeed_.contains(it->first);
       if (before && it->second.started && named.contains(it->first)) {
         go_on.insert((it++)->first);
       } else {
@@ -542,7 +542,7 @@ void FormedGroup::End(const Status& why, const std::vector<uint64_t>& completed)
       }
     }
     waiting = mailbox_.DropAllBut(go_on);
-    go_on_ = std::move(go_on);
+    may_succeed_ = std::move(go_on);
     foreseen_.clear();
     if (ended_.ok()) ended_ = why;
   }

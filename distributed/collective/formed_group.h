@@ -118,8 +118,9 @@ class FormedGroup final : public std::enable_shared_from_this<FormedGroup> {
   // Returns the executions that this task completed last, in the form that End takes.
   std::vector<uint64_t> completed() const;
   // Returns how many executions have begun in other tasks, but not yet here. At most kReceiversMax
-  // of them are known only from receivers of a broadcast. Those messages may also arrive late, for
-  // executions that have ended here and were forgotten, so the oldest are forgotten in turn.
+  // of them are known only from receivers of a broadcast. The messages of these receivers may also
+  // arrive late, for executions that have ended here and were forgotten; so the oldest entries are
+  // dropped.
   size_t foreseen() const;
   static constexpr size_t kReceiversMax = 4096;
   // Returns a text that says which ranks and tasks the executions of an instance wait for.
@@ -162,7 +163,7 @@ class FormedGroup final : public std::enable_shared_from_this<FormedGroup> {
   Status AddPart(uint64_t id, int rank, CollectiveCall call, Collectives::Collected* collected,
                  bool* complete) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status CheckMessage(int sender, const Address& address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns the entry for an execution that has begun elsewhere, after a message from task
+  // Returns the entry for an execution that has begun in another task, after a message from task
   // number `sender`.
   Roles& Foresee(int sender, const Address& address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // ResourceExhausted if no algorithm waits for the message and there is no room to keep it.
@@ -199,7 +200,8 @@ class FormedGroup final : public std::enable_shared_from_this<FormedGroup> {
 
   mutable Mutex mu_;
   Status ended_ ABSL_GUARDED_BY(mu_);
-  std::set<uint64_t> go_on_ ABSL_GUARDED_BY(mu_);  // executions that may still end without an error
+  // Executions that may still end without an error.
+  std::set<uint64_t> may_succeed_ ABSL_GUARDED_BY(mu_);
   std::map<uint64_t, Execution> executions_ ABSL_GUARDED_BY(mu_);
   // The number of executions so far, by rank and instance.
   std::map<std::pair<int, int64_t>, int64_t> counts_ ABSL_GUARDED_BY(mu_);
@@ -209,7 +211,7 @@ class FormedGroup final : public std::enable_shared_from_this<FormedGroup> {
   std::deque<uint64_t> receivers_ ABSL_GUARDED_BY(mu_);
   std::set<TaskName> left_ ABSL_GUARDED_BY(mu_);
   RecentNumbers completed_ ABSL_GUARDED_BY(mu_);
-  // Those of completed_ for which this task was the source of a broadcast.
+  // The executions in completed_ that were broadcasts with this task as the source.
   RecentNumbers sent_ ABSL_GUARDED_BY(mu_);
 };
 

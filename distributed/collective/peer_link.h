@@ -35,8 +35,8 @@ class PeerLink {
   // Sends `value` to `peer`; never blocks. The tensor's memory must not change until all
   // peers have ended.
   virtual void Send(int peer, Tag tag, Tensor value) = 0;
-  // `received` is called exactly once, on any thread, possibly before Recv returns. The caller has
-  // to check the type and size of the tensor.
+  // Calls `received` when the message arrives: exactly once, on any thread, possibly before Recv
+  // returns. The caller has to check the type and size of the tensor.
   virtual void Recv(int peer, Tag tag, Received received) = 0;
 };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reserved step ids. No step has such an id; transports carry messages between tasks under them
-// that belong to no single step: those of collectives, and the calls that begin and end steps.
+// Reserved step ids, which no step has. Under these ids transports carry messages between tasks
+// that belong to no single step: the messages of collectives, and the calls that begin and end
+// steps.
 #pragma once
 
 #include <cstdint>

@@ -58,7 +58,8 @@ class Ring : public std::enable_shared_from_this<Ring> {
   static Tag TagOf(const Piece& piece, Phase phase) {
     return {.phase = phase, .segment = static_cast<uint32_t>(piece.segment), .chunk = piece.chunk};
   }
-  // Return the position in the input, or in the output, of an element of the entire tensor.
+  // InInput and InOutput return the position in the input, or in the output, of an element of the
+  // entire tensor.
   int64_t InInput(int64_t element) const {
     return args_.reduce ? element : element - args_.offsets[rank_];
   }

@@ -21,8 +21,8 @@ void TaskLinks::Connect(const TaskId& task) {
   {
     MutexLock lock(mu_);
     Link& link = links_[*name];
-    if (link.heard == task) return;
-    before = std::exchange(link.heard, task);
+    if (link.connected_to == task) return;
+    before = std::exchange(link.connected_to, task);
     // The sink leads to a process that has ended. The new process connects by itself.
     if (link.last_incarnation != task.incarnation && std::exchange(link.sink_is_old, false)) {
       link.sink = nullptr;
@@ -79,7 +79,7 @@ bool TaskLinks::SendIfConnected(const TaskName& task, const HashedKey& key, Tens
     const auto found = links_.find(task);
     if (found == links_.end()) return false;
     const Link& link = found->second;
-    if (link.sink == nullptr || link.sink_is_old || link.heard.name.empty()) return false;
+    if (link.sink == nullptr || link.sink_is_old || link.connected_to.name.empty()) return false;
     sink = link.sink;
     step_id = link.sink_step_id;
   }
@@ -100,7 +100,8 @@ void TaskLinks::HangUp(const TaskName& task, const Status& why) {
   if (sink != nullptr) sink->Refuse(step_id, why);
 }
 
-void TaskLinks::Tell(const TaskName& task, const HashedKey& key, Tensor value, Tensor last_word) {
+void TaskLinks::SendOrDrop(const TaskName& task, const HashedKey& key, Tensor value,
+                           Tensor final_message) {
   std::shared_ptr<TensorSink> sink;
   int64_t step_id = 0;
   {
@@ -110,9 +111,9 @@ void TaskLinks::Tell(const TaskName& task, const HashedKey& key, Tensor value, T
     Link& link = found->second;
     sink = link.sink;
     step_id = link.sink_step_id;
-    if (sink == nullptr && last_word.valid()) {
-      link.last_words.push_back({key, std::move(last_word), [] {}});
-      if (link.last_words.size() > kLastWordsMax) link.last_words.pop_front();
+    if (sink == nullptr && final_message.valid()) {
+      link.final_messages.push_back({key, std::move(final_message), [] {}});
+      if (link.final_messages.size() > kFinalMessagesMax) link.final_messages.pop_front();
     }
   }
   if (sink != nullptr) sink->Send(step_id, key, std::move(value), /*is_dead=*/false, [] {});
@@ -122,7 +123,7 @@ void TaskLinks::Subscribe(const std::string& consumer, int64_t step_id,
                           std::shared_ptr<TensorSink> sink) {
   const StatusOr<TaskName> name = TaskName::Parse(consumer);
   if (!name.ok()) return sink->Refuse(step_id, Annotate(name.status(), "the consumer"));
-  std::deque<Held> held, last_words;
+  std::deque<Held> held, final_messages;
   bool full = false;
   {
     MutexLock lock(mu_);
@@ -133,7 +134,7 @@ void TaskLinks::Subscribe(const std::string& consumer, int64_t step_id,
       link.sink_step_id = step_id;
       link.sink_is_old = false;
       held.swap(link.held);
-      last_words.swap(link.last_words);
+      final_messages.swap(link.final_messages);
       link.held_bytes = 0;
     }
   }
@@ -142,7 +143,7 @@ void TaskLinks::Subscribe(const std::string& consumer, int64_t step_id,
                                                    " tasks for collectives, the most that it can ",
                                                    "be: ", consumer, " cannot take part"));
   }
-  for (std::deque<Held>* const messages : {&held, &last_words}) {
+  for (std::deque<Held>* const messages : {&held, &final_messages}) {
     for (Held& h : *messages) {
       sink->Send(step_id, h.key, std::move(h.value), /*is_dead=*/false, std::move(h.handed_over));
     }
@@ -167,8 +168,8 @@ void TaskLinks::Fail(int64_t step_id, const Status& why) {
   {
     MutexLock lock(mu_);
     for (auto& [name, link] : links_) {
-      if (link.step_id != step_id || link.heard.name.empty()) continue;
-      lost = std::exchange(link.heard, {});
+      if (link.step_id != step_id || link.connected_to.name.empty()) continue;
+      lost = std::exchange(link.connected_to, {});
       link.sink_is_old = true;
       link.step_id = 0;
       break;

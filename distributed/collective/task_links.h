@@ -25,10 +25,10 @@ namespace penstock::collective {
 class LinkListener {
  public:
   virtual void Received(const TaskName& from, const HashedKey& key, Tensor value) = 0;
-  // `task` has connected to this task, perhaps for a second time.
+  // Called when `task` has connected to this task, perhaps not for the first time.
   virtual void Connected(const TaskName& task) = 0;
-  // `task`, or the connection from it, is lost; `why` names the task. The next Connect tries
-  // again.
+  // Called when `task`, or the connection from it, is lost; `why` names the task. The next Connect
+  // tries again.
   virtual void Lost(const TaskName& task, const Status& why) = 0;
 
  protected:
@@ -40,8 +40,9 @@ class TaskLinks final : public TaskSteps {
   // The maximum number of messages held for one task that has not connected yet, and the maximum
   // number of tasks.
   static constexpr size_t kHeldMax = 10'000, kTasksMax = 10'000;
-  // The maximum number of final messages (see Tell) held for one task that has not connected yet.
-  static constexpr size_t kLastWordsMax = 16;
+  // The maximum number of final messages (see SendOrDrop) held for one task that has not connected
+  // yet.
+  static constexpr size_t kFinalMessagesMax = 16;
 
   // `steps`: the ids under which this task subscribes; all tasks that exchange messages use the
   // same ids. `held_bytes_max`: for the messages held for one task.
@@ -67,7 +68,8 @@ class TaskLinks final : public TaskSteps {
   // Sends like Send, but drops the value if the task has not connected: for messages that the
   // owner sends again from LinkListener::Connected. If `final_message` is valid, a task that has
   // not connected receives it when it connects.
-  void Tell(const TaskName& task, const HashedKey& key, Tensor value, Tensor last_word = Tensor());
+  void SendOrDrop(const TaskName& task, const HashedKey& key, Tensor value,
+                  Tensor final_message = Tensor());
 
   // TaskSteps, called for reserved step ids:
   void Subscribe(const std::string& consumer, int64_t step_id,
@@ -83,7 +85,7 @@ class TaskLinks final : public TaskSteps {
   };
   struct Link {
     // The incarnation that this task is connected to; empty name: none.
-    TaskId heard;
+    TaskId connected_to;
     uint64_t last_incarnation = 0;  // incarnation of the last connection
     int64_t step_id = 0;            // reserved step id of this task's subscription
     std::shared_ptr<TensorSink> sink;
@@ -91,7 +93,7 @@ class TaskLinks final : public TaskSteps {
     bool sink_is_old = false;  // the task was lost after the sink came
     std::deque<Held> held;     // messages held until there is a sink
     int64_t held_bytes = 0;
-    std::deque<Held> last_words;  // sent after `held`, oldest first
+    std::deque<Held> final_messages;  // sent after `held`, oldest first
   };
 
   const TaskName self_;

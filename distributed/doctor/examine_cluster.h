@@ -26,14 +26,14 @@ struct ProbedTask {
 // They are not probed yet.
 std::vector<ProbedTask> TasksOf(const ClusterSpec& cluster);
 
-// `config` is the configuration of this process. A task that is not running is an error if
-// another one is running. If none is running, it is a warning: the cluster has not been started.
-// If `config.job` is empty, this process is no task of the cluster; else its own task need not
-// run.
+// Returns the findings about a cluster. `config` is the configuration of this process. A task that
+// is not running is an error if another one is running. If none is running, it is a warning: the
+// cluster has not been started. If `config.job` is empty, this process is no task of the cluster;
+// else its own task need not run.
 Findings ExamineCluster(const TaskConfig& config, const std::vector<ProbedTask>& tasks);
 
-// The same for a task that has just been started: tasks that do not run yet, or do not answer yet,
-// are no mistakes. Returns warnings and errors only.
+// Does the same for a task that has just been started: tasks that do not run yet, or do not answer
+// yet, are no mistakes. Returns only warnings and errors.
 Findings ExamineClusterAtStart(const TaskConfig& config, std::vector<ProbedTask> tasks);
 
 }  // namespace penstock

@@ -21,7 +21,7 @@ using Variables = std::function<std::string(const std::string& name)>;
 Findings ExamineVariables(const TaskConfig& config, const Variables& variables);
 
 // Checks whether the task of `config` could listen; finds nothing if config.job is empty.
-// `runs`: the task runs already, so its port is in use by itself.
+// `runs`: the task runs already, so that its port is in use by the task itself.
 Findings ExamineListening(const TaskConfig& config, bool runs);
 
 // Checks that checkpoints can be written to `directory`, which is created if it does not exist:

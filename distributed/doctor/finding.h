@@ -12,7 +12,7 @@ struct Finding {
   enum class Level { kOk, kWarning, kError };
   Level level = Level::kOk;
   std::string subject;  // "/job:ps/task:0 at a:2222", "--checkpoint_dir"
-  std::string what;     // one line
+  std::string what;     // the result, in one line
   std::string advice = {};
 };
 using Findings = std::vector<Finding>;

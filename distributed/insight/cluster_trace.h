@@ -25,7 +25,7 @@ struct ClusterTrace {
     std::string cut;          // why it has not waited for all steps; "": it has them all
   };
   struct Step {
-    std::string master;  // a task
+    std::string master;  // the name of a task
     std::string session;
     std::vector<std::string> fetches, targets;
     int64_t start_ns = 0, end_ns = 0;  // wall clock
@@ -42,7 +42,7 @@ struct ClusterTrace {
   std::vector<Master> masters;
   std::vector<Step> steps;
   std::vector<ClockReading> readings;
-  std::map<std::pair<std::string, std::string>, std::string> roads;  // from, to: "shm"
+  std::map<std::pair<std::string, std::string>, std::string> protocols;  // from, to: "shm"
 };
 
 // A task's clock minus the reference clock. `error_ns` < 0: the two were never compared.

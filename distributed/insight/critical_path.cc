@@ -22,7 +22,7 @@ class Walk {
     if (row != kNone) {
       AddUntil(EndOf(row), PathSegment::kGap, "after the last node", TaskOf(row));
     }
-    while (row != kNone && seen_.insert(row).second) row = Before(row);
+    while (row != kNone && seen_.insert(row).second) row = AddRow(row);
     AddUntil(begin_ns_, PathSegment::kGap, "before the first node", first_task_);
     std::reverse(path_.begin(), path_.end());
     return std::move(path_);
@@ -44,7 +44,7 @@ class Walk {
 
   // Adds the segments of a row and of its wait, and returns the row before it; kNone if it is
   // the first.
-  size_t Before(size_t index) {
+  size_t AddRow(size_t index) {
     const TracedRow& row = rows_.rows()[index];
     const std::string task = TaskOf(index);
     first_task_ = task;

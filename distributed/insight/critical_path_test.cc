@@ -15,7 +15,7 @@ constexpr char kPs[] = "/job:ps/replica:0/task:0/device:CPU:0";
 constexpr char kWorker[] = "/job:worker/replica:0/task:0/device:CPU:0";
 constexpr int64_t kMicro = 1'000;
 
-// All times are in microseconds.
+// Returns the row of a node. All times are in microseconds.
 NodeStats Ran(const std::string& label, int64_t ready, int64_t start, int64_t end) {
   return {.node = label.substr(0, label.find(" = ")),
           .label = label,

@@ -45,7 +45,7 @@ class Explainer {
   struct Step {
     std::string session;
     std::string master;                      // "": not known
-    const wire::StepReport* step = nullptr;  // null: it runs in the client's own process
+    const wire::StepReport* step = nullptr;  // null: the step runs in the client's own process
     int64_t age_ms = -1;
     std::map<std::string, const wire::PartReport*> parts;  // by task
   };
@@ -162,7 +162,7 @@ class Explainer {
     std::map<std::pair<WaitGraph::ResourceKey, Kind::Kind>, std::vector<const WaitGraph::Wait*>>
         found;
     for (const WaitGraph::Wait& wait : graph_.waits()) {
-      if (!wait.for_nobody() || !LongEnough(wait.wait->age_ms())) continue;
+      if (!wait.is_unservable() || !LongEnough(wait.wait->age_ms())) continue;
       found[{WaitGraph::KeyOf(wait.wait->resource()), wait.wait->kind()}].push_back(&wait);
     }
     for (const auto& [key, waits] : found) {

@@ -30,9 +30,10 @@ struct Explanation {
 Explanation Explain(const wire::ClusterReport& cluster, int64_t patience_ms = 1'000,
                     size_t steps_max = 20);
 
-// A step that runs in the client's own process does not report its age. So the caller asks for a
-// second report: for each such step that is in both reports, LearnAges writes to `now` that it is
-// `passed_ms` old.
+// A step that runs in the client's own process does not report its age. AgesAreMissing returns
+// whether there is such a step. Then the caller asks for a second report, `passed_ms` later. For
+// each such step that is in both reports, LearnAges writes to `now` that the step is `passed_ms`
+// old.
 bool AgesAreMissing(const wire::ClusterReport& cluster);
 void LearnAges(const wire::ClusterReport& before, int64_t passed_ms, wire::ClusterReport* now);
 

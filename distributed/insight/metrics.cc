@@ -135,7 +135,8 @@ class Metrics {
       Add(step, static_cast<double>(last.step()), {{"checkpoint", NameOf(last)}});
     }
   }
-  // The label omits the step; otherwise each checkpoint would create a new time series.
+  // Returns the label of a checkpoint. It omits the step; otherwise each checkpoint would create a
+  // new time series.
   static std::string NameOf(const wire::CheckpointReport& last) {
     return last.step() < 0 ? last.path() : last.path().substr(0, last.path().rfind('-'));
   }

@@ -9,7 +9,7 @@
 
 namespace penstock {
 
-// Every name begins with penstock_. A restart of the task resets the counters.
+// Returns the metrics. Every name begins with penstock_. A restart of the task resets the counters.
 std::string MetricsText(const wire::TaskReport& task);
 
 }  // namespace penstock

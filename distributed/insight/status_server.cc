@@ -54,7 +54,7 @@ int StatusServer::Log(const mg_connection* connection, const char* message) {
   auto* const server = static_cast<StatusServer*>(mg_get_user_data(mg_get_context(connection)));
   // Messages after the start concern single connections, such as clients that hang up.
   if (server != nullptr && server->context_ == nullptr) server->error_ = message;
-  return 1;  // the library shall not print it to stderr, too
+  return 1;  // tells the library not to print the message to stderr, too
 }
 
 StatusServer::Page StatusServer::Compose(const std::string& method, const std::string& path,

@@ -59,7 +59,7 @@ bool Waits(const wire::ClusterReport& cluster, uint64_t step_id, int64_t patienc
 
 // Returns the steps of the task's own sessions that are old enough, as far as this
 // task knows.
-StuckWatch::Ages StuckWatch::Suspects(const wire::TaskReport& task) const {
+StuckWatch::Ages StuckWatch::FindOldSteps(const wire::TaskReport& task) const {
   Ages suspects;
   std::set<std::string> own_sessions;
   for (const wire::SessionReport& session : task.session()) {
@@ -86,18 +86,18 @@ void StuckWatch::Forget(const wire::TaskReport& task) {
   for (const wire::SessionReport& session : task.session()) {
     for (const wire::StepReport& step : session.step()) running.insert(step.step_id());
   }
-  for (auto it = tell_at_ms_.begin(); it != tell_at_ms_.end();) {
-    it = running.count(it->first) > 0 ? std::next(it) : tell_at_ms_.erase(it);
+  for (auto it = report_at_ms_.begin(); it != report_at_ms_.end();) {
+    it = running.count(it->first) > 0 ? std::next(it) : report_at_ms_.erase(it);
   }
 }
 
 void StuckWatch::Look() {
   const wire::TaskReport task = options_.ask_task();
   Forget(task);
-  Ages suspects = Suspects(task);
+  Ages suspects = FindOldSteps(task);
   for (auto it = suspects.begin(); it != suspects.end();) {
-    const auto told = tell_at_ms_.find(it->first);
-    const bool too_early = told != tell_at_ms_.end() && it->second < told->second;
+    const auto told = report_at_ms_.find(it->first);
+    const bool too_early = told != report_at_ms_.end() && it->second < told->second;
     it = too_early ? suspects.erase(it) : std::next(it);
   }
   if (suspects.empty()) return;
@@ -105,11 +105,11 @@ void StuckWatch::Look() {
   std::vector<std::string> stuck;
   for (const auto& [id, age_ms] : suspects) {
     if (Computes(cluster, id) || !Waits(cluster, id, options_.patience_ms)) {
-      tell_at_ms_[id] = age_ms + options_.patience_ms;  // when it is reported next
+      report_at_ms_[id] = age_ms + options_.patience_ms;  // when it is reported next
       continue;
     }
     stuck.push_back(absl::StrCat(StepText(id), ForText(age_ms)));
-    tell_at_ms_[id] = 2 * age_ms;
+    report_at_ms_[id] = 2 * age_ms;
   }
   if (stuck.empty()) return;
   options_.say(absl::StrCat("no progress: ", absl::StrJoin(stuck, "; "), ". ",

@@ -40,12 +40,12 @@ class StuckWatch {
   // Ages of steps, in milliseconds, by step id.
   using Ages = std::map<uint64_t, int64_t>;
 
-  Ages Suspects(const wire::TaskReport& task) const;
+  Ages FindOldSteps(const wire::TaskReport& task) const;
   void Forget(const wire::TaskReport& task);
 
   const Options options_;
   // The age of a step at which it is reported next.
-  Ages tell_at_ms_;
+  Ages report_at_ms_;
 };
 
 }  // namespace penstock

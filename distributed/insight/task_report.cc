@@ -128,7 +128,7 @@ class Reporter {
     const CallableSpec& names = step.prepared().names();
     for (const std::string& fetch : names.fetches) report->add_fetch(fetch);
     for (const std::string& target : names.targets) report->add_target(target);
-    for (const TaskId& task : step.RunningIn()) report->add_running_in(task.name);
+    for (const TaskId& task : step.UnfinishedTasks()) report->add_running_in(task.name);
   }
 
   void AddSteps() {

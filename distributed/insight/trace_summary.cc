@@ -34,10 +34,10 @@ std::string NameOf(const ClusterTrace::Step& step) {
   return name;
 }
 
-std::string RoadOf(const ClusterTrace& trace, const std::string& from, const std::string& to) {
+std::string ProtocolOf(const ClusterTrace& trace, const std::string& from, const std::string& to) {
   if (from == to) return "local";
-  const auto found = trace.roads.find({from, to});
-  return found == trace.roads.end() ? "" : found->second;
+  const auto found = trace.protocols.find({from, to});
+  return found == trace.protocols.end() ? "" : found->second;
 }
 
 std::string MastersText(const ClusterTrace& trace) {
@@ -163,10 +163,10 @@ std::vector<TracedCost> CostsOf(const ClusterTrace& trace) {
     }
     for (const TracedTransfer& transfer : rows.transfers()) {
       const std::string from = TaskOfDevice(transfer.from), to = TaskOfDevice(transfer.to);
-      const std::string road = RoadOf(trace, from, to);
+      const std::string protocol = ProtocolOf(trace, from, to);
       add({.name = StrCat(transfer.tensor,
                           transfer.from.empty() ? "" : StrCat(" from ", ShortTask(from))),
-           .op = StrCat("transfer", road.empty() ? "" : StrCat(" by ", road)),
+           .op = StrCat("transfer", protocol.empty() ? "" : StrCat(" by ", protocol)),
            .task = to,
            .nanos = transfer.nanos(),
            .count = 1,

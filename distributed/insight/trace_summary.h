@@ -18,7 +18,7 @@ struct TracedCost {
   std::string name;  // "MatMul_1", "w:0 from /job:ps/task:0"
   std::string op;    // "MatMul"; of a transfer: "transfer by shm"
   std::string task;
-  int64_t nanos = 0;  // of all steps together
+  int64_t nanos = 0;  // sum over all steps
   int64_t count = 0;
   int64_t bytes = 0;  // sent over the network; 0 for nodes
 };

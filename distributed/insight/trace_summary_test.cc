@@ -18,7 +18,7 @@ constexpr char kPs[] = "/job:ps/replica:0/task:0";
 constexpr char kWorker[] = "/job:worker/replica:0/task:0";
 constexpr int64_t kMilli = 1'000'000;
 
-// All times are in milliseconds.
+// Returns the row of a node. All times are in milliseconds.
 NodeStats Ran(const std::string& label, int64_t start, int64_t end) {
   return {.node = label.substr(0, label.find(" = ")),
           .label = label,
@@ -56,7 +56,7 @@ ClusterTrace Trace() {
   ClusterTrace trace{.asked = kWorker,
                      .masters = {{.task = kPs}, {.task = kWorker, .sessions = 1}},
                      .readings = {{kWorker, kPs, 0, kMilli / 10}},
-                     .roads = {{{kPs, kWorker}, "shm"}}};
+                     .protocols = {{{kPs, kWorker}, "shm"}}};
   for (const int64_t length : {10, 30, 20}) trace.steps.push_back(TrainStep(100 * length, length));
   // Adds a short step of another kind.
   trace.steps.push_back(

@@ -108,15 +108,15 @@ class Drawing {
 
   const Planned* PlanTransfer(const TracedTransfer& transfer, size_t step) {
     const std::string from = TaskOfDevice(transfer.from), to = TaskOfDevice(transfer.to);
-    const auto road = trace_.roads.find({from, to});
+    const auto protocol = trace_.protocols.find({from, to});
     json args = {{"bytes", transfer.bytes},
                  {"from", transfer.from},
                  {"to", transfer.to},
                  {"step", step + 1}};
     if (from == to) {
       args["road"] = "local";
-    } else if (road != trace_.roads.end()) {
-      args["road"] = road->second;
+    } else if (protocol != trace_.protocols.end()) {
+      args["road"] = protocol->second;
     }
     std::deque<Planned>& boxes = tasks_[to];
     boxes.push_back(

@@ -44,7 +44,7 @@ class WaitGraph {
     bool for_resource() const { return wait->has_resource(); }
     // Returns whether the wait is for a resource that no node will change, such as a queue that no
     // node fills.
-    bool for_nobody() const { return for_resource() && stuck && ways.empty(); }
+    bool is_unservable() const { return for_resource() && stuck && ways.empty(); }
   };
   using ResourceKey = std::tuple<std::string, std::string, std::string>;
   static ResourceKey KeyOf(const wire::ResourceName& name) {

@@ -53,7 +53,7 @@ std::string WaitText(const WaitGraph& graph, const WaitGraph::Wait& wait) {
                            : w.kind() == wire::UseReport::PUT ? ", for room in "
                                                               : ", for ";
   return StrCat(text, what, ResourceText(graph, w.resource()),
-                wait.for_nobody() ? ", which nobody ends" : "");
+                wait.is_unservable() ? ", which nobody ends" : "");
 }
 
 std::string WayText(const WaitGraph& graph, const WaitGraph::Wait& wait,

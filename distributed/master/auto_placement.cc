@@ -48,11 +48,11 @@ bool StepSampling::HasChanged(uint32_t begun, const StepTimes& times) {
   const uint32_t burst_end = burst_end_.load(std::memory_order_relaxed);
   if (begun % kCheckEvery != 0 || (burst_end > 0 && begun < burst_end + kPause)) return false;
   const int64_t recent_ns = times.MeanNanos();
-  const int64_t usual_ns = usual_ns_.load(std::memory_order_relaxed);
+  const int64_t usual_ns = reference_ns_.load(std::memory_order_relaxed);
   if (recent_ns == 0) return false;
   const double ratio = static_cast<double>(recent_ns) / static_cast<double>(usual_ns);
   if (usual_ns > 0 && ratio <= kSlower && ratio >= kQuicker) return false;
-  usual_ns_.store(recent_ns, std::memory_order_relaxed);
+  reference_ns_.store(recent_ns, std::memory_order_relaxed);
   if (usual_ns == 0) return false;
   burst_end_.store(begun + kBurst - 1, std::memory_order_relaxed);
   return true;

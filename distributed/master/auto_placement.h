@@ -60,7 +60,8 @@ class StepSampling {
 
   std::atomic<uint32_t> begun_{0};
   std::atomic<uint32_t> burst_end_{0};  // the last execution of the last burst
-  std::atomic<int64_t> usual_ns_{0};    // the mean that later means are compared with; 0: none yet
+  // The mean that later means are compared with; 0: none yet.
+  std::atomic<int64_t> reference_ns_{0};
 };
 
 }  // namespace penstock

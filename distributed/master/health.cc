@@ -124,7 +124,7 @@ void HealthMonitor::ArmTick() {
 
 void HealthMonitor::Answered(const std::shared_ptr<State>& state, const Key& key, int misses_max,
                              int64_t now_ns, const StatusOr<TaskStatus>& answer) {
-  Verdict verdict;
+  LossNotice notice;
   std::string back;  // the name of a task that counted as lost and has answered
   {
     MutexLock lock(state->mu);
@@ -143,16 +143,16 @@ void HealthMonitor::Answered(const std::shared_ptr<State>& state, const Key& key
       }
       for (const std::string& session : answer->unknown_sessions) {
         const auto listener = watched.sessions.find(session);
-        if (listener != watched.sessions.end()) verdict.listeners.push_back(listener->second);
-        verdict.why = Aborted(watched.task.ToString(), " has lost the session");
+        if (listener != watched.sessions.end()) notice.listeners.push_back(listener->second);
+        notice.why = Aborted(watched.task.ToString(), " has lost the session");
       }
     } else if (absl::IsAborted(answer.status())) {
-      MarkLost(watched, answer.status(), &verdict);
+      MarkLost(watched, answer.status(), &notice);
     } else if (++watched.misses >= misses_max) {
       MarkLost(watched,
                Unavailable(watched.task.ToString(), " has not answered ", watched.misses,
                            " heartbeats: ", answer.status().message()),
-               &verdict);
+               &notice);
     }
   }
   if (!back.empty()) {
@@ -161,17 +161,17 @@ void HealthMonitor::Answered(const std::shared_ptr<State>& state, const Key& key
          .fields = {{"peer", key.first}},
          .limited = true});
   }
-  if (!verdict.why.ok()) {
+  if (!notice.why.ok()) {
     Log({.level = LogLevel::kWarning,
          .event = "task_lost",
-         .text = StrCat("task lost: ", verdict.why.message()),
+         .text = StrCat("task lost: ", notice.why.message()),
          .fields = {{"peer", key.first}},
          .limited = true});
   }
-  for (const Listener& listener : verdict.listeners) listener(verdict.why);
+  for (const Listener& listener : notice.listeners) listener(notice.why);
 }
 
-void HealthMonitor::MarkLost(Watched& watched, const Status& why, Verdict* verdict) {
+void HealthMonitor::MarkLost(Watched& watched, const Status& why, LossNotice* notice) {
   if (kUnnoticed.Fires()) return;
   TaskHealth& health = *watched.health;
   MutexLock lock(health.mu_);
@@ -179,8 +179,8 @@ void HealthMonitor::MarkLost(Watched& watched, const Status& why, Verdict* verdi
   if (known) return;
   health.status_ = why;
   health.ok_.store(false, std::memory_order_release);
-  verdict->why = why;
-  for (const auto& [session, listener] : watched.sessions) verdict->listeners.push_back(listener);
+  notice->why = why;
+  for (const auto& [session, listener] : watched.sessions) notice->listeners.push_back(listener);
 }
 
 }  // namespace penstock

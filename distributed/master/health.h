@@ -44,7 +44,7 @@ class TaskHealth {
  private:
   friend class HealthMonitor;
   std::atomic<bool> ok_{true};  // changed under mu_
-  mutable Mutex mu_;            // locked after the monitor's
+  mutable Mutex mu_;            // locked after the mutex of the monitor
   Status status_ ABSL_GUARDED_BY(mu_);
 };
 
@@ -87,11 +87,11 @@ class HealthMonitor {
   using Key = std::pair<std::string, uint64_t>;  // name, incarnation
   // Outlives the monitor, because answers may arrive after its end.
   struct State {
-    Mutex mu;  // locked before the timer's
+    Mutex mu;  // locked before the mutex of the timer
     std::map<Key, Watched> tasks ABSL_GUARDED_BY(mu);
     bool stopped ABSL_GUARDED_BY(mu) = false;
   };
-  struct Verdict {
+  struct LossNotice {
     Status why;
     std::vector<Listener> listeners;
   };
@@ -107,7 +107,7 @@ class HealthMonitor {
   static void ReadClock(const std::shared_ptr<State>& state, const Key& key, int64_t sent_ns,
                         Env& env, const StatusOr<TaskStatus>& answer);
   // REQUIRES the state's lock, which guards `watched`.
-  static void MarkLost(Watched& watched, const Status& why, Verdict* verdict);
+  static void MarkLost(Watched& watched, const Status& why, LossNotice* notice);
 
   const HealthOptions options_;
   Env& env_;

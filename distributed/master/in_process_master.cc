@@ -29,7 +29,7 @@ struct InProcessMaster::State {
 
 namespace {
 
-// A call into the master, which keeps the master alive meanwhile.
+// A call into the master. While an object of this class exists, the master is kept alive.
 class Call {
  public:
   explicit Call(InProcessMaster::State& state) : state_(state) { state_.calls.fetch_add(1); }
@@ -156,7 +156,7 @@ class InProcessSession final : public SessionInterface {
 
   const std::shared_ptr<InProcessMaster::State> state_;
   const SessionOptions options_;
-  Mutex mu_;  // locked before the state's
+  Mutex mu_;  // locked before the mutex of the state
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
   std::string handle_ ABSL_GUARDED_BY(mu_);  // "" before the first call
   int nodes_seen_ ABSL_GUARDED_BY(mu_) = 0;

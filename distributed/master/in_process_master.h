@@ -6,7 +6,7 @@
 //
 //   InProcessMaster direct("127.0.0.1:2222", master, scheduler);
 //   direct.Publish();                                       // its address is known from now on
-//   InProcessSessions::New("127.0.0.1:2222", options);      // NewRemoteSession's
+//   InProcessSessions::New("127.0.0.1:2222", options);      // as NewRemoteSession does
 //
 // Sessions behave like remote ones: they end when the master ends, not when the InProcessMaster is
 // destroyed; later calls return Unavailable. Thread-safe.

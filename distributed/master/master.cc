@@ -255,7 +255,7 @@ StatusOr<std::shared_ptr<MasterSession>> Master::CreateSession(const SessionOpti
                                           .registry = options_.registry,
                                           .counters = counters_,
                                           .recorder = recorder_}));
-  session->CalledFrom(client);
+  session->NoteClientCall(client);
   CHECK_OK(session
                ->Extend(-1,
                         [&](Graph* all) {
@@ -419,7 +419,7 @@ void Master::CloseIdleSessions(const absl::flat_hash_set<std::string>& connected
   {
     MutexLock lock(mu_);
     for (const auto& [handle, session] : sessions_) {
-      session->CheckClient(connected);
+      session->NoteConnectedClient(connected);
       if (session->idle_ns() > TimeoutNanos(options_.idle_timeout_ms)) idle.push_back(handle);
     }
   }

@@ -51,15 +51,16 @@ class Master {
   ~Master();
 
   const ClusterSpec& cluster() const { return options_.cluster; }
-  // The master's own task.
+  // Returns the master's own task.
   const TaskId& self() const { return options_.worker->self(); }
 
-  // Creating a session takes two calls. AwaitTasks waits, without a thread, for the tasks that a
-  // session with these options uses, and calls `found` on any thread; DeadlineExceeded names the
-  // tasks that did not answer. The caller may cancel the returned wait (null: `found` has been
-  // called with an error).
+  // Creating a session takes two calls, AwaitTasks and CreateSession. AwaitTasks waits, without a
+  // thread, for the tasks that a session with these options uses, and calls `found` on any thread;
+  // DeadlineExceeded names the tasks that did not answer. The caller may cancel the returned wait
+  // (null: `found` has been called with an error).
   std::shared_ptr<TaskWait> AwaitTasks(const SessionOptions& options, TasksFound found);
-  // `client`: the client's address, as in ConnectedClients; "" for a client in this process.
+  // Creates a session after AwaitTasks. `client`: the client's address, as in ConnectedClients; ""
+  // for a client in this process.
   StatusOr<std::shared_ptr<MasterSession>> CreateSession(const SessionOptions& options, Graph graph,
                                                          std::vector<SessionTask> tasks,
                                                          const std::string& client);
@@ -84,7 +85,7 @@ class Master {
   // have a connection.
   void CloseIdleSessions(const absl::flat_hash_set<std::string>& connected);
   // Returns whether sessions have been closed since the last call.
-  bool TakeClosed() { return closed_.exchange(false); }
+  bool ClosedSinceLastCall() { return closed_.exchange(false); }
 
   // The following are for status reports and tests.
   std::vector<std::shared_ptr<MasterSession>> sessions() const;

@@ -31,8 +31,9 @@ constexpr auto kSpin = std::chrono::microseconds(50);
 
 Status Closed() { return FailedPrecondition("Session is closed."); }
 
-// The end of a client's input, and a step that its client gives up, are no failures. A client in
-// this process receives the error anyway; if the process is no server, nobody else needs it.
+// Logs a step that failed, as a warning if its client is in another process. The end of the input
+// and a cancellation are no failures, so they are logged as details. A client in this process
+// receives the error anyway.
 void LogFailedStep(const MasterSession& session, int64_t step, const Status& status) {
   const bool usual = absl::IsOutOfRange(status) || absl::IsCancelled(status);
   const std::string client = session.client();
@@ -84,7 +85,7 @@ StatusOr<std::shared_ptr<MasterSession>> MasterSession::Create(Options options) 
     return InvalidArgument("memory_limit: expected a number of bytes, or 0 for no limit");
   }
   std::shared_ptr<MasterSession> session(new MasterSession(std::move(options)));
-  const Status begun = session->BeginInTasks();
+  const Status begun = session->CreateInTasks();
   if (!begun.ok()) {
     (void)session->Close();
     return begun;
@@ -93,7 +94,7 @@ StatusOr<std::shared_ptr<MasterSession>> MasterSession::Create(Options options) 
   return session;
 }
 
-Status MasterSession::BeginInTasks() {
+Status MasterSession::CreateInTasks() {
   WorkerSessionOptions session{.handle = handle(), .isolate = options_.session.isolate_state};
   for (const SessionTask& task : tasks()) session.tasks.push_back(task.id);
   Wait wait(*options_.services.threads, "the tasks to begin a session");
@@ -120,7 +121,7 @@ void MasterSession::WatchTasks() {
   }
 }
 
-void MasterSession::EndInTasks() {
+void MasterSession::DeleteInTasks() {
   if (options_.health != nullptr) options_.health->Unwatch(handle());
   Wait wait(*options_.services.threads, "the tasks to end a session");
   {
@@ -197,7 +198,7 @@ Status MasterSession::RunPrepared(const Prepared& step, const RunOptions& option
     return RunPrepared(larger, options, feeds, outputs, metadata);
   }
   step->NoteFeeds(feeds);
-  if (step->watches_feeds.load(std::memory_order_relaxed)) AdaptTo(step, feeds);
+  if (step->may_adapt_to_feeds.load(std::memory_order_relaxed)) AdaptToFeeds(step, feeds);
   std::optional<StepStatsCollector> stats;
   const Measuring measuring = BeginExecution(step.get());
   if (options.trace || measuring.any()) stats.emplace();
@@ -287,7 +288,7 @@ Status MasterSession::Finished(const Prepared& step, const RunOptions& options, 
       costs_.Record(graph_, taken, ClocksAhead());
     }
     if (measuring.sample == StepSampling::Sample::kMeasureAndPlace) {
-      PlaceAnew(step, step->expected_shapes);
+      PlaceAgain(step, step->expected_shapes);
     }
     if (metadata != nullptr && options.trace) metadata->step_stats = taken;
   }
@@ -393,7 +394,7 @@ void MasterSession::StartStep(const Prepared& step, const MasterStep::Args& args
 }
 
 void MasterSession::StepEnded(int64_t id, bool partial, const Status& status) {
-  std::shared_ptr<MasterStep> ended;  // destroyed without the lock
+  std::shared_ptr<MasterStep> ended;  // destroyed after the lock is released
   MutexLock lock(running_mu_);
   const auto it = steps_.find(id);
   ended = std::move(it->second);
@@ -461,7 +462,7 @@ void MasterSession::StartAsync(const Prepared& step, AsyncRun* run, Done done) {
 
 void MasterSession::StartFitting(const Prepared& step, AsyncRun* run, Done done) {
   step->NoteFeeds(run->values);
-  if (step->watches_feeds.load(std::memory_order_relaxed)) AdaptTo(step, run->values);
+  if (step->may_adapt_to_feeds.load(std::memory_order_relaxed)) AdaptToFeeds(step, run->values);
   run->outputs.resize(step->names().fetches.size());
   const Measuring measuring = BeginExecution(step.get());
   const bool measured = run->options.trace || measuring.any();
@@ -565,7 +566,7 @@ Status MasterSession::Close(const Status& why) {
     partial_runs_.clear();
   }
   if (options_.counters != nullptr) options_.counters->AddBegun(steps_begun());
-  EndInTasks();
+  DeleteInTasks();
   FreeGraph();
   return ended ? OkStatus()
                : DeadlineExceeded("steps of session ", handle(), " did not end in time");
@@ -573,7 +574,7 @@ Status MasterSession::Close(const Status& why) {
 
 void MasterSession::FreeGraph() {
   cache_.Clear();
-  Graph freed(*options_.registry);  // without the lock
+  Graph freed(*options_.registry);  // destroyed after the lock is released
   WriterMutexLock lock(graph_mu_);
   std::swap(graph_, freed);
 }
@@ -585,7 +586,7 @@ bool MasterSession::AnyRunning() const {
   return !steps_.empty();
 }
 
-void MasterSession::CalledFrom(const std::string& client) {
+void MasterSession::NoteClientCall(const std::string& client) {
   last_used_ns_ = options_.services.env->NowNanos();
   MutexLock lock(client_mu_);
   if (client_ != client) client_ = client;

@@ -29,7 +29,7 @@
 
 namespace penstock {
 
-class Wait;  // core/base/join.h
+class Wait;  // see core/base/join.h
 class HealthMonitor;
 struct CompileOptions;
 
@@ -124,12 +124,12 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
 
   // Notes that a client has called from `client`, the address of its connection; "" for a client
   // in this process, whose session is never idle.
-  void CalledFrom(const std::string& client);
+  void NoteClientCall(const std::string& client);
   // Notes that the session is in use if the connection of its client is in `connected`.
-  void CheckClient(const absl::flat_hash_set<std::string>& connected);
-  // Returns the nanoseconds since the last call, or since CheckClient last found the client's
-  // connection alive; 0 while a step runs. A partial run between two instalments does not count as
-  // running: a client that has gone may leave one behind.
+  void NoteConnectedClient(const absl::flat_hash_set<std::string>& connected);
+  // Returns the nanoseconds since the last call, or since NoteConnectedClient last found the
+  // client's connection alive; 0 while a step runs. A partial run between two instalments does not
+  // count as running: a client that has gone may leave one behind.
   int64_t idle_ns() const;
   // The following are for status reports. running() does not contain steps that have only one part,
   // in the master's own process.
@@ -150,11 +150,11 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   };
 
   explicit MasterSession(Options options);
-  Status BeginInTasks();
+  Status CreateInTasks();
   void WatchTasks();
-  void EndInTasks();
+  void DeleteInTasks();
 
-  // Preparing.
+  // Functions that prepare steps.
   void AwaitPrepared(const Prepared& step, absl::Span<const Tensor> feeds, Done done);
   // `fed_shapes`: the shapes of the feeds for which the step is prepared; empty: not known yet.
   void Prepare(const Prepared& step, std::vector<PartialShape> fed_shapes = {});
@@ -176,10 +176,10 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   std::shared_ptr<const PreparedStep::Graphs> KeptGraphs(PreparedStep& step);
   // Schedules a new placement of the step on the pool, for feeds of these shapes. The old prepared
   // step is used until the new one is ready.
-  void PlaceAnew(const Prepared& step, std::vector<PartialShape> fed_shapes);
+  void PlaceAgain(const Prepared& step, std::vector<PartialShape> fed_shapes);
   // Places the step anew if it was compiled for feeds of another size. Does so at most once for
   // each step.
-  void AdaptTo(const Prepared& step, absl::Span<const Tensor> feeds);
+  void AdaptToFeeds(const Prepared& step, absl::Span<const Tensor> feeds);
   void Replace(const PreparedStep& step, const Prepared& anew);
   int64_t MemoryLimitOf(const PreparedStep& step) const;
   // Returns whether the step was compiled to fit the memory limit with smaller feeds than these, or
@@ -189,7 +189,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   using UseLarger = absl::AnyInvocable<void(StatusOr<Prepared>) &&>;
   void PrepareLarger(const Prepared& step, absl::Span<const Tensor> feeds, UseLarger use);
 
-  // Running.
+  // Functions that run steps.
   Status RunPrepared(const Prepared& step, const RunOptions& options,
                      absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
                      RunMetadata* metadata);
@@ -201,7 +201,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
     StepSampling::Sample sample = StepSampling::Sample::kNone;
     bool cost_graph = false;  // fill RunMetadata::cost_graph
     std::shared_ptr<StepRecorder::Recording> recording = nullptr;
-    int64_t begun_wall_ns = 0;  // only with a recording
+    int64_t begun_wall_ns = 0;  // set only if there is a recording
     bool any() const {
       return cost_graph || recording != nullptr || sample != StepSampling::Sample::kNone;
     }
@@ -267,7 +267,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   std::vector<std::unique_ptr<LocalStep>> local_steps_ ABSL_GUARDED_BY(running_mu_);
   std::vector<LocalStep*> idle_local_steps_ ABSL_GUARDED_BY(running_mu_);
   std::map<int64_t, std::shared_ptr<MasterStep>> steps_ ABSL_GUARDED_BY(running_mu_);
-  size_t partial_steps_ ABSL_GUARDED_BY(running_mu_) = 0;  // of steps_
+  size_t partial_steps_ ABSL_GUARDED_BY(running_mu_) = 0;  // number of partial runs in steps_
 };
 
 }  // namespace penstock

@@ -39,7 +39,8 @@ void MasterStep::Start(Done done) {
   }
   const auto self = shared_from_this();
   if (args_.cancellation != nullptr) {
-    // Not on the canceller's thread, because the end of the step deregisters this callback.
+    // Aborts on a thread of the pool: the end of the step deregisters this callback, which the
+    // thread that runs the callback must not do.
     const auto abort = [weak = weak_from_this(), threads = services_.threads](const Status& why) {
       threads->Schedule([weak, why] {
         if (const auto step = weak.lock()) step->Abort(why);
@@ -88,7 +89,7 @@ void MasterStep::StartPart(size_t index) {
       Done([self = shared_from_this(), index](Status status) { self->PartEnded(index, status); }));
 }
 
-std::vector<TaskId> MasterStep::RunningIn() const {
+std::vector<TaskId> MasterStep::UnfinishedTasks() const {
   std::vector<TaskId> tasks;
   MutexLock lock(mu_);
   for (size_t i = 0; i < ended_.size(); ++i) {
@@ -174,7 +175,8 @@ void MasterStep::AbandonParts() {
   }
 }
 
-// The timer's thread must not end the step: it would wait for itself.
+// Arms the timer to call `then` on a thread of the pool: if the timer's thread ended the step, it
+// would wait for itself.
 void MasterStep::ArmTimer(int64_t at_ns, void (MasterStep::*then)()) {
   MutexLock lock(mu_);
   if (left_ == 0) return;

@@ -56,7 +56,7 @@ class MasterStep : public std::enable_shared_from_this<MasterStep> {
   int64_t begun_ns() const { return begun_ns_; }  // by the Env's clock
   const PreparedStep& prepared() const { return *prepared_; }
   // Returns the tasks whose parts have not ended.
-  std::vector<TaskId> RunningIn() const;
+  std::vector<TaskId> UnfinishedTasks() const;
   // Starts the step. REQUIRES at least one part.
   void Start(Done done);
   void Abort(const Status& why);
@@ -79,7 +79,7 @@ class MasterStep : public std::enable_shared_from_this<MasterStep> {
   const Services services_;
   const int64_t begun_ns_;
 
-  mutable Mutex mu_;  // locked before the timer's
+  mutable Mutex mu_;  // locked before the mutex of the timer
   Status first_error_ ABSL_GUARDED_BY(mu_);
   std::vector<bool> ended_ ABSL_GUARDED_BY(mu_);  // by part
   size_t left_ ABSL_GUARDED_BY(mu_);

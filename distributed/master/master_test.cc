@@ -29,10 +29,10 @@ TEST_F(MasterTest, SessionsOfClientsThatHaveGoneAreClosed) {
     const Session here = NewSession("");
     After(kHourMs - kSecondMs, {"ipv4:10.0.0.2:2"});
     EXPECT_TRUE(IsOpen(gone));
-    EXPECT_FALSE(master_->TakeClosed());
+    EXPECT_FALSE(master_->ClosedSinceLastCall());
     After(2 * kSecondMs, {"ipv4:10.0.0.2:2"});
     EXPECT_FALSE(IsOpen(gone));
-    EXPECT_TRUE(master_->TakeClosed());
+    EXPECT_TRUE(master_->ClosedSinceLastCall());
     for (int hour = 0; hour < 100; ++hour) After(kHourMs + kSecondMs, {"ipv4:10.0.0.2:2"});
     EXPECT_TRUE(IsOpen(silent));
     EXPECT_TRUE(IsOpen(here));
@@ -49,7 +49,7 @@ TEST_F(MasterTest, ACallFromANewConnectionKeepsASession) {
   Serving([&] {
     const Session session = NewSession("ipv4:10.0.0.1:1");
     After(kHourMs - kSecondMs, {});
-    session->CalledFrom("ipv4:10.0.0.1:9");
+    session->NoteClientCall("ipv4:10.0.0.1:9");
     After(kHourMs - kSecondMs, {});
     EXPECT_TRUE(IsOpen(session));
     After(kHourMs - kSecondMs, {"ipv4:10.0.0.1:9"});

@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// "x" and "x:0" are one tensor.
+// Returns whether the names mean the same tensor: "x" and "x:0" do.
 bool SameTensor(string_view a, string_view b) {
   return absl::StripSuffix(a, ":0") == absl::StripSuffix(b, ":0");
 }
@@ -111,7 +111,7 @@ void PartialRun::Run(const Feeds& feeds, const std::vector<std::string>& fetches
     step_->Recv(KeyOf(PartialFetch(taken->fetches[i])),
                 [self = shared_from_this(), output = &(*outputs)[i], name = fetches[i],
                  part = Join::Part(join)](Status status, Tensor value, bool is_dead) mutable {
-                  if (status.ok() && is_dead) status = NoValue(name);
+                  if (status.ok() && is_dead) status = DeadFetchError(name);
                   *output = std::move(value);
                   std::move(part)(std::move(status));
                 });

@@ -32,7 +32,7 @@ class PartialRun : public std::enable_shared_from_this<PartialRun> {
   // no part there), Ended when all its parts have ended.
   void Begun(std::shared_ptr<Step> step) { step_ = std::move(step); }
   void Ended(const Status& status);
-  // Cancelling it ends the step.
+  // Returns the step's cancellation; cancelling it ends the step.
   Cancellation& cancellation() { return cancellation_; }
 
   // Feeds some placeholders and fetches some outputs. Each of them may be named in only one

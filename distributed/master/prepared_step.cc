@@ -24,7 +24,7 @@ void SortByNames(std::vector<std::shared_ptr<PreparedStep>>* steps) {
 
 }  // namespace
 
-Status NoValue(string_view fetch) {
+Status DeadFetchError(string_view fetch) {
   return InvalidArgument("fetch '", fetch, "' has no value: it is on a branch that was not taken");
 }
 
@@ -77,7 +77,7 @@ void PreparedStep::KeepGraphs(std::shared_ptr<const Graphs> graphs) {
 
 void PreparedStep::NoteFirstFeeds(absl::Span<const Tensor> tensors) {
   MutexLock lock(mu_);
-  if (feeds_noted_.exchange(true) || KnowsFeeds()) return;
+  if (feeds_noted_.exchange(true) || KnowsFeedSizes()) return;
   for (const Tensor& tensor : tensors) fed_shapes_.emplace_back(tensor.shape());
 }
 
@@ -104,12 +104,12 @@ bool PreparedStep::FeedsDiffer(absl::Span<const Tensor> tensors) const {
   return fed > 2 * expected || expected > 2 * fed;
 }
 
-bool PreparedStep::KnowsFeeds() const {
+bool PreparedStep::KnowsFeedSizes() const {
   return std::all_of(expected_shapes.begin(), expected_shapes.end(),
                      [](const PartialShape& shape) { return shape.fully_known(); });
 }
 
-bool PreparedStep::FeedsExceed(absl::Span<const Tensor> tensors) const {
+bool PreparedStep::AnyFeedLarger(absl::Span<const Tensor> tensors) const {
   for (size_t i = 0; i < feeds.size(); ++i) {
     const PartialShape& expected = expected_shapes[i];
     if (!expected.fully_known() || tensors[i].num_elements() > Elements(expected)) return true;
@@ -132,7 +132,7 @@ Status PreparedStep::CheckFeed(size_t index, const Tensor& tensor) const {
 Status PreparedStep::CheckFetches(absl::Span<const Tensor> tensors) const {
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (tensors[i].valid()) continue;
-    return NoValue(names_.fetches[i]);
+    return DeadFetchError(names_.fetches[i]);
   }
   return OkStatus();
 }
@@ -159,7 +159,7 @@ std::shared_ptr<PreparedStep> StepCache::GetPartial(const CallableSpec& names) {
 }
 
 std::shared_ptr<PreparedStep> StepCache::Get(const Names& names) {
-  std::vector<std::shared_ptr<PreparedStep>> dropped;  // destroyed without the lock
+  std::vector<std::shared_ptr<PreparedStep>> dropped;  // destroyed after the lock is released
   MutexLock lock(mu_);
   const auto found = steps_.find(names);
   if (found != steps_.end()) return found->second;
@@ -194,7 +194,7 @@ std::vector<std::shared_ptr<PreparedStep>> StepCache::TakeAll() {
 }
 
 void StepCache::Drop(const PreparedStep& step) {
-  std::shared_ptr<PreparedStep> dropped;  // destroyed without the lock
+  std::shared_ptr<PreparedStep> dropped;  // destroyed after the lock is released
   MutexLock lock(mu_);
   const auto found = steps_.find(NamesOf(step));
   if (found == steps_.end() || found->second.get() != &step) return;
@@ -203,13 +203,13 @@ void StepCache::Drop(const PreparedStep& step) {
 }
 
 void StepCache::Clear() {
-  std::vector<std::shared_ptr<PreparedStep>> cleared;  // destroyed without the lock
+  std::vector<std::shared_ptr<PreparedStep>> cleared;  // destroyed after the lock is released
   MutexLock lock(mu_);
   cleared = TakeAll();
 }
 
 void StepCache::Replace(const PreparedStep& step, const std::shared_ptr<PreparedStep>& other) {
-  std::shared_ptr<PreparedStep> dropped;  // destroyed without the lock
+  std::shared_ptr<PreparedStep> dropped;  // destroyed after the lock is released
   MutexLock lock(mu_);
   const auto found = steps_.find(NamesOf(step));
   if (found == steps_.end() || found->second.get() != &step) return;

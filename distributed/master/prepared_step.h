@@ -47,7 +47,7 @@ struct SessionTasks {
 };
 
 // Returns the error of a fetch whose branch was not taken.
-Status NoValue(string_view fetch);
+Status DeadFetchError(string_view fetch);
 
 class PreparedStep {
  public:
@@ -102,14 +102,14 @@ class PreparedStep {
   std::atomic<int64_t> executions{0};  // number of executions begun; not counted for a partial run
   // Whether to place the step anew when it is fed values of sizes that it was not compiled for. Set
   // if costs have decided where a node runs; cleared once the step has been placed anew.
-  std::atomic<bool> watches_feeds{false};
+  std::atomic<bool> may_adapt_to_feeds{false};
   // Returns whether `tensors` have more than twice, or less than half, the expected number of
   // bytes.
   bool FeedsDiffer(absl::Span<const Tensor> tensors) const;
   // Returns whether the sizes of all feeds were known when the step was compiled.
-  bool KnowsFeeds() const;
+  bool KnowsFeedSizes() const;
   // Returns whether one of `tensors` is larger than expected, or its size was unknown.
-  bool FeedsExceed(absl::Span<const Tensor> tensors) const;
+  bool AnyFeedLarger(absl::Span<const Tensor> tensors) const;
 
   // If the step was compiled before any value was fed, notes the shapes of the first feeds.
   // Predictions of the step's costs are based on them. REQUIRES tensors that fit the feeds.

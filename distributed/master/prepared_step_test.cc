@@ -71,16 +71,16 @@ TEST(PreparedStepTest, LargerFeedsExceed) {
                 {"n:0", DType::kInt64, PartialShape()}};
   step.expected_shapes = {PartialShape({10, 2}), PartialShape({2})};
   const auto exceed = [&](int64_t rows, int64_t numbers) {
-    return step.FeedsExceed(
+    return step.AnyFeedLarger(
         {Tensor(DType::kFloat, Shape({rows, 2})), Tensor(DType::kInt64, Shape({numbers}))});
   };
-  EXPECT_TRUE(step.KnowsFeeds());
+  EXPECT_TRUE(step.KnowsFeedSizes());
   EXPECT_FALSE(exceed(10, 2));
   EXPECT_FALSE(exceed(1, 1));
   EXPECT_TRUE(exceed(11, 2));
   EXPECT_TRUE(exceed(1, 3)) << "although both together are smaller";
   step.expected_shapes[0] = PartialShape({-1, 2});
-  EXPECT_FALSE(step.KnowsFeeds());
+  EXPECT_FALSE(step.KnowsFeedSizes());
   EXPECT_TRUE(exceed(1, 1)) << "of which nothing was known";
 }
 

@@ -17,7 +17,7 @@ std::vector<std::shared_ptr<const MasterStep>> MasterSession::running_steps() co
   return steps;
 }
 
-void MasterSession::CheckClient(const absl::flat_hash_set<std::string>& connected) {
+void MasterSession::NoteConnectedClient(const absl::flat_hash_set<std::string>& connected) {
   MutexLock lock(client_mu_);
   if (!client_.empty() && !connected.contains(client_)) return;
   last_used_ns_ = options_.services.env->NowNanos();

@@ -64,7 +64,7 @@ void MasterSession::Prepare(const Prepared& step, std::vector<PartialShape> fed_
   PlacementReport placement;
   auto partitions = CompileNew(step.get(), &placement);
   if (!partitions.ok()) return EndPreparing(step, partitions.status());
-  step->watches_feeds = LeavesChoice(placement) && !step->feeds.empty();
+  step->may_adapt_to_feeds = LeavesChoice(placement) && !step->feeds.empty();
   Register(step, *std::move(partitions));
 }
 
@@ -155,7 +155,7 @@ StatusOr<std::vector<PreparedStep::Feed>> MasterSession::FeedsOf(const PreparedS
 // prepared again (Outgrows). A partial run is never prepared again, so it has the limit from the
 // start.
 int64_t MasterSession::MemoryLimitOf(const PreparedStep& step) const {
-  return step.partial() || step.KnowsFeeds() ? options_.session.memory_limit : 0;
+  return step.partial() || step.KnowsFeedSizes() ? options_.session.memory_limit : 0;
 }
 
 StatusOr<CompileOptions> MasterSession::OptionsOf(const PreparedStep& step) const {
@@ -203,13 +203,13 @@ StatusOr<std::vector<Partition>> MasterSession::CompileWith(const PreparedStep& 
   return Compile(graph_, devices(), options, report);
 }
 
-void MasterSession::AdaptTo(const Prepared& step, absl::Span<const Tensor> feeds) {
-  if (!step->FeedsDiffer(feeds) || !step->watches_feeds.exchange(false)) return;
-  PlaceAnew(step, ShapesOf(feeds));
+void MasterSession::AdaptToFeeds(const Prepared& step, absl::Span<const Tensor> feeds) {
+  if (!step->FeedsDiffer(feeds) || !step->may_adapt_to_feeds.exchange(false)) return;
+  PlaceAgain(step, ShapesOf(feeds));
 }
 
 bool MasterSession::Outgrows(const PreparedStep& step, absl::Span<const Tensor> feeds) const {
-  return options_.session.memory_limit > 0 && step.FeedsExceed(feeds);
+  return options_.session.memory_limit > 0 && step.AnyFeedLarger(feeds);
 }
 
 void MasterSession::PrepareLarger(const Prepared& step, absl::Span<const Tensor> feeds,
@@ -229,13 +229,13 @@ void MasterSession::PrepareLarger(const Prepared& step, absl::Span<const Tensor>
       });
 }
 
-void MasterSession::PlaceAnew(const Prepared& step, std::vector<PartialShape> fed_shapes) {
+void MasterSession::PlaceAgain(const Prepared& step, std::vector<PartialShape> fed_shapes) {
   options_.services.threads->Schedule(
       [self = shared_from_this(), step, shapes = std::move(fed_shapes)]() mutable {
         const auto anew = std::make_shared<PreparedStep>(step->names());
         anew->placed = step->placed;
         anew->expected_shapes = std::move(shapes);
-        anew->watches_feeds = step->watches_feeds.load();
+        anew->may_adapt_to_feeds = step->may_adapt_to_feeds.load();
         PlacementReport placement;
         auto partitions = self->CompileNew(anew.get(), &placement);
         // An error here means that the session ends or a task is lost. The next execution of the

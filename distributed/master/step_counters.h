@@ -21,7 +21,7 @@ class StepCounters {
   static constexpr std::array<double, 13> kBounds = {1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1,
                                                      0.3,  1,    3,    10,   30,   100};
 
-  // `nanos`: how long the step took.
+  // Counts a step that has ended. `nanos`: how long the step took.
   void Ended(const Status& status, int64_t nanos) {
     const double seconds = static_cast<double>(nanos) * 1e-9;
     size_t bucket = 0;

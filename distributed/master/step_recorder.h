@@ -2,7 +2,7 @@
 //
 // StepRecorder: records the next steps of a master's sessions for an observer that is not their
 // client, such as `penstock trace`. Sessions ask it at the beginning of each step, which costs one
-// load while nobody records. At the end they hand over the step's trace.
+// load while there is no recording. At the end they hand over the step's trace.
 //
 //   auto recording = recorder.Begin({.steps = 20});
 //   if (recording.ok()) { (*recording)->Wait(until_ns); steps = (*recording)->TakeSteps(); }
@@ -102,7 +102,7 @@ class StepRecorder {
 
   Scheduler& threads_;
   std::atomic<bool> records_{false};  // changed under mu_
-  Mutex mu_;                          // locked before a recording's
+  Mutex mu_;                          // locked before the mutex of a recording
   std::shared_ptr<Recording> recording_ ABSL_GUARDED_BY(mu_);
 };
 

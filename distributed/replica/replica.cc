@@ -170,10 +170,10 @@ void Replica::Run() {
   while (!stopped()) {
     switch (role()) {
       case wire::REPLICA_FOLLOWER:
-        Watch();
+        WatchPrimary();
         break;
       case wire::REPLICA_PRIMARY:
-        Lead();
+        RunAsPrimary();
         break;
       default:
         Begin();
@@ -189,7 +189,7 @@ void Replica::Begin() {
     return Pause(kRetryMs);
   }
   if (other->role() == wire::REPLICA_PRIMARY) return BeginToFollow(*other);
-  // A follower notices by itself that its primary is gone.
+  // If the other replica is a follower, it will notice that its primary is gone.
   if (other->role() != wire::REPLICA_STARTING || options_.index != 0) return Pause(kRetryMs);
   uint64_t epoch = 0;
   const Status claimed = Claim(0, &epoch);
@@ -239,7 +239,7 @@ void Replica::ForgetState() {
 
 // Runs in a follower: checks whether the primary is alive, and still feeds this
 // replica.
-void Replica::Watch() {
+void Replica::WatchPrimary() {
   Pause(options_.greet_ms);
   StatusOr<wire::GreetResponse> primary = AskGreet();
   if (absl::IsUnavailable(primary.status())) {
@@ -263,7 +263,7 @@ void Replica::Watch() {
     }
   }
   if (dropped) {
-    // The primary may rely on this replica only after it has fed it again from the start.
+    // The primary may rely on this replica only after it has sent it a complete copy again.
     Say("is no longer fed; begins anew");
     return ForgetState();
   }
@@ -321,7 +321,7 @@ void Replica::ServeWhenReady() {
   options_.serve();
 }
 
-void Replica::Lead() {
+void Replica::RunAsPrimary() {
   uint64_t feed = 0;
   {
     MutexLock lock(mu_);
@@ -417,8 +417,8 @@ Status Replica::PushCopy(const std::vector<KeptChange>& copy) {
   return PushOne(&push, bytes);
 }
 
-// Adds a record to `push`. Before that, pushes those of its values that travel in pieces;
-// these pushes carry the current cut of `push`.
+// Adds a record to `push`. If some of its values travel in pieces, first sends these pieces in
+// separate pushes, with the current cut of `push`.
 Status Replica::AddRecord(const KeptChange& change, wire::PushRequest* push) {
   wire::PushRequest one;
   for (const KeptChange::Part& part : change.parts) {

@@ -47,7 +47,7 @@ class Replica {
     std::function<void(const Status& why)> fenced;
     // Prints a line for people, without a newline at its end.
     std::function<void(const std::string&)> say;
-    int64_t greet_ms = 100;     // between the questions of a follower
+    int64_t greet_ms = 100;     // interval between the questions of a follower
     int64_t silent_ms = 1'500;  // a process that has not answered for this long counts as gone
     int64_t push_bytes_max = 8 << 20;
     int64_t piece_bytes = kPieceBytes;            // larger values travel in pieces
@@ -60,7 +60,7 @@ class Replica {
   // Stops the replica. Steps that wait for the follower end with Unavailable.
   void Stop() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Handle calls of the other replica. Aborted if this one is no longer the primary; Unavailable
+  // Handle calls from the other replica. Aborted if this one is no longer the primary; Unavailable
   // if it is not ready, and FailedPrecondition if its state cannot be copied: then the caller may
   // ask again.
   wire::GreetResponse Greet(const wire::GreetRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
@@ -70,8 +70,8 @@ class Replica {
 
   wire::ReplicaRole role() const ABSL_LOCKS_EXCLUDED(mu_);
   uint64_t epoch() const ABSL_LOCKS_EXCLUDED(mu_);
-  // Return whether this primary has a follower that could take over, and whether this follower
-  // could.
+  // has_follower returns whether this primary has a follower that could take over; may_take_over
+  // returns whether this replica is such a follower.
   bool has_follower() const { return options_.log->follower_is_whole(); }
   bool may_take_over() const ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -91,9 +91,9 @@ class Replica {
   void Run();
   void Begin();
   void BeginToFollow(const wire::GreetResponse& primary);
-  void Watch();
+  void WatchPrimary();
   void TakeOver();
-  void Lead();
+  void RunAsPrimary();
   void Feed(uint64_t feed);
   Status PushCopy(const std::vector<KeptChange>& copy);
   Status AddRecord(const KeptChange& change, wire::PushRequest* push);
@@ -104,7 +104,7 @@ class Replica {
   void ForgetState() ABSL_LOCKS_EXCLUDED(mu_);
   void BecomePrimary(uint64_t epoch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Blocking calls, made by the driving thread.
+  // The following make blocking calls; they are called by the driving thread.
   StatusOr<wire::GreetResponse> AskGreet();
   Status Claim(uint64_t wanted, uint64_t* epoch);
   void Pause(int64_t millis) ABSL_LOCKS_EXCLUDED(mu_);
@@ -112,12 +112,12 @@ class Replica {
   void Say(const std::string& line);
 
   const Options options_;
-  mutable Mutex mu_;  // locked before the store's and the log's
+  mutable Mutex mu_;  // locked before the mutexes of the store and the log
   Condition changed_;
   wire::ReplicaRole role_ ABSL_GUARDED_BY(mu_) = wire::REPLICA_STARTING;
   uint64_t epoch_ ABSL_GUARDED_BY(mu_) = 0;
-  // The random number of the feed under way: a follower has asked for this feed, a primary was
-  // asked for it. 0: none.
+  // The random number that names the current feed. A follower has asked for this feed; a primary
+  // was asked for it. 0: no feed.
   uint64_t feed_ ABSL_GUARDED_BY(mu_) = 0;
   bool feed_ends_ ABSL_GUARDED_BY(mu_) = false;  // the follower has asked for a new feed
   Status cannot_copy_ ABSL_GUARDED_BY(mu_);      // why there is no follower

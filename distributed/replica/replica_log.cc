@@ -73,7 +73,7 @@ void ReplicaLog::Record(const StateChange& change) {
   KeptChange kept{.step_id = change.origin.step_id, .incarnation = change.origin.incarnation};
   for (const ResourceChange& part : change.parts) {
     if (IsPrivate(part)) continue;
-    Note(part, step);
+    NoteChange(part, step);
     if (feeding_ && part.opaque.empty()) kept.parts.push_back(KeepPart(part));
   }
   ++counts_.records;
@@ -94,7 +94,7 @@ void ReplicaLog::Record(const StateChange& change) {
 
 // Keeps `known_` up to date: the existing resources, and the values that each was created with.
 // Marks `step` as refused if it has changed a resource that cannot be replicated.
-void ReplicaLog::Note(const ResourceChange& change, RunningStep* step) {
+void ReplicaLog::NoteChange(const ResourceChange& change, RunningStep* step) {
   const ResourceId& id = change.resource;
   if (!change.opaque.empty() && step != nullptr) {
     step->refused = StrCat(id.type, " '", id.name, "' cannot be replicated: ", change.opaque);
@@ -102,7 +102,7 @@ void ReplicaLog::Note(const ResourceChange& change, RunningStep* step) {
   if (change.action == kRemoveAction) {
     known_.erase(id.id);
   } else if (change.action == kCreateAction) {
-    Known& known = known_[id.id];
+    KnownResource& known = known_[id.id];
     known = {.container = std::string(id.container),
              .name = std::string(id.name),
              .type = std::string(id.type),
@@ -172,7 +172,7 @@ void ReplicaLog::CutIfOverdue(int64_t now_ns) {
 }
 
 Status ReplicaLog::BeginFeed(const ResourceStore& store, std::vector<KeptChange>* copy) {
-  std::map<uint64_t, Known> known;
+  std::map<uint64_t, KnownResource> known;
   {
     MutexLock lock(mu_);
     feeding_ = true;
@@ -203,7 +203,8 @@ Status ReplicaLog::BeginFeed(const ResourceStore& store, std::vector<KeptChange>
   return OkStatus();
 }
 
-StatusOr<KeptChange> ReplicaLog::Copy(uint64_t id, const Known& known, const Resource& resource) {
+StatusOr<KeptChange> ReplicaLog::Copy(uint64_t id, const KnownResource& known,
+                                      const Resource& resource) {
   KeptChange::Part part{.container = known.container,
                         .name = known.name,
                         .type = known.type,
@@ -213,7 +214,7 @@ StatusOr<KeptChange> ReplicaLog::Copy(uint64_t id, const Known& known, const Res
   if (variable != nullptr) {
     part.values = DescribeVariable(*variable, &part.version);
   } else if (known.type == kMutex) {
-    // In a copy a mutex is always free, whatever its state is here.
+    // In the copy a mutex is always free, even if it is locked here.
     part.version = resource.version();
   } else if (!known.changed) {
     part.values = known.created_with;

@@ -83,20 +83,20 @@ class ReplicaLog final : public StateLog, public StepGate {
     uint64_t records = 0;         // records that the store has produced
     int64_t fed_bytes = 0;        // bytes of values handed to TakeBatch
     uint64_t forced_cuts = 0;     // cuts made amid a step
-    int64_t waiting_steps = 0;    // for the follower
+    int64_t waiting_steps = 0;    // number of steps that wait for the follower
     int64_t pushes = 0;           // batches taken
     bool feeding = false;         // there is a follower
     bool whole = false;           // the follower could take over
-    uint64_t behind = 0;          // records that it has not acknowledged
+    uint64_t behind = 0;          // records that the follower has not acknowledged
     int64_t behind_bytes = 0;     // bytes of values not yet handed to TakeBatch
     int64_t acknowledged_ns = 0;  // time of the last acknowledgement; 0: none yet
   };
   Counts counts() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  struct Known {
+  struct KnownResource {
     std::string container, name, type;
-    std::vector<Tensor> created_with;  // only if it has not changed since
+    std::vector<Tensor> created_with;  // set only if the value has not changed since
     bool changed = false;
   };
   struct RunningStep {
@@ -111,22 +111,23 @@ class ReplicaLog final : public StateLog, public StepGate {
   using Dones = std::vector<Done>;
 
   static bool IsPrivate(const ResourceChange& change);
-  void Note(const ResourceChange& change, RunningStep* step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void NoteChange(const ResourceChange& change, RunningStep* step)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FindCut() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CutIfOverdue(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool WorthSending() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool KeepForFollower(KeptChange* change);
   Dones TakeEnded() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   static void End(Dones dones, const Status& status);
-  StatusOr<KeptChange> Copy(uint64_t id, const Known& known, const Resource& resource);
+  StatusOr<KeptChange> Copy(uint64_t id, const KnownResource& known, const Resource& resource);
 
   Env& env_;
-  mutable Mutex mu_;  // locked after those of resources and stores
+  mutable Mutex mu_;  // locked after the mutexes of resources and stores
   Condition changed_;
   Status refused_ ABSL_GUARDED_BY(mu_);
-  uint64_t last_ ABSL_GUARDED_BY(mu_) = 0;  // position
+  uint64_t last_ ABSL_GUARDED_BY(mu_) = 0;  // position of the last record
   uint64_t committed_ ABSL_GUARDED_BY(mu_) = 0;
-  std::map<uint64_t, Known> known_ ABSL_GUARDED_BY(mu_);  // by id
+  std::map<uint64_t, KnownResource> known_ ABSL_GUARDED_BY(mu_);  // by id
   std::map<int64_t, RunningStep> running_ ABSL_GUARDED_BY(mu_);
   std::deque<WaitingStep> waiting_ ABSL_GUARDED_BY(mu_);
   bool woken_ ABSL_GUARDED_BY(mu_) = false;

@@ -29,7 +29,7 @@ constexpr int kVariables = 3;
 
 class World;
 
-// One process of the pair.
+// One of the two replicas.
 struct Process {
   Process(World& world, int index);
   ~Process() { alive = false; }
@@ -125,7 +125,7 @@ class World {
         Sleep(3'000 * kMilli);
         cut_off.cut_off = false;
       }
-      // Waits until the pair has recovered, before the next fault.
+      // Waits until both replicas have recovered, before the next fault.
       Sleep(2'500 * kMilli);
     }
     faults_done_ = true;

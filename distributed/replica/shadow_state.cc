@@ -38,7 +38,8 @@ Status ShadowState::Take(const wire::PushRequest& push) {
   if (!replayer_) replayer_.emplace(store_);
   if (push.has_piece()) RETURN_IF_ERROR(pieces_.Add(push.piece(), bytes_max_));
   int64_t bytes_left = bytes_max_ - pieces_.bytes();
-  for (const wire::StateRecord& record : push.record()) RETURN_IF_ERROR(Hold(record, &bytes_left));
+  for (const wire::StateRecord& record : push.record())
+    RETURN_IF_ERROR(AddRecord(record, &bytes_left));
   committed_ = push.committed();
   RETURN_IF_ERROR(ApplyCommitted());
   whole_ = whole_ || push.whole();
@@ -46,7 +47,7 @@ Status ShadowState::Take(const wire::PushRequest& push) {
   return OkStatus();
 }
 
-Status ShadowState::Hold(const wire::StateRecord& record, int64_t* bytes_left) {
+Status ShadowState::AddRecord(const wire::StateRecord& record, int64_t* bytes_left) {
   ASSIGN_OR_RETURN(KeptChange change, RecordFromProto(record, bytes_left, &pieces_));
   // Records of the copy have position 0, and come before those of the log.
   if (change.position == 0 ? last_position_ != 0 : change.position <= last_position_) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ShadowState: the follower's copy of a parameter server's state. It applies the primary's pushes
-// to a ResourceStore that nobody else uses yet.
+// to a ResourceStore that no step uses yet.
 //
 // Records after the last cut are not applied yet: they belong to steps that still run, and are
 // dropped when the follower takes over. Pushes come from another process, so a malformed one is an
@@ -41,7 +41,7 @@ class ShadowState {
   void TakeOver();
 
  private:
-  Status Hold(const wire::StateRecord& record, int64_t* bytes_left);
+  Status AddRecord(const wire::StateRecord& record, int64_t* bytes_left);
   Status ApplyCommitted();
 
   ResourceStore& store_;

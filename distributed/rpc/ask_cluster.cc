@@ -80,7 +80,7 @@ Status AddTrace(const wire::TracedTask& task, ClusterTrace* all) {
     all->readings.push_back({task.name(), reading.task(), reading.offset_ns(), reading.error_ns()});
   }
   for (const wire::Road& road : trace.road()) {
-    all->roads[{road.from(), task.name()}] = road.protocol();
+    all->protocols[{road.from(), task.name()}] = road.protocol();
   }
   return OkStatus();
 }

@@ -20,7 +20,8 @@ Status CheckRange(const char* flag, int64_t value, int64_t min, int64_t max, con
   return InvalidArgument(flag, ": ", value, ", expected ", min, " to ", max, unit);
 }
 
-// The task may have died just after it answered a heartbeat, and the next one is an interval later.
+// Returns after what time at most a dead task counts as lost. It may have died just after answering
+// a heartbeat, and the next heartbeat is an interval later.
 int64_t LostAfterMs(const ServerOptions& options) {
   return (options.heartbeats_missed_max + 1) * options.heartbeat_ms;
 }

@@ -91,7 +91,7 @@ class GrpcWorkerClient final : public WorkerClient {
       p->set_device(partition.device);
       ExportGraph(partition.graph, p->mutable_graph());
     }
-    constexpr size_t kMessageBytesMax = (size_t{1} << 31) - 1;  // protobuf's
+    constexpr size_t kMessageBytesMax = (size_t{1} << 31) - 1;  // protobuf's limit
     if (request.ByteSizeLong() > kMessageBytesMax) {
       return std::move(done)(ResourceExhausted(
           "the graph for ", name_, " is larger than 2 GiB: feed or restore large constants"));
@@ -282,7 +282,7 @@ class GrpcWorkerClient final : public WorkerClient {
   CompletionLoop& loop_;
   StepCalls* calls_;
   TaskName worker_;
-  Mutex mu_;                                                     // locked before a stream's
+  Mutex mu_;                                                     // locked before a stream's mutex
   std::shared_ptr<grpc::Channel> channel_ ABSL_GUARDED_BY(mu_);  // the channel of the stub
   std::shared_ptr<Stub> stub_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<RunGraphStream> steps_ ABSL_GUARDED_BY(mu_);

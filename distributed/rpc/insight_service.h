@@ -23,7 +23,7 @@ namespace penstock {
 class InsightService {
  public:
   struct Options {
-    Task* task = nullptr;        // borrowed, as are the following
+    Task* task = nullptr;        // this and the following are borrowed
     Replica* replica = nullptr;  // null: the task has one process
     Env* env = nullptr;
     Scheduler* threads = nullptr;

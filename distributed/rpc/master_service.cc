@@ -240,7 +240,7 @@ void MasterService::MakeSession(std::shared_ptr<NewSession> wanted,
 StatusOr<std::shared_ptr<MasterSession>> MasterService::FindSession(
     const std::string& handle, const grpc::ServerContext& context) {
   ASSIGN_OR_RETURN(auto session, master_->FindSession(handle));
-  session->CalledFrom(context.peer());
+  session->NoteClientCall(context.peer());
   return session;
 }
 

@@ -71,8 +71,8 @@ class MasterService {
   using GraphCall = Call<grpc::ByteBuffer, grpc::ByteBuffer>;
   struct NewSession;
 
-  // A session is created in three phases. The first and the last run on a thread; in the second
-  // one the call waits for the session's tasks without a thread.
+  // Creates a session in three phases. The first and the last run on a thread; in the second one
+  // the call waits for the session's tasks without a thread.
   void CreateSession(std::shared_ptr<GraphCall> call);
   Status ReadNewSession(NewSession* wanted);
   // Keeps the client's place (ClientLimits) as long as the new session lives.
@@ -107,7 +107,7 @@ class MasterService {
 
   tensorflow::ConfigProto default_config_;
   Mutex told_mu_;
-  std::set<std::string> told_ ABSL_GUARDED_BY(told_mu_);  // by TellOnce
+  std::set<std::string> told_ ABSL_GUARDED_BY(told_mu_);  // options that TellOnce has named
   Master* master_ = nullptr;
   Scheduler* threads_ = nullptr;
   AsyncService service_;

@@ -217,7 +217,7 @@ TEST_F(MasterServiceTest, ClientsThatWaitForATaskDoNotKeepOthersWaiting) {
   }
   tensorflow::ConfigProto config;
   config.add_device_filters("/job:worker");
-  for (int i = 0; i < 20; ++i) {  // some before all clients wait, some after
+  for (int i = 0; i < 20; ++i) {  // some of the steps run before all clients wait, some after
     const int64_t begin_ns = Env::Real().NowNanos();
     const grpc::Status created = Create(config);
     ASSERT_TRUE(created.ok()) << created.error_message();

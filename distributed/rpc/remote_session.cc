@@ -46,7 +46,7 @@ constexpr TensorField kFetch = {tensorflow::RunStepResponse::kTensorFieldNumber,
 constexpr TensorField kCallableFetch = {tensorflow::RunCallableResponse::kFetchFieldNumber,
                                         /*named=*/false, "fetch"};
 
-// A process has one connection to each master, as long as its credentials do not change.
+// Returns the channels of this process: one for each master, until the credentials change.
 StatusOr<std::shared_ptr<Channels>> ProcessChannels() {
   struct Made {
     Mutex mu;
@@ -185,8 +185,8 @@ class RemoteSession final : public SessionInterface {
     return response.handle();
   }
 
-  // In the protocol, callables have no options for a single run: a run with options is
-  // sent as a step with names.
+  // Runs a callable. In the protocol, callables have no options for a single run, so a run with
+  // options is sent as a step with names.
   Status RunCallable(CallableId callable, const RunOptions& options, absl::Span<const Tensor> feeds,
                      std::vector<Tensor>* outputs, RunMetadata* metadata) override {
     CallableSpec spec;
@@ -264,7 +264,7 @@ class RemoteSession final : public SessionInterface {
 
   int64_t NewRequestId() { return static_cast<int64_t>(env_.RandomU64() | 1); }
 
-  // `request` has the fields that are special to this step.
+  // Runs a step. `request` has the fields that are special to it.
   Status RunStep(tensorflow::RunStepRequest request, const RunOptions& options, const Feeds& feeds,
                  const std::vector<std::string>& fetches, std::vector<Tensor>* outputs,
                  RunMetadata* metadata) {

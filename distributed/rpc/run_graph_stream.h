@@ -82,7 +82,7 @@ class RunGraphSink final : public Operation, public std::enable_shared_from_this
   struct Endpoint {
     WorkerGrpcService* service;
     CompletionLoop* loop;
-    grpc::ServerCompletionQueue* queue;  // the loop's
+    grpc::ServerCompletionQueue* queue;  // the loop's queue
     // Begins a step, and calls `Answer` when it ends. The answer need not contain the step's
     // id.
     std::function<void(const wire::RunGraphRequest&, Answer)> run;

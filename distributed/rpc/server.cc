@@ -387,7 +387,7 @@ Status Server::State::Admit(const StatusServer::Visitor& visitor) const {
   return Annotate(user, "this page wants the cluster's token, as bearer or as password");
 }
 
-// Returns the names by which the status page may be asked for, besides addresses in numbers.
+// Returns the names that requests for the status page may use, in addition to numeric addresses.
 std::vector<std::string> Server::State::StatusNames() const {
   std::vector<std::string> names = options.status_hosts;
   for (const std::string& address : {listens_at, self.address}) {
@@ -574,7 +574,7 @@ void Server::Stop() {
     s.stop_requested.NotifyAll();
   }
   s.stuck_watch = nullptr;
-  if (!s.loop.has_value()) return;  // was not bound
+  if (!s.loop.has_value()) return;  // the port was not bound
   s.status = nullptr;
   if (s.replica) s.replica->Stop();
   if (s.grpc_server != nullptr) {

@@ -61,8 +61,8 @@ struct ServerOptions {
   // TLS and tokens of the task, and the files that its ops may use. Default: the settings of the
   // process.
   std::optional<SecuritySettings> security = std::nullopt;
-  // Names by which the status page may be asked for, besides those that Server knows: the host at
-  // which it listens, its host in the cluster, this machine's name and "localhost".
+  // Names that requests for the status page may use, in addition to the host at which the server
+  // listens, its host in the cluster, this machine's name and "localhost".
   std::vector<std::string> status_hosts = {};
   // "localhost:PORT", an additional port without TLS and tokens, for processes of the same user as
   // this one: see security/client_port.h. "": none.
@@ -141,7 +141,7 @@ class Server {
   // Returns how many bytes of tensors this process may hold.
   static int64_t memory_limit();
 
-  // The numbers of things that exist now. All are zero in a server that no client uses.
+  // The numbers of objects that the server has now. All are zero in a server that no client uses.
   struct Counts {
     int64_t running_steps = 0;
     int64_t parked_subscriptions = 0;

@@ -126,7 +126,7 @@ void StepCalls::AnswerTo(const TaskName& master, const wire::RunGraphResponse& a
   {
     MutexLock lock(mu_);
     const auto steps = begun_.find(master);
-    // The master has been lost meanwhile: nobody waits for the answer.
+    // The master has been lost meanwhile, so the answer is not needed.
     if (steps == begun_.end() || steps->second.erase(static_cast<int64_t>(answer.step_id())) == 0)
       return;
   }

@@ -56,11 +56,11 @@ class StepCalls final : public collective::LinkListener {
   // incarnation that the request names.
   [[nodiscard]] bool Run(const TaskName& worker, const wire::RunGraphRequest& request,
                          Ended* ended);
-  // Master: ends the wait for a step with Cancelled. Does nothing if it does not run.
+  // Master: ends the wait for a step with Cancelled. Does nothing if the step does not run.
   void Abandon(int64_t step_id);
 
  private:
-  // LinkListener:
+  // Implements LinkListener:
   void Received(const TaskName& from, const HashedKey& key, Tensor value) override;
   void Connected(const TaskName& task) override {}
   void Lost(const TaskName& task, const Status& why) override;

@@ -167,7 +167,7 @@ TEST_P(StepCallsTest, AWorkerAbortsTheStepsOfAMasterThatIsLost) {
   master_.Stop();
   ASSERT_TRUE(Eventually([&] { return !worker_->aborted().empty(); }));
   EXPECT_THAT(worker_->aborted(), ElementsAre(1));
-  answer({});  // to nobody
+  answer({});  // the master has gone: the answer is dropped
 }
 
 TEST_P(StepCallsTest, ARestartedWorkerIsConnectedAgain) {

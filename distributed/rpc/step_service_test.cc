@@ -46,7 +46,8 @@ TEST_F(StepServiceTest, BytesThatAreNoRequestAreRefused) {
     for (const char* method : {"RunStep", "RunCallable"}) {
       const grpc::Status status = client_.SendBytes(method, bytes);
       const int code = status.error_code();
-      // A prefix may be a valid request: without a session, or without that callable.
+      // A prefix of a request may be a valid request, which lacks the session's handle or the
+      // callable's.
       EXPECT_TRUE(code == grpc::INVALID_ARGUMENT || code == grpc::ABORTED || code == grpc::OK)
           << method << ": " << status.error_message();
     }

@@ -193,7 +193,8 @@ bool ReadNamedTensor(CodedInputStream* in, size_t length, std::string* name,
       return ReadLength(in, &field_length) && in->ReadString(name, static_cast<int>(field_length));
     }
     if (tag == kTensorTag) {
-      if (std::exchange(seen, true)) return false;  // protobuf would merge the two
+      // A second occurrence, which protobuf would merge with the first.
+      if (std::exchange(seen, true)) return false;
       return ReadLength(in, &field_length) && TensorReader(in).Read(field_length, tensor);
     }
     return WireFormatLite::SkipField(in, tag);

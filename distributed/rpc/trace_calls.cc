@@ -128,7 +128,7 @@ void AddRoads(const TraceServices& services, wire::TaskTrace* trace) {
   for (const auto& [job, tasks] : services.task->master().cluster().jobs()) {
     for (const auto& [index, address] : tasks) {
       const std::string name = StrCat("/job:", job, "/replica:0/task:", index);
-      const std::string protocol = services.task->worker().RoadFrom(name);
+      const std::string protocol = services.task->worker().ProtocolFrom(name);
       if (name == services.task->self().name || protocol.empty()) continue;
       wire::Road* const road = trace->add_road();
       road->set_from(name);

@@ -18,7 +18,7 @@ namespace penstock {
 class WorkerService {
  public:
   struct Options {
-    Worker* worker = nullptr;  // borrowed, as are the following
+    Worker* worker = nullptr;  // this and the following are borrowed
     Scheduler* threads = nullptr;
     Env* env = nullptr;
     const Registry* registry = nullptr;

@@ -47,7 +47,7 @@ class ClientPort {
   const std::string& address() const { return address_; }
 
  private:
-  // OK for processes of root and of this process's user.
+  // Returns OK if the peer is a process of root or of this process's user.
   static Status CheckOwnUser(const HostPort& peer, const HostPort& own);
 
   class Refusal;

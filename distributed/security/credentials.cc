@@ -49,8 +49,9 @@ class TokenSenders final : public grpc::experimental::ClientInterceptorFactoryIn
   const std::string header_;
 };
 
-// gRPC logs each failed handshake without naming the peer, so any stranger could fill the log.
-// The errors of calls contain the same information. GRPC_VERBOSITY brings these lines back.
+// Turns off some log lines of gRPC: it logs each failed handshake without naming the peer, so any
+// stranger could fill the log. The errors of calls contain the same information. GRPC_VERBOSITY
+// brings these lines back.
 void QuietenHandshakes() {
   static const bool once [[maybe_unused]] = [] {
     if (std::getenv("GRPC_VERBOSITY") != nullptr) return false;

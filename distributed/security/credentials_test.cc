@@ -172,7 +172,7 @@ TEST_F(CredentialsTest, ATlsClientOfAPlaintextTask) {
 }
 
 TEST_F(CredentialsTest, ACertificateThatExpiresWhileATaskRuns) {
-  const SecuritySettings task = authority_.Issue({.end_s = 1});
+  const SecuritySettings task = authority_.Issue({.valid_until_s = 1});
   const TestPort port(task);
   std::string said;
   for (int i = 0; i < 50 && said.empty(); ++i) {
@@ -229,7 +229,7 @@ TEST_F(CredentialsTest, MistakesNameTheSettingAndTheFile) {
   s = good;
   s.tls_cert = good.tls_key;
   EXPECT_THAT(LoadError(s), HasSubstr("holds no certificate in PEM form"));
-  EXPECT_THAT(LoadError(authority_.Issue({.begin_s = 600})), HasSubstr("is valid only from"));
+  EXPECT_THAT(LoadError(authority_.Issue({.valid_from_s = 600})), HasSubstr("is valid only from"));
 }
 
 TEST_F(CredentialsTest, WarnsOfKeysThatOthersMayReadAndTokensInTheClear) {

@@ -92,7 +92,7 @@ struct RunMetadata {
   std::vector<CostNode> cost_graph;  // empty unless SessionOptions::build_cost_model asks for it
 };
 
-// By tensor name, "x:0" or "x".
+// The fed tensors by name, "x:0" or "x".
 using Feeds = std::vector<std::pair<std::string, Tensor>>;
 
 // A step that is prepared once and run many times, without looking names up again.

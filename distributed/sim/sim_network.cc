@@ -47,7 +47,7 @@ void SimNetwork::Log(const std::string& text) {
 int64_t SimNetwork::DrawDelay() {
   const auto range = static_cast<uint64_t>(options_.delay_max_ns - options_.delay_min_ns + 1);
   const auto delay = static_cast<int64_t>(Below(range)) + options_.delay_min_ns;
-  return has_weather() ? delay * weather_.slowness : delay;
+  return has_faults() ? delay * faults_.slowness : delay;
 }
 
 int64_t SimNetwork::BlockedUntil(const std::string& from, const std::string& to) const {
@@ -69,7 +69,7 @@ void SimNetwork::Send(const SimEnd& from, const SimEnd& to, const std::string& w
   if (down_.count(to.host) != 0) {
     return Lose(from.host, to.host, options_.keepalive_ns, "keepalive watchdog timeout");
   }
-  if (has_weather() && weather_.lose_one_in > 0 && Below(weather_.lose_one_in) == 0) {
+  if (has_faults() && faults_.lose_one_in > 0 && Below(faults_.lose_one_in) == 0) {
     Log(line + "  IS LOST");
     return Lose(from.host, to.host, kResetNanos, "the connection was reset");
   }
@@ -146,7 +146,7 @@ void SimNetwork::Kill(const SimEnd& end, bool silent) {
 }
 
 bool SimNetwork::Repeats() {
-  return has_weather() && weather_.repeat_one_in > 0 && Below(weather_.repeat_one_in) == 0;
+  return has_faults() && faults_.repeat_one_in > 0 && Below(faults_.repeat_one_in) == 0;
 }
 
 void SimNetwork::NoteStep(const TaskId& task, int64_t step_id) {

@@ -94,11 +94,11 @@ class SimNetwork {
   bool IsDead(const SimEnd& end) const { return dead_.count({end.host, end.incarnation}) != 0; }
   // Faults of the network until `until_ns`: one message in `lose_one_in` is lost, one request in
   // `repeat_one_in` is sent twice (0: none), and messages take `slowness` times as long.
-  struct Weather {
+  struct NetworkFaults {
     int64_t until_ns = 0;
     int lose_one_in = 0, repeat_one_in = 0, slowness = 1;
   };
-  void set_weather(const Weather& weather) { weather_ = weather; }
+  void set_faults(const NetworkFaults& faults) { faults_ = faults; }
   bool Repeats();
 
   // Notes that a step begins in a task. A step that begins twice in a task is listed as
@@ -124,7 +124,7 @@ class SimNetwork {
     Broken broken;
   };
   uint64_t Below(uint64_t n) { return scheduler_.Random() % n; }
-  bool has_weather() const { return scheduler_.now_ns() < weather_.until_ns; }
+  bool has_faults() const { return scheduler_.now_ns() < faults_.until_ns; }
   int64_t DrawDelay();
   int64_t BlockedUntil(const std::string& from, const std::string& to) const;
   void Lose(const std::string& from, const std::string& to, int64_t notice_ns, const char* why);
@@ -141,7 +141,7 @@ class SimNetwork {
   std::string log_;
   std::map<uint64_t, Watched> watches_;
   uint64_t next_watch_ = 0;
-  Weather weather_;
+  NetworkFaults faults_;
   std::map<std::pair<std::string, std::string>, int64_t> blocked_;
   std::map<std::string, int64_t> frozen_;
   std::set<std::string> down_;
@@ -151,7 +151,7 @@ class SimNetwork {
   std::vector<std::string> repeated_steps_;
   Mutex mu_;
   Condition arrived_;
-  int64_t under_way_ ABSL_GUARDED_BY(mu_) = 0;  // messages
+  int64_t under_way_ ABSL_GUARDED_BY(mu_) = 0;  // number of messages under way
 };
 
 // The transport, worker clients and replica clients of a network; SimNetwork makes them.

@@ -89,7 +89,7 @@ class SimSession final : public SessionInterface {
  private:
   using Serve = std::function<Status(SessionInterface& session)>;
   // The session in the master's process; exists from the first call on.
-  struct There {
+  struct ServedSession {
     std::shared_ptr<SessionInterface> session;
   };
   // The results of a step, kept until its answer arrives.
@@ -140,7 +140,7 @@ class SimSession final : public SessionInterface {
   const SimEnd client_;
   const TaskId master_;
   const SessionOptions options_;
-  const std::shared_ptr<There> there_ = std::make_shared<There>();
+  const std::shared_ptr<ServedSession> there_ = std::make_shared<ServedSession>();
   bool closed_ = false;
 };
 

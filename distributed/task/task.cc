@@ -72,7 +72,7 @@ void Task::RunHousekeeping() {
     worker_.ReapSessions();
     master_->SampleSteps();
     if (master_->closes_idle_sessions()) master_->CloseIdleSessions(parts_.connected_clients());
-    const bool closed = master_->TakeClosed(), deleted = worker_.TakeDeleted();
+    const bool closed = master_->ClosedSinceLastCall(), deleted = worker_.DeletedSinceLastCall();
     if ((closed || deleted) && parts_.return_memory) {
       parts_.return_memory(/*tensors=*/!worker_.has_sessions());
     }

@@ -18,11 +18,11 @@ inline constexpr char kPs[] = "/job:ps/task:0";
 inline constexpr char kWorker[] = "/job:worker/task:0";
 
 // Says whether sessions, tensors or both use the network.
-enum Network { kForAll, kForTensors, kForSessions };
-class TwoTasksTest : public testing::TestWithParam<Network> {
+enum NetworkUse { kForAll, kForTensors, kForSessions };
+class TwoTasksTest : public testing::TestWithParam<NetworkUse> {
  protected:
   static void SetUpTestSuite() {
-    for (const Network network : {kForAll, kForTensors, kForSessions}) {
+    for (const NetworkUse network : {kForAll, kForTensors, kForSessions}) {
       ServerOptions options = network == kForTensors ? TestCluster::Direct() : TestCluster::Quick();
       if (network == kForSessions) options.task.protocol = "local";
       clusters_[network] = new TestCluster({{"ps", 1}, {"worker", 2}}, options);
@@ -48,7 +48,7 @@ class TwoTasksTest : public testing::TestWithParam<Network> {
   TestCluster* cluster_ = nullptr;
   std::vector<Tensor> out;
 };
-inline std::string NameOf(const testing::TestParamInfo<Network>& info) {
+inline std::string NameOf(const testing::TestParamInfo<NetworkUse>& info) {
   const char* const names[] = {"ForAll", "ForTensors", "ForSessions"};
   return names[info.param];
 }

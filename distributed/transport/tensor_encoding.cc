@@ -43,7 +43,7 @@ StatusOr<Tensor> Encode(const Tensor& value) {
 
 OutgoingTensor::OutgoingTensor(int64_t step_id, HashedKey key, Tensor value, bool is_dead)
     : step_id_(step_id), key_(std::move(key)), value_(std::move(value)), is_dead_(is_dead) {
-  if (!value_.valid()) return;  // dead
+  if (!value_.valid()) return;  // a dead value
   if (!IsPlain(value_.dtype())) {
     StatusOr<Tensor> encoded = Encode(value_);
     status_ = encoded.status();

@@ -110,7 +110,7 @@ class Transport {
   virtual TransportCapabilities capabilities() const = 0;
   // Consumer: returns the protocol of the transport by which tensors of the task `producer` come,
   // which `auto` chooses; "" if it is not known yet.
-  virtual std::string RoadFrom(const std::string& producer) { return std::string(protocol()); }
+  virtual std::string ProtocolFrom(const std::string& producer) { return std::string(protocol()); }
 
   // Starts as the task `self`: accepts subscriptions of other tasks. From then on Subscribe may be
   // called. To be called once. Subscriptions and tensors go to `steps`, which is borrowed until

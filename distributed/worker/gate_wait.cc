@@ -30,7 +30,7 @@ class GateWait : public std::enable_shared_from_this<GateWait> {
  private:
   void Watch(int64_t deadline_ns);
   bool answered() const ABSL_LOCKS_EXCLUDED(mu_);
-  // The first answer ends the wait; later ones are dropped.
+  // Ends the wait with the first answer; drops later answers.
   void Answer(const Status& status) ABSL_LOCKS_EXCLUDED(mu_);
   void StepCancelled(const Status& why);
   void End(const Status& status);

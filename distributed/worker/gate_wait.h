@@ -18,7 +18,7 @@
 namespace penstock {
 
 struct GateServices {
-  Scheduler* threads = nullptr;  // borrowed, as is the timer
+  Scheduler* threads = nullptr;  // this and the timer are borrowed
   DeadlineTimer* timer = nullptr;
   std::string task;  // its name, for errors
 };

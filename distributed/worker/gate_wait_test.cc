@@ -36,7 +36,7 @@ class HoldingGate final : public StepGate {
 
 class GateWaitTest : public SimTest {
  protected:
-  void Gated(const std::function<void()>& body) {
+  void WithGate(const std::function<void()>& body) {
     Simulate([&] {
       worker_.emplace(env_, scheduler_, *timer_);
       worker().set_step_gate(&gate_);
@@ -74,7 +74,7 @@ constexpr char kWaited[] =
     "whether its changes will last";
 
 TEST_F(GateWaitTest, TheGateEndsTheStep) {
-  Gated([&] {
+  WithGate([&] {
     Start(7, env_.NowNanos() + 1'000'000'000);
     EXPECT_FALSE(ended_.has_value());
     const auto running = worker().steps().steps();
@@ -89,7 +89,7 @@ TEST_F(GateWaitTest, TheGateEndsTheStep) {
 }
 
 TEST_F(GateWaitTest, AGateThatAnswersAtOnceEndsTheStepAtOnce) {
-  Gated([&] {
+  WithGate([&] {
     gate_.at_once = true;
     Start(7, env_.NowNanos() + 1'000'000'000);
     ASSERT_TRUE(ended_.has_value());
@@ -98,7 +98,7 @@ TEST_F(GateWaitTest, AGateThatAnswersAtOnceEndsTheStepAtOnce) {
 }
 
 TEST_F(GateWaitTest, AStepThatIsCancelledWhileTheGateIsToldEnds) {
-  Gated([&] {
+  WithGate([&] {
     gate_.meanwhile = [&] { worker().AbortStep(7, Cancelled("the client has gone")); };
     Start(7, env_.NowNanos() + 1'000'000'000);
     Pass(1);
@@ -111,7 +111,7 @@ TEST_F(GateWaitTest, AStepThatIsCancelledWhileTheGateIsToldEnds) {
 // After the end of its step, the worker may be destroyed, and with it the gate and the timer.
 // So the step must not end while the thread that has run it still uses them.
 TEST_F(GateWaitTest, AnAnswerFromElsewhereWaitsForTheOneThatAsks) {
-  Gated([&] {
+  WithGate([&] {
     bool ended_meanwhile = false;
     gate_.meanwhile = [&] {
       scheduler_.Schedule([&] { gate_.Answer(OkStatus()); });
@@ -128,7 +128,7 @@ TEST_F(GateWaitTest, AnAnswerFromElsewhereWaitsForTheOneThatAsks) {
 }
 
 TEST_F(GateWaitTest, TheDeadlineEndsTheWait) {
-  Gated([&] {
+  WithGate([&] {
     const int64_t begun_ms = NowMs();
     Start(7, env_.NowNanos() + 500'000'000);
     while (!ended_.has_value() && NowMs() < begun_ms + 10'000) Pass(1);
@@ -142,7 +142,7 @@ TEST_F(GateWaitTest, TheDeadlineEndsTheWait) {
 }
 
 TEST_F(GateWaitTest, CancellationEndsTheWait) {
-  Gated([&] {
+  WithGate([&] {
     Start(7);
     worker().AbortStep(7, Cancelled("the client has gone"));
     Pass(1);
@@ -153,7 +153,7 @@ TEST_F(GateWaitTest, CancellationEndsTheWait) {
 }
 
 TEST_F(GateWaitTest, AClosedSessionEndsTheWait) {
-  Gated([&] {
+  WithGate([&] {
     Start(7);
     worker().DeleteSession("s");
     Pass(1);
@@ -164,7 +164,7 @@ TEST_F(GateWaitTest, AClosedSessionEndsTheWait) {
 }
 
 TEST_F(GateWaitTest, TheGatesErrorIsTheSteps) {
-  Gated([&] {
+  WithGate([&] {
     Start(7, env_.NowNanos() + 1'000'000'000);
     gate_.Answer(Aborted("taken over"));
     ASSERT_TRUE(ended_.has_value());

@@ -63,7 +63,7 @@ class Step final : public Rendezvous,
   void Recv(const HashedKey& key, Received received) override;
   void Abort(const Status& why) override;
 
-  // Collectives:
+  // Implements Collectives:
   void Collect(CollectiveCall call, Collected collected) override;
 
   // Cancels all that runs or waits in the step.

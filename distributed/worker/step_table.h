@@ -99,7 +99,7 @@ class StepTable final : public TaskSteps {
   collective::Exchange* exchange_ = nullptr;
   TaskSteps* calls_ = nullptr;
 
-  mutable Mutex mu_;  // locked before the timer's
+  mutable Mutex mu_;  // locked before the mutex of the timer
   std::map<int64_t, std::shared_ptr<Step>> steps_ ABSL_GUARDED_BY(mu_);
   // Ids of the steps that have ended last.
   absl::flat_hash_set<int64_t> ended_ ABSL_GUARDED_BY(mu_);

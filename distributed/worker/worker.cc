@@ -61,7 +61,8 @@ StatusOr<Traffic> TrafficOf(const std::vector<Partition>& partitions, const Task
 
 std::string PrivateContainer(const std::string& session) { return StrCat("session/", session); }
 
-// See kPrivateContainerAttr.
+// Sets kPrivateContainerAttr (core/op/private_attrs.h) on nodes whose resources belong only to the
+// session.
 void MarkPrivateResources(const std::string& session, Graph* graph) {
   for (Node* node : graph->nodes()) {
     const std::string* name = node->attr<std::string>("shared_name");
@@ -262,7 +263,7 @@ StatusOr<std::shared_ptr<WorkerGraph>> Worker::MakeGraph(Session& session,
 }
 
 void Worker::DeregisterGraph(const std::string& handle, uint64_t graph) {
-  std::shared_ptr<WorkerGraph> dropped;  // destroyed without the lock
+  std::shared_ptr<WorkerGraph> dropped;  // destroyed after the lock is released
   MutexLock lock(mu_);
   const auto it = sessions_.find(handle);
   if (it == sessions_.end()) return;

@@ -65,7 +65,7 @@ class Worker {
   struct Options {
     TaskId self;  // with a valid name (core/op/task_name.h)
     std::vector<std::unique_ptr<Device>> devices;
-    Scheduler* threads = nullptr;  // borrowed, as are the following
+    Scheduler* threads = nullptr;  // this and the following are borrowed
     Env* env = nullptr;
     DeadlineTimer* timer = nullptr;
     MemoryLimits memory = {};  // of each session and of each of its steps
@@ -88,8 +88,8 @@ class Worker {
   string_view protocol() const { return transport_ == nullptr ? "" : transport_->protocol(); }
   // Returns the name of the transport by which tensors of the task `producer` come, "shm"; "" if it
   // is not known yet.
-  std::string RoadFrom(const std::string& producer) const {
-    return transport_ == nullptr ? "" : transport_->RoadFrom(producer);
+  std::string ProtocolFrom(const std::string& producer) const {
+    return transport_ == nullptr ? "" : transport_->ProtocolFrom(producer);
   }
   // Returns the Poller with which a thread that waits for other tasks may receive their tensors
   // itself; null if there is none.
@@ -112,7 +112,7 @@ class Worker {
   // Deletes the sessions whose masters have been silent for longer than their lease.
   void ReapSessions();
   // Returns whether sessions have been deleted since the last call.
-  bool TakeDeleted() { return deleted_.exchange(false); }
+  bool DeletedSinceLastCall() { return deleted_.exchange(false); }
   bool has_sessions() const;
   // Returns whether a step runs here, or is likely to begin soon: a session has graphs here, and
   // the last step ended less than `quiet_ns` ago.

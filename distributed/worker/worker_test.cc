@@ -117,15 +117,15 @@ TEST_F(WorkerTest, ADeletedSessionTakesItsStepsAlong) {
     worker_->Begin("s");
     worker_->Begin("other");
     ASSERT_EQ(worker().RegisterGraph("s", 1, TestWorker::Stall()), OkStatus());
-    EXPECT_FALSE(worker().TakeDeleted());
+    EXPECT_FALSE(worker().DeletedSinceLastCall());
     scheduler_.ScheduleAt(env_.NowNanos() + 1, [&] {
       worker().DeleteSession("other");
       EXPECT_EQ(worker().steps().counts().running, 1);
       worker().DeleteSession("s");
     });
     EXPECT_EQ(worker_->Run("s", 1, 1).status, Cancelled("session s was closed"));
-    EXPECT_TRUE(worker().TakeDeleted());
-    EXPECT_FALSE(worker().TakeDeleted()) << "since the last call";
+    EXPECT_TRUE(worker().DeletedSinceLastCall());
+    EXPECT_FALSE(worker().DeletedSinceLastCall()) << "since the last call";
     EXPECT_FALSE(worker().has_sessions());
   });
 }

@@ -20,8 +20,8 @@ namespace penstock {
 
 class TestHost {
  public:
-  // Port 0 means any free port. Services may be registered with host().builder
-  // before Start.
+  // Makes a host at `address`; port 0 means any free port. Services may be registered with
+  // host().builder before Start.
   explicit TestHost(const std::string& address = "127.0.0.1:0") : channels_(Quick()) {
     builder_.emplace();
     SetServerArguments(Quick(), &*builder_);

@@ -24,14 +24,14 @@ class MasterClient {
   using Stub = tensorflow::MasterService::Stub;
   static constexpr std::chrono::seconds kTimeout{10};
 
-  // `target`: "grpc://host:port".
+  // Connects to `target`, "grpc://host:port".
   explicit MasterClient(const std::string& target)
       : channel_(grpc::CreateChannel(std::string(absl::StripPrefix(target, "grpc://")),
                                      grpc::InsecureChannelCredentials())),
         stub_(tensorflow::MasterService::NewStub(channel_)) {}
 
   Stub& stub() { return *stub_; }
-  // The handle and version of the session that Create made.
+  // Return the handle and version of the session that Create made.
   const std::string& handle() const { return handle_; }
   int64_t version() const { return version_; }
 

@@ -13,13 +13,14 @@
 namespace penstock {
 namespace {
 
-X509Ptr NewCertificate(EVP_PKEY* key, const std::string& name, int begin_s, int end_s) {
+X509Ptr NewCertificate(EVP_PKEY* key, const std::string& name, int valid_from_s,
+                       int valid_until_s) {
   X509Ptr certificate(X509_new());
   X509* const x = certificate.get();
   X509_set_version(x, 2);
   ASN1_INTEGER_set_uint64(X509_get_serialNumber(x), Env::Real().RandomU64() >> 1);
-  X509_gmtime_adj(X509_getm_notBefore(x), begin_s);
-  X509_gmtime_adj(X509_getm_notAfter(x), end_s);
+  X509_gmtime_adj(X509_getm_notBefore(x), valid_from_s);
+  X509_gmtime_adj(X509_getm_notAfter(x), valid_until_s);
   X509_set_pubkey(x, key);
   X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN", MBSTRING_ASC,
                              reinterpret_cast<const unsigned char*>(name.c_str()), -1, -1, 0);
@@ -66,7 +67,8 @@ TestAuthority::TestAuthority(const std::string& name) : key_(EVP_EC_gen("P-256")
 
 SecuritySettings TestAuthority::Issue(const Wanted& wanted) const {
   const KeyPtr key(EVP_EC_gen("P-256"));
-  const X509Ptr issued = NewCertificate(key.get(), "task", wanted.begin_s, wanted.end_s);
+  const X509Ptr issued =
+      NewCertificate(key.get(), "task", wanted.valid_from_s, wanted.valid_until_s);
   X509_set_issuer_name(issued.get(), X509_get_subject_name(certificate_.get()));
   AddExtension(issued.get(), NID_subject_alt_name, wanted.names);
   CHECK(X509_sign(issued.get(), key_.get(), EVP_sha256()) > 0);

@@ -19,8 +19,8 @@ class TestAuthority {
   std::string ca() const { return folder_ + "/ca.pem"; }
   struct Wanted {
     std::string names = "DNS:localhost,IP:127.0.0.1";  // subjectAltName
-    int begin_s = -60;                                 // validity, in seconds from now
-    int end_s = 3600;
+    int valid_from_s = -60;                            // validity, in seconds from now
+    int valid_until_s = 3600;
   };
   // Returns settings with a new certificate and key, signed by this authority.
   SecuritySettings Issue(const Wanted& wanted) const;

@@ -21,12 +21,12 @@ class AutoTransport final : public Transport {
   using Log = std::function<void(const std::string& line)>;
 
   // `transports`: fastest first; the last one reaches every task.
-  AutoTransport(std::vector<std::unique_ptr<Transport>> roads, Log log);
+  AutoTransport(std::vector<std::unique_ptr<Transport>> transports, Log log);
   ~AutoTransport() override;
 
   string_view protocol() const override { return "auto"; }
   TransportCapabilities capabilities() const override;
-  std::string RoadFrom(const std::string& producer) override;
+  std::string ProtocolFrom(const std::string& producer) override;
   // Logs which transports cannot serve, and does not use them. Returns an error only if the last
   // one, which reaches every task, cannot serve.
   Status Serve(const TaskId& self, TaskSteps& steps) override;
@@ -37,28 +37,28 @@ class AutoTransport final : public Transport {
 
  private:
   // The choice for one producer.
-  struct Way {
+  struct Choice {
     TaskId producer;
-    Transport* road = nullptr;  // set once it is known
+    Transport* transport = nullptr;  // set once it is known
     bool asking = false;
     std::set<int64_t> waiting;  // steps that wait for the choice
   };
 
   // Tries one transport after the other, beginning at `index`; `reasons` says why the earlier
   // transports cannot be used.
-  void FindRoad(const TaskId& producer, size_t index, const std::string& reasons);
+  void FindTransport(const TaskId& producer, size_t index, const std::string& reasons);
   // Chooses a transport for the waiting steps and all later ones.
-  void Take(const TaskId& producer, size_t index, const std::string& reasons);
+  void Choose(const TaskId& producer, size_t index, const std::string& reasons);
   // Chooses a transport for the waiting steps only.
-  void TakeOnce(const TaskId& producer, size_t index);
+  void ChooseOnce(const TaskId& producer, size_t index);
 
   const Log log_;
-  std::vector<std::unique_ptr<Transport>> roads_;
+  std::vector<std::unique_ptr<Transport>> transports_;
   std::vector<Status> serves_;  // result of Serve, by transport
   TaskSteps* steps_ = nullptr;  // set by Serve
   Mutex mu_;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
-  std::map<std::string, Way> ways_ ABSL_GUARDED_BY(mu_);  // by task name
+  std::map<std::string, Choice> choices_ ABSL_GUARDED_BY(mu_);  // by task name
 };
 
 }  // namespace penstock

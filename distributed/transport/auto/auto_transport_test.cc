@@ -18,9 +18,9 @@ using testing::IsEmpty;
 using testing::Pair;
 
 // Records the calls, and answers Reach when the test says so.
-class Road final : public Transport {
+class FakeTransport final : public Transport {
  public:
-  Road(const std::string& name, Status serves) : name_(name), serves_(std::move(serves)) {}
+  FakeTransport(const std::string& name, Status serves) : name_(name), serves_(std::move(serves)) {}
 
   string_view protocol() const override { return name_; }
   TransportCapabilities capabilities() const override { return {.inline_bytes_max = 64}; }
@@ -51,22 +51,22 @@ class Road final : public Transport {
 class AutoTransportTest : public testing::Test {
  protected:
   void Begin(const Status& fast_serves = OkStatus()) {
-    auto a = std::make_unique<Road>("fast", fast_serves);
-    auto b = std::make_unique<Road>("slow", OkStatus());
+    auto a = std::make_unique<FakeTransport>("fast", fast_serves);
+    auto b = std::make_unique<FakeTransport>("slow", OkStatus());
     fast = a.get();
     slow = b.get();
-    std::vector<std::unique_ptr<Transport>> roads;
-    roads.push_back(std::move(a));
-    roads.push_back(std::move(b));
+    std::vector<std::unique_ptr<Transport>> transports;
+    transports.push_back(std::move(a));
+    transports.push_back(std::move(b));
     transport = std::make_unique<AutoTransport>(
-        std::move(roads), [this](const std::string& line) { log.push_back(line); });
+        std::move(transports), [this](const std::string& line) { log.push_back(line); });
     ASSERT_TRUE(transport->Serve({"/job:worker/task:0", "w:1", 1}, steps).ok());
   }
 
   const TaskId ps{"ps", "p:1", 7};
   RecordingSteps steps;
-  Road* fast = nullptr;
-  Road* slow = nullptr;
+  FakeTransport* fast = nullptr;
+  FakeTransport* slow = nullptr;
   std::vector<std::string> log;
   std::unique_ptr<AutoTransport> transport;
 };
@@ -77,10 +77,10 @@ TEST_F(AutoTransportTest, TheFirstRoadThatLeadsThere) {
   transport->Subscribe(ps, 2);
   EXPECT_EQ(fast->asked.size(), 1);  // one question for both steps
   EXPECT_THAT(fast->subscribed, IsEmpty());
-  EXPECT_EQ(transport->RoadFrom("ps"), "");
+  EXPECT_EQ(transport->ProtocolFrom("ps"), "");
   fast->Answer(OkStatus());
-  EXPECT_EQ(transport->RoadFrom("ps"), "fast");
-  EXPECT_EQ(transport->RoadFrom("worker"), "");
+  EXPECT_EQ(transport->ProtocolFrom("ps"), "fast");
+  EXPECT_EQ(transport->ProtocolFrom("worker"), "");
   EXPECT_THAT(fast->subscribed, ElementsAre(Pair("ps", 1), Pair("ps", 2)));
   transport->Subscribe(ps, 3);
   EXPECT_THAT(fast->asked, IsEmpty());

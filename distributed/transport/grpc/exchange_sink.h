@@ -42,7 +42,7 @@ class ExchangeSink final : public TensorSink,
   struct Endpoint {
     ExchangeService* service;
     CompletionLoop* loop;
-    grpc::ServerCompletionQueue* queue;  // the loop's
+    grpc::ServerCompletionQueue* queue;  // the loop's queue
     TaskSteps* steps;
     TaskId self;
   };
@@ -88,7 +88,7 @@ class ExchangeSink final : public TensorSink,
   FrameWriter frame_ ABSL_GUARDED_BY(mu_);
   std::deque<Item> small_ ABSL_GUARDED_BY(mu_);
   std::deque<Item> large_ ABSL_GUARDED_BY(mu_);
-  bool refusals_ ABSL_GUARDED_BY(mu_) = false;  // some are in frame_
+  bool refusals_ ABSL_GUARDED_BY(mu_) = false;  // whether frame_ contains refusals
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   bool closing_ ABSL_GUARDED_BY(mu_) = false;
   Status close_status_ ABSL_GUARDED_BY(mu_);

@@ -71,7 +71,7 @@ class Port : public std::enable_shared_from_this<Port> {
   // Producer: adds a subscription. Returns false if the task has stopped.
   bool Subscribe(const std::shared_ptr<Port>& consumer, int64_t step_id);
   void Unsubscribe(const Port* consumer, int64_t step_id);
-  // Waits for running visits, and fails the subscribed steps.
+  // Waits until running calls of the task's steps have ended, and fails the subscribed steps.
   void Stop();
 
  private:

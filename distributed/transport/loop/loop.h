@@ -70,7 +70,7 @@ class TransportLoop final : public Poller {
   // Ends the thread, then closes all ends.
   void Stop();
 
-  // Poller:
+  // Implements Poller:
   [[nodiscard]] bool BeginPolling() override;
   void PollOnce() override;
   void EndPolling() override;
@@ -102,7 +102,7 @@ class TransportLoop final : public Poller {
 
   // By a number that is never used again. Used only by the thread whose turn it is.
   std::map<uint64_t, std::shared_ptr<End>> ends_;
-  // Used by the thread only.
+  // Used only by the loop's own thread.
   SpinHabit habit_;
   uint64_t last_id_ = 1;
   bool accepting_ = true;

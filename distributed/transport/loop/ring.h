@@ -41,8 +41,8 @@ class RingWriter {
   // Appends bytes. REQUIRES that there is room.
   void Append(const void* bytes, size_t count);
   void Publish() { memory_.positions->published.store(appended_, std::memory_order_seq_cst); }
-  // The number of bytes appended since the beginning, and how many of them the reader had consumed
-  // when Room was last called.
+  // Return the number of bytes appended since the beginning, and how many of them the reader had
+  // consumed when Room was last called.
   uint64_t appended() const { return appended_; }
   uint64_t consumed() const { return consumed_; }
 

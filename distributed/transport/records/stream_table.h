@@ -84,7 +84,7 @@ class StreamTable {
 
   const std::function<Made(const TaskId&)> make_;
   const std::function<void(const std::shared_ptr<Stream>&)> open_;
-  Mutex mu_;  // locked before a stream's
+  Mutex mu_;  // locked before the mutex of a stream
   std::map<std::string, std::shared_ptr<Stream>> streams_ ABSL_GUARDED_BY(mu_);  // by task's name
 };
 

@@ -3,8 +3,8 @@
 
 namespace penstock {
 
-Status DescribeLost(const TaskId& producer, const Status& why, const NoWayText& no_way) {
-  if (HasNoWay(why)) {
+Status DescribeLost(const TaskId& producer, const Status& why, const CannotConnectText& no_way) {
+  if (CannotConnect(why)) {
     return FailedPrecondition(no_way.what, " with ", producer.ToString(), ": ", why.message(), "; ",
                               no_way.advice);
   }
@@ -13,10 +13,10 @@ Status DescribeLost(const TaskId& producer, const Status& why, const NoWayText& 
                 StrCat("lost the connection to ", producer.ToString(), ": ", why.message()));
 }
 
-void TellLost(Subscriptions::Ended ended, TaskSteps& steps, const Status& status,
-              const Status& why) {
+void ReportLost(Subscriptions::Ended ended, TaskSteps& steps, const Status& status,
+                const Status& why) {
   for (const int64_t step_id : ended.steps) steps.Fail(step_id, status);
-  const Status reached = HasNoWay(why) ? FailedPrecondition(why.message()) : status;
+  const Status reached = CannotConnect(why) ? FailedPrecondition(why.message()) : status;
   Subscriptions::Call(std::move(ended.opened), reached);
 }
 

@@ -76,23 +76,23 @@ class Subscriptions {
 
 // Returns whether `why` means that both tasks run, but one of them lacks something that the
 // transport needs.
-inline bool HasNoWay(const Status& why) {
+inline bool CannotConnect(const Status& why) {
   return absl::IsFailedPrecondition(why) || absl::IsResourceExhausted(why);
 }
 
-// The words of a transport for the error of HasNoWay.
-struct NoWayText {
+// The words of a transport for the error of CannotConnect.
+struct CannotConnectText {
   string_view what;    // "--protocol=shm: no shared memory"
   string_view advice;  // "choose --protocol=auto or grpc in all tasks"
 };
 
 // Returns the error with which the steps of a lost stream to `producer` fail: FailedPrecondition
-// with the transport's words if HasNoWay, Aborted and DataLoss unchanged, else Unavailable.
-Status DescribeLost(const TaskId& producer, const Status& why, const NoWayText& no_way);
+// with the transport's words if CannotConnect, Aborted and DataLoss unchanged, else Unavailable.
+Status DescribeLost(const TaskId& producer, const Status& why, const CannotConnectText& no_way);
 
 // Fails the steps with `status`, and calls the callbacks that wait for the stream to open with
 // `why`.
-void TellLost(Subscriptions::Ended ended, TaskSteps& steps, const Status& status,
-              const Status& why);
+void ReportLost(Subscriptions::Ended ended, TaskSteps& steps, const Status& status,
+                const Status& why);
 
 }  // namespace penstock

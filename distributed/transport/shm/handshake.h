@@ -42,7 +42,7 @@ struct Hello {
   static StatusOr<Hello> Parse(string_view bytes);
 };
 
-// Welcome as a message. If the status is OK, the segment's descriptor comes with it.
+// Returns the message Welcome. If the status is OK, the segment's descriptor comes with it.
 std::string WelcomeBytes(const Status& status);
 Status ParseWelcome(string_view bytes);
 

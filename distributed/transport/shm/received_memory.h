@@ -35,7 +35,7 @@ class ReceivedMemory final : public Allocator, public std::enable_shared_from_th
   StatusOr<IncomingTensor> Begin(int64_t step_id, const HashedKey& key, const TensorHeader& header,
                                  uint64_t offset, Landing& landing, bool* in_place);
 
-  // Allocator:
+  // Implements Allocator:
   const std::string& name() const override { return name_; }
   void* Allocate(size_t bytes) override;
   void Deallocate(void* pointer, size_t bytes) override;

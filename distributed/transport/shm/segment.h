@@ -31,7 +31,7 @@ class WaitFlag {
   void Raise() { raised_.store(1, std::memory_order_seq_cst); }
   void Lower() { raised_.store(0, std::memory_order_relaxed); }
   bool IsRaised() const { return raised_.load(std::memory_order_seq_cst) != 0; }
-  bool TakeDown() {
+  bool LowerIfRaised() {
     return raised_.load(std::memory_order_seq_cst) != 0 &&
            raised_.exchange(0, std::memory_order_seq_cst) != 0;
   }
@@ -63,7 +63,7 @@ class SharedSegment {
   SharedSegment(const SharedSegment&) = delete;
   ~SharedSegment();
 
-  // The descriptor to send to the other end; valid until CloseFd.
+  // Returns the descriptor to send to the other end; it is valid until CloseFd.
   int fd() const { return fd_.get(); }
   void CloseFd() { fd_.Close(); }
   SharedState& state() { return *reinterpret_cast<SharedState*>(base_); }

@@ -30,8 +30,8 @@ TEST(SegmentTest, BothEndsSeeTheSameBytes) {
   RingWriter((*producer)->tensors()).Publish();
   EXPECT_EQ(*RingReader((*consumer)->tensors()).Readable(), 0);
   (*consumer)->state().producer_sleeps.Raise();
-  EXPECT_TRUE((*producer)->state().producer_sleeps.TakeDown());
-  EXPECT_FALSE((*producer)->state().producer_sleeps.TakeDown());
+  EXPECT_TRUE((*producer)->state().producer_sleeps.LowerIfRaised());
+  EXPECT_FALSE((*producer)->state().producer_sleeps.LowerIfRaised());
 }
 
 TEST(SegmentTest, MemoryOfTheArenaComesAndGoes) {

@@ -108,7 +108,7 @@ void ShmSink::Pump(Ended* ended) {
     if (writer_->ring().consumed() == seen) break;
     segment_->state().producer_blocked.Lower();
   }
-  RingIf(segment_->state().consumer_sleeps);
+  WakeIfRaised(segment_->state().consumer_sleeps);
 }
 
 Status ShmSink::PumpOnce(Ended* ended) {
@@ -133,7 +133,7 @@ Status ShmSink::SendLarge(Ended* ended) {
     }
     ended->push_back(std::move(item));
     RETURN_IF_ERROR(sent.status());
-    RingIf(segment_->state().consumer_sleeps);
+    WakeIfRaised(segment_->state().consumer_sleeps);
   }
   return OkStatus();
 }
@@ -143,7 +143,7 @@ Status ShmSink::CopyToArena(Item* item) {
   const size_t bytes = item->tensor.bytes();
   char* const block = static_cast<char*>(arena_->Allocate(bytes));
   if (block == nullptr) return OkStatus();
-  RingIf(segment_->state().consumer_sleeps);
+  WakeIfRaised(segment_->state().consumer_sleeps);
   used_ = true;
   SharedSegment& segment = *segment_;  // stays alive, because the caller holds this object
   mu_.Unlock();
@@ -204,7 +204,7 @@ Status ShmSink::ReadCommands() {
   };
   ASSIGN_OR_RETURN(const bool read,
                    penstock::ReadCommands(*commands_, consumer_, &subscribed_, done));
-  if (read) RingIf(segment_->state().consumer_blocked);
+  if (read) WakeIfRaised(segment_->state().consumer_blocked);
   return OkStatus();
 }
 
@@ -290,10 +290,10 @@ void ShmSink::Break(const Status& why) {
   shutdown(fd_, SHUT_RDWR);                   // the loop notices, and calls Close
 }
 
-void ShmSink::RingIf(WaitFlag& flag) {
+void ShmSink::WakeIfRaised(WaitFlag& flag) {
   // The error is ignored: the loop notices a peer that has gone, and a peer that does not read
   // has enough messages to wake it.
-  if (!broken_ && flag.TakeDown()) (void)SendMessage(fd_, "!");
+  if (!broken_ && flag.LowerIfRaised()) (void)SendMessage(fd_, "!");
 }
 
 void ShmSink::Close() {

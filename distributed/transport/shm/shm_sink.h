@@ -40,10 +40,10 @@ class ShmSink final : public TensorSink,
   ShmSink(UniqueFd socket, const TaskId& self, TaskSteps& steps, int64_t now_ns);
   ~ShmSink() override;
 
-  // TensorSink:
+  // Implements TensorSink:
   void Refuse(int64_t step_id, const Status& why) override;
   void Drop(int64_t step_id) override;
-  // End:
+  // Implements End:
   int fd() const override { return fd_; }
   bool Advance() override;
   bool HasMore() override;
@@ -68,7 +68,7 @@ class ShmSink final : public TensorSink,
   void SendEncoded(OutgoingTensor tensor, HandedOver handed_over) override;
   Status Greet(SocketMessage message);
   Status ReadCommands() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Sends as much as there is room for. An error means that the connection is broken.
+  // Sends queued tensors as long as there is room. An error means that the connection is broken.
   void Pump(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status PumpOnce(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status SendLarge(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -79,7 +79,7 @@ class ShmSink final : public TensorSink,
   bool MayHaveMoreUnread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FreeInArena(char* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Break(const Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void RingIf(WaitFlag& flag) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void WakeIfRaised(WaitFlag& flag) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const TaskId self_;
   TaskSteps& steps_;

@@ -14,8 +14,8 @@ constexpr int kRecordsPerCall = 64;
 constexpr int kMessagesPerCall = 64;
 constexpr int kDrainCalls = 1024;  // the ring holds fewer records
 
-constexpr NoWayText kNoWay = {"--protocol=shm: no shared memory",
-                              "choose --protocol=auto or grpc in all tasks"};
+constexpr CannotConnectText kNoWay = {"--protocol=shm: no shared memory",
+                                      "choose --protocol=auto or grpc in all tasks"};
 
 }  // namespace
 
@@ -51,7 +51,7 @@ bool ShmStream::Subscribe(int64_t step_id) {
   MutexLock lock(mu_);
   if (!subscriptions_.Add(step_id)) return false;
   Flush();
-  if (state_ != nullptr) Ring(state_->producer_sleeps);
+  if (state_ != nullptr) WakeIfRaised(state_->producer_sleeps);
   return true;
 }
 
@@ -85,10 +85,10 @@ void ShmStream::Flush() {
   }
 }
 
-void ShmStream::Ring(WaitFlag& flag) {
+void ShmStream::WakeIfRaised(WaitFlag& flag) {
   // The error is ignored: the loop notices a peer that has gone, and a peer that does not read
   // has enough messages to wake it.
-  if (subscriptions_.lost().ok() && flag.TakeDown()) (void)SendMessage(fd_, "!");
+  if (subscriptions_.lost().ok() && flag.LowerIfRaised()) (void)SendMessage(fd_, "!");
 }
 
 bool ShmStream::Advance() {
@@ -113,7 +113,7 @@ bool ShmStream::Advance() {
   }
   reader_->DropUnwanted(wants);
   MutexLock lock(mu_);
-  if (count > 0) Ring(segment_->state().producer_blocked);
+  if (count > 0) WakeIfRaised(segment_->state().producer_blocked);
   Flush();
   return count > 0;
 }
@@ -165,7 +165,7 @@ Status ShmStream::Open(SocketMessage message) {
     commands_ = std::make_unique<RingWriter>(segment_->commands());
     state_ = &segment_->state();
     Flush();
-    Ring(state_->producer_sleeps);
+    WakeIfRaised(state_->producer_sleeps);
     opened = subscriptions_.MarkOpen();
   }
   Subscriptions::Call(std::move(opened), OkStatus());
@@ -190,7 +190,7 @@ void ShmStream::MarkLost(const Status& why) {
     if (socket_.valid()) shutdown(fd_, SHUT_RDWR);
     socket_.Close();
   }
-  TellLost(*std::move(ended), steps_, status, why);
+  ReportLost(*std::move(ended), steps_, status, why);
 }
 
 void ShmStream::Close() {

@@ -43,7 +43,7 @@ class ShmStream final : public TransportLoop::End, public std::enable_shared_fro
   // memory.
   void MarkLost(const Status& why);
 
-  // End:
+  // Implements End:
   int fd() const override { return fd_; }
   bool Advance() override;
   bool HasMore() override;
@@ -59,7 +59,7 @@ class ShmStream final : public TransportLoop::End, public std::enable_shared_fro
   // May be called on any thread, without locks.
   void Free(uint64_t offset);
   void Flush() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Ring(WaitFlag& flag) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void WakeIfRaised(WaitFlag& flag) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const TaskId self_;
   const TaskId producer_;
@@ -68,14 +68,14 @@ class ShmStream final : public TransportLoop::End, public std::enable_shared_fro
   const int64_t made_ns_;
   int fd_ = -1;  // set by Connect
   // Used by the loop's thread only.
-  std::shared_ptr<SharedSegment> segment_;  // set by the welcome
+  std::shared_ptr<SharedSegment> segment_;  // set when Welcome arrives
   std::unique_ptr<ArenaReader> reader_;
   Status broken_;  // why the loop shall end the stream
 
   Mutex mu_;
   UniqueFd socket_ ABSL_GUARDED_BY(mu_);
   SharedState* state_ ABSL_GUARDED_BY(mu_) = nullptr;
-  std::unique_ptr<RingWriter> commands_ ABSL_GUARDED_BY(mu_);  // set by the welcome
+  std::unique_ptr<RingWriter> commands_ ABSL_GUARDED_BY(mu_);  // set when Welcome arrives
   Subscriptions subscriptions_ ABSL_GUARDED_BY(mu_);
 };
 

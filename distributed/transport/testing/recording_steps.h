@@ -79,7 +79,7 @@ class RecordingSteps final : public TaskSteps {
     return failures_.contains(step_id);
   }
 
-  // TaskSteps:
+  // Implements TaskSteps:
   void Subscribe(const std::string& consumer, int64_t step_id,
                  std::shared_ptr<TensorSink> sink) override {
     MutexLock lock(mu_);

@@ -47,7 +47,8 @@ class MessageCredits {
 
   uint32_t messages_max() const { return messages_max_; }
 
-  // The following are for the sender.
+  // For the sender: returns whether a message may be sent. Sent and Confirmed are also for the
+  // sender.
   bool CanSend() const { return sent_ < messages_max_; }
   void Sent() { ++sent_; }
   // Notes a confirmation. DataLoss if the other end confirms more than was sent.

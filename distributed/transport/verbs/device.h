@@ -58,13 +58,14 @@ class VerbsDevice : public std::enable_shared_from_this<VerbsDevice> {
   const Port& port() const { return port_; }
   ibv_context* context() const { return context_; }
   ibv_pd* domain() const { return domain_; }
-  // The number of RDMA reads of one queue pair that the device runs at once.
+  // Returns how many RDMA reads of one queue pair the device runs at the same time.
   int reads_max() const { return reads_max_; }
   bool takes_page_faults() const { return takes_page_faults_; }
   // Returns one line: the settings in effect.
   std::string Describe() const;
 
-  // `access`: flags of ibv_reg_mr. ResourceExhausted names the limit of locked memory.
+  // Registers memory. `access`: flags of ibv_reg_mr. ResourceExhausted names the limit of locked
+  // memory.
   StatusOr<std::unique_ptr<MemoryRegion>> Register(void* memory, size_t bytes, int access);
 
  private:

@@ -37,8 +37,8 @@ struct VerbsEndpoint {
   void ToProto(wire::VerbsEndpoint* proto) const;
   // DataLoss if a field is missing or out of range.
   static StatusOr<VerbsEndpoint> Parse(const wire::VerbsEndpoint& proto);
-  // OK if both agree. FailedPrecondition names the first setting in which `other`
-  // differs, and both values.
+  // Returns OK if the settings of both ends agree. FailedPrecondition names the first setting in
+  // which `other` differs, and both values.
   Status CheckAgreement(const VerbsEndpoint& other) const;
 };
 

@@ -65,7 +65,7 @@ std::shared_ptr<RegisteredMemory> RegisteredMemory::Of(std::shared_ptr<VerbsDevi
       });
 }
 
-Status RegisteredMemory::Warm() {
+Status RegisteredMemory::RegisterFirstRegion() {
   void* const block = arena_.Allocate(1);
   if (block != nullptr) {
     arena_.Deallocate(block);

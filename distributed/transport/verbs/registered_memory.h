@@ -48,11 +48,11 @@ class RegisteredMemory final : public Allocator,
   static std::shared_ptr<RegisteredMemory> Of(std::shared_ptr<VerbsDevice> device);
 
   // Registers the first region, which shows whether this process may register memory.
-  Status Warm();
+  Status RegisterFirstRegion();
   // Returns the keys of the region that contains the entire range, or nothing.
   std::optional<MemoryKeys> Find(const void* begin, size_t bytes);
 
-  // Allocator:
+  // Implements Allocator:
   const std::string& name() const override { return name_; }
   void* Allocate(size_t bytes) override;
   void Deallocate(void* pointer, size_t bytes) override;

@@ -33,7 +33,7 @@ struct FakeDevice {
 TEST(RegisteredMemoryTest, RegionsAreRegisteredOnce) {
   FakeDevice device;
   const auto memory = std::make_shared<RegisteredMemory>(device.Registrar());
-  ASSERT_TRUE(memory->Warm().ok());
+  ASSERT_TRUE(memory->RegisterFirstRegion().ok());
   for (int i = 0; i < 100; ++i) {
     void* const block = memory->Allocate(1 << 20);
     ASSERT_NE(block, nullptr);
@@ -59,7 +59,7 @@ TEST(RegisteredMemoryTest, ALargeBlockHasARegionOfItsOwn) {
 TEST(RegisteredMemoryTest, OtherMemoryHasNoKeys) {
   FakeDevice device;
   const auto memory = std::make_shared<RegisteredMemory>(device.Registrar());
-  ASSERT_TRUE(memory->Warm().ok());
+  ASSERT_TRUE(memory->RegisterFirstRegion().ok());
   char other[16];
   EXPECT_FALSE(memory->Find(other, sizeof(other)).has_value());
   void* const block = memory->Allocate(100);
@@ -83,7 +83,7 @@ TEST(RegisteredMemoryTest, ALimitIsNamed) {
   FakeDevice device;
   device.full = true;
   const auto memory = std::make_shared<RegisteredMemory>(device.Registrar());
-  EXPECT_EQ(memory->Warm(), ResourceExhausted("ulimit -l"));
+  EXPECT_EQ(memory->RegisterFirstRegion(), ResourceExhausted("ulimit -l"));
   EXPECT_THAT(
       std::string(Tensor::Make(*memory, DType::kFloat, Shape({1 << 20})).status().message()),
       HasSubstr("ulimit -l"));

@@ -70,7 +70,7 @@ class VerbsEnd : public TransportLoop::End {
   int64_t ticked_ns_ ABSL_GUARDED_BY(mu_) = 0;            // when the loop last called TakeWork
   // The number of reads that have ended and are not yet processed by the loop.
   int ended_reads_ ABSL_GUARDED_BY(mu_) = 0;
-  // KeepAlive has polled since the loop last did.
+  // Whether KeepAlive has polled since the loop polled last.
   bool polled_ ABSL_GUARDED_BY(mu_) = false;
 };
 

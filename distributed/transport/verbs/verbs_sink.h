@@ -40,10 +40,10 @@ class VerbsSink final : public TensorSink,
             std::shared_ptr<VerbsDevice> device, std::shared_ptr<RegisteredMemory> memory);
   ~VerbsSink() override { Close(); }
 
-  // TensorSink:
+  // Implements TensorSink:
   void Refuse(int64_t step_id, const Status& why) override;
   void Drop(int64_t step_id) override;
-  // End:
+  // Implements End:
   bool Advance() override;
   bool Tick(int64_t now_ns) override;
   void Close() override;
@@ -66,7 +66,7 @@ class VerbsSink final : public TensorSink,
   };
 
   void SendEncoded(OutgoingTensor tensor, HandedOver handed_over) override;
-  // Sends as much as there is room for. An error breaks the connection.
+  // Sends queued tensors as long as there is room. An error breaks the connection.
   void Pump(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status PumpOnce(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status SendLarge(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

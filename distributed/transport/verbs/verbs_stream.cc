@@ -13,8 +13,8 @@ namespace {
 
 constexpr int kMessagesPerCall = 64;
 
-constexpr NoWayText kNoWay = {"--protocol=verbs: no RDMA",
-                              "or choose --protocol=auto or grpc in all tasks"};
+constexpr CannotConnectText kNoWay = {"--protocol=verbs: no RDMA",
+                                      "or choose --protocol=auto or grpc in all tasks"};
 
 }  // namespace
 
@@ -263,8 +263,8 @@ bool VerbsStream::Tick(int64_t now_ns) {
     ticked_ns_ = now_ns;
     if (status.ok() && !polled_ && !pair_->HasEvents()) status = pair_->KeepAlive(now_ns);
   }
-  if (!open_ && now_ns - connected_ns_ > kFirstWordNanosMax) {
-    status = Unavailable("no answer within ", kFirstWordNanosMax / 1'000'000'000, " s");
+  if (!open_ && now_ns - connected_ns_ > kFirstMessageNanosMax) {
+    status = Unavailable("no answer within ", kFirstMessageNanosMax / 1'000'000'000, " s");
   }
   if (!status.ok()) MarkLost(status);
   return status.ok();
@@ -294,7 +294,7 @@ void VerbsStream::MarkLost(const Status& why) {
   pair.reset();  // from here on the device does not write to the memory of reads
   readings_.clear();
   offers_.clear();
-  TellLost(*std::move(ended), steps_, status, reason);
+  ReportLost(*std::move(ended), steps_, status, reason);
 }
 
 void VerbsStream::Close() {

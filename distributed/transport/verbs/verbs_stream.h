@@ -25,7 +25,7 @@ namespace penstock {
 // size may be.
 inline constexpr uint64_t kReadingBytesMax = uint64_t{32} << 20;
 // The time within which the producer has to answer over RDMA.
-inline constexpr int64_t kFirstWordNanosMax = 5'000'000'000;
+inline constexpr int64_t kFirstMessageNanosMax = 5'000'000'000;
 
 class VerbsStream final : public VerbsEnd, public std::enable_shared_from_this<VerbsStream> {
  public:
@@ -50,7 +50,7 @@ class VerbsStream final : public VerbsEnd, public std::enable_shared_from_this<V
   // with each other. Called on the loop's thread, or before the stream belongs to a loop.
   void MarkLost(const Status& why);
 
-  // End:
+  // Implements End:
   bool Advance() override;
   bool Tick(int64_t now_ns) override;
   void Close() override;
@@ -88,14 +88,14 @@ class VerbsStream final : public VerbsEnd, public std::enable_shared_from_this<V
   const std::shared_ptr<RegisteredMemory> memory_;
   const Lost when_lost_;
   // Used by the loop's thread only.
-  std::optional<OfferReader> reader_;  // reads the pair's ring
-  std::deque<TensorOffer> offers_;     // not begun
+  std::optional<OfferReader> reader_;  // reads the ring of pair_
+  std::deque<TensorOffer> offers_;     // offers whose reading has not begun
   std::deque<Reading> readings_;
   uint64_t reading_bytes_ = 0;
   int64_t connected_ns_ = 0;
   bool open_ = false;
 
-  std::optional<RingWriter> commands_ ABSL_GUARDED_BY(mu_);  // writes the pair's ring
+  std::optional<RingWriter> commands_ ABSL_GUARDED_BY(mu_);  // writes the ring of pair_
   Subscriptions subscriptions_ ABSL_GUARDED_BY(mu_);
 };
 

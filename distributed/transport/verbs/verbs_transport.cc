@@ -46,7 +46,7 @@ Status VerbsTransport::Serve(const TaskId& self, TaskSteps& steps) {
 Status VerbsTransport::OpenDevice() {
   ASSIGN_OR_RETURN(device_, VerbsDevice::Open(settings_));
   memory_ = RegisteredMemory::Of(device_);
-  RETURN_IF_ERROR(memory_->Warm());
+  RETURN_IF_ERROR(memory_->RegisterFirstRegion());
   RETURN_IF_ERROR(loop_.Start());
   keep_alive_ = Scheduler::Real().StartThread("penstock-verbs-ping", [this] { KeepAlive(); });
   log_(StrCat("RDMA: ", device_->Describe()));
