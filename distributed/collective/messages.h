@@ -35,7 +35,8 @@ struct Join {
 struct Leave {
   GroupKey group;
   std::vector<uint64_t> nonces;  // of the Joins that are revoked
-  // If the group had formed: its id, and the executions that the sender completed last.
+  // The id of the group, and the executions that the sender completed last; 0 and none if the group
+  // had not formed.
   uint64_t formed = 0;
   std::vector<uint64_t> completed = {};
   Status why;

@@ -22,7 +22,7 @@ namespace penstock {
 namespace {
 
 constexpr int64_t kNanosPerMilli = 1'000'000;
-// The largest variables, and as many queues.
+// A report has at most this many variables, the largest ones, and as many queues.
 constexpr size_t kVariablesMax = 20;
 constexpr int kQueuesMax = 100;
 

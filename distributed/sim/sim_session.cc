@@ -14,8 +14,8 @@
 namespace penstock {
 namespace {
 
-// The longest time of a call without a timeout, and the additional time of a call with one:
-// the master ends the call before that.
+// The limit for a call without a timeout, and the time that a call may take beyond its timeout. The
+// master normally ends the call earlier.
 constexpr int64_t kCallMs = 300'000, kSlackMs = 30'000;
 // A session is closed this long after its client is gone.
 constexpr int64_t kIdleNanos = 10'000'000'000;

@@ -100,7 +100,7 @@ class TransportLoop final : public Poller {
   bool stopped_ ABSL_GUARDED_BY(mu_) = true;  // set until Start, and after Stop
   std::vector<std::shared_ptr<End>> added_ ABSL_GUARDED_BY(mu_);
 
-  // By a number that is never used again. Used only by the thread whose turn it is.
+  // The ends, by a number that is never used again. Used only by the thread whose turn it is.
   std::map<uint64_t, std::shared_ptr<End>> ends_;
   // Used only by the loop's own thread.
   SpinHabit habit_;

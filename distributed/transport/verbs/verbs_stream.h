@@ -69,7 +69,7 @@ class VerbsStream final : public VerbsEnd, public std::enable_shared_from_this<V
 
   bool Wants(int64_t step_id);
   void MarkOpen();
-  // Processes the records in the ring. Returns whether there were any.
+  // Processes the records in the ring. Returns whether there were any records.
   StatusOr<bool> ReadMessages();
   // Starts reading offered tensors, as long as the queue pair accepts reads.
   Status StartReads();
