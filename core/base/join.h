@@ -2,6 +2,8 @@
 //
 // Join: calls one continuation when several asynchronous operations have ended. Wait: blocks until
 // one asynchronous operation has ended.
+//
+// Thread-safe: parts may end on any thread. `done` runs on the thread that ends the last part.
 #pragma once
 
 #include <atomic>

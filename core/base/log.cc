@@ -156,6 +156,8 @@ class Logger {
 
   void Write(const LogLine& line) {
     if (line.level == LogLevel::kOff || !logger_->should_log(LevelOf(line.level))) return;
+    // The real clock, also in a simulation: only people read the lines, beside those of other
+    // processes.
     const int64_t wall_micros = Env::Real().WallMicros();
     MutexLock lock(mu_);
     const std::string task = line.task.empty() ? task_ : ShortTask(line.task);

@@ -137,6 +137,14 @@ class Condition {
   std::condition_variable native_;  // for schedulers of real threads
 };
 
+// Blocks until `deadline_ns` has passed. `what` is that of Condition.
+inline void SleepUntil(Scheduler& scheduler, int64_t deadline_ns, const char* what) {
+  Mutex mu;
+  Condition never(scheduler, what);
+  MutexLock lock(mu);
+  (void)never.WaitUntil(mu, deadline_ns, [] { return false; });
+}
+
 inline std::condition_variable& Scheduler::Native(Condition& condition) {
   return condition.native_;
 }

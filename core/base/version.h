@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The versions that Penstock reports: its own, and that of the graphs which it writes.
 #pragma once
 
 namespace penstock {

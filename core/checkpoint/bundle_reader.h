@@ -4,6 +4,7 @@
 // slices.
 //
 // Opening verifies the whole index; reading a tensor verifies the tensor's checksum.
+// Thread-safe: several threads may read at the same time.
 #pragma once
 
 #include <map>

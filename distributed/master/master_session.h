@@ -243,6 +243,9 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   std::atomic<uint64_t> next_graph_{1};
   std::atomic<int64_t> last_used_ns_{0};
   const int64_t created_ns_;
+
+  // A thread holds at most one of the session's mutexes. While it holds graph_mu_ it may lock the
+  // mutex of placement_; no other mutex is locked while one of these is held.
   mutable Mutex client_mu_;
   std::string client_ ABSL_GUARDED_BY(client_mu_);
 

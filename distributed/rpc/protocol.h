@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// What both ends of the calls between tasks must agree on, beside the messages of proto/penstock.
 #pragma once
 
 namespace penstock {

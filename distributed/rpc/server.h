@@ -81,6 +81,8 @@ struct ServerOptions {
   std::optional<std::string> calibration_file = std::nullopt;
   // Whether clients in this process use this task's sessions directly, not over the network.
   bool direct_sessions = true;
+  // Files, and a clock that must run like the real one: gRPC, and the threads of a server, wait in
+  // real time. (A SimCluster has tasks on a simulated clock.)
   Env* env = &Env::Real();
   DeadlineTimer* timer = &DeadlineTimer::Real();
 };

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// ReturnFreeMemory: called when sessions have been closed, so that a server without work is small.
+// Thread-safe.
 #pragma once
 
 namespace penstock {

@@ -5,6 +5,8 @@
 //
 // Nodes with the same shared_name share a resource. Without a shared_name the resource belongs to
 // the node alone; on a server, to the node in one session (core/op/private_attrs.h).
+//
+// Threads: concurrent steps may call Compute of one kernel; they get the same resource.
 #pragma once
 
 #include <memory>

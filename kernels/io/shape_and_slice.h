@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The arguments that Save, Restore and their V2 forms share: a file, and the name and slice of each
+// tensor. A slice is written as in TensorFlow, "SHAPE EXTENTS": "4 3 0,2:-" is rows 0 and 1 of a
+// 4 x 3 tensor (core/checkpoint/tensor_slice.h).
 #pragma once
 
 #include <string>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// EstimateCosts: what the passes that place nodes, order them or plan memory call before they read
+// costs.
 #pragma once
 
 #include "core/base/status.h"

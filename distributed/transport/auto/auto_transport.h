@@ -2,6 +2,7 @@
 //
 // AutoTransport: has several transports, and uses for each producer the fastest one that reaches
 // it. It chooses that transport when a step first needs the producer, and logs the choice once.
+// Thread-safe, as every Transport is (transport.h).
 #pragma once
 
 #include <functional>

@@ -6,6 +6,8 @@
 // While a frame is on its way, further tensors gather for the next frame. So the number of
 // messages grows with time, not with the number of small tensors. Large tensors are cut into
 // frames, and small ones overtake them.
+//
+// Thread-safe: steps send from any thread; events of the stream arrive on the loop's thread.
 #pragma once
 
 #include <grpcpp/server_context.h>
