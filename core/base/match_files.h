@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MatchFiles: finds the files whose paths match a pattern with wildcards, for ops and flags that name
-// several files. The functions have no state and may be called concurrently.
+// MatchFiles: finds the files whose paths match a pattern with wildcards, for ops and flags that
+// name several files. The functions have no state and may be called concurrently.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What both ends of the calls between tasks must agree on, beside the messages of proto/penstock.
+// The version and the metadata of calls between tasks: both ends must have the same.
 #pragma once
 
 namespace penstock {

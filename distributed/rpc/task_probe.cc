@@ -114,7 +114,8 @@ TaskProbe Probe(const std::string& address, int64_t timeout_ms, Env& env) {
 }
 
 // Probing uses threads and the real clock, not a Scheduler: resolving a host name blocks in the
-// operating system, and cannot be cancelled. Shared with the threads, because a resolver that hangs may outlive the probe.
+// operating system, and cannot be cancelled. The threads share the Probes, because a resolver that
+// hangs may outlive the probe.
 struct Probes {
   Mutex mu;
   CondVar answered;
