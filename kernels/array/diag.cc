@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Diag: a tensor with twice the rank of its input, which is the diagonal; DiagPart: the diagonal of
-// such a tensor.
+// Diag: makes a tensor of twice its input's rank, with the input on the diagonal; DiagPart: returns
+// the diagonal of such a tensor.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EditDistance: the Levenshtein distance between sequences: those in the last dimension of two
-// sparse tensors.
+// EditDistance: the Levenshtein distances between the sequences of two sparse tensors. A sequence
+// is a row along the last dimension.
 #include <algorithm>
 #include <limits>
 
@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-// A sparse tensor seen as sequences: one for each place in all dimensions but the last.
+// A sparse tensor as sequences: one for each index tuple of all dimensions but the last.
 struct Sequences {
   Dims shape;
   absl::Span<const int64_t> indices;  // [count, rank]

@@ -110,7 +110,8 @@ void GatherRows(DType dtype, const GatherPlan& plan, const void* table, const In
                    ElementAt(to, dtype, i * plan.row_elements), plan.row_elements);
     }
   };
-  // Splits the indices of all slabs as one long list, cut where a slab ends.
+  // The range covers the index lists of all slabs (a table's `outer` slices), one after the other.
+  // A part that crosses the end of a slab is copied in several calls.
   threads.ParallelFor(plan.batches * plan.outer * plan.count, cost_ns,
                       [&](int64_t begin, int64_t end) {
                         while (begin < end) {

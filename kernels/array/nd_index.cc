@@ -86,7 +86,7 @@ StatusOr<NdIndex> NdIndex::Of(const Tensor& indices, const Shape& target, BadInd
       list.result.push_back(target.dim(i));
     }
   }
-  // Empty tuples take no memory, so their number may exceed the length of any list.
+  // A list of empty tuples takes no memory, so it may have more tuples than `slices` could hold.
   if (depth == 0) return list;
   list.slices.resize(list.tuples);
   RETURN_IF_ERROR(FlattenAny(indices, depth, target, bad, &list));

@@ -93,7 +93,7 @@ void CopyRows(int64_t row, const Loops& outer, const char* from, char* to, Sched
   });
 }
 
-// Copies single elements, `inner` strides apart.
+// Copies the elements of the loop `inner` one by one, at each position of `outer`.
 template <class Element>
 void CopyInner(const Dim& inner, const Loops& outer, const char* from, char* to,
                Scheduler& threads) {
@@ -171,7 +171,8 @@ void CopyPlain(Loops loops, const char* from, char* to, Scheduler& threads) {
   } else if constexpr (kBytes == 8) {
     if (TryTranspose<uint64_t>(loops, from, to, threads)) return;
   }
-  // With a short inner loop, loop overhead would cost more than the better order of memory saves.
+  // Make the longer of the last two loops the inner one if the last is very short: its overhead
+  // would cost more than writing memory in order saves.
   const size_t n = loops.size();
   if (n >= 2 && loops[n - 1].count < 8 && loops[n - 2].count > loops[n - 1].count) {
     std::swap(loops[n - 1], loops[n - 2]);
