@@ -13,8 +13,8 @@
 //   static constexpr bool kOneIsItself;  // the result of one element is the element
 // T is the type that loops compute in (functor.h): float for 16-bit floats.
 //
-// Only the inner loops are templates. Inputs: data, axes (in host memory); attribute keep_dims. How
-// the work is split, and so the result, does not depend on the number of threads.
+// Only the inner loops are templates. Inputs: data, axes (in host memory); attribute keep_dims. The
+// work is split in the same way for any number of threads, so the result does not depend on it.
 #pragma once
 
 #include <cstdint>
