@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FlatMapDataset, InterleaveDataset: a function makes a dataset of each element; the output is the
-// elements of one such dataset after the other (FlatMap), or of several in turns (Interleave).
+// FlatMapDataset, InterleaveDataset: a function makes a dataset of each element; the output has the
+// elements of these datasets one dataset after the other (FlatMap), or of several datasets in turns
+// (Interleave).
 #include <memory>
 #include <utility>
 
@@ -107,8 +108,8 @@ class InterleaveDataset final : public Dataset {
     std::vector<NestedIterator> cycle_;
     int64_t open_ = 0;
     bool input_ended_ = false;
-    size_t at_ = 0;      // whose turn it is
-    int64_t given_ = 0;  // elements in this turn
+    size_t at_ = 0;      // the dataset whose turn it is
+    int64_t given_ = 0;  // elements returned in this turn
   };
 
   const CapturedFunction function_;

@@ -3,10 +3,10 @@
 // ParallelInterleaveDataset and its versions: the elements of several datasets in turns. Threads of
 // the iterator read these datasets ahead.
 //
-// A cycle has one slot for each dataset. The caller of GetNext gives the next elements of the input
-// to the slots, in the same order as Interleave would, and takes elements from the slots' buffers;
-// threads fill the buffers. So the order is Interleave's. If the program allows any order, slots
-// with empty buffers are skipped.
+// A cycle has one slot for each dataset. The caller of GetNext assigns the next elements of the
+// input to the slots in the same order as InterleaveDataset, and takes elements from the slots'
+// buffers, which threads fill. So elements come in InterleaveDataset's order. If the program allows
+// any order, slots with empty buffers are skipped.
 #include <algorithm>
 #include <deque>
 #include <memory>
@@ -51,7 +51,7 @@ class ParallelInterleaveDataset final : public Dataset {
   };
   struct Slot {
     bool used = false;   // has a dataset, or an element to make one of
-    bool ended = false;  // the dataset has no elements beyond `results`
+    bool ended = false;  // the dataset has no elements after `results`
     bool busy = false;   // a thread reads it, and owns `nested` and `args`
     std::deque<Result> results;
     std::optional<Element> args;
@@ -125,7 +125,7 @@ class ParallelInterleaveDataset final : public Dataset {
     Status Restore(const IteratorContext& ctx, StateReader* reader) override;
 
    private:
-    // Gives an element of the input to each slot without one, in the order of turns.
+    // Assigns an element of the input to each unused slot, in the order of turns.
     Status FillSlots(const IteratorContext& ctx) {
       for (int64_t i = 0; i < cycle_.length && !input_ended_ && input_error_.ok(); ++i) {
         Slot& slot = slots_[(at_ + i) % slots_.size()];
@@ -138,7 +138,7 @@ class ParallelInterleaveDataset final : public Dataset {
         const Status status = input_->GetNext(ctx, &args, &end);
         if (ctx.cancellation->cancelled()) return ctx.cancellation->status();
         if (!status.ok()) {
-          input_error_ = status;  // returned after the elements that are there
+          input_error_ = status;  // returned after the buffered elements
         } else if (end) {
           input_ended_ = true;
         } else {
@@ -152,8 +152,8 @@ class ParallelInterleaveDataset final : public Dataset {
       return OkStatus();
     }
 
-    // Returns true if slot at_ has something for the caller (an element or the end), or no slot is
-    // used.
+    // Sets `at_` to the slot from which to take next. Returns true if that slot has a result or has
+    // ended, or if no slot is used.
     bool FindReady() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
       for (int64_t i = 0; i < cycle_.length; ++i) {
         const size_t at = (at_ + i) % slots_.size();
@@ -166,7 +166,7 @@ class ParallelInterleaveDataset final : public Dataset {
         at_ = at;
         return true;
       }
-      // If the order counts, an unused slot at at_ means that no slot is used.
+      // In deterministic order, slots are filled in turn: if slot at_ is unused, no slot is used.
       return std::none_of(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.used; });
     }
 
@@ -195,7 +195,7 @@ class ParallelInterleaveDataset final : public Dataset {
              static_cast<int64_t>(slot.results.size()) < cycle_.buffered;
     }
 
-    // Returns null if the iterator ends.
+    // Waits for a slot to read, and returns it. Returns null if the iterator ends.
     Slot* NextToRead() {
       MutexLock lock(mu_);
       Slot* next = nullptr;
@@ -211,8 +211,8 @@ class ParallelInterleaveDataset final : public Dataset {
       return next;
     }
 
-    // Reads one element for a slot that this thread owns. Returns false if the slot has enough; the
-    // thread then does not own the slot any more.
+    // Reads one element for a slot that this thread owns. Returns false, and gives up the slot, if
+    // the slot's buffer is full or its dataset has ended.
     bool ReadOne(Slot& slot) {
       Result result;
       bool end = false;
@@ -252,8 +252,8 @@ class ParallelInterleaveDataset final : public Dataset {
     bool paused_ ABSL_GUARDED_BY(mu_) = false;
     std::vector<Slot> slots_;  // guarded by mu_, except what a busy slot's thread owns
     size_t at_ = 0;            // the slot whose turn it is; the caller of GetNext sets it under mu_
-    int64_t given_ = 0;        // elements in this turn
-    std::vector<std::unique_ptr<Thread>> threads_;  // end before what they use
+    int64_t given_ = 0;        // elements returned in this turn
+    std::vector<std::unique_ptr<Thread>> threads_;  // must end before the members that they use
   };
 
   const CapturedFunction function_;
@@ -313,7 +313,8 @@ Status ParallelInterleaveDataset::Iterator::Restore(const IteratorContext& ctx,
   return input_->Restore(ctx, reader);
 }
 
-// The versions have different inputs, and different ways to say whether the order counts.
+// The op's versions have different inputs, and state differently whether the order is
+// deterministic.
 class ParallelInterleaveKernel : public DatasetKernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -329,7 +330,7 @@ class ParallelInterleaveKernel : public DatasetKernel {
   }
 
  protected:
-  // The indices of the inputs after the captured tensors.
+  // The indices of the inputs that follow the captured tensors.
   struct Inputs {
     int sloppy = -1, buffered = -1, parallel = -1;
   };

@@ -18,8 +18,8 @@
 namespace penstock {
 namespace {
 
-// Ops that are not supported: they read other systems, belong to tf.data's service, or to eager
-// execution.
+// Ops that are not supported, because they read other systems, or belong to tf.data's service or to
+// eager execution.
 const std::set<std::string>& NotHere() {
   static const std::set<std::string> names = {"AnonymousMultiDeviceIterator",
                                               "AnonymousMultiDeviceIteratorV3",

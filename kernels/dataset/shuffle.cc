@@ -17,7 +17,7 @@ namespace {
 
 class ShuffleDataset final : public Dataset {
  public:
-  // `count`: how often the input is read; -1: without end.
+  // `count`: how often the input is read; -1 for endlessly.
   ShuffleDataset(DatasetPtr input, int64_t buffer_size, int64_t count,
                  std::shared_ptr<SeedGenerator> seeds)
       : Dataset(input->spec(), {input}),
@@ -38,7 +38,7 @@ class ShuffleDataset final : public Dataset {
   }
 
  private:
-  // The maximal number of rounds of the input whose elements are in the buffer at once.
+  // The buffer holds elements of at most this many rounds (passes over the input) at once.
   static constexpr size_t kRoundsMax = 3;
 
   class Iterator final : public DatasetIterator {
@@ -77,7 +77,8 @@ class ShuffleDataset final : public Dataset {
         if (left_.size() > kRoundsMax && !buffer_.empty()) return OkStatus();
         if (!open_) {
           if (count >= 0 && round_ >= count) return OkStatus();
-          // Repeating an empty input forever would never end.
+          // An empty input that is repeated without end ends here; else the loop would never
+          // return.
           if (count < 0 && round_ > 0 && empty_) return OkStatus();
           RETURN_IF_ERROR(BeginRound(ctx));
         }
@@ -93,8 +94,8 @@ class ShuffleDataset final : public Dataset {
       return OkStatus();
     }
 
-    // Called when all elements of the oldest round were returned. The next round uses random
-    // numbers of its own.
+    // Is called when all elements of the oldest round have been returned. The next round draws from
+    // a new sequence of random numbers.
     void EndRound() {
       left_.pop_front();
       seeds_ = dataset_->seeds_->Next();
@@ -119,7 +120,7 @@ class ShuffleDataset final : public Dataset {
     int64_t drawn_ = 0;  // numbers taken from numbers_
     IteratorPtr input_;
     int64_t round_ = 0;   // rounds begun
-    bool open_ = false;   // a round has begun and not ended
+    bool open_ = false;   // a round is being read from the input
     bool empty_ = false;  // the round has returned nothing yet
     std::deque<Element> buffer_;
     std::deque<int64_t> left_;  // elements in the buffer per round, the oldest first
@@ -176,7 +177,7 @@ class ShuffleKernel : public DatasetKernel {
   }
 
  protected:
-  // The indices of the op's inputs; -1: it has no such input.
+  // The indices of the op's inputs; -1 if the op has no such input.
   struct Inputs {
     int seed = -1, count = -1, generator = -1;
   };
