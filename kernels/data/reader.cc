@@ -12,7 +12,7 @@ Status StatusOf(const Cancellation* cancellation) {
   return cancellation == nullptr ? OkStatus() : cancellation->status();
 }
 
-// Returns the name in a queue's element.
+// Returns the name of the unit of work that a queue's element holds.
 StatusOr<std::string> WorkIn(const Element& element) {
   if (element.size() == 1 && element[0].dtype() == DType::kString &&
       element[0].num_elements() == 1) {

@@ -14,7 +14,7 @@
 namespace penstock {
 namespace {
 
-// A source that has one record, and then does what `next` does.
+// A source that has one record, and calls `next` to search for more.
 class TestSource final : public RecordSource {
  public:
   explicit TestSource(std::function<Found()> next) : next_(std::move(next)) {}
@@ -63,7 +63,7 @@ TEST(Reader, AnExceptionIsTheErrorOfTheStep) {
       Env::Real(), Scheduler::Real());
   const auto names = Names(1);
   EXPECT_TRUE(ReadOne(*reader, names).ok());
-  for (int i = 0; i < 2; ++i) {  // twice: the first call must have ended its turn
+  for (int i = 0; i < 2; ++i) {  // the second call needs the turn of the first
     EXPECT_EQ(ReadOne(*reader, names).code(), StatusCode::kResourceExhausted);
   }
 }

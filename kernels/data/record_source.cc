@@ -42,7 +42,7 @@ class OneRecordSource final : public RecordSource {
   }
 
  private:
-  Env* const env_;  // null: the value is the name of the work
+  Env* const env_;  // null if the value is the name of the work
   const std::string work_;
   bool done_ = false;
 };
