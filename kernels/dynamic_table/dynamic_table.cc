@@ -27,7 +27,7 @@ StatusOr<Tensor> Matrix(Allocator& allocator, DType dtype, const Dims& dims) {
   return Tensor::Make(allocator, dtype, shape);
 }
 
-// The keys of one shard, as a tensor.
+// Copies the keys of one shard to a tensor.
 StatusOr<Tensor> KeysOf(const ShardKeys& keys, Allocator& allocator) {
   ASSIGN_OR_RETURN(Tensor ids, Matrix(allocator, DType::kInt64, {std::ssize(keys.positions)}));
   for (int64_t i = 0; i < ids.dim(0); ++i) {
@@ -38,7 +38,7 @@ StatusOr<Tensor> KeysOf(const ShardKeys& keys, Allocator& allocator) {
 
 }  // namespace
 
-// The keys of a batch, by shard.
+// The keys of a batch, sorted by shard.
 class DynamicTable::KeysByShard {
  public:
   explicit KeysByShard(const Tensor& ids) : keys_(ids.data<int64_t>()) {
@@ -69,8 +69,8 @@ class DynamicTable::KeysByShard {
   std::array<int64_t, TableSpec::kShards + 1> starts_ = {};
 };
 
-// Holds the locks of all shards for reading. (The analysis cannot follow locks whose number is not
-// known.)
+// Holds the locks of all shards for reading. (The thread-safety analysis does not support locks in
+// a loop.)
 class DynamicTable::AllShards {
  public:
   explicit AllShards(const DynamicTable& table) ABSL_NO_THREAD_SAFETY_ANALYSIS : table_(table) {
@@ -91,14 +91,14 @@ class DynamicTable::AllShards {
       rows.ForEachRow([&](int32_t row) { fn(blocks, row); });
     }
   }
-  // Whether all keys dropped after `epoch` are known.
+  // Returns whether every shard knows all keys that it dropped after `epoch`.
   bool KnowDropped(int32_t epoch) const ABSL_NO_THREAD_SAFETY_ANALYSIS {
     for (const auto& shard : table_.shards_) {
       if (!shard->rows.dropped().Knows(epoch)) return false;
     }
     return true;
   }
-  // Calls fn(key) for each key dropped after `epoch`, perhaps several times.
+  // Calls fn(key) for each key dropped after `epoch`; a key may come several times.
   template <class Fn>
   void ForEachDropped(int32_t epoch, Fn fn) const ABSL_NO_THREAD_SAFETY_ANALYSIS {
     for (const auto& shard : table_.shards_) shard->rows.dropped().ForEachAfter(epoch, fn);
@@ -152,7 +152,7 @@ StatusOr<Tensor> DynamicTable::Pull(const Tensor& ids, const Caller& caller) con
   ASSIGN_OR_RETURN(Tensor rows, Matrix(caller.allocator, DType::kFloat, {ids.dim(0), spec_.width}));
   float* const out = rows.mutable_data<float>();
   const KeysByShard keys(ids);
-  // A miss of the cache, overlapped with others, and a copy at 8 GB/s.
+  // Estimates a cache miss, which overlaps with others, and a copy at 8 GB/s.
   const double row_nanos = 30 + static_cast<double>(spec_.width) * sizeof(float) / 8;
   const double shard_nanos =
       row_nanos * static_cast<double>(ids.dim(0)) / static_cast<double>(TableSpec::kShards);
@@ -173,7 +173,7 @@ Status DynamicTable::Push(const Tensor& ids, int64_t step, double row_nanos, Row
   const KeysByShard keys(ids);
   const double shard_nanos =
       (60 + row_nanos) * static_cast<double>(ids.dim(0)) / static_cast<double>(TableSpec::kShards);
-  const WatchedLoops unwatched(nullptr);  // half an update would stay
+  const WatchedLoops unwatched(nullptr);  // a cancelled step must not leave half an update
   std::array<Status, TableSpec::kShards> results;
   caller.threads.ParallelFor(TableSpec::kShards, shard_nanos, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -190,7 +190,7 @@ Status DynamicTable::PushShard(Shard& shard, const ShardKeys& keys, int64_t step
                                Allocator& allocator, const UpdateOrigin& origin) {
   constexpr int64_t kOldRowsMin = 16;
   const int64_t count = std::ssize(keys.positions), floats = spec_.floats();
-  Tensor ids, state;  // of the record, made before anything changes
+  Tensor ids, state;  // of the record; allocated before the rows change
   if (logged()) {
     ASSIGN_OR_RETURN(ids, KeysOf(keys, allocator));
     ASSIGN_OR_RETURN(state, Matrix(allocator, DType::kFloat, {count, floats}));
@@ -289,7 +289,7 @@ StatusOr<std::vector<TableRows>> DynamicTable::CopyRows(const AllShards& all, co
   return copied;
 }
 
-// Returns the keys that were dropped and have no row now, each once, by bucket.
+// Returns, for each bucket, the keys that were dropped and have no row now, without duplicates.
 StatusOr<std::vector<Tensor>> DynamicTable::CopyDropped(const AllShards& all, const Wanted& wanted,
                                                         Allocator& allocator) const {
   std::vector<std::vector<int64_t>> keys(wanted.count);
@@ -328,7 +328,7 @@ StatusOr<TableChanges> DynamicTable::ExportChanges(absl::Span<const int64_t> wan
   return changes;
 }
 
-// The caller holds the locks of all shards, so that no row changes between two epochs.
+// Starts a new epoch. The caller holds the locks of all shards, so that no row changes meanwhile.
 void DynamicTable::AddMark(const std::string& mark) const {
   if (mark.empty()) return;
   MutexLock lock(marks_mu_);
@@ -338,7 +338,7 @@ void DynamicTable::AddMark(const std::string& mark) const {
   epochs_.oldest = marks_.front().epoch;
 }
 
-// Returns -1 if there is no such mark.
+// Returns the epoch that ended with the mark, or -1 if there is no such mark.
 int32_t DynamicTable::EpochOf(const std::string& mark) const {
   MutexLock lock(marks_mu_);
   const auto at = std::find_if(marks_.begin(), marks_.end(),
@@ -382,7 +382,7 @@ StatusOr<DynamicTable::Incoming> DynamicTable::MakeIncoming(int64_t count,
   return made;
 }
 
-// Copies the rows of one shard beside each other.
+// Copies the rows of one shard to adjacent memory.
 StatusOr<DynamicTable::Incoming> DynamicTable::Collect(absl::Span<const Place> places,
                                                        Allocator& allocator) const {
   ASSIGN_OR_RETURN(Incoming to, MakeIncoming(std::ssize(places), allocator));
@@ -399,8 +399,8 @@ StatusOr<DynamicTable::Incoming> DynamicTable::Collect(absl::Span<const Place> p
   return to;
 }
 
-// Returns where the rows of each shard are: the one updated first comes first, if the table keeps
-// that order.
+// Returns, for each shard, the places of its rows in `rows`. If the table keeps the order of
+// updates, the row that was updated first comes first.
 StatusOr<std::vector<std::vector<DynamicTable::Place>>> DynamicTable::PlacesByShard(
     absl::Span<const TableRows> rows) const {
   std::vector<std::vector<Place>> places(TableSpec::kShards);
@@ -437,7 +437,7 @@ Status DynamicTable::Merge(const TableChanges& changes, const std::vector<int64_
   ASSIGN_OR_RETURN(std::vector<std::vector<Place>> places, PlacesByShard(changes.rows));
   for (const Tensor& dropped : changes.dropped) RETURN_IF_ERROR(CheckIds(dropped));
   const Wanted gone = WantedBuckets(complete, buckets);
-  std::vector<int64_t> old;  // keys of the complete buckets
+  std::vector<int64_t> old;  // keys that have rows in the complete buckets
   if (!complete.empty()) {
     const AllShards all(*this);
     all.ForEachRow([&](const RowBlocks& rows, int32_t row) {
