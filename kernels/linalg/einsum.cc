@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Einsum: sums products of tensors over dimensions, as an equation of labels says.
+// Einsum: sums products of tensors over the dimensions that an equation of labels leaves out.
 #include "absl/algorithm/container.h"
 #include "core/op/flops.h"
 #include "core/op/gradient.h"
@@ -96,7 +96,8 @@ class InputGradient {
                       StrCat(equation_.output, ",", Other(), "->", subscripts));
   }
 
-  // Returns ones for the dimensions that were summed away: the gradient is constant along them.
+  // Returns ones for the dimensions over which input i was summed, along which the gradient is
+  // constant.
   Output Ones() const {
     Outputs axes;
     for (const char label : lost_) axes.push_back(AxisOf(own_, label, g_.x(i_)));
@@ -140,7 +141,7 @@ class InputGradient {
   const EinsumEquation& equation_;
   const int i_;
   const std::string& own_;
-  std::string found_, lost_;  // labels in dy or the other input; labels in neither
+  std::string found_, lost_;  // labels of input i in dy or the other input; the rest
 };
 
 std::vector<Gradient> EinsumGradient(const GradientScope& g) {
@@ -158,7 +159,7 @@ std::vector<Gradient> EinsumGradient(const GradientScope& g) {
 
 bool Has(const Labels& labels, int label) { return absl::c_linear_search(labels, label); }
 
-// The kernel first sums each input over the labels that only this input has. What is left is one
+// The kernel first sums each input over the labels that only this input has. That leaves one
 // product: two operations for each combination of the remaining labels.
 double EinsumFlops(const FlopsScope& s) {
   const int num_inputs = static_cast<int>(s.inputs.size());

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TridiagonalSolve, TridiagonalMatMul: for tridiagonal matrices given by three rows: the diagonals
-// above, on and below the main one. Element i of each belongs to row i of the matrix. The last
-// element of the first row and the first element of the third are not read.
+// TridiagonalSolve, TridiagonalMatMul: solve systems with, and multiply by, tridiagonal matrices. A
+// matrix is given by three rows: the diagonal above the main diagonal, the main diagonal, and the
+// one below. Element i of each belongs to row i of the matrix. The last element of the first row
+// and the first element of the third are not read.
 #include <limits>
 
 #include "core/op/shape_scope.h"
@@ -15,8 +16,9 @@ namespace {
 template <class T>
 using RowVector = Eigen::Array<T, 1, Eigen::Dynamic>;
 
-// Eliminates from the top. With `pivoting`, uses the row with the greater pivot of two neighbours.
-// `perturbation` replaces a zero pivot; if it is zero too, there is no solution.
+// Gaussian elimination from the top. With `pivoting`, exchanges two neighbouring rows if the lower
+// one has the greater pivot. `perturbation` replaces pivots that are zero; if it is zero itself,
+// such a system has no solution.
 template <class T>
 class Elimination {
  public:
@@ -68,7 +70,7 @@ class Elimination {
   const bool pivoting_;
   const T perturbation_;
   const int64_t n_;
-  RowMajor<T> u_;  // main diagonal of the upper triangle, two above it
+  RowMajor<T> u_;  // the upper triangle: main diagonal, two above it
   RowVector<T> below_;
 };
 
@@ -150,8 +152,8 @@ Output RowsBelow(Output row, Output x) {
 Output RowsAbove(Output row, Output x) {
   return Multiply(ZerosLike(row), ZerosLike(row), OnesLike(row), x);
 }
-// Returns the diagonal next to the main one as the transposed matrix has it. The element that wraps
-// around is not read.
+// Returns a secondary diagonal of the conjugate transpose, from the row that holds it in the
+// matrix. No op reads the element that wraps around.
 Output Turned(Output row, int shift) {
   return Call("Roll", {Conj(row), Int(row, shift), Int(row, -1)});
 }
