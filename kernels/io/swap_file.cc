@@ -92,7 +92,7 @@ void SwapFile::Return(int64_t offset, int64_t bytes) {
   if (in_use_ > 0) return;
   free_.clear();
   end_ = 0;
-  // Gives the disk's blocks back. If it fails they are used again.
+  // Frees the disk's blocks. If that fails, later tensors use them again.
   (void)!ftruncate(fd_, 0);
 }
 

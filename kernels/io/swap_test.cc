@@ -90,7 +90,7 @@ TEST(SwapFileTest, ErrorsNameTheDirectory) {
   EXPECT_EQ(cancelled.code(), StatusCode::kCancelled);
 }
 
-// A file that may not grow stands for a disk that is full.
+// A limit on the file's size has the same effect as a full disk.
 TEST(SwapFileTest, AFullDiskIsNamedAndLeavesTheRest) {
   SwapFile file(testing::TempDir());
   const std::string bytes(4096, 'x');
