@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// QuantizedMatMul and QuantizedConv2D: sums of products of 8-bit integers in 32 bits, exactly.
+// QuantizedMatMul and QuantizedConv2D: add up products of 8-bit integers exactly, in 32 bits.
 #include <limits>
 #include <vector>
 
@@ -15,8 +15,8 @@
 namespace penstock {
 namespace {
 
-// The distance of each integer from the one that stands for zero. InvalidArgument if that is so far
-// off that sums of products leave 32 bits.
+// Returns the distance of each integer from the integer that stands for zero. InvalidArgument if
+// zero is so far from the range that sums of products might overflow 32 bits.
 StatusOr<Tensor> AboveZero(KernelContext& ctx, const Tensor& x, QuantizedRange range,
                            const char* what) {
   const int64_t zero = QuantizeUnclamped<quint8>(0, range);
