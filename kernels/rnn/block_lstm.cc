@@ -11,9 +11,9 @@
 namespace penstock {
 namespace {
 
-constexpr int kXAt = 1;  // behind seq_len_max
+constexpr int kXAt = 1;  // input 0 is seq_len_max
 
-// Input 0: how many steps of `time` are computed.
+// Returns input 0: the number of steps, at most `time`, that are computed.
 StatusOr<int64_t> StepsInput(const KernelContext& ctx, int64_t time) {
   const Tensor& length = ctx.input(0);
   if (length.rank() != 0) {
@@ -62,7 +62,7 @@ class BlockLstmKernel final : public Kernel {
   LstmCell attrs_;
 };
 
-// Memory of one step back.
+// Scratch memory for backpropagation through one step.
 struct Scratch {
   Tensor joined, d_joined, d_gates, d_w, d_cs, d_h;
 
@@ -101,7 +101,7 @@ class BlockLstmGradKernel final : public Kernel {
     for (int i = kI; i < kEnd; ++i) {
       RETURN_IF_ERROR(RequireShape(ctx.input(kXAt + i), names[i - kI], states));
     }
-    FloatOutputs out;  // each of the shape of its input
+    FloatOutputs out;  // each has the shape of the input whose gradient it is
     for (int i = 0; i < ctx.num_outputs(); ++i) {
       RETURN_IF_ERROR(out.Add(ctx, ctx.input(kXAt + i).shape()));
     }
@@ -112,8 +112,8 @@ class BlockLstmGradKernel final : public Kernel {
   }
 
  private:
-  // Step t: outputs cs_prev_grad and h_prev_grad hold what step t + 1 gave, and get the gradients
-  // of what step t began with.
+  // Goes back through step t. Outputs cs_prev_grad and h_prev_grad hold the gradients from step t +
+  // 1, and get those of the state before step t.
   static void Back(Scheduler& threads, const LstmCell& cell, const FloatInputs& in, int64_t t,
                    Scratch* scratch, FloatOutputs& out) {
     const int64_t at = t * cell.state();
@@ -132,7 +132,7 @@ class BlockLstmGradKernel final : public Kernel {
     ThroughProduct(threads, cell, in, t, h_prev, scratch, out);
   }
 
-  // Gradients of x, h_prev, w and b from those of the gates.
+  // Computes the gradients of x, h_prev, w and b from those of the gates.
   static void ThroughProduct(Scheduler& threads, const LstmCell& cell, const FloatInputs& in,
                              int64_t t, const float* h_prev, Scratch* scratch, FloatOutputs& out) {
     const int64_t gates = 4 * cell.cells, joined = cell.joined(), row_x = t * cell.batch;
@@ -164,7 +164,8 @@ Status BlockGradShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Through cs and h.
+// Returns the gradients that flow through outputs cs and h. Other outputs exist only for the
+// gradient op.
 std::vector<Gradient> BlockGradient(const GradientScope& g, const char* op) {
   std::vector<NodeInput> inputs;
   for (int i = 0; i < g.num_inputs(); ++i) inputs.push_back(g.x(i));
@@ -181,7 +182,7 @@ std::vector<Gradient> BlockGradient(const GradientScope& g, const char* op) {
 
 const std::vector<ExampleTensor> kState = {{{2, 3}}}, kPeephole = {{{3}}};
 
-// An example of 3 steps, batch 2, 2 inputs, 3 cells.
+// Returns example inputs: 3 steps, batch 2, 2 inputs, 3 cells.
 std::vector<std::vector<ExampleTensor>> BlockInputs() {
   return {{{{}, {3}}}, {{{3, 2, 2}}}, kState,    kState,  {{{5, 12}}},
           kPeephole,   kPeephole,     kPeephole, {{{12}}}};
