@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DecodePaddedRaw: the bytes of strings, cut or padded with zeros to equal length, as numbers.
+// DecodePaddedRaw: reinterprets the bytes of strings as numbers, after truncating them or padding
+// them with zeros to equal length.
 #include <algorithm>
 #include <cstring>
 #include <vector>

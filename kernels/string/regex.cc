@@ -24,7 +24,7 @@ StatusOr<std::string> Scalar(const Tensor& tensor, const char* name) {
   return InvalidArgument(name, " must be scalar, but received ", tensor.shape().ToString());
 }
 
-// Takes the expression from the attribute if the node has one, else from an input.
+// The base of the kernels. The expression is an attribute of the node if it has one, else an input.
 class RegexKernel : public Kernel {
  public:
   Status Init(const KernelInit& node) override {
