@@ -93,7 +93,7 @@ StatusOr<NdIndex> NdIndex::Of(const Tensor& indices, const Shape& target, BadInd
   return list;
 }
 
-StatusOr<Tensor> NdIndex::Strike(const Tensor& updates) {
+StatusOr<Tensor> NdIndex::RemoveIgnored(const Tensor& updates) {
   if (ignored.empty()) return updates;
   const int64_t left = tuples - static_cast<int64_t>(ignored.size());
   ASSIGN_OR_RETURN(Tensor kept,

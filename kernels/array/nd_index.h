@@ -34,7 +34,7 @@ struct NdIndex {
 
   // Removes the ignored tuples from this list. `updates` has a slice for each tuple; returns the
   // slices of the remaining tuples. ResourceExhausted if there is no memory for them.
-  StatusOr<Tensor> Strike(const Tensor& updates);
+  StatusOr<Tensor> RemoveIgnored(const Tensor& updates);
 };
 
 // Returns indices.shape[:-1] + target[depth:], as far as it is known.

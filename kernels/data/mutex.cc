@@ -135,13 +135,13 @@ class MutexLockKernel final : public AsyncKernel {
     auto mutex = ResourceInput<GraphMutex>(ctx, 0);
     if (!mutex.ok()) return std::move(done)(mutex.status());
     const auto receive = [&ctx](Variant lock) { ctx.SetOutput(0, Tensor::Scalar(lock)); };
-    (*mutex)->Lock(receive, CallerOf(ctx), OnPool(ctx.threads(), std::move(done)));
+    (*mutex)->Lock(receive, CallerOf(ctx), ContinueOnPool(ctx.threads(), std::move(done)));
   }
 
  private:
   // The last copy of a lock may be dropped under a lock of a queue or of an executor. So the
   // continuation of the next waiter runs on the pool.
-  static Done OnPool(Scheduler& threads, Done done) {
+  static Done ContinueOnPool(Scheduler& threads, Done done) {
     return Done([&threads, done = std::move(done)](Status status) mutable {
       threads.Schedule([done = std::move(done), status = std::move(status)]() mutable {
         std::move(done)(std::move(status));

@@ -17,12 +17,12 @@ namespace {
 // A source that has one record, and calls `next` to search for more.
 class TestSource final : public RecordSource {
  public:
-  explicit TestSource(std::function<Found()> next) : next_(std::move(next)) {}
-  StatusOr<Found> Next(Record* record) override {
+  explicit TestSource(std::function<SearchResult()> next) : next_(std::move(next)) {}
+  StatusOr<SearchResult> Next(Record* record) override {
     if (first_) {
       first_ = false;
       *record = {"key", "value"};
-      return Found::kRecord;
+      return SearchResult::kRecord;
     }
     return next_();
   }
@@ -30,7 +30,7 @@ class TestSource final : public RecordSource {
   Status SkipTo(const Position& position) override { return OkStatus(); }
 
  private:
-  const std::function<Found()> next_;
+  const std::function<SearchResult()> next_;
   bool first_ = true;
 };
 
@@ -58,7 +58,7 @@ TEST(Reader, AnExceptionIsTheErrorOfTheStep) {
       "TestReader", "r",
       [](Env& env, const std::string& work) {
         return std::make_unique<TestSource>(
-            []() -> RecordSource::Found { throw std::bad_alloc(); });
+            []() -> RecordSource::SearchResult { throw std::bad_alloc(); });
       },
       Env::Real(), Scheduler::Real());
   const auto names = Names(1);
@@ -74,7 +74,7 @@ TEST(Reader, AnExceptionOnOpeningPassesTheWorkOver) {
       "TestReader", "r",
       [&](Env& env, const std::string& work) {
         if (opened++ == 0) throw std::length_error("too long");
-        return std::make_unique<TestSource>([] { return RecordSource::Found::kNothing; });
+        return std::make_unique<TestSource>([] { return RecordSource::SearchResult::kNothing; });
       },
       Env::Real(), Scheduler::Real());
   const auto names = Names(2);

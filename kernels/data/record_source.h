@@ -21,7 +21,7 @@ class RecordSource {
     std::string key, value;
   };
   // The result of a search: a record, a record that is known to be the last one, or the end.
-  enum class Found { kRecord, kLastRecord, kNothing };
+  enum class SearchResult { kRecord, kLastRecord, kNothing };
   // The position at which the search for the next record starts.
   struct Position {
     int64_t offset = 0;   // in decompressed bytes
@@ -29,7 +29,7 @@ class RecordSource {
   };
 
   virtual ~RecordSource() = default;
-  virtual StatusOr<Found> Next(Record* record) = 0;
+  virtual StatusOr<SearchResult> Next(Record* record) = 0;
   virtual Position position() const = 0;
   // Moves to a position that a source of the same work had. Call it before the first Next.
   virtual Status SkipTo(const Position& position) = 0;

@@ -134,17 +134,17 @@ class DynamicTable final : public Resource {
     int32_t epoch;  // the epoch that ended with the mark
   };
   // Selects the rows that an export returns: those changed after `epoch`.
-  struct Wanted {
+  struct RowSelection {
     std::vector<int> places;  // index in the result, by bucket; -1 if not wanted
     int64_t buckets = 1;
     int count = 0;  // number of wanted buckets
     int32_t epoch = -1;
   };
 
-  static Wanted WantedBuckets(absl::Span<const int64_t> wanted, int64_t buckets);
-  StatusOr<std::vector<TableRows>> CopyRows(const AllShards& all, const Wanted& wanted,
+  static RowSelection SelectBuckets(absl::Span<const int64_t> wanted, int64_t buckets);
+  StatusOr<std::vector<TableRows>> CopyRows(const AllShards& all, const RowSelection& wanted,
                                             Allocator& allocator) const;
-  StatusOr<std::vector<Tensor>> CopyDropped(const AllShards& all, const Wanted& wanted,
+  StatusOr<std::vector<Tensor>> CopyDropped(const AllShards& all, const RowSelection& wanted,
                                             Allocator& allocator) const;
   void AddMark(const std::string& mark) const ABSL_LOCKS_EXCLUDED(marks_mu_);
   int32_t EpochOf(const std::string& mark) const ABSL_LOCKS_EXCLUDED(marks_mu_);
@@ -161,16 +161,16 @@ class DynamicTable final : public Resource {
     int64_t step() const { return rows->steps.data<int64_t>()[i]; }
   };
   // The rows to import to one shard: keys int64[n], and state float[n, values and slots].
-  struct Incoming {
+  struct ShardRows {
     Tensor keys, state, updates, steps;
   };
-  StatusOr<Incoming> MakeIncoming(int64_t count, Allocator& allocator) const;
-  StatusOr<Incoming> Collect(absl::Span<const Place> places, Allocator& allocator) const;
+  StatusOr<ShardRows> MakeShardRows(int64_t count, Allocator& allocator) const;
+  StatusOr<ShardRows> CopyToShardRows(absl::Span<const Place> places, Allocator& allocator) const;
   StatusOr<std::vector<std::vector<Place>>> PlacesByShard(absl::Span<const TableRows> rows) const;
-  Status ImportShard(int64_t number, const Incoming& rows, Allocator& allocator,
+  Status ImportShard(int64_t number, const ShardRows& rows, Allocator& allocator,
                      const UpdateOrigin& origin);
-  Status FillShard(TableShard& shard, const Incoming& rows, Allocator& allocator) const;
-  Status PutRows(Shard& shard, int64_t number, const Incoming& rows, Allocator& allocator,
+  Status FillShard(TableShard& shard, const ShardRows& rows, Allocator& allocator) const;
+  Status PutRows(Shard& shard, int64_t number, const ShardRows& rows, Allocator& allocator,
                  const UpdateOrigin& origin);
   Status ReplayPush(const class ReplayValues& values, const UpdateOrigin& origin);
   // Replays the actions "import" and "put".

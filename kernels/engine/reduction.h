@@ -10,7 +10,7 @@
 //   template <class A, class T> static A Add(A a, T x);    // adds one element
 //   template <class A> static A Merge(A a, A b);
 //   template <class T, class A> static T Finish(A a, int64_t count);
-//   static constexpr bool kOneIsItself;  // the result of one element is the element
+//   static constexpr bool kSingleIsResult;  // the result of one element is the element
 // T is the type that loops compute in (functor.h): float for 16-bit floats.
 //
 // Only the inner loops are templates. Inputs: data, axes (in host memory); attribute keep_dims. The
@@ -174,7 +174,7 @@ template <class R, class T>
 constexpr ReductionLoop ReductionLoopOf() {
   ReductionLoop loop = {.type = kDTypeOf<T>,
                         .accumulator_bytes = sizeof(typename R::template Accumulator<LoopType<T>>),
-                        .one_is_itself = R::kOneIsItself};
+                        .one_is_itself = R::kSingleIsResult};
   SetLoops<R, T>(&loop);
   return loop;
 }

@@ -23,7 +23,7 @@ class SwapFile {
  public:
   // Is called before each piece of a read or a write. If it returns an error, the read or write
   // ends with that error.
-  using GoOn = absl::FunctionRef<Status()>;
+  using PieceCheck = absl::FunctionRef<Status()>;
 
   static SwapFile& OfProcess();
   // Makes a file in `directory`. For tests; other callers use OfProcess.
@@ -41,8 +41,8 @@ class SwapFile {
   // Write to, and read from, a part that was taken. ResourceExhausted if the disk is full, or if
   // the file would exceed this process's limit; DataLoss if the file is shorter than expected;
   // Unavailable if the disk fails. Each error names the directory.
-  Status Write(int64_t offset, const void* data, int64_t bytes, GoOn go_on);
-  Status Read(int64_t offset, void* data, int64_t bytes, GoOn go_on);
+  Status Write(int64_t offset, const void* data, int64_t bytes, PieceCheck check);
+  Status Read(int64_t offset, void* data, int64_t bytes, PieceCheck check);
 
   int64_t bytes_in_use() const ABSL_LOCKS_EXCLUDED(mu_);
   int64_t bytes_written() const ABSL_LOCKS_EXCLUDED(mu_);  // since the process started

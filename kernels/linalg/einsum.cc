@@ -70,19 +70,20 @@ class InputGradient {
       : g_(g), equation_(equation), i_(i), own_(equation.inputs[i]) {
     const std::string others = equation.output + (g.num_inputs() == 2 ? Other() : "");
     for (const char label : own_) {
-      if (label == '.' || (found_ + lost_).find(label) != std::string::npos) continue;
-      (others.find(label) != std::string::npos ? found_ : lost_) += label;
+      if (label == '.' || (kept_labels_ + summed_labels_).find(label) != std::string::npos)
+        continue;
+      (others.find(label) != std::string::npos ? kept_labels_ : summed_labels_) += label;
     }
   }
 
   Output Build() const {
     const bool broadcasts = Broadcasts();
-    if (lost_.empty() && !broadcasts) return FromOutput(own_);
-    const std::string all = kEllipsis + found_, now = HasEllipsis(own_) ? all : found_;
+    if (summed_labels_.empty() && !broadcasts) return FromOutput(own_);
+    const std::string all = kEllipsis + kept_labels_, now = HasEllipsis(own_) ? all : kept_labels_;
     Output dx = FromOutput(broadcasts ? all : now);
     if (broadcasts) dx = SumOverBroadcast(dx);
-    if (lost_.empty()) return now == own_ ? dx : CallEinsum({dx}, StrCat(now, "->", own_));
-    return CallEinsum({dx, Ones()}, StrCat(now, ",", lost_, "->", own_));
+    if (summed_labels_.empty()) return now == own_ ? dx : CallEinsum({dx}, StrCat(now, "->", own_));
+    return CallEinsum({dx, Ones()}, StrCat(now, ",", summed_labels_, "->", own_));
   }
 
  private:
@@ -100,7 +101,7 @@ class InputGradient {
   // constant.
   Output Ones() const {
     Outputs axes;
-    for (const char label : lost_) axes.push_back(AxisOf(own_, label, g_.x(i_)));
+    for (const char label : summed_labels_) axes.push_back(AxisOf(own_, label, g_.x(i_)));
     const Output dims = Gather(ShapeOf(g_.x(i_)), Pack(axes), Int(g_.x(i_), 0));
     return Fill(dims, Cast(g_.Const(1.0), g_.dtype()));
   }
@@ -129,7 +130,7 @@ class InputGradient {
     const Output x = g_.x(i_), zero = Int(x, 0);
     Outputs sizes = {g_.Const(Tensor::Vector<int32_t>({}))};
     if (HasEllipsis(own_)) sizes.push_back(EllipsisSizes(own_, x));
-    for (const char label : found_) {
+    for (const char label : kept_labels_) {
       sizes.push_back(Gather(ShapeOf(x), Pack(Outputs{AxisOf(own_, label, x)}), zero));
     }
     const Output shape = sizes.size() == 1 ? sizes[0] : ConcatV2(sizes, zero);
@@ -141,7 +142,7 @@ class InputGradient {
   const EinsumEquation& equation_;
   const int i_;
   const std::string& own_;
-  std::string found_, lost_;  // labels of input i in dy or the other input; the rest
+  std::string kept_labels_, summed_labels_;  // labels of input i in dy or the other input; the rest
 };
 
 std::vector<Gradient> EinsumGradient(const GradientScope& g) {

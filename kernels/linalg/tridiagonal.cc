@@ -28,7 +28,7 @@ class Elimination {
     u_.row(0) = diagonals.row(1);
     u_.row(1) = diagonals.row(0);
     u_.row(2).setZero();
-    below_ = diagonals.row(2);
+    subdiagonal_ = diagonals.row(2);
     u_(1, n_ - 1) = T(0);
   }
 
@@ -51,7 +51,7 @@ class Elimination {
   // Subtracts a multiple of row i from row i + 1, after exchanging them if row i + 1 has the
   // greater pivot.
   void Eliminate(int64_t i, Eigen::Map<RowMajor<T>>& x) {
-    T pivot = u_(0, i), next = below_(i + 1);
+    T pivot = u_(0, i), next = subdiagonal_(i + 1);
     if (pivoting_ && std::abs(next) > std::abs(pivot)) {
       std::swap(pivot, next);
       u_(0, i) = pivot;
@@ -71,7 +71,7 @@ class Elimination {
   const T perturbation_;
   const int64_t n_;
   RowMajor<T> u_;  // the upper triangle: main diagonal, two above it
-  RowVector<T> below_;
+  RowVector<T> subdiagonal_;
 };
 
 // The result is NaN if a matrix is singular.
@@ -154,7 +154,7 @@ Output RowsAbove(Output row, Output x) {
 }
 // Returns a secondary diagonal of the conjugate transpose, from the row that holds it in the
 // matrix. No op reads the element that wraps around.
-Output Turned(Output row, int shift) {
+Output TransposedDiagonal(Output row, int shift) {
   return Call("Roll", {Conj(row), Int(row, shift), Int(row, -1)});
 }
 Output SumOfRows(Output x) { return Sum(x, Int(x, -1)); }
@@ -164,7 +164,8 @@ Gradients SolveGradient(const GradientScope& g) {
   for (const int32_t i : {0, 1, 2}) {
     rows.push_back(Gather(g.x(0), Int(g.x(0), i), Int(g.x(0), -2)));
   }
-  const Output adjoint = Pack({Turned(rows[2], -1), Conj(rows[1]), Turned(rows[0], 1)}, -2);
+  const Output adjoint =
+      Pack({TransposedDiagonal(rows[2], -1), Conj(rows[1]), TransposedDiagonal(rows[0], 1)}, -2);
   const Output db = Call("TridiagonalSolve", {adjoint, g.dy()},
                          {{"partial_pivoting", g.attr<bool>("partial_pivoting")},
                           {"perturb_singular", g.attr<bool>("perturb_singular")}});
@@ -177,7 +178,8 @@ Gradients SolveGradient(const GradientScope& g) {
 
 Gradients MatMulGradient(const GradientScope& g) {
   const Output x = Conj(g.x(3)), dy = g.dy(), row = g.x(1);
-  const Output dx = Multiply(Turned(g.x(2), -1), Conj(row), Turned(g.x(0), 1), dy);
+  const Output dx =
+      Multiply(TransposedDiagonal(g.x(2), -1), Conj(row), TransposedDiagonal(g.x(0), 1), dy);
   return {RowVectors(SumOfRows(RowsBelow(row, x) * dy)), RowVectors(SumOfRows(x * dy)),
           RowVectors(SumOfRows(RowsAbove(row, x) * dy)), dx};
 }

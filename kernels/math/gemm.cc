@@ -109,9 +109,9 @@ void MultiplyBlock(const Block& block, const T* a, const T* b, T* c) {
 // Flops per nanosecond of one thread, a low estimate: splitting too late costs less than splitting
 // too early.
 template <class T>
-constexpr double kSpeed = std::is_same_v<T, float> ? 100
-                          : std::is_integral_v<T>  ? 4
-                                                   : 40;
+constexpr double kFlopsPerNano = std::is_same_v<T, float> ? 100
+                                 : std::is_integral_v<T>  ? 4
+                                                          : 40;
 
 constexpr int64_t kGrain = 16;  // rows and columns per step of the libraries' kernels
 
@@ -124,7 +124,7 @@ constexpr int64_t kTileMin = 512;
 template <class T>
 void MultiplyTiles(Scheduler& threads, const Product& p, const T* a, const T* b, T* c) {
   const auto nanos = [&p](int64_t rows, int64_t columns) {
-    return 2.0 * static_cast<double>(rows) * columns * p.k / kSpeed<T>;
+    return 2.0 * static_cast<double>(rows) * columns * p.k / kFlopsPerNano<T>;
   };
   int64_t rows = p.m, columns = p.n;
   while (nanos(rows, columns) > kTileNanos && std::max(rows, columns) > kTileMin) {
@@ -156,7 +156,7 @@ void SplitAndMultiply(Scheduler& threads, const Product& p, const T* a, const T*
   const int64_t grains = (length + kGrain - 1) / kGrain;
   const int64_t pieces = std::min<int64_t>(threads.num_threads(), grains);
   const int64_t lda = p.a == Side::kPlain ? p.k : p.m, ldb = p.b == Side::kPlain ? p.n : p.k;
-  const double nanos = 2.0 * p.m * p.n * p.k / kSpeed<T>;
+  const double nanos = 2.0 * p.m * p.n * p.k / kFlopsPerNano<T>;
   if (nanos > pieces * kTileNanos) return MultiplyTiles(threads, p, a, b, c);
   threads.ParallelFor(pieces, nanos / pieces, [&](int64_t begin, int64_t end) {
     const int64_t first = grains * begin / pieces * kGrain;

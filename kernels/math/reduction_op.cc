@@ -106,7 +106,7 @@ Output WithKeptDims(const GradientScope& g, Output reduced) {
   return Reshape(reduced, g.Const(Tensor::Vector<int64_t>(dims)));
 }
 
-Output SpreadOverInput(const GradientScope& g, Output reduced) {
+Output BroadcastToInput(const GradientScope& g, Output reduced) {
   return BroadcastTo(WithKeptDims(g, reduced), ShapeOf(g.x()));
 }
 

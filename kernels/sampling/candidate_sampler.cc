@@ -134,7 +134,7 @@ class DrawingSampler : public CandidateSampler {
   // Draws distinct classes; returns the number of draws that it took.
   StatusOr<int64_t> DrawUnique(KernelContext& ctx, BoundedNumbers* numbers, int64_t* candidates)
       ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    constexpr int64_t kDrawsBetweenLooks = 1 << 16;
+    constexpr int64_t kDrawsPerCheck = 1 << 16;
     absl::flat_hash_set<int64_t> drawn;
     drawn.reserve(num_sampled_);
     int64_t draws = 0;
@@ -143,7 +143,7 @@ class DrawingSampler : public CandidateSampler {
       if (drawn.insert(candidate).second) candidates[found++] = candidate;
       // Drawing the rarest classes may take long, so the loop checks for cancellation.
       const Cancellation* cancellation = ctx.step().cancellation;
-      if (draws % kDrawsBetweenLooks == 0 && cancellation != nullptr && cancellation->cancelled()) {
+      if (draws % kDrawsPerCheck == 0 && cancellation != nullptr && cancellation->cancelled()) {
         return cancellation->status();
       }
     }

@@ -47,10 +47,10 @@ void ForEachRowUpdate(Scheduler& threads, absl::Span<const Index> rows, double c
   const int64_t n = static_cast<int64_t>(rows.size());
   // The number of rows to prefetch ahead: the latency of memory, about 100 ns, divided by the time
   // of a small update.
-  constexpr int64_t kAhead = 8;
+  constexpr int64_t kPrefetchRows = 8;
   const auto part = [&](int64_t part, int64_t parts) {
     for (int64_t k = 0; k < n; ++k) {
-      if (k + kAhead < n) prefetch(rows[k + kAhead]);
+      if (k + kPrefetchRows < n) prefetch(rows[k + kPrefetchRows]);
       if (parts == 1 || static_cast<uint64_t>(rows[k]) % parts == static_cast<uint64_t>(part)) {
         update(k, rows[k]);
       }

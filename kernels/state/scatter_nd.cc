@@ -39,7 +39,7 @@ class ScatterNdKernel : public Kernel {
             "got updates ", updates.shape().ToString(), ", indices ", indices.shape().ToString(),
             ", variable ", variable.shape().ToString());
       }
-      ASSIGN_OR_RETURN(updates, list.Strike(updates));
+      ASSIGN_OR_RETURN(updates, list.RemoveIgnored(updates));
       if (updates.num_elements() == 0) return OkStatus();
       length = list.slice_elements;
       slices = SlicesOf(std::move(list));

@@ -28,7 +28,7 @@ class TensorScatterKernel : public Kernel {
                              " with indices.shape ", ctx.input(1).shape().ToString(),
                              " and tensor.shape ", shape.ToString());
     }
-    ASSIGN_OR_RETURN(updates, list.Strike(updates));
+    ASSIGN_OR_RETURN(updates, list.RemoveIgnored(updates));
     Tensor* output;
     RETURN_IF_ERROR(ctx.ForwardOrAllocate(0, 0, shape, &output));
     if (output->raw_data() != input.raw_data()) {

@@ -53,10 +53,10 @@ class AsStringKernel final : public Kernel {
       return InvalidArgument("Fill argument not supported: \"", fill, "\"");
     }
     // The maximal width. Widths come from outside and take memory.
-    constexpr int64_t kMost = 1 << 20;
-    if (width > kMost || precision > kMost) {
+    constexpr int64_t kWidthMax = 1 << 20;
+    if (width > kWidthMax || precision > kWidthMax) {
       return InvalidArgument("width ", width, " and precision ", precision, " must be at most ",
-                             kMost);
+                             kWidthMax);
     }
     format_ = StrCat("%", fill);
     if (width > -1) StrAppend(&format_, width);

@@ -51,7 +51,7 @@ float Dot(const float* a, const float* b, int64_t n) {
 }
 
 // Moves `out` towards `in` by `step` times `in`, and adds the resulting change of `in` to `moved`.
-void Attract(const float* in, float step, int64_t n, float* out, float* moved) {
+void MoveTowards(const float* in, float step, int64_t n, float* out, float* moved) {
   for (int64_t i = 0; i < n; ++i) {
     moved[i] += out[i] * step;
     out[i] += in[i] * step;
@@ -137,12 +137,12 @@ class NegTrainKernel final : public Kernel {
       // Adds the gradients of log sigmoid(v . label), and of log sigmoid(-v . sample) for each
       // sample.
       float* const label = out_row(labels[k]);
-      Attract(v, rate / (std::exp(Dot(v, label, n)) + 1), n, label, moved.data());
+      MoveTowards(v, rate / (std::exp(Dot(v, label, n)) + 1), n, label, moved.data());
       for (int64_t i = 0; i < samples_; ++i) {
         const int64_t word = sampler_(numbers);
         if (word == labels[k]) continue;
         float* const sample = out_row(word);
-        Attract(v, -rate / (std::exp(-Dot(v, sample, n)) + 1), n, sample, moved.data());
+        MoveTowards(v, -rate / (std::exp(-Dot(v, sample, n)) + 1), n, sample, moved.data());
       }
       for (int64_t i = 0; i < n; ++i) v[i] += moved[i];
     }
