@@ -2,7 +2,8 @@
 //
 // Reads and checks the small integer inputs of ops: shapes, axes, permutations, paddings.
 //
-// Every function takes the input's name; its InvalidArgument says which form of input was expected.
+// Every function takes the input's name. On a wrong input it returns InvalidArgument with that name
+// and the expected form.
 #pragma once
 
 #include <cstdint>

@@ -57,16 +57,16 @@ void TransposeScalars(const TransposedBlock& block, const char* from, char* to) 
   }
 }
 
-// Transposes a tile of one cache line by one cache line through a buffer. So every line of the
-// source is read once, and every line of the destination is written completely and once, even if
-// the strides map all lines to the same few sets of the cache.
+// Transposes a tile whose sides are one cache line long, through a buffer. So each cache line of
+// the source is read once, and each one of the destination is written once as a whole, even if the
+// strides map all lines to the same few sets of the cache.
 template <class U>
 void TransposeTile(const TransposedBlock& block, const char* from, char* to) {
   constexpr int64_t kTile = kCacheLine / sizeof(U), kSize = Square<U>::kSize;
   alignas(kCacheLine) char tile[kTile][kCacheLine];
-  // Prefetch the next tile below: strides this long defeat the hardware's prefetcher. This makes
-  // transposes from 16 MiB on 1.3 to 1.6 times as fast, and those within the caches a tenth slower
-  // (transpose_benchmark.cc).
+  // Prefetches the next tile, because the hardware prefetcher does not follow such long strides.
+  // This makes transposes of 16 MiB and more 1.3 to 1.6 times as fast, and transposes within the
+  // caches a tenth slower (transpose_benchmark.cc).
   for (int64_t i = 0; i < kTile; ++i) {
     __builtin_prefetch(from + (kTile + i) * block.from_stride);
     __builtin_prefetch(to + i * block.to_stride + kCacheLine, 1);
@@ -80,8 +80,8 @@ void TransposeTile(const TransposedBlock& block, const char* from, char* to) {
   for (int64_t c = 0; c < kTile; ++c) memcpy(to + c * block.to_stride, tile[c], kCacheLine);
 }
 
-// Transposes a block in tiles; what remains at the edges in squares, and the remaining elements one
-// by one.
+// Transposes what remains of a block to the right of its tiles or below them: in squares if the
+// block had tiles, else one element at a time.
 template <class U>
 void TransposeRest(const TransposedBlock& block, const char* from, char* to, bool beside_tiles) {
   if (beside_tiles) {

@@ -11,7 +11,8 @@
 namespace penstock {
 namespace {
 
-// kUpper: the position after elements that equal the value, else before them.
+// Returns, for each value, a position in its sorted row: after the elements that equal the value if
+// kUpper, else before them.
 template <class T, bool kUpper>
 class BoundKernel final : public Kernel {
  public:

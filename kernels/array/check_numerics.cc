@@ -83,7 +83,8 @@ OP(CheckNumerics) {
       .shape = SameShape,
       .gradient = CheckNumericsGradient,
       .examples = {{.inputs = {{{{2, 3}}}}, .attrs = {{"message", "the weights"}}}},
-      // Stateful because of its error: so it is neither folded nor merged with an equal node.
+      // Stateful because the op can fail: stateful nodes are neither folded nor merged with equal
+      // nodes.
       .stateful = true,
       .is_view = true,
   };

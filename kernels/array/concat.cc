@@ -120,7 +120,7 @@ Status ConcatShape(ShapeScope& s, int axis_input, int first, int n) {
 }
 
 // Returns the slice of dy that belongs to each value.
-std::vector<Gradient> SliceBack(const GradientScope& g, const Outputs& values, Output axis) {
+std::vector<Gradient> GradientSlices(const GradientScope& g, const Outputs& values, Output axis) {
   if (axis.dtype() != DType::kInt32) axis = Cast(axis, DType::kInt32);
   const Outputs shapes = CallN("ShapeN", {values});
   const Outputs offsets = CallN("ConcatOffset", {axis, shapes});
@@ -134,14 +134,14 @@ std::vector<Gradient> SliceBack(const GradientScope& g, const Outputs& values, O
 std::vector<Gradient> ConcatGradient(const GradientScope& g) {
   Outputs values;
   for (int i = 1; i < g.num_inputs(); ++i) values.push_back(g.x(i));
-  std::vector<Gradient> dx = SliceBack(g, values, g.x(0));
+  std::vector<Gradient> dx = GradientSlices(g, values, g.x(0));
   dx.insert(dx.begin(), Gradient());
   return dx;
 }
 std::vector<Gradient> ConcatV2Gradient(const GradientScope& g) {
   Outputs values;
   for (int i = 0; i < g.num_inputs() - 1; ++i) values.push_back(g.x(i));
-  std::vector<Gradient> dx = SliceBack(g, values, g.x(g.num_inputs() - 1));
+  std::vector<Gradient> dx = GradientSlices(g, values, g.x(g.num_inputs() - 1));
   dx.push_back(Gradient());
   return dx;
 }

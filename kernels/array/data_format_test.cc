@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-using namespace golden;  // NOLINT: the tables below are made of it
+using namespace golden;  // NOLINT: the tables below use its names
 
 Attrs Formats(const char* from, const char* to) {
   return {{"src_format", from}, {"dst_format", to}};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Diag: a tensor with twice the rank of its input, which is the diagonal; DiagPart: the diagonal of
-// such a tensor.
+// Diag: makes a tensor of twice its input's rank, with the input on the diagonal; DiagPart: returns
+// the diagonal of such a tensor.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -40,7 +40,7 @@ Status DiagShape(ShapeScope& s) {
 }
 
 // Returns the first half of the dimensions; the second half must equal it.
-StatusOr<PartialShape> HalfOf(const PartialShape& shape) {
+StatusOr<PartialShape> FirstHalf(const PartialShape& shape) {
   if (!shape.known_rank()) return PartialShape();
   const int rank = shape.rank();
   if (rank == 0 || rank % 2 != 0) {
@@ -60,7 +60,7 @@ class DiagPartKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
     const Tensor& input = ctx.input(0);
-    ASSIGN_OR_RETURN(const PartialShape half, HalfOf(input.shape()));
+    ASSIGN_OR_RETURN(const PartialShape half, FirstHalf(input.shape()));
     Tensor* diagonal;
     RETURN_IF_ERROR(ctx.Allocate(0, half.ToShape(), &diagonal));
     StridedCopy copy;
@@ -71,7 +71,7 @@ class DiagPartKernel final : public Kernel {
 };
 
 Status DiagPartShape(ShapeScope& s) {
-  ASSIGN_OR_RETURN(PartialShape half, HalfOf(s.input(0)));
+  ASSIGN_OR_RETURN(PartialShape half, FirstHalf(s.input(0)));
   s.set_output(0, std::move(half));
   return OkStatus();
 }

@@ -36,7 +36,7 @@ StatusOr<DiagonalBand> DiagonalBand::Of(const Tensor& k) {
 
 int64_t DiagonalBand::LongestIn(int64_t rows, int64_t cols) const {
   if (rows < 0 || cols < 0) return PartialShape::kUnknown;
-  // The one nearest to the main diagonal.
+  // The longest diagonal is the one nearest to the main diagonal.
   const int64_t d = lower > 0 ? lower : upper < 0 ? upper : 0;
   return LengthOf(d, rows, cols);
 }

@@ -7,11 +7,11 @@
 namespace penstock {
 namespace {
 
-using namespace golden;  // NOLINT: the tables below are made of it
+using namespace golden;  // NOLINT: the tables below use its names
 
 const Tensor kMatrix = F({3, 4}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
 const Tensor kNine = F({}, {9});
-const Tensor kOwn = I({}, {-1});  // as many rows or columns as needed
+const Tensor kAsNeeded = I({}, {-1});  // as many rows or columns as needed
 
 TEST(Diagonals, ShortOnesLieAtEitherEnd) {
   const struct {
@@ -81,7 +81,7 @@ TEST(Diagonals, AreCheckedAgainstTheMatrices) {
   make(I({}, {0}), 3, -1, "num_rows 3 and num_cols 4 do not fit diagonals of 4 elements");
   make(I({}, {0}), 5, 5, "num_rows 5 and num_cols 5 do not fit");
   make(I({2}, {-2, 1}), -1, -1, "a row for each of the 4 diagonals of k, has shape [3,4]");
-  OpCall{"MatrixDiagV3", {F({2}, {1, 2}), I({2}, {0, 1}), kOwn, kOwn, kNine}}.ExpectError(
+  OpCall{"MatrixDiagV3", {F({2}, {1, 2}), I({2}, {0, 1}), kAsNeeded, kAsNeeded, kNine}}.ExpectError(
       "diagonal must be at least 2-dim");
   OpCall{"MatrixSetDiagV3", {kMatrix, F({1, 3}, {1, 2, 3}), I({2}, {0, 0})}}.ExpectError(
       "must have diagonal.shape == [3] for input.shape [3,4], got [1,3]");

@@ -11,7 +11,7 @@
 
 namespace penstock {
 
-// One key per element of a vector; equal elements have equal keys (-0.0 has that of 0.0). A NaN
+// One key per element of a vector; equal elements have equal keys (-0.0 and 0.0 are equal). A NaN
 // equals no element, so `nan` marks the elements that are NaN.
 struct Keys {
   std::vector<uint64_t> bits;
@@ -19,7 +19,7 @@ struct Keys {
   bool is_nan(size_t i) const { return !nan.empty() && nan[i]; }
 };
 
-// REQUIRES a real number type or bool.
+// Returns the keys of a vector. REQUIRES a real number type or bool.
 Keys KeysOf(const Tensor& vector);
 
 }  // namespace penstock

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // DynamicStitch: copies slices to the places that their indices name; if several slices have the
-// same index, the last one wins. ParallelDynamicStitch leaves open which one wins; here it is the
-// same op.
+// same index, the last one wins. ParallelDynamicStitch does not define which one wins; here it has
+// the same kernel.
 #include <algorithm>
 #include <limits>
 

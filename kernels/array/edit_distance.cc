@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EditDistance: the Levenshtein distance between sequences: those in the last dimension of two
-// sparse tensors.
+// EditDistance: the Levenshtein distances between the sequences of two sparse tensors. A sequence
+// is a row along the last dimension.
 #include <algorithm>
 #include <limits>
 
@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-// A sparse tensor seen as sequences: one for each place in all dimensions but the last.
+// A sparse tensor as sequences: one for each index tuple of all dimensions but the last.
 struct Sequences {
   Dims shape;
   absl::Span<const int64_t> indices;  // [count, rank]
@@ -57,7 +57,7 @@ struct Sequences {
   }
 
   // Returns the elements sorted by sequence; within a sequence they keep their order.
-  std::vector<std::pair<int64_t, int64_t>> ByPlace(absl::Span<const int64_t> dims) const {
+  std::vector<std::pair<int64_t, int64_t>> SortedBySequence(absl::Span<const int64_t> dims) const {
     std::vector<std::pair<int64_t, int64_t>> elements(count);
     for (int64_t i = 0; i < count; ++i) elements[i] = {Place(i, dims), i};
     std::sort(elements.begin(), elements.end());
@@ -102,7 +102,7 @@ class EditDistanceKernel final : public Kernel {
     ASSIGN_OR_RETURN(const Shape shape, Shape::Make(dims));
     Tensor* output;
     RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
-    const auto h = hypothesis.ByPlace(dims), t = truth.ByPlace(dims);
+    const auto h = hypothesis.SortedBySequence(dims), t = truth.SortedBySequence(dims);
     const T *h_values = ctx.input(1).data<T>(), *t_values = ctx.input(4).data<T>();
     size_t i = 0, j = 0;
     for (int64_t place = 0; place < shape.num_elements(); ++place) {

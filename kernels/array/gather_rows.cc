@@ -16,7 +16,7 @@ namespace {
 
 // The number of rows to prefetch ahead, and of cache lines of a row to prefetch: the hardware's
 // prefetcher continues once a row is being read. Chosen with gather_benchmark.cc.
-constexpr int64_t kAhead = 8;
+constexpr int64_t kPrefetchRows = 8;
 constexpr int64_t kPrefetchLines = 4;
 constexpr int64_t kLine = 64;
 
@@ -31,9 +31,9 @@ template <int64_t kBytes, class Index>
 void CopyRange(const char* table, int64_t row_bytes, const Index* indices, int64_t begin,
                int64_t end, char* out) {
   const int64_t bytes = kBytes > 0 ? kBytes : row_bytes;
-  const int64_t ahead_end = std::max(begin, end - kAhead);
+  const int64_t ahead_end = std::max(begin, end - kPrefetchRows);
   for (int64_t i = begin; i < ahead_end; ++i) {
-    Prefetch(table + indices[i + kAhead] * bytes, bytes);
+    Prefetch(table + indices[i + kPrefetchRows] * bytes, bytes);
     memcpy(out + i * bytes, table + indices[i] * bytes, bytes);
   }
   for (int64_t i = ahead_end; i < end; ++i) {
@@ -110,7 +110,8 @@ void GatherRows(DType dtype, const GatherPlan& plan, const void* table, const In
                    ElementAt(to, dtype, i * plan.row_elements), plan.row_elements);
     }
   };
-  // Splits the indices of all slabs as one long list, cut where a slab ends.
+  // The range covers the index lists of all slabs (a table's `outer` slices), one after the other.
+  // A part that crosses the end of a slab is copied in several calls.
   threads.ParallelFor(plan.batches * plan.outer * plan.count, cost_ns,
                       [&](int64_t begin, int64_t end) {
                         while (begin < end) {

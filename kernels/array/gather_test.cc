@@ -139,8 +139,8 @@ Tensor Tuples(const NdCase& c, bool distinct = false) {
   return t;
 }
 
-// Returns the place in a tensor of shape `params` to which a place in the list of slices
-// corresponds.
+// Returns the position in a tensor of shape `params` that corresponds to position `place` in the
+// list of slices.
 Dims Target(const NdCase& c, const Tensor& tuples, const Dims& place) {
   Dims at(place.begin(), place.begin() + c.lists.rank());
   at.push_back(0);

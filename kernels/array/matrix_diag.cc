@@ -29,8 +29,8 @@ StatusOr<int> BatchRank(const DiagonalBand& band, const PartialShape& diagonal) 
   return diagonal.rank() - own;
 }
 
-// Computes the size of the matrices: the wanted rows and columns. If one is -1, as many as needed;
-// if both are -1, a square.
+// Computes the size of the matrices from the wanted rows and columns. If one of them is -1, sets it
+// to the least that holds the diagonals; if both are -1, makes the matrices square.
 Status MatrixSizes(const DiagonalBand& band, int64_t longest, int64_t* rows, int64_t* cols) {
   const int64_t least_rows = AddDims(longest, std::max<int64_t>(-band.upper, 0));
   const int64_t least_cols = AddDims(longest, std::max<int64_t>(band.lower, 0));
@@ -75,7 +75,8 @@ class MatrixDiagKernel final : public DiagonalKernel {
   }
 };
 
-// Returns the constant of input i, or -1 in the version without that input.
+// Reads input i, a size; -1 if this version of the op has no such input. Returns false if the input
+// is not constant.
 bool SizeInput(const ShapeScope& s, int i, int64_t* size) {
   *size = -1;
   if (i >= s.num_inputs()) return true;

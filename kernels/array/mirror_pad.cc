@@ -37,8 +37,8 @@ Status CheckMirror(const Paddings& pads, const Dims& inner, int64_t offset) {
   return OkStatus();
 }
 
-// The two reflections along dimension d of a padded tensor. Dimensions before d are taken in their
-// inner size, those after d in their padded size.
+// One of the two reflections (before and after) along dimension d of a padded tensor. Dimensions
+// before d are taken in their inner size, those after d in their padded size.
 struct Reflection {
   StridedCopy box;  // from the inner elements to the padding
   int64_t from, to;

@@ -86,14 +86,14 @@ StatusOr<NdIndex> NdIndex::Of(const Tensor& indices, const Shape& target, BadInd
       list.result.push_back(target.dim(i));
     }
   }
-  // Empty tuples take no memory, so their number may exceed the length of any list.
+  // A list of empty tuples takes no memory, so it may have more tuples than `slices` could hold.
   if (depth == 0) return list;
   list.slices.resize(list.tuples);
   RETURN_IF_ERROR(FlattenAny(indices, depth, target, bad, &list));
   return list;
 }
 
-StatusOr<Tensor> NdIndex::Strike(const Tensor& updates) {
+StatusOr<Tensor> NdIndex::RemoveIgnored(const Tensor& updates) {
   if (ignored.empty()) return updates;
   const int64_t left = tuples - static_cast<int64_t>(ignored.size());
   ASSIGN_OR_RETURN(Tensor kept,

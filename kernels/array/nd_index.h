@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-// The treatment of tuples that are out of range: the attribute bad_indices_policy.
+// The policy for tuples that are out of range: the attribute bad_indices_policy.
 enum class BadIndices { kError, kIgnore };
 Status ReadBadIndicesPolicy(const KernelInit& node, BadIndices* policy);
 
@@ -22,19 +22,19 @@ struct NdIndex {
   int64_t tuples = 1;
   std::vector<int64_t> slices;  // row-major index of each tuple's slice; empty if depth is 0
   int64_t slice_elements = 1;
-  int64_t num_slices = 1;        // of the tensor
+  int64_t num_slices = 1;        // slices of `target`
   Dims result;                   // indices.shape[:-1] + target.shape[depth:]
   std::vector<int64_t> ignored;  // out-of-range tuples, ascending; their slices are 0
 
-  // `indices` is int16, uint16, int32 or int64 [..., depth]; each row is a tuple into a tensor of
-  // shape `target`. InvalidArgument names the first tuple that is out of range, unless `bad` is
-  // kIgnore.
+  // Reads `indices`, an int16, uint16, int32 or int64 tensor [..., depth]. Each row is a tuple of
+  // indices into a tensor of shape `target`. InvalidArgument names the first tuple that is out of
+  // range, unless `bad` is kIgnore.
   static StatusOr<NdIndex> Of(const Tensor& indices, const Shape& target,
                               BadIndices bad = BadIndices::kError);
 
   // Removes the ignored tuples from this list. `updates` has a slice for each tuple; returns the
-  // slices of the tuples that stay. ResourceExhausted if there is no memory for them.
-  StatusOr<Tensor> Strike(const Tensor& updates);
+  // slices of the remaining tuples. ResourceExhausted if there is no memory for them.
+  StatusOr<Tensor> RemoveIgnored(const Tensor& updates);
 };
 
 // Returns indices.shape[:-1] + target[depth:], as far as it is known.

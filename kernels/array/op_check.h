@@ -18,7 +18,7 @@
 
 namespace penstock {
 
-// One dtype for each of the ways in which elements are moved.
+// One dtype for each code path that moves elements.
 extern const std::vector<DType> kMovedTypes;
 
 // Returns a tensor whose elements differ from their neighbours.

@@ -75,8 +75,8 @@ std::vector<Gradient> PadGradient(const GradientScope& g) {
   const Output begin = Reshape(before, g.Const(Tensor::Vector<int32_t>({-1})));
   std::vector<Gradient> dx(g.num_inputs());
   dx[0] = Call("Slice", {g.dy(), begin, ShapeOf(g.x(), index)});
-  // The gradient of the padding value: the sum of dy over the padding. (TensorFlow returns none, so
-  // that such a value is never trained.)
+  // The gradient of the padding value: the sum of dy over the padding. (TensorFlow returns no
+  // gradient for it.)
   if (g.num_inputs() == 3) {
     const auto total = [&](Output x) {
       return Sum(x, Range(g.Const<int32_t>(0), RankOf(x), g.Const<int32_t>(1)));

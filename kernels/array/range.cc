@@ -14,7 +14,7 @@
 namespace penstock {
 namespace {
 
-// The type in which sequences are computed: float for 16-bit floats, unsigned 64 bits (wrapping)
+// The type in which elements are computed: float for 16-bit floats, uint64_t (which wraps around)
 // for integers.
 template <class T>
 using Wide = std::conditional_t<std::is_integral_v<T>, uint64_t,

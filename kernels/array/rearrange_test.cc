@@ -108,7 +108,7 @@ Shape BatchShape(const BlockCase& c) {
   return Shape(dims);
 }
 
-// Returns the place in space that corresponds to a place in the batch; nullopt if that is padding.
+// Returns the position in space of position `place` in the batch form, or nullopt if it is padding.
 std::optional<Dims> InSpace(const BlockCase& c, const Dims& place) {
   Dims from = place;
   int64_t offset = place[0] / c.space.dim(0);

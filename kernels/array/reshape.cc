@@ -124,7 +124,7 @@ Status ExpandDimsShape(ShapeScope& s) {
   return SetOutput(s, 0, dims);
 }
 
-// Removes dimensions of `shape`: those in `chosen` or, if that is empty, all of size 1. Chosen
+// Removes dimensions of `shape`: those in `chosen` or, if `chosen` is empty, all of size 1. Chosen
 // dimensions of unknown size count as 1. *certain is false if a dimension of unknown size might
 // have to be removed.
 Status Squeezed(const PartialShape& shape, const std::vector<int64_t>& chosen, Dims* kept,
@@ -224,7 +224,7 @@ KERNEL_ANY_TYPE(Reshape, ReshapeKernel);
 KERNEL_ANY_TYPE(ExpandDims, ExpandDimsKernel);
 KERNEL_ANY_TYPE(Squeeze, SqueezeKernel);
 
-// Also on the GPU, because no element is accessed.
+// The GPU can use the same kernel, because the kernel accesses no element.
 KERNEL_DEF({.op = "Reshape", .device = "GPU", .host_args = {"shape"}, .make = Make<ReshapeKernel>});
 KERNEL_DEF(
     {.op = "ExpandDims", .device = "GPU", .host_args = {"dim"}, .make = Make<ExpandDimsKernel>});

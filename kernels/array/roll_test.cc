@@ -6,7 +6,7 @@
 namespace penstock {
 namespace {
 
-using namespace golden;  // NOLINT: the tables below are made of it
+using namespace golden;  // NOLINT: the tables below use its names
 
 TEST(Roll, RoundTheEnd) {
   ExpectOutputs({"Roll", {I({2, 3}, {0, 1, 2, 3, 4, 5}), I({2}, {1, -1}), I({2}, {0, 1})}},

@@ -32,7 +32,7 @@ class ScatterNdKernel final : public Kernel {
                              updates.shape().ToString(), " with indices.shape ",
                              indices.shape().ToString(), " and shape ", shape.ToString());
     }
-    ASSIGN_OR_RETURN(updates, list.Strike(updates));
+    ASSIGN_OR_RETURN(updates, list.RemoveIgnored(updates));
     Tensor* output;
     RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
     Zero(*output, ctx.threads());

@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-using namespace golden;  // NOLINT: the tables below are made of it
+using namespace golden;  // NOLINT: the tables below use its names
 
 TEST(Unique, V2) {
   ExpectOutputs({"UniqueV2", {I({6}, {1, 3, 1, 2, 3, 3}), L({0}, {})}},

@@ -21,7 +21,8 @@ StatusOr<int> SplitAxis(int64_t axis, int rank) {
 
 // Writes `sizes[i]` rows of dimension `axis` to output i, one slice after the other. REQUIRES sizes
 // that add up to that dimension.
-Status CutInto(KernelContext& ctx, const Tensor& value, int axis, absl::Span<const int64_t> sizes) {
+Status SplitToOutputs(KernelContext& ctx, const Tensor& value, int axis,
+                      absl::Span<const int64_t> sizes) {
   const Dims strides = DenseStrides(value.shape().dims());
   const int64_t rows =
       value.num_elements() == 0 ? 0 : value.num_elements() / (strides[axis] * value.dim(axis));
@@ -63,7 +64,7 @@ class SplitKernel final : public Kernel {
                              "but got split_dim ", axis, " (size = ", value.dim(axis),
                              ") and num_split ", parts);
     }
-    return CutInto(ctx, value, axis, std::vector<int64_t>(parts, value.dim(axis) / parts));
+    return SplitToOutputs(ctx, value, axis, std::vector<int64_t>(parts, value.dim(axis) / parts));
   }
 };
 
@@ -108,7 +109,7 @@ class SplitVKernel final : public Kernel {
       ctx.SetOutput(0, value);
       return OkStatus();
     }
-    return CutInto(ctx, value, axis, sizes);
+    return SplitToOutputs(ctx, value, axis, sizes);
   }
 };
 
@@ -170,7 +171,7 @@ Outputs OutputGradients(const GradientScope& g) {
 }
 
 // Calls ConcatV2, which needs at least two tensors; returns a single tensor unchanged.
-Output Joined(const GradientScope& g, Output axis) {
+Output Concatenated(const GradientScope& g, Output axis) {
   const Outputs dy = OutputGradients(g);
   return dy.size() == 1 ? dy[0] : ConcatV2(dy, axis);
 }
@@ -184,7 +185,7 @@ OP(Split) {
       .attrs = {{"num_split", Ints{.min = 1}}},
       .shape = SplitShape,
       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-        return {Gradient(), Joined(g, g.x(0))};
+        return {Gradient(), Concatenated(g, g.x(0))};
       },
       .examples = {{.inputs = {{{.values = {1}}}, {{{2, 4}}}}, .attrs = {{"num_split", 2}}}},
   };
@@ -201,7 +202,7 @@ OP(SplitV) {
       .attrs = {{"num_split", Ints{.min = 1}}},
       .shape = SplitVShape,
       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-        return {Joined(g, g.x(2)), Gradient(), Gradient()};
+        return {Concatenated(g, g.x(2)), Gradient(), Gradient()};
       },
       .examples = {{.inputs = {{{{2, 5}}}, {{{2}, {2, -1}}}, {{.values = {1}}}},
                     .attrs = {{"num_split", 2}}}},

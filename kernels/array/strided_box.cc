@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-constexpr int kMaxElements = 32;  // the masks of some programs have only 32 bits
+constexpr int kMaxElements = 32;  // some clients compute masks in 32 bits
 constexpr int64_t kUnknown = PartialShape::kUnknown;
 
 bool Bit(int64_t mask, int64_t i) { return (mask >> i & 1) != 0; }
@@ -23,9 +23,9 @@ struct Term {
   bool shrink = false;
 };
 
-// Assigns elements to dimensions of the input and places to new axes. `layout` lists the dimensions
-// of the result: a dimension of the input (>= 0) or a new axis (-1). Shrunk dimensions are not in
-// it.
+// Maps the elements of the expression to dimensions of the input and to new axes. `layout` lists
+// the dimensions of the result: a dimension of the input (>= 0) or a new axis (-1). Shrunk
+// dimensions are not in it.
 struct Expansion {
   absl::InlinedVector<Term, 4> terms;
   absl::InlinedVector<int, 4> layout;

@@ -93,7 +93,7 @@ void CopyRows(int64_t row, const Loops& outer, const char* from, char* to, Sched
   });
 }
 
-// Copies single elements, `inner` strides apart.
+// Copies the elements of the loop `inner` one by one, at each position of `outer`.
 template <class Element>
 void CopyInner(const Dim& inner, const Loops& outer, const char* from, char* to,
                Scheduler& threads) {
@@ -139,7 +139,7 @@ void CopyTransposed(const Dim& rows, const Dim& columns, const Loops& outer, con
 }
 
 // Removes and returns the last loop.
-Dim TakeInner(Loops& loops) {
+Dim PopInnermost(Loops& loops) {
   const Dim inner = loops.back();
   loops.pop_back();
   return inner;
@@ -155,7 +155,7 @@ bool TryTranspose(const Loops& loops, const char* from, char* to, Scheduler& thr
   if (columns == loops.end()) return false;
   Loops outer = loops;
   outer.erase(outer.begin() + (columns - loops.begin()));
-  const Dim rows = TakeInner(outer);
+  const Dim rows = PopInnermost(outer);
   CopyTransposed<U>(rows, *columns, outer, from, to, threads);
   return true;
 }
@@ -171,12 +171,13 @@ void CopyPlain(Loops loops, const char* from, char* to, Scheduler& threads) {
   } else if constexpr (kBytes == 8) {
     if (TryTranspose<uint64_t>(loops, from, to, threads)) return;
   }
-  // With a short inner loop, loop overhead would cost more than the better order of memory saves.
+  // Make the longer of the last two loops the inner one if the last is very short: its overhead
+  // would cost more than writing memory in order saves.
   const size_t n = loops.size();
   if (n >= 2 && loops[n - 1].count < 8 && loops[n - 2].count > loops[n - 1].count) {
     std::swap(loops[n - 1], loops[n - 2]);
   }
-  const Dim inner = TakeInner(loops);
+  const Dim inner = PopInnermost(loops);
   CopyInner<Bytes<kBytes>>(inner, loops, from, to, threads);
 }
 
@@ -244,7 +245,7 @@ void CopyStrided(DType dtype, const StridedCopy& copy, const void* from, void* t
   // A run that is contiguous in source and destination is copied as one element.
   int64_t run = size;
   if (!loops.empty() && loops.back().from == 1 && loops.back().to == 1) {
-    run *= TakeInner(loops).count;
+    run *= PopInnermost(loops).count;
   }
   for (Dim& loop : loops) {
     loop.from *= size;

@@ -17,7 +17,7 @@ Scheduler& Threads() {
   return threads;
 }
 
-// Copies element by element, as StridedCopy is defined.
+// Copies element by element, following the definition of StridedCopy.
 void CopyByDefinition(DType dtype, const StridedCopy& copy, size_t depth, const void* from,
                       void* to) {
   if (depth == copy.dims.size()) return CopyElements(dtype, from, to, 1);

@@ -13,7 +13,7 @@ namespace penstock {
 namespace {
 
 // Broadcasts `value` to the box's shape. Surplus leading dimensions of size 1 are dropped.
-StatusOr<Tensor> SpreadOverBox(KernelContext& ctx, const StridedBox& box, const Tensor& value) {
+StatusOr<Tensor> BroadcastToBox(KernelContext& ctx, const StridedBox& box, const Tensor& value) {
   ASSIGN_OR_RETURN(const Shape shape, Shape::Make(box.shape));
   if (value.shape() == shape) return value;
   const Dims from = DenseStrides(value.shape().dims()), to = DenseStrides(shape.dims());
@@ -41,7 +41,7 @@ class TensorStridedSliceUpdateKernel final : public Kernel {
     const Shape shape = input.shape();
     ASSIGN_OR_RETURN(const StridedBox box,
                      ResolveStridedSlice(masks_, ctx.input(1), ctx.input(2), ctx.input(3), shape));
-    ASSIGN_OR_RETURN(const Tensor value, SpreadOverBox(ctx, box, ctx.input(4)));
+    ASSIGN_OR_RETURN(const Tensor value, BroadcastToBox(ctx, box, ctx.input(4)));
     Tensor* output;
     RETURN_IF_ERROR(ctx.ForwardOrAllocate(0, 0, shape, &output));
     if (output->raw_data() != input.raw_data()) {
@@ -62,7 +62,8 @@ std::vector<Gradient> UpdateGradient(const GradientScope& g) {
   const Output slice = Call("StridedSlice", {g.dy(), g.x(1), g.x(2), g.x(3)}, masks);
   const Output rest =
       Call("TensorStridedSliceUpdate", {g.dy(), g.x(1), g.x(2), g.x(3), ZerosLike(slice)}, masks);
-  // A value may have more dimensions than the slice, if the surplus ones are leading and of size 1.
+  // A value may have more dimensions than the slice if the additional ones are leading and of size
+  // 1.
   const Output shape = Call("BroadcastArgs", {ShapeOf(slice), ShapeOf(g.x(4))});
   return {rest, Gradient(), Gradient(), Gradient(), SumToShapeOf(Reshape(slice, shape), g.x(4))};
 }

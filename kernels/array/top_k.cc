@@ -28,7 +28,8 @@ Bits Sortable(Bits bits) {
   return static_cast<Bits>(kSigned ? bits ^ kSign : bits);
 }
 
-// The key by which elements are compared: the number, then its inverted index.
+// The key by which elements are compared: first the number, then the inverted index, so that the
+// lower index wins.
 struct Narrow {
   uint64_t bits;
   Narrow(uint64_t number, uint32_t index) : bits(number << 32 | static_cast<uint32_t>(~index)) {}
@@ -200,7 +201,7 @@ Status NthElementShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Splits the gradient among elements that equal the n-th.
+// Splits the gradient evenly among the elements that equal the n-th.
 std::vector<Gradient> NthElementGradient(const GradientScope& g) {
   const Output last = g.Const<int32_t>(-1);
   const Output chosen = Cast(Equal(ExpandDims(g.y(), last), g.x()), g.dtype());

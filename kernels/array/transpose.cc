@@ -36,7 +36,7 @@ StatusOr<Dims> Permutation(absl::Span<const int64_t> perm, int rank) {
   return axes;
 }
 
-// Returns true if only dimensions of size 1 move, so that the elements keep their order.
+// Returns true if only dimensions of size 1 move, so that the elements stay in the same order.
 bool KeepsOrder(const Shape& shape, absl::Span<const int64_t> perm) {
   int64_t last = -1;
   for (const int64_t axis : perm) {

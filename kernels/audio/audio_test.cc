@@ -63,9 +63,9 @@ std::string Mistake(const std::string& file) {
 }
 
 TEST(Wav, OtherChunksAreLeftOut) {
-  using namespace std::string_literals;  // NOLINT: strings with zeros
+  using namespace std::string_literals;  // NOLINT: strings with zero bytes
   const std::string file = File(), chunk = "JUNK\x03\0\0\0abc"s;
-  for (const size_t at : {12, 36}) {  // before the format, before the samples
+  for (const size_t at : {12, 36}) {  // offsets of the format and of the samples
     const auto sound = Decode(file.substr(0, at) + chunk + file.substr(at));
     ASSERT_TRUE(sound.ok()) << sound.status();
     EXPECT_NEAR(Digest((*sound)[0]), -0.6009871427059965, 1e-5);

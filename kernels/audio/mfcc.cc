@@ -37,16 +37,17 @@ struct MfccOptions {
   }
 };
 
-// Triangular filters, evenly spaced in mel, each reaching to the middle of its neighbours.
+// Triangular filters, evenly spaced on the mel scale. Each is zero from the middle of its
+// neighbours on.
 class MelFilters {
  public:
-  // For `bins` frequencies from 0 to half the sample rate.
+  // Makes the filters for `bins` frequencies from 0 Hz to half the sample rate (in Hz).
   MelFilters(const MfccOptions& options, int64_t bins, double sample_rate)
       : filters_(options.filters) {
     const double lowest = Mel(options.lower);
     const double spacing = (Mel(options.upper) - lowest) / static_cast<double>(filters_ + 1);
     const double hertz_per_bin = 0.5 * sample_rate / static_cast<double>(bins - 1);
-    const double first = 1.5 + options.lower / hertz_per_bin;  // without the constant part
+    const double first = 1.5 + options.lower / hertz_per_bin;  // leaves out the bin of frequency 0
     const double last = options.upper / hertz_per_bin;
     begin_ = static_cast<int64_t>(std::min(first, static_cast<double>(bins)));
     end_ = static_cast<int64_t>(std::min(last, static_cast<double>(bins))) + 1;
@@ -59,9 +60,9 @@ class MelFilters {
     }
   }
 
-  // Whether the upper limit is among the bins.
+  // Returns whether the upper limit is one of the bins' frequencies.
   bool fits() const { return fits_; }
-  // Adds up the magnitudes that each filter lets pass. `power` holds squares.
+  // Adds up, for each filter, the weighted magnitudes. `power` holds their squares.
   void Apply(const float* power, std::vector<double>* sums) const {
     std::fill(sums->begin(), sums->end(), 0.0);
     for (int64_t bin = begin_; bin < end_; ++bin) {
@@ -73,8 +74,8 @@ class MelFilters {
   }
 
  private:
-  // The filter whose falling side the bin is on, -1 before the first, and its weight there; the
-  // rest goes to the next filter.
+  // The filter on whose falling side the bin lies (-1: before the first filter), and the bin's
+  // weight there. The rest of the bin goes to the next filter.
   struct Bin {
     int64_t filter;
     double weight;
@@ -134,7 +135,7 @@ class MfccKernel final : public Kernel {
   }
 
  private:
-  static constexpr double kFloor = 1e-12;  // logarithms of less are cut off
+  static constexpr double kFloor = 1e-12;  // smaller energies count as this before the logarithm
 
   // The discrete cosine transform, [coefficients, filters].
   std::vector<double> Cosines() const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AudioSpectrogram: how loud each frequency is, window after window.
+// AudioSpectrogram: the magnitude of each frequency in each window.
 #include <bit>
 #include <cmath>
 #include <complex>

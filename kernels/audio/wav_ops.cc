@@ -19,13 +19,13 @@ static_assert(std::endian::native == std::endian::little, "so are the numbers of
 constexpr int64_t kAsInFile = -1;
 constexpr float kSampleScale = 1.0f / 32768.0f;
 
-// Reads a file's parts one after the other. Borrows it.
+// Reads the parts of a file in order. Borrows the file's bytes.
 class WavReader {
  public:
   explicit WavReader(string_view file) : rest_(file) {}
 
   bool empty() const { return rest_.empty(); }
-  // The next `bytes`; InvalidArgument where there are fewer.
+  // Returns the next `bytes` bytes. InvalidArgument if there are fewer.
   StatusOr<string_view> Take(size_t bytes, const char* what) {
     if (rest_.size() < bytes) {
       return InvalidArgument("Data too short for a WAV file: ", bytes, " bytes expected of ", what,
@@ -55,7 +55,7 @@ class WavReader {
 struct Wav {
   int64_t channels = 0;
   int32_t sample_rate = 0;
-  string_view samples;  // 2 bytes each, the channels of a frame beside one another
+  string_view samples;  // 2 bytes each; the channels are interleaved
 
   int64_t frames() const { return static_cast<int64_t>(samples.size()) / (2 * channels); }
   float At(int64_t frame, int64_t channel) const {
@@ -65,7 +65,7 @@ struct Wav {
   }
 };
 
-// Leaves out the chunks before the format: JUNK and the like.
+// Skips the chunks before the format, such as JUNK.
 Status SkipToFormat(WavReader& reader) {
   for (;;) {
     ASSIGN_OR_RETURN(const string_view name, reader.Take(4, "a chunk's name"));

@@ -37,7 +37,7 @@ class BroadcastSendKernel final : public CollectiveKernel {
   PartialShape shape_;
 };
 
-// V1: the shape is an attribute; V2: input 3.
+// kKeysInput: -1 for V1, whose shape is an attribute. V2 reads the shape from input 3.
 template <int kKeysInput>
 class BroadcastReceiveKernel final : public CollectiveKernel {
  public:

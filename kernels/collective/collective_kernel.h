@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CollectiveKernel: the base of the kernels of collective ops. It finds the step's Collectives,
-// names the group and the instance, and hands over the tensor of its rank.
+// fills in the group and the instance, and passes on the tensor of its rank.
 //
 // The kernel of a V1 op reads group and instance from its attributes, that of a V2 op from its
 // inputs 1 to 3 (inputs 0 to 2 if it receives a broadcast).

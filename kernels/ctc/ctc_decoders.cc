@@ -100,7 +100,8 @@ class BeamSearch {
     }
   }
 
-  // Returns the `n` best label sequences and their log probabilities; fewer if there are fewer.
+  // Returns the `n` best label sequences and their log probabilities, or all if there are fewer
+  // than `n`.
   std::vector<std::pair<std::vector<int64_t>, double>> Best(int64_t n, bool merge) {
     Sort(&beam_);
     std::vector<std::pair<std::vector<int64_t>, double>> best;
@@ -181,7 +182,7 @@ class BeamSearch {
   }
 
   const int64_t width_, classes_;
-  // Not a tree of owning pointers: destroying a deep one would overflow the stack.
+  // Owns the prefixes. A tree of owning pointers would overflow the stack when it is destroyed.
   std::deque<Prefix> all_;
   std::vector<Prefix*> beam_;
 };

@@ -25,8 +25,8 @@ double LogAdd(double a, double b) {
   return std::max(a, b) + std::log1p(std::exp(-std::abs(a - b)));
 }
 
-// The labels of one sequence with blanks before, between and after them. Its indices are the
-// states.
+// The labels of one sequence with blanks before, between and after them. An index into this list is
+// a state of the alignment.
 using Spelling = std::vector<int64_t>;
 
 class Aligner {
@@ -57,7 +57,7 @@ class Aligner {
  private:
   int64_t states() const { return static_cast<int64_t>(l_.size()); }
   double LogY(int64_t t, int64_t u) const { return log_y_[t * classes_ + l_[u]]; }
-  // Returns whether an alignment may stay in state u (MayStay), or go from u - 2 to u.
+  // Return whether an alignment may stay in state u (MayStay), or go from u - 2 to u.
   bool MayStay(int64_t u) const { return merge_ || l_[u] == blank_; }
   bool MaySkip(int64_t u) const {
     return u > 1 && l_[u] != blank_ && !(merge_ && l_[u] == l_[u - 2]);

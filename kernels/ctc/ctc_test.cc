@@ -84,7 +84,7 @@ TEST(CtcLossTest, MistakesAreNamed) {
   EXPECT_THAT(Mistake(Loss({0, 1}, -1)), HasSubstr("must not be < 0"));
 }
 
-// With class 0 as the blank, logits whose classes are rotated by one give the same loss.
+// Rotating the classes of the logits by one, with class 0 as the blank, does not change the loss.
 TEST(CtcLossTest, V2HasTheBlankInFront) {
   std::vector<float> moved;
   for (int t = 0; t < 4; ++t) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Accumulator: gathers gradients until there are enough, and gives their mean or sum. So several
-// mini-batches, or several workers, make one update.
+// Accumulator: collects gradients until there are enough, and returns their mean or sum, so that
+// several mini-batches or several workers make one update.
 //
 // Each gradient belongs to a global step. Gradients of steps before the accumulator's step are
 // dropped silently. Each Take raises the accumulator's step by one. Thread-safe.
@@ -58,7 +58,7 @@ class Accumulator final : public Blocking {
 
  private:
   class TakeOperation;
-  // These functions make every change of the state.
+  // All changes of the state go through these functions, both in operations and in replay of a log.
   Status AddNow(int64_t step, SummedGradient gradient, const UpdateOrigin& origin)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::unique_ptr<GradientSum> TakeNow(const UpdateOrigin& origin)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ops that create and use accumulators. Dense ones have two forms, with ref edges and with
-// resource handles; sparse ones only the first.
+// The ops that create and use accumulators. Dense accumulators have two forms, one with ref edges
+// and one with resource handles; sparse accumulators have only ref edges.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "kernels/array/arguments.h"
@@ -144,7 +144,7 @@ Status SparseTakeShape(ShapeScope& s) {
   s.set_output(2, PartialShape({PartialShape::kUnknown}));
   return OkStatus();
 }
-// Sets the output's shape to the element shape in the handle.
+// Sets the output's shape to the element shape that the handle carries.
 Status TakeShape(ShapeScope& s) {
   if (s.element(0) != nullptr) s.set_output(0, s.element(0)->shape);
   return OkStatus();

@@ -74,7 +74,7 @@ TEST(Accumulators, MeanOfWhatIsNotStale) {
     EXPECT_EQ(a.Num(), 2);
     EXPECT_EQ(a.Take(2), "float[2] 2 3.5");
     EXPECT_EQ(a.Num(), 0);
-    EXPECT_TRUE(a.Apply(0, V({3, 5})).ok());  // of the step just taken: dropped
+    EXPECT_TRUE(a.Apply(0, V({3, 5})).ok());  // dropped: it belongs to the step before
     EXPECT_EQ(a.Num(), 0);
     EXPECT_TRUE(a.Apply(1, Tensor::Of<float>({1, 2}, {3, 5})).ok());  // the shape may be new
     EXPECT_TRUE(a.SetStep(0).ok());
@@ -114,7 +114,7 @@ TEST(Accumulators, RowsByIndex) {
   EXPECT_TRUE(a.ApplyRows(0, {0, 1}, more, {4, 2}).ok());
   EXPECT_EQ(a.Num(), 2);
   EXPECT_EQ(a.Take(2), "int64[3] 0 1 3; float[3,2] 4 4 3 3 2 2; int64[2] 4 2");
-  // Rows in any order, one of them twice, are one gradient.
+  // Rows may come in any order, and repeat; they count as one gradient.
   EXPECT_TRUE(a.ApplyRows(1, {3, 3}, two).ok());
   EXPECT_TRUE(a.ApplyRows(1, {3, 1}, more).ok());
   EXPECT_EQ(a.Take(2), "int64[2] 1 3; float[2,2] 5 5 3.5 3.5; int64[2] 4 2");

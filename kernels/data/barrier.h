@@ -33,8 +33,8 @@ class Barrier final : public Blocking {
   // int64.
   using Receive = absl::AnyInvocable<Status(std::vector<Element>) &&>;
   struct TakeOptions {
-    bool allow_small_batch = false;    // once the barrier is closed
-    bool wait_for_incomplete = false;  // before returning a smaller batch
+    bool allow_small_batch = false;    // return fewer if the barrier is closed
+    bool wait_for_incomplete = false;  // even for a smaller batch
   };
 
   Barrier(std::string name, Spec spec)
@@ -47,10 +47,11 @@ class Barrier final : public Blocking {
   Status Replay(const ResourceChange& change, const UpdateOrigin& origin) override;
 
   // Sets component `c` of each key. InvalidArgument if a key already has this component; Cancelled
-  // for a new key if the barrier is closed.
+  // if a key is new and the barrier is closed.
   Status Insert(int c, absl::Span<const std::string> keys, std::vector<Element> values,
                 const UpdateOrigin& origin);
-  // Waits for `count` complete tuples. OutOfRange if a closed barrier will never have that many.
+  // Waits for `count` complete tuples. OutOfRange if the barrier is closed and will never have that
+  // many.
   void Take(int64_t count, const TakeOptions& options, Receive receive, const Caller& caller,
             Done done);
   // Stops accepting new keys. Incomplete tuples are dropped if `drop_incomplete`, else they can
@@ -70,7 +71,7 @@ class Barrier final : public Blocking {
   // Inserts one component. Sets `*began` if the key is new.
   Status InsertOne(int c, const std::string& key, Tensor value, bool* began)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // These functions make every change of the state.
+  // All changes of the state go through these functions, both in operations and in replay of a log.
   Status InsertAll(int c, absl::Span<const std::string> keys, std::vector<Element> values,
                    const UpdateOrigin& origin) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::vector<Element> TakeReady(int64_t count, const UpdateOrigin& origin)

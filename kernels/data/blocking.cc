@@ -54,7 +54,7 @@ void Blocking::End(const std::shared_ptr<Operation>& operation, Status status, E
 }
 
 void Blocking::EndAll(int line, const Status& why, Ended* ended) {
-  // From the back, so that the elements that they give back keep their order.
+  // Ends the last operation first, so that elements that operations put back keep their order.
   while (!lines_[line].empty()) End(std::shared_ptr<Operation>(lines_[line].back()), why, ended);
 }
 
@@ -63,9 +63,9 @@ void Blocking::Withdraw(const std::shared_ptr<Operation>& operation, const Statu
   {
     MutexLock lock(mu_);
     if (operation->line_ == nullptr) return;
-    operation->registered_ = false;  // this function is the cancellation's callback
+    operation->registered_ = false;  // the cancellation calls this only once
     End(operation, why, &ended);
-    Advance(&ended);  // it may have blocked others, or given something back
+    Advance(&ended);  // it may have blocked others, or put elements back
   }
   Finish(ended);
 }

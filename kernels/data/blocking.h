@@ -3,10 +3,10 @@
 // Blocking: the base of resources whose operations may have to wait for one another: queues,
 // barriers, accumulators.
 //
-// Operations wait in lines, first come, first served. A waiting operation holds no thread: the
-// thread that changes the state continues the operations at the heads of the lines, and calls their
-// Done without a lock. Every wait ends when the step is cancelled (a deadline cancels it too) or
-// when the resource is dropped. Thread-safe.
+// Operations wait in lines (queues of operations), first come, first served. A waiting operation
+// holds no thread: the thread that changes the state also continues the operations at the heads of
+// the lines, and calls their Done without a lock. Every wait ends when the step is cancelled (a
+// deadline cancels it too) or when the resource is dropped. Thread-safe.
 #pragma once
 
 #include <list>
@@ -29,7 +29,7 @@ struct Caller {
   Caller(Cancellation* cancellation,
          const UpdateOrigin& origin = {})  // NOLINT: tests have no origin
       : cancellation(cancellation), origin(origin) {}
-  Cancellation* cancellation;  // null: nothing cancels it
+  Cancellation* cancellation;  // null if nothing cancels it
   UpdateOrigin origin;
 };
 
@@ -47,12 +47,12 @@ class Blocking : public Resource, public std::enable_shared_from_this<Blocking> 
         : cancellation_(caller.cancellation), origin_(caller.origin), done_(std::move(done)) {}
     virtual ~Operation() = default;
 
-    // Does as much as the state allows. kNone: the state did not change. An error ends the
-    // operation. REQUIRES the resource's mu_; overriding functions call AssertHeld, because the
-    // thread-safety analysis cannot tell here which mutex that is.
+    // Does as much of the operation as the state allows. kNone: the state did not change. An error
+    // ends the operation. REQUIRES the resource's mu_; overriding functions call AssertHeld,
+    // because the thread-safety analysis cannot tell here which mutex that is.
     virtual StatusOr<Progress> Try() = 0;
-    // Gives back what the operation has taken, because it will not complete. REQUIRES the
-    // resource's mu_.
+    // Puts back what the operation has taken, because it will not complete. REQUIRES the resource's
+    // mu_.
     virtual void Undo() {}
     // Passes the results to the caller, after kDone. Called without the lock.
     virtual Status Deliver() { return OkStatus(); }
@@ -78,7 +78,8 @@ class Blocking : public Resource, public std::enable_shared_from_this<Blocking> 
  protected:
   using Ended = absl::InlinedVector<std::shared_ptr<Operation>, 4>;
 
-  // `type` ("FIFOQueue") lives forever. Operations of earlier lines are tried first.
+  // `type` (such as "FIFOQueue") must never be freed. Advance tries operations of lower lines
+  // first.
   Blocking(const char* type, std::string name, int lines)
       : type_(type), name_(std::move(name)), lines_(lines) {}
 

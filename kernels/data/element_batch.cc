@@ -17,8 +17,8 @@ StatusOr<Tensor> CopyRow(const Tensor& batch, int64_t row) {
   return copy;
 }
 
-// Copies `from` to the beginning of a box of shape `box`. REQUIRES equal ranksand that `from` fits
-// into the box.
+// Copies `from` to the beginning of a box of shape `box`. REQUIRES equal ranks, and that `from`
+// fits into the box.
 void CopyIntoBox(const Tensor& from, const Shape& box, void* to) {
   const Shape& shape = from.shape();
   if (shape.num_elements() == 0) return;

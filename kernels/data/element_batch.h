@@ -12,8 +12,8 @@
 
 namespace penstock {
 
-// Checks that these tensors fit `shapes` (empty: any shapes), as one element or as a batch of
-// elements. InvalidArgument names the component.
+// Checks that `components` fit `shapes` (any shapes if it is empty), as one element or as a batch
+// of elements. InvalidArgument names the component.
 Status CheckComponents(const Element& components, const std::vector<PartialShape>& shapes,
                        bool batched);
 
@@ -21,8 +21,8 @@ Status CheckComponents(const Element& components, const std::vector<PartialShape
 // batch alive. REQUIRES that all components have the same number of rows.
 StatusOr<std::vector<Element>> SplitBatch(absl::Span<const Tensor> components);
 
-// Stacks component c of all `elements` into output `output`. Each element fills the beginning of a
-// box of the least shape that holds all of them and fits `shape`; the rest of the box is zero.
+// Stacks component c of all `elements` into output `output`. All elements are padded with zeros at
+// the end of each dimension, to the least shape that holds all of them and fits `shape`.
 Status StackElements(const std::vector<Element>& elements, int c, const PartialShape& shape,
                      KernelContext& ctx, int output);
 

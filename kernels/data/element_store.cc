@@ -27,7 +27,7 @@ class FifoStore final : public ElementStore {
   std::deque<Element> elements_;
 };
 
-// Elements come in TensorFlow's order if the seeds and the calls are the same.
+// A store that draws at random. Its order is TensorFlow's for the same seeds and calls.
 class RandomStore final : public ElementStore {
  public:
   explicit RandomStore(PhiloxNumbers numbers) : numbers_(numbers) {}

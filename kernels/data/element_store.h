@@ -24,8 +24,8 @@ class ElementStore {
   virtual void Put(Element element) = 0;
   // Removes and returns the next element. REQUIRES size() > 0.
   virtual Element Take() = 0;
-  // Puts back the elements that were taken last, in the order in which they were taken, as if they
-  // had not been taken.
+  // Undoes the last calls of Take. `elements` are the elements taken last, in the order in which
+  // they were taken.
   virtual void PutBack(std::vector<Element> elements) = 0;
 };
 
@@ -33,8 +33,8 @@ class ElementStore {
 std::unique_ptr<ElementStore> NewFifoStore();
 // Returns a store that takes any element with equal probability, drawn from `numbers`.
 std::unique_ptr<ElementStore> NewRandomStore(PhiloxNumbers numbers);
-// Returns a store that takes the least element by component 0, an int64 scalar; of equal ones, the
-// one put in first.
+// Returns a store that takes the element with the least component 0, an int64 scalar; among equals,
+// the one put in first.
 std::unique_ptr<ElementStore> NewPriorityStore();
 
 }  // namespace penstock

@@ -54,7 +54,8 @@ class DenseSum final : public GradientSum {
     Tensor& values = gradient.values;
     if (!shape_.Compatible(values.shape())) return ShapeMismatch(shape_, values.shape());
     if (count_ == 0) {
-      // Takes over the buffer unless it is another library's memory.
+      // Uses the buffer of `values` for the sum, unless another reference or another library owns
+      // it.
       if (values.unique() && values.buffer()->allocator() != nullptr) {
         sum_ = std::move(values);
       } else {
@@ -148,8 +149,8 @@ class SparseSum final : public GradientSum {
     }
     return OkStatus();
   }
-  // Merges what is known of the full gradient's shape: from its rows, from the accumulator's shape,
-  // and from the shape in the gradient.
+  // Merges all known shapes of the full gradient: from its rows, from the accumulator, and from the
+  // gradient itself.
   StatusOr<PartialShape> WholeShape(const SummedGradient& g) const {
     PartialShape whole = g.values.shape();
     whole.set_dim(0, PartialShape::kUnknown);

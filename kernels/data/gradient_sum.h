@@ -13,7 +13,7 @@
 
 namespace penstock {
 
-// A full gradient, or some rows of one.
+// A full gradient, or some of its rows.
 struct SummedGradient {
   Tensor values;
   Tensor indices = {};  // int64; rows that `values` holds. Invalid: all rows

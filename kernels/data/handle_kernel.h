@@ -30,7 +30,7 @@ class HandleKernel : public Kernel {
   // Returns TypeName() of the resource. The string lives forever.
   virtual const char* Type() const = 0;
   virtual StatusOr<std::shared_ptr<Resource>> Make(KernelContext& ctx) const = 0;
-  // Checks that a resource of that type, which another node may have made, fits this node's
+  // Checks that a resource of type Type(), which another node may have made, fits this node's
   // attributes.
   virtual Status Check(const Resource& resource) const { return OkStatus(); }
 
@@ -56,8 +56,8 @@ StatusOr<std::shared_ptr<R>> ResourceInput(const KernelContext& ctx, int i) {
 
 inline Caller CallerOf(const KernelContext& ctx) { return {ctx.step().cancellation, ctx.origin()}; }
 
-// InvalidArgument, with TensorFlow's text, unless the node's timeout_ms is -1. A step's own
-// deadline ends its waits.
+// InvalidArgument, with TensorFlow's text, unless the node's timeout_ms is -1. (The step's deadline
+// limits how long it waits.)
 Status RequireNoTimeout(const KernelInit& node);
 
 // Shape functions of ops that output a handle: a scalar, or the two strings of a ref edge.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // MutexV2, MutexLock, ConsumeMutexLock: critical sections of graphs. A lock is a value; the mutex
-// is free again when the last copy of the value is destroyed, however the step ends.
+// is released when the last copy of the value is destroyed, so it is released even if the step
+// fails.
 //
-// Actions in a StateLog: "lock" {}, "unlock" {}. Replay does not change the mutex: a lock belongs
-// to a step, which does not continue on the other store, so mutexes are free there.
+// Actions in a StateLog: "lock" {}, "unlock" {}. Replay ignores both: a lock belongs to a step, and
+// no step continues on the store that replays, so mutexes are free there.
 #include <utility>
 #include <vector>
 
@@ -45,7 +46,7 @@ class GraphMutex::LockValue final : public VariantValue {
  public:
   LockValue(std::shared_ptr<GraphMutex> mutex, int64_t step_id)
       : mutex_(std::move(mutex)), step_id_(step_id) {}
-  // The origin has no node: it is not known which node dropped the last copy.
+  // The origin names no node, because the node that dropped the last copy is not known.
   ~LockValue() override { mutex_->Unlock({.step_id = step_id_}); }
   const char* TypeName() const override { return "MutexLock"; }
   std::string ToString() const override { return StrCat("a lock of mutex '", mutex_->name(), "'"); }
@@ -134,13 +135,13 @@ class MutexLockKernel final : public AsyncKernel {
     auto mutex = ResourceInput<GraphMutex>(ctx, 0);
     if (!mutex.ok()) return std::move(done)(mutex.status());
     const auto receive = [&ctx](Variant lock) { ctx.SetOutput(0, Tensor::Scalar(lock)); };
-    (*mutex)->Lock(receive, CallerOf(ctx), OnPool(ctx.threads(), std::move(done)));
+    (*mutex)->Lock(receive, CallerOf(ctx), ContinueOnPool(ctx.threads(), std::move(done)));
   }
 
  private:
   // The last copy of a lock may be dropped under a lock of a queue or of an executor. So the
   // continuation of the next waiter runs on the pool.
-  static Done OnPool(Scheduler& threads, Done done) {
+  static Done ContinueOnPool(Scheduler& threads, Done done) {
     return Done([&threads, done = std::move(done)](Status status) mutable {
       threads.Schedule([done = std::move(done), status = std::move(status)]() mutable {
         std::move(done)(std::move(status));

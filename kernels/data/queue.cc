@@ -45,7 +45,7 @@ Status QueueSpec::CheckSame(const QueueSpec& wanted, string_view name) const {
   if (repeatable != wanted.repeatable) {
     return Differs(name, kRepeatableAttr, repeatable, wanted.repeatable);
   }
-  // If the node gives no seeds, it accepts any.
+  // A node without seeds accepts any seeds.
   if ((wanted.seed != 0 || wanted.seed2 != 0) && (seed != wanted.seed || seed2 != wanted.seed2)) {
     return Differs(name, "seeds", StrCat("(", seed, ", ", seed2, ")"),
                    StrCat("(", wanted.seed, ", ", wanted.seed2, ")"));
@@ -125,7 +125,7 @@ class Queue::DequeueOperation final : public Operation {
   std::vector<Element> elements_;
 };
 
-// A Close waits in the line of the enqueues, so that those that wait already come before it.
+// A Close waits in the same line as the enqueues, so that the enqueues before it complete first.
 class Queue::CloseOperation final : public Operation {
  public:
   CloseOperation(Queue& queue, const Caller& caller, Done done)

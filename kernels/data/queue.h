@@ -11,8 +11,8 @@
 // Actions in a StateLog: "enqueue" {components of the elements, one element after the other};
 // "take" {count}: this many elements leave for an operation that waits for more; "dequeue" {count}:
 // this many leave for an operation that is now complete, together with those it took before;
-// "put_back" {}: an operation ends and puts its elements back; "close" {}. The history determines
-// which elements leave.
+// "put_back" {}: an operation ends and puts its elements back; "close" {}. The records before
+// determine which elements leave.
 #pragma once
 
 #include <cstdint>
@@ -45,9 +45,9 @@ struct QueueSpec {
   // Returns true if elements leave by priority. Dequeue then waits until all its elements are
   // there, because an element that comes later may have to leave first.
   bool by_priority() const { return string_view(type) == "PriorityQueue"; }
-  // Returns the number of elements that stay in the queue while it is open.
+  // Returns the number of elements that must remain in the queue while it is open.
   int64_t stay() const { return repeatable ? capacity - 1 : min_after_dequeue; }
-  // InvalidArgument names the first difference.
+  // Checks that the specs agree. InvalidArgument names the first difference.
   Status CheckSame(const QueueSpec& wanted, string_view name) const;
 };
 
@@ -55,7 +55,8 @@ class Queue final : public Blocking, public ElementHolder {
  public:
   using Receive = absl::AnyInvocable<Status(std::vector<Element>) &&>;
 
-  // The seeds of a store that draws at random: those of the spec, or random ones if it has none.
+  // The seeds of a store that draws at random: those of the spec, or random numbers if the spec has
+  // none.
   using Seeds = std::pair<uint64_t, uint64_t>;
   Queue(std::string name, QueueSpec spec, std::unique_ptr<ElementStore> store, Seeds seeds = {})
       : Blocking(spec.type, std::move(name), kNumLines),
@@ -80,8 +81,9 @@ class Queue final : public Blocking, public ElementHolder {
   // enough.
   void Dequeue(int64_t count, bool up_to, Receive receive, const Caller& caller, Done done)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Closes the queue to new elements. Waits for the enqueues that are already waiting, or cancels
-  // them. Cancelled if the queue is already closed and `cancel_pending` is false.
+  // Closes the queue to new elements. Waits for the enqueues that are already waiting or, if
+  // `cancel_pending`, cancels them. Cancelled if the queue is already closed and `cancel_pending`
+  // is false.
   void Close(bool cancel_pending, const Caller& caller, Done done) ABSL_LOCKS_EXCLUDED(mu_);
 
   ElementCount element_count() const override ABSL_LOCKS_EXCLUDED(mu_);
@@ -97,10 +99,10 @@ class Queue final : public Blocking, public ElementHolder {
   static constexpr char kEnqueueAction[] = "enqueue", kTakeAction[] = "take",
                         kDequeueAction[] = "dequeue", kPutBackAction[] = "put_back",
                         kCloseAction[] = "close";
-  // These functions make every change of the state.
+  // All changes of the state go through these functions, both in operations and in replay of a log.
   void Put(absl::Span<Element> elements, const UpdateOrigin& origin)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Appends `count` elements to `*taken`. `last`: the operation that takes them needs no more.
+  // Appends `count` elements to `*taken`. `last`: the operation is then complete.
   void Take(int64_t count, bool last, std::vector<Element>* taken, const UpdateOrigin& origin)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void PutBack(std::vector<Element> taken, const UpdateOrigin& origin)

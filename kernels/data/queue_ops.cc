@@ -161,13 +161,13 @@ class IsClosedKernel final : public Kernel {
   }
 };
 
-// Returns the shape in the handle of a queue that has one component.
+// Returns the shape that the handle of a queue with one component carries.
 PartialShape ComponentShape(const ShapeScope& s) {
   const ResourceHandle::Element* element = s.element(0);
   return s.num_outputs() == 1 && element != nullptr ? element->shape : PartialShape();
 }
 
-// Merges shapes from the node's attribute in which GraphDefs carry shapes.
+// Merges the output shapes with those in the node's attribute _output_shapes.
 Status MergeStatedShapes(ShapeScope& s) {
   const auto stated = s.attrs().find(kOutputShapesAttr);
   if (stated == s.attrs().end()) return OkStatus();

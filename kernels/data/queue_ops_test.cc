@@ -56,7 +56,7 @@ class TestQueue {
   int32_t Size() { return (*Run("QueueSize"))[0].scalar<int32_t>(); }
   Status Close() { return Run("QueueClose").status(); }
 
-  // Returns "int32[] 1; float[2] 1 2", or the error.
+  // Returns the tensors as text, such as "int32[] 1; float[2] 1 2", or the error.
   static std::string Text(const StatusOr<std::vector<Tensor>>& tensors) {
     if (!tensors.ok()) {
       return StrCat(StatusCodeToString(tensors.status().code()), ": ", tensors.status().message());

@@ -101,7 +101,7 @@ class Model {
     held_.insert(held_.begin(), op.outcome.taken.begin(), op.outcome.taken.end());
     op.outcome.taken.clear();
   }
-  // Does one elementary move; returns false if none is possible.
+  // Does one elementary step of the first operation that can progress; returns false if none can.
   bool Move() {
     if (!givers_.empty()) {
       Op& op = ops_[givers_.front()];
@@ -198,7 +198,7 @@ void CompareWithModel(uint64_t seed) {
     }
     for (size_t id = 0; id < outcomes.size(); ++id) {
       Outcome expected = model.outcome(id);
-      if (!expected.ended) expected.taken.clear();  // not delivered yet
+      if (!expected.ended) expected.taken.clear();  // a waiting operation has not delivered them
       ASSERT_EQ(outcomes[id], expected)
           << "seed " << seed << ", operation " << id << ", after " << i;
     }
@@ -215,8 +215,8 @@ TEST(Queue, DoesWhatTheModelSays) {
   }
 }
 
-// Runs many threads at once. Checks that every element comes out once, that those of one producer
-// come out in order, and that everything that waits wakes up. Set
+// Runs many threads at once. Checks that every element comes out once, that the elements of one
+// producer come out in order, and that every waiting operation is continued. Set
 // PENSTOCK_QUEUE_OPERATIONS=10000000 for a long run.
 class Traffic {
  public:

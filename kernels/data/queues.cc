@@ -23,7 +23,7 @@ class QueueKernel : public HandleKernel {
   }
 
  protected:
-  // Adds the attributes that only this kind of queue has.
+  // Adds to `spec` the attributes that only this kind of queue has.
   virtual Status AddTo(const KernelInit& node, QueueSpec* spec) { return OkStatus(); }
   // Returns the seeds of a queue that draws at random.
   virtual Queue::Seeds MakeSeeds(Env& env) const { return {}; }
@@ -82,7 +82,8 @@ class RandomQueueKernel final : public QueueKernel {
     }
     return OkStatus();
   }
-  // Reads an attribute that clients may add to the op's own attributes (client/input.h).
+  // Reads "repeatable", an attribute that clients may add to the node though the op does not
+  // declare it (client/input.h).
   static Status AddRepeatable(const KernelInit& node, QueueSpec* spec) {
     if (!node.attrs.contains(kRepeatableAttr)) return OkStatus();
     RETURN_IF_ERROR(node.Attr(kRepeatableAttr, &spec->repeatable));
@@ -119,7 +120,7 @@ class PriorityQueueKernel final : public QueueKernel {
   }
 };
 
-// Sets the element type and shape of the handle if the queue has one component.
+// Sets the element type and shape that the handle carries, if the queue has one component.
 Status QueueHandleShape(ShapeScope& s) {
   const auto& types = s.attr<std::vector<EdgeType>>("component_types");
   const auto shapes = s.attrs().find("shapes");

@@ -12,7 +12,7 @@ Status StatusOf(const Cancellation* cancellation) {
   return cancellation == nullptr ? OkStatus() : cancellation->status();
 }
 
-// Returns the name in a queue's element.
+// Returns the name of the unit of work that a queue's element holds.
 StatusOr<std::string> WorkIn(const Element& element) {
   if (element.size() == 1 && element[0].dtype() == DType::kString &&
       element[0].num_elements() == 1) {
@@ -97,12 +97,12 @@ void Reader::ReadMore(std::unique_ptr<Reading> reading) {
 Status Reader::ReadWork(Reading& reading) {
   while (source_ != nullptr && static_cast<int64_t>(reading.records->size()) < reading.count) {
     Record record;
-    ASSIGN_OR_RETURN(const RecordSource::Found found, source_->Next(&record));
-    if (found != RecordSource::Found::kNothing) {
+    ASSIGN_OR_RETURN(const RecordSource::SearchResult found, source_->Next(&record));
+    if (found != RecordSource::SearchResult::kNothing) {
       reading.records->push_back(std::move(record));
       ++records_produced_;
     }
-    if (found != RecordSource::Found::kRecord) FinishWork();
+    if (found != RecordSource::SearchResult::kRecord) FinishWork();
   }
   return OkStatus();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reader: reads the records of one unit of work after the other. It takes the names of the units
-// (mostly file names) from a queue.
+// Reader: reads the records of units of work (mostly files), one unit after the other. It takes the
+// names of the units from a queue.
 //
 // Operations take turns, in order. An operation that waits, for its turn or for the queue, holds no
 // thread; files are read on the scheduler's file threads. If a unit cannot be opened, the operation
@@ -30,7 +30,7 @@ class Reader final : public Blocking {
   struct State {
     int64_t work_started = 0, work_finished = 0, records_produced = 0;
     std::string current_work;         // if work_started > work_finished
-    RecordSource::Position position;  // in current_work
+    RecordSource::Position position;  // the position in current_work
   };
 
   Reader(const char* type, std::string name, OpenSource open, Env& env, Scheduler& threads)
@@ -43,7 +43,7 @@ class Reader final : public Blocking {
   const char* OpaqueReason() const override { return "it reads files outside of its store"; }
 
   // Appends 1 to `count` records to `*records`; fewer than `count` only at the end of a unit of
-  // work. Returns the status of `queue` if no work is left. Borrows `records` until `done`.
+  // work. Returns the queue's error if no work is left. Borrows `records` until `done`.
   void Read(std::shared_ptr<Queue> queue, int64_t count, std::vector<Record>* records,
             const Caller& caller, Done done);
   // Saves the position to `state`, which is borrowed until `done`.
@@ -64,7 +64,7 @@ class Reader final : public Blocking {
   void EndTurn();
   std::shared_ptr<Reader> shared() { return std::static_pointer_cast<Reader>(shared_from_this()); }
 
-  // REQUIRE the turn.
+  // REQUIRE that the operation has the turn.
   void ReadMore(std::unique_ptr<Reading> reading);
   Status ReadWork(Reading& reading);
   void AwaitWork(std::unique_ptr<Reading> reading);

@@ -30,8 +30,8 @@ class TestReader {
       : suffix_(v2 ? "V2" : "") {
     OpRunner reader(op + suffix_, resources_), queue("FIFOQueue" + suffix_, resources_);
     for (const auto& [name, value] : attrs) reader.Attr(name, value);
-    made_ = reader.Run().status();
-    if (!made_.ok()) return;
+    created_ = reader.Run().status();
+    if (!created_.ok()) return;
     handle_ = *reader.Run1();
     queue_ = *queue.Attr("component_types", std::vector<DType>{DType::kString})
                   .Attr("shapes", std::vector<PartialShape>{PartialShape::Scalar()})
@@ -42,7 +42,7 @@ class TestReader {
     CHECK_OK(close.In(queue_).Run().status());
   }
 
-  const Status& made() const { return made_; }
+  const Status& made() const { return created_; }
 
   // Returns "key value", or the error.
   std::string Read() {
@@ -92,13 +92,13 @@ class TestReader {
   static std::string Text(const Status& status) {
     return StrCat(StatusCodeToString(status.code()), ": ", status.message());
   }
-  // Returns a key without the directory.
+  // Returns a key from which the directory is removed.
   static std::string Name(const std::string& key) { return key.substr(key.rfind('/') + 1); }
 
   const std::string suffix_;
   const std::shared_ptr<ResourceStore> resources_ = std::make_shared<ResourceStore>();
   Tensor handle_, queue_;
-  Status made_;
+  Status created_;
 };
 
 TEST(Readers, Identity) {

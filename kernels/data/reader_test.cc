@@ -14,15 +14,15 @@
 namespace penstock {
 namespace {
 
-// A source that has one record, and then does what `next` does.
+// A source that has one record, and calls `next` to search for more.
 class TestSource final : public RecordSource {
  public:
-  explicit TestSource(std::function<Found()> next) : next_(std::move(next)) {}
-  StatusOr<Found> Next(Record* record) override {
+  explicit TestSource(std::function<SearchResult()> next) : next_(std::move(next)) {}
+  StatusOr<SearchResult> Next(Record* record) override {
     if (first_) {
       first_ = false;
       *record = {"key", "value"};
-      return Found::kRecord;
+      return SearchResult::kRecord;
     }
     return next_();
   }
@@ -30,7 +30,7 @@ class TestSource final : public RecordSource {
   Status SkipTo(const Position& position) override { return OkStatus(); }
 
  private:
-  const std::function<Found()> next_;
+  const std::function<SearchResult()> next_;
   bool first_ = true;
 };
 
@@ -58,12 +58,12 @@ TEST(Reader, AnExceptionIsTheErrorOfTheStep) {
       "TestReader", "r",
       [](Env& env, const std::string& work) {
         return std::make_unique<TestSource>(
-            []() -> RecordSource::Found { throw std::bad_alloc(); });
+            []() -> RecordSource::SearchResult { throw std::bad_alloc(); });
       },
       Env::Real(), Scheduler::Real());
   const auto names = Names(1);
   EXPECT_TRUE(ReadOne(*reader, names).ok());
-  for (int i = 0; i < 2; ++i) {  // twice: the first call must have ended its turn
+  for (int i = 0; i < 2; ++i) {  // the second call needs the turn of the first
     EXPECT_EQ(ReadOne(*reader, names).code(), StatusCode::kResourceExhausted);
   }
 }
@@ -74,7 +74,7 @@ TEST(Reader, AnExceptionOnOpeningPassesTheWorkOver) {
       "TestReader", "r",
       [&](Env& env, const std::string& work) {
         if (opened++ == 0) throw std::length_error("too long");
-        return std::make_unique<TestSource>([] { return RecordSource::Found::kNothing; });
+        return std::make_unique<TestSource>([] { return RecordSource::SearchResult::kNothing; });
       },
       Env::Real(), Scheduler::Real());
   const auto names = Names(2);

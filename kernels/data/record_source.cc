@@ -18,8 +18,8 @@ class OneRecordSource final : public RecordSource {
  public:
   OneRecordSource(Env* env, std::string work) : env_(env), work_(std::move(work)) {}
 
-  StatusOr<Found> Next(Record* record) override {
-    if (done_) return Found::kNothing;
+  StatusOr<SearchResult> Next(Record* record) override {
+    if (done_) return SearchResult::kNothing;
     record->key = work_;
     if (env_ == nullptr) {
       record->value = work_;
@@ -33,7 +33,7 @@ class OneRecordSource final : public RecordSource {
       ASSIGN_OR_RETURN(record->value, env_->ReadFile(work_));
     }
     done_ = true;
-    return Found::kLastRecord;
+    return SearchResult::kLastRecord;
   }
   Position position() const override { return {.records = done_ ? 1 : 0}; }
   Status SkipTo(const Position& position) override {
@@ -42,7 +42,7 @@ class OneRecordSource final : public RecordSource {
   }
 
  private:
-  Env* const env_;  // null: the value is the name of the work
+  Env* const env_;  // null if the value is the name of the work
   const std::string work_;
   bool done_ = false;
 };
@@ -52,13 +52,13 @@ class LineSource final : public RecordSource {
   LineSource(std::unique_ptr<InputStream> stream, int64_t skip)
       : stream_(std::move(stream)), skip_(skip) {}
 
-  StatusOr<Found> Next(Record* record) override {
+  StatusOr<SearchResult> Next(Record* record) override {
     do {
       ASSIGN_OR_RETURN(const bool found, stream_->ReadLine(&record->value));
-      if (!found) return Found::kNothing;
+      if (!found) return SearchResult::kNothing;
     } while (++lines_ <= skip_);
     record->key = StrCat(stream_->path(), ":", lines_);
-    return Found::kRecord;
+    return SearchResult::kRecord;
   }
   Position position() const override { return {stream_->offset(), lines_}; }
   Status SkipTo(const Position& position) override {
@@ -77,13 +77,13 @@ class FramedSource final : public RecordSource {
   FramedSource(std::string path, RecordReader reader)
       : path_(std::move(path)), reader_(std::move(reader)) {}
 
-  StatusOr<Found> Next(Record* record) override {
+  StatusOr<SearchResult> Next(Record* record) override {
     const int64_t offset = reader_.offset();
     ASSIGN_OR_RETURN(const bool found, reader_.Read(&record->value));
-    if (!found) return Found::kNothing;
+    if (!found) return SearchResult::kNothing;
     ++records_;
     record->key = StrCat(path_, ":", offset);
-    return Found::kRecord;
+    return SearchResult::kRecord;
   }
   Position position() const override { return {reader_.offset(), records_}; }
   Status SkipTo(const Position& position) override {
@@ -102,18 +102,18 @@ class FixedSource final : public RecordSource {
   FixedSource(std::unique_ptr<InputStream> stream, const FixedLength& format)
       : stream_(std::move(stream)), format_(format), gap_(format.header) {}
 
-  StatusOr<Found> Next(Record* record) override {
+  StatusOr<SearchResult> Next(Record* record) override {
     // Bytes that look like the footer are known to be the footer only at the end of the file.
     RETURN_IF_ERROR(DropGap());
     const int64_t wanted = format_.record + format_.footer;
     std::string more;
     RETURN_IF_ERROR(stream_->Read(wanted - size(), &more));
     window_ += more;
-    if (size() < wanted) return Found::kNothing;
+    if (size() < wanted) return SearchResult::kNothing;
     record->value = window_.substr(0, format_.record);
     record->key = StrCat(stream_->path(), ":", records_++);
     gap_ = format_.hop > 0 ? format_.hop : format_.record;
-    return Found::kRecord;
+    return SearchResult::kRecord;
   }
   Position position() const override { return {stream_->offset() - size() + gap_, records_}; }
   Status SkipTo(const Position& position) override {

@@ -2,7 +2,7 @@
 //
 // RecordSource: the records of one unit of work of a reader, mostly of one file.
 //
-// One owner at a time. Errors name the file and are sticky.
+// Used by one thread at a time. Errors name the file; after an error, every call returns it.
 #pragma once
 
 #include <cstdint>
@@ -20,18 +20,18 @@ class RecordSource {
   struct Record {
     std::string key, value;
   };
-  // kLastRecord: found a record, and it is known to be the last one.
-  enum class Found { kRecord, kLastRecord, kNothing };
+  // The result of a search: a record, a record that is known to be the last one, or the end.
+  enum class SearchResult { kRecord, kLastRecord, kNothing };
   // The position at which the search for the next record starts.
   struct Position {
     int64_t offset = 0;   // in decompressed bytes
-    int64_t records = 0;  // records, or lines, passed so far
+    int64_t records = 0;  // records, or lines, before this position
   };
 
   virtual ~RecordSource() = default;
-  virtual StatusOr<Found> Next(Record* record) = 0;
+  virtual StatusOr<SearchResult> Next(Record* record) = 0;
   virtual Position position() const = 0;
-  // Moves to a position that another source of the same work had. Call it before the first Next.
+  // Moves to a position that a source of the same work had. Call it before the first Next.
   virtual Status SkipTo(const Position& position) = 0;
 };
 
@@ -51,7 +51,7 @@ struct FixedLength {
   int64_t header = 0;  // all in bytes
   int64_t record = 0;
   int64_t footer = 0;
-  int64_t hop = 0;  // from one record's start to the next one's; 0: a record
+  int64_t hop = 0;  // between the starts of records; 0 for the record size
   Compression compression = Compression::kNone;
 };
 // Reads records of equal length between a header and a footer; the key is "file:number", from 0.

@@ -76,7 +76,8 @@ class PairReader {
   struct Pair {
     int32_t example, label;
   };
-  // If nearly all words are dropped this can take long, so it checks for cancellation.
+  // Returns the next pair. Checks for cancellation, because the search is long if nearly all words
+  // are dropped.
   StatusOr<Pair> Next(const KernelContext& ctx) {
     while (label_ >= label_end_ || label_ == word_) {
       if (label_ < label_end_) {
@@ -117,7 +118,8 @@ class PairReader {
     return OkStatus();
   }
 
-  // Equation 5 of the paper, as in its authors' program.
+  // Returns whether to keep an occurrence of the word: equation 5 of the paper, as in its authors'
+  // program.
   bool Keep(int32_t word) {
     if (!(subsample_ > 0)) return true;
     const double threshold = double{subsample_} * static_cast<double>(corpus_.text.size());
@@ -132,7 +134,7 @@ class PairReader {
   int64_t position_ = 0;  // in the corpus
   std::vector<int32_t> sentence_;
   bool started_ = false;
-  int64_t word_ = 0;  // in the sentence
+  int64_t word_ = 0;  // index in the sentence
   int64_t label_ = 0, label_end_ = 0;
   int32_t epoch_ = 0;
   int64_t words_processed_ = 0;
@@ -149,7 +151,7 @@ class SkipgramKernel : public FileKernel {
   }
 
  protected:
-  // Batches follow each other through the text, so steps take turns.
+  // Each batch continues after the previous one, so steps take turns.
   Status Run(KernelContext& ctx) const override {
     MutexLock lock(mu_);
     if (reader_ == nullptr) RETURN_IF_ERROR(Open(*ctx.step().env));

@@ -35,13 +35,14 @@ class StagingArea final : public Blocking {
   std::vector<Tensor> Describe() const override;
   Status Replay(const ResourceChange& change, const UpdateOrigin& origin) override;
 
-  // Waits for room. ResourceExhausted if the element alone exceeds the limit.
+  // Adds an element; waits until there is room. ResourceExhausted if the element alone exceeds the
+  // limit.
   void Stage(Element element, const Caller& caller, Done done);
   // Waits for an element and takes the oldest one. InvalidArgument if its types are not `types`;
-  // the element then stays.
+  // then the element stays in the area.
   void Unstage(Types types, Receive receive, const Caller& caller, Done done);
   // Waits until there are more than `index` elements and returns element `index` without taking it.
-  // InvalidArgument as for Unstage.
+  // InvalidArgument if the element's types are not `types`.
   void Peek(int64_t index, Types types, Receive receive, const Caller& caller, Done done);
   void Clear(const UpdateOrigin& origin);
   int64_t size() const;
@@ -52,7 +53,7 @@ class StagingArea final : public Blocking {
   class UnstageOperation;
   class PeekOperation;
   Status CheckTypes(const Element& element, const Types& types) const;
-  // These functions make every change of the state.
+  // All changes of the state go through these functions, both in operations and in replay of a log.
   void Push(Element element, const UpdateOrigin& origin) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Element Pop(const UpdateOrigin& origin) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::deque<Element> PopAll(const UpdateOrigin& origin) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Stage, Unstage, StagePeek, StageSize, StageClear: nodes with the same shared_name and container
-// use the same staging area. None holds a thread while it waits.
+// use the same staging area. No op holds a thread while it waits.
 #include <utility>
 
 #include "core/op/gradient.h"
@@ -109,7 +109,7 @@ class StageClearKernel final : public StagingKernel {
   }
 };
 
-// `min_types`: the least number of dtypes. It is 0 for ops that neither take nor return tensors.
+// `min_types`: the least number of dtypes, which is 0 for ops that neither take nor return tensors.
 OpDef StagingOp(const char* doc, int64_t min_types) {
   return {
       .doc = doc,

@@ -56,7 +56,7 @@ class QueueLog : public testing::Test {
   }
   Texts Actions() const {
     Texts texts = log_.Texts();
-    texts.erase(texts.begin());  // without the record of its creation
+    texts.erase(texts.begin());  // drop the record of the queue's creation
     return texts;
   }
 
@@ -70,8 +70,8 @@ TEST_F(QueueLog, ABatchLargerThanTheQueue) {
   Put(*queue, {1, 2});
   const auto taken = Take(*queue, 3);
   EXPECT_EQ(*taken, "waits");
-  // If the task were lost now, its steps would be lost too: the elements that they took are back in
-  // place.
+  // If the task were lost now, its steps would be lost too. So the replica has the elements that
+  // they took in their old places.
   EXPECT_EQ(*Take(*Replica(), 2), " 1 2");
   Put(*queue, {3, 4});
   EXPECT_EQ(*taken, " 1 2 3");
@@ -89,13 +89,13 @@ TEST_F(QueueLog, CancelledOperationsPutBack) {
     Put(*queue, {1, 2, 3, 4});
     Cancellation cancellation;
     const auto taken = Take(*queue, 5, &cancellation);
-    Take(*queue, 1);  // waits behind the first Take
+    Take(*queue, 1);  // waits for the first Take to end
     cancellation.Cancel(Cancelled("enough"));
     EXPECT_EQ(*taken, "enough");
     EXPECT_EQ(Actions()[2], "q 3 put_back");
     const auto replica = Replica();
     EXPECT_EQ(replica->size(), 3);
-    // Random numbers continue in the same way, too.
+    // The replica continues the same sequence of random numbers.
     EXPECT_EQ(*Take(*replica, 3), *Take(*queue, 3)) << type;
   }
 }
@@ -104,7 +104,7 @@ TEST_F(QueueLog, PrioritiesAndClosing) {
   const auto queue = New("PriorityQueue");
   Put(*queue, {5, 9});
   const auto taken = Take(*queue, 3);
-  Put(*queue, {1, 2});  // a later operation goes first, as the replayed one had taken nothing
+  Put(*queue, {1, 2});  // 1 and 2 leave first: the waiting Take has not taken 5 and 9 yet
   EXPECT_EQ(*taken, " 1 2 5");
   queue->Close(true, nullptr, Done([](Status status) { CHECK_OK(status); }));
   queue->Close(true, nullptr, Done([](Status status) { CHECK_OK(status); }));
@@ -132,7 +132,7 @@ TEST_F(QueueLog, RecordsThatDoNotFit) {
   EXPECT_EQ(queue->version(), 1);
 }
 
-// Tries the values from which each class is made, with one value missing or of another type.
+// Passes to each class's maker the values that it needs, with one value missing or of another type.
 TEST(StateLogMakers, RefuseWhatDoesNotFit) {
   const QueueSpec queue{.types = {DType::kFloat}, .shapes = {PartialShape({2})}};
   const std::vector<std::shared_ptr<Resource>> resources = {

@@ -59,7 +59,8 @@ class BatchDataset final : public Dataset {
   const bool drop_remainder_;
 };
 
-// kDropRemainder: the input that says whether to drop the remainder; 0: there is none.
+// kDropRemainder: the index of the input that says whether to drop the remainder; 0 if the op has
+// no such input.
 template <int kDropRemainder>
 class BatchKernel final : public DatasetKernel {
   StatusOr<DatasetPtr> MakeDataset(KernelContext& ctx) override {

@@ -198,7 +198,7 @@ TEST(Batches, SurviveStatesThatDoNotFit) {
         StateReader reader(changed);
         const IteratorPtr iterator = NewIterator(place, make());
         if (!iterator->Restore(place.Context(), &reader).ok()) continue;
-        for (int k = 0; k < 3; ++k) Next(place, *iterator);  // must not crash
+        for (int k = 0; k < 3; ++k) Next(place, *iterator);  // the iterator must not crash
       }
     }
   }

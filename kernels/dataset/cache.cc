@@ -15,7 +15,8 @@ namespace {
 
 using Elements = std::vector<Element>;
 
-// Thread-safe. A resource, because a graph may hold a handle to it.
+// The elements of one cached dataset. Thread-safe. A resource, because a graph may hold a handle to
+// it.
 class MemoryCache final : public Resource {
  public:
   static constexpr char kType[] = "MemoryCache";
@@ -80,7 +81,8 @@ class CacheDataset final : public Dataset {
       return OkStatus();
     }
 
-    // The elements read so far are saved too, because another process does not have the cache.
+    // Saves also the elements read so far, because the process that restores does not have the
+    // cache.
     Status Save(const IteratorContext& ctx, StateWriter* writer) override {
       const Elements& elements = cached_ != nullptr ? *cached_ : read_;
       writer->Label("Cache");
@@ -117,7 +119,7 @@ class CacheDataset final : public Dataset {
 
    private:
     const std::shared_ptr<const CacheDataset> dataset_;
-    std::shared_ptr<const Elements> cached_;  // null: this pass fills the cache
+    std::shared_ptr<const Elements> cached_;  // null if this pass fills the cache
     IteratorPtr input_;                       // null if it is not read
     Elements read_;
     int64_t next_ = 0;

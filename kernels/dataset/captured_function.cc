@@ -79,7 +79,7 @@ Status FunctionAttr::Init(const KernelInit& node, const char* attr, const char* 
     RETURN_IF_ERROR(node.Attr(captured_types, &types));
     num_captured_ = static_cast<int>(types.size());
   }
-  // The attribute is missing if the graph has no such function; Compile reports that.
+  // If the graph contains no such function, the attribute is missing. Compile reports that.
   return node.attrs.contains(kFunctionsAttr) ? node.Attr(kFunctionsAttr, &library_) : OkStatus();
 }
 

@@ -31,9 +31,9 @@ class CapturedFunction {
   std::vector<Tensor> captured_;
 };
 
-// The state of all functions that a pipeline calls, from the time its iterator is made. A dataset
-// that is read again and again, such as the input of RepeatDataset, has a new iterator each time.
-// Their calls share the state, so that a random op continues its stream. Thread-safe.
+// The state of all functions that a pipeline calls; it begins when the pipeline's iterator is made.
+// RepeatDataset and similar datasets make a new iterator of their input for each round. These
+// iterators share the state, so that a random op continues its stream. Thread-safe.
 class IteratorCalls {
  public:
   StatusOr<std::shared_ptr<Callable::Call>> Of(const Callable& callable);
@@ -48,17 +48,17 @@ class IteratorCalls {
 // Thread-safe.
 class ElementCall {
  public:
-  // The call has the state that `ctx.calls` holds for the function.
+  // Makes a call that uses the state which `ctx.calls` holds for the function.
   static StatusOr<ElementCall> New(const IteratorContext& ctx, const CapturedFunction& function);
 
-  // The function's arguments are `args`, followed by the captured tensors.
+  // Calls the function with `args`, followed by the captured tensors.
   Status Run(const IteratorContext& ctx, Element args, Element* results) const;
   void RunAsync(const IteratorContext& ctx, Element args, Callable::Ended ended) const;
-  // For functions whose only result is a bool (Test) or int64 (Number) scalar. InvalidArgument if
-  // it is not.
+  // Test and Number call a function whose only result is a bool or an int64 scalar. InvalidArgument
+  // if the result is something else.
   StatusOr<bool> Test(const IteratorContext& ctx, Element args) const;
   StatusOr<int64_t> Number(const IteratorContext& ctx, Element args) const;
-  // For functions whose only result is a dataset.
+  // Calls a function whose only result is a dataset.
   StatusOr<DatasetPtr> NewDataset(const IteratorContext& ctx, Element args) const;
   bool waits() const { return function_.callable().waits(); }
 
@@ -74,12 +74,12 @@ class ElementCall {
 // A function attribute of a node. Thread-safe once initialised.
 class FunctionAttr {
  public:
-  // `captured_types` names the attribute with the types of the captured tensors; null: the function
-  // captures nothing.
+  // `captured_types` names the attribute with the types of the captured tensors; null if the
+  // function captures nothing.
   Status Init(const KernelInit& node, const char* attr, const char* captured_types);
   // Returns the number of captured tensors.
   int num_captured() const { return num_captured_; }
-  // Returns the function with the inputs from `first` on as its captured tensors.
+  // A node's attribute that names a function. Thread-safe once initialised.
   StatusOr<CapturedFunction> Capture(const KernelContext& ctx, int first) const;
 
  private:

@@ -54,7 +54,7 @@ class ChoosingDataset final : public Dataset {
   const Options options_;
 };
 
-// Selects the first of equal elements.
+// Selects the first of several equal elements.
 class UniqueChooser {
  public:
   struct Options {};
@@ -180,7 +180,7 @@ class SamplingKernel final : public DatasetKernel {
   }
 };
 
-// Selects the elements that can be made, and skips errors.
+// Selects the elements that can be computed, and skips errors.
 class IgnoreErrorsChooser {
  public:
   struct Options {
@@ -213,7 +213,8 @@ class IgnoreErrorsKernel final : public DatasetKernel {
   }
 };
 
-// Passes on all elements; an error if their number is not the one that the program states.
+// Passes on all elements. Returns an error if their number differs from the one that the program
+// asserts.
 class AssertedChooser {
  public:
   struct Options {

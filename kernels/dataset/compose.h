@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes datasets that several ops use: the parallel map and the batch dataset.
+// Makes the datasets that several ops are composed of: parallel map and batch.
 #pragma once
 
 #include "kernels/dataset/captured_function.h"

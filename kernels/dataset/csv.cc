@@ -64,13 +64,13 @@ class CsvRecords final : public FilePieces {
   const CsvFormat format_;
 };
 
-// The meaning of the fields of a record.
+// How the fields of a record become the components of an element.
 struct CsvColumns {
   CsvFormat format;
   std::string na_value;
   std::vector<int64_t> selected;  // ascending; empty: all but `excluded`
   std::vector<int64_t> excluded;  // ascending
-  std::vector<Tensor> defaults;   // of each output; without an element if it is required
+  std::vector<Tensor> defaults;   // of each output; empty if the column is required
 
   bool Takes(int64_t field) const {
     if (!selected.empty()) return std::binary_search(selected.begin(), selected.end(), field);

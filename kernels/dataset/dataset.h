@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Dataset: describes a sequence of elements that are not read yet; DatasetIterator: one pass over
-// it.
+// Dataset: describes a sequence of elements, without reading them; DatasetIterator: one pass over
+// the sequence.
 //
 // A Dataset is immutable and thread-safe; many iterators may read it at once. tf.data's ops pass
 // datasets on as the values of variant tensors, which do not leave the process that made them. An
@@ -52,8 +52,8 @@ struct IteratorContext {
   ResourceStore* resources = nullptr;
   Cancellation* cancellation = nullptr;
   int64_t step_id = 0;
-  // The state of the functions that the pipeline calls. Null: each iterator of the pipeline has its
-  // own.
+  // The state of the functions that the pipeline calls. Null: each iterator of the pipeline has a
+  // state of its own.
   IteratorCalls* calls = nullptr;
 
   CallPlace place() const {
@@ -70,21 +70,22 @@ struct IteratorContext {
 class DatasetIterator {
  public:
   virtual ~DatasetIterator() = default;
-  // Replaces `*element` by the next element. At the end sets `*end`, and does so again in further
-  // calls. If the element cannot be made, returns the error; the next call continues with the
-  // element after it. Returns the cancellation's status if the step is cancelled.
+  // Replaces `*element` by the next element. After the last element, this call and all further ones
+  // set `*end`. Returns the error if the element cannot be made; the next call continues with the
+  // following element. Returns the cancellation's status if the step is cancelled.
   virtual Status GetNext(const IteratorContext& ctx, Element* element, bool* end) = 0;
-  // Returns true if no call ever waits, neither for files nor for other threads. Such an iterator
-  // may be called on a thread of the pool.
+  // Returns true if GetNext never waits for files or other threads. Such an iterator may be called
+  // on a thread of the pool.
   virtual bool NeverWaits() const { return false; }
-  // Returns true if the next call does not wait.
+  // Returns true if the next call of GetNext does not wait.
   virtual bool ReadyNow() const { return NeverWaits(); }
 
-  // Writes the state, from which a new iterator of an equal dataset can continue. Unimplemented if
+  // Writes the state. A new iterator of an equal dataset can continue from it. Unimplemented if
   // this iterator cannot be saved.
   virtual Status Save(const IteratorContext& ctx, StateWriter* writer) = 0;
-  // REQUIRES that GetNext has not been called. InvalidArgument if the state, which may come from
-  // outside, does not fit; the iterator must not be used afterwards.
+  // Continues from a saved state. REQUIRES that GetNext has not been called. InvalidArgument if the
+  // state, which may come from outside the process, does not fit; the iterator must then not be
+  // used.
   virtual Status Restore(const IteratorContext& ctx, StateReader* reader) = 0;
 };
 
@@ -102,9 +103,10 @@ class Dataset : public std::enable_shared_from_this<Dataset> {
   virtual ~Dataset() = default;
 
   virtual StatusOr<IteratorPtr> NewIterator(const IteratorContext& ctx) const = 0;
-  // Returns the number of elements if it is known without reading them.
+  // Returns the number of elements, or kUnknownCardinality if that is not known without reading
+  // them.
   virtual int64_t Cardinality() const { return kUnknownCardinality; }
-  // Returns the name for errors and states: "Batch".
+  // Returns the name for errors and states, such as "Batch".
   virtual const char* Name() const = 0;
 
   const ElementSpec& spec() const { return spec_; }
@@ -138,11 +140,11 @@ class UnaryIterator : public DatasetIterator {
   IteratorPtr input_;
 };
 
-// The value of a variant tensor.
+// A dataset as the value of a variant tensor.
 class DatasetValue final : public VariantValue {
  public:
-  // The largest depth of nested datasets. Their iterators call each other, so the depth is limited
-  // by the stack.
+  // The largest depth of nested datasets. Their iterators call each other recursively, so the stack
+  // limits the depth.
   static constexpr int kHeightMax = 1000;
 
   DatasetValue(DatasetPtr dataset, int height) : dataset_(std::move(dataset)), height_(height) {}

@@ -32,7 +32,7 @@ class DatasetKernel : public Kernel {
 // Reads the attributes `types` and output_shapes. InvalidArgument unless their lengths are equal.
 Status ReadSpec(const KernelInit& node, ElementSpec* spec, const char* types = "output_types");
 
-// Returns input i, which must be a scalar. InvalidArgument calls it `name`.
+// Returns input i, which must be a scalar. Errors name it `name`.
 template <class T>
 StatusOr<T> ScalarInput(const KernelContext& ctx, int i, const char* name) {
   const Tensor& input = ctx.input(i);

@@ -72,7 +72,8 @@ class DenseToSparseBatchDataset final : public Dataset {
     return OkStatus();
   }
 
-  // Returns the dense shape: the row shape, with the largest size where that is unknown.
+  // Returns the dense shape of the batch: the declared row shape, in which unknown sizes become the
+  // largest size of the rows.
   Tensor DenseShape(const std::vector<Tensor>& rows) const {
     Tensor shape(DType::kInt64, Shape({row_.rank() + 1}));
     int64_t* dims = shape.mutable_data<int64_t>();

@@ -10,7 +10,7 @@
 namespace penstock {
 
 DatasetPtr NewElementsDataset(ElementSpec spec, std::vector<Element> elements);
-// Returns such a dataset as the value of a scalar variant tensor.
+// Returns a dataset of `elements`, as a scalar variant tensor.
 Tensor ElementsTensor(ElementSpec spec, std::vector<Element> elements);
 
 }  // namespace penstock

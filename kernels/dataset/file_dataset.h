@@ -34,12 +34,12 @@ using OpenPieces = std::function<StatusOr<std::unique_ptr<FilePieces>>(
 DatasetPtr NewFileDataset(const char* name, std::vector<std::string> files,
                           std::vector<int64_t> offsets, OpenPieces open);
 
-// Returns input `i`: paths, a scalar or a vector.
+// Returns the paths in input `i`, which is a scalar or a vector.
 StatusOr<std::vector<std::string>> FilesInput(const KernelContext& ctx, int i);
-// Returns input `i`: compression_type.
+// Returns the compression that input `i` (compression_type) names.
 StatusOr<Compression> CompressionInput(const KernelContext& ctx, int i);
-// Checks that input `i`, buffer_size, is at least `min`. The value is not used: the block size of
-// reads is fixed.
+// Checks that input `i` (buffer_size) is at least `min`. The value is not used, because files are
+// read in blocks of a fixed size.
 Status CheckBufferSize(const KernelContext& ctx, int i, int64_t min = 0);
 
 }  // namespace penstock

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // FilterDataset, ParallelFilterDataset: the elements for which a function returns true;
-// TakeWhileDataset: the elements before the first for which it does not.
+// TakeWhileDataset: the elements before the first for which a function returns false.
 #include <memory>
 #include <utility>
 
@@ -96,8 +96,8 @@ OP(FilterDataset) {
 OP(TakeWhileDataset) { return FilterOp(kTakeWhileDoc); }
 OP(ExperimentalTakeWhileDataset) { return FilterOp(kTakeWhileDoc, false); }
 
-// Calls are made one after the other, so the order is that of the input, whatever the attributes
-// say.
+// The function is called for one element at a time, so the output is in the input's order even if
+// the attributes allow another order.
 OP(ParallelFilterDataset) {
   DatasetOp op =
       FilterOp("The elements of a dataset for which a function returns true, in their order.");

@@ -16,8 +16,8 @@ struct Lengths {
   int64_t header, record, footer;
 };
 
-// Reads ahead by the length of the footer, to know where it begins, because the size of a
-// compressed file is not known.
+// Keeps as many bytes as the footer has in a buffer, because the size of a compressed file is not
+// known: only at the end of the file are these bytes known to be the footer.
 class FixedRecords final : public FilePieces {
  public:
   FixedRecords(std::unique_ptr<InputStream> stream, const Lengths& lengths)
@@ -54,8 +54,8 @@ class FixedRecords final : public FilePieces {
   std::string ahead_;
 };
 
-// Checks the file's size before the first record is read. The size of a compressed file is not
-// known.
+// Checks the file's size before the first record is read. Not for compressed files, whose size is
+// not known.
 Status CheckBody(Env& env, const std::string& path, const Lengths& lengths) {
   ASSIGN_OR_RETURN(const auto file, env.OpenFile(path));
   const int64_t body = file->size() - lengths.header - lengths.footer;

@@ -103,7 +103,7 @@ class GroupByReducerDataset final : public Dataset {
 
     const std::shared_ptr<const GroupByReducerDataset> dataset_;
     const ElementCall key_, init_, reduce_, finalize_;
-    std::map<int64_t, Element> states_;  // of the keys that were not returned yet
+    std::map<int64_t, Element> states_;  // by key; without those already returned
     int64_t ended_ = 0;                  // 1: the input has ended
   };
 

@@ -142,7 +142,7 @@ class GroupByWindowDataset final : public Dataset {
       return Flush(ctx, key);
     }
 
-    // Makes the dataset of a group, and removes the group.
+    // Calls the function to make the dataset of a group, and removes the group.
     Status Flush(const IteratorContext& ctx, int64_t key) {
       flushed_key_ = key;
       flushed_ = std::move(groups_[key].elements);

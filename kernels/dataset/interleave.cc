@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FlatMapDataset, InterleaveDataset: a function makes a dataset of each element; the output is the
-// elements of one such dataset after the other (FlatMap), or of several in turns (Interleave).
+// FlatMapDataset, InterleaveDataset: a function makes a dataset of each element; the output has the
+// elements of these datasets one dataset after the other (FlatMap), or of several datasets in turns
+// (Interleave).
 #include <memory>
 #include <utility>
 
@@ -43,11 +44,11 @@ class InterleaveDataset final : public Dataset {
     Status GetNext(const IteratorContext& ctx, Element* element, bool* end) override {
       while (!input_ended_ || open_ > 0) {
         if (ctx.cancellation->cancelled()) return ctx.cancellation->status();
-        NestedIterator& current = cycle_[at_];
+        NestedIterator& current = cycle_[current_];
         if (current.open()) {
           RETURN_IF_ERROR(current.GetNext(ctx, element, end));
           if (!*end) {
-            if (++given_ == dataset_->block_length_) Advance();
+            if (++returned_in_turn_ == dataset_->block_length_) Advance();
             return OkStatus();
           }
           current.Close();
@@ -66,8 +67,8 @@ class InterleaveDataset final : public Dataset {
     Status Save(const IteratorContext& ctx, StateWriter* writer) override {
       writer->Label("Interleave");
       writer->Int(input_ended_);
-      writer->Int(static_cast<int64_t>(at_));
-      writer->Int(given_);
+      writer->Int(static_cast<int64_t>(current_));
+      writer->Int(returned_in_turn_);
       RETURN_IF_ERROR(UnaryIterator::Save(ctx, writer));
       for (NestedIterator& nested : cycle_) RETURN_IF_ERROR(nested.Save(ctx, writer));
       return OkStatus();
@@ -75,8 +76,8 @@ class InterleaveDataset final : public Dataset {
     Status Restore(const IteratorContext& ctx, StateReader* reader) override {
       RETURN_IF_ERROR(reader->Label("Interleave"));
       ASSIGN_OR_RETURN(input_ended_, reader->Int(0, 1));
-      ASSIGN_OR_RETURN(at_, reader->Int(0, static_cast<int64_t>(cycle_.size()) - 1));
-      ASSIGN_OR_RETURN(given_, reader->Int(0, dataset_->block_length_ - 1));
+      ASSIGN_OR_RETURN(current_, reader->Int(0, static_cast<int64_t>(cycle_.size()) - 1));
+      ASSIGN_OR_RETURN(returned_in_turn_, reader->Int(0, dataset_->block_length_ - 1));
       RETURN_IF_ERROR(UnaryIterator::Restore(ctx, reader));
       for (NestedIterator& nested : cycle_) {
         RETURN_IF_ERROR(nested.Restore(ctx, call_, reader));
@@ -87,8 +88,8 @@ class InterleaveDataset final : public Dataset {
 
    private:
     void Advance() {
-      at_ = (at_ + 1) % cycle_.size();
-      given_ = 0;
+      current_ = (current_ + 1) % cycle_.size();
+      returned_in_turn_ = 0;
     }
 
     Status OpenNext(const IteratorContext& ctx, NestedIterator* nested) {
@@ -107,8 +108,8 @@ class InterleaveDataset final : public Dataset {
     std::vector<NestedIterator> cycle_;
     int64_t open_ = 0;
     bool input_ended_ = false;
-    size_t at_ = 0;      // whose turn it is
-    int64_t given_ = 0;  // elements in this turn
+    size_t current_ = 0;            // the dataset whose turn it is
+    int64_t returned_in_turn_ = 0;  // elements returned in this turn
   };
 
   const CapturedFunction function_;

@@ -17,7 +17,7 @@
 namespace penstock {
 namespace {
 
-// Runs a task of the iterator whose handle is input `input`.
+// Runs a Task on the iterator whose handle is input `input`.
 class IteratorKernel : public AsyncKernel {
  public:
   void ComputeAsync(KernelContext& ctx, Done done) final {
@@ -25,7 +25,7 @@ class IteratorKernel : public AsyncKernel {
         ResourceInput<IteratorResource>(ctx, HandleInput());
     if (!found.ok()) return std::move(done)(found.status());
     IteratorResource& iterator = **found;
-    // The iterator stays alive until `done`.
+    // Keeps the iterator alive until `done` is called.
     iterator.Run(
         ContextOf(ctx),
         [this, &ctx, &iterator](const IteratorContext& context,
@@ -123,7 +123,7 @@ class SerializeKernel final : public IteratorKernel {
 };
 
 class DeserializeKernel final : public IteratorKernel {
-  // Keeps the dataset and makes a new iterator, which continues from the state.
+  // Keeps the dataset, and replaces the iterator by a new one that continues from the state.
   Status Work(KernelContext& ctx, const IteratorResource& iterator, const IteratorContext& context,
               IteratorResource::Content& content) const override {
     const Tensor& input = ctx.input(1);

@@ -16,7 +16,7 @@ struct Request {
       : ctx(ctx), task(std::move(task)), done(std::move(done)) {}
   const IteratorContext ctx;
   IteratorResource::Task task;
-  std::optional<Done> done;  // empty once another function has taken it
+  std::optional<Done> done;  // empty once it has been moved out to be called
   Cancellation::Token token = 0;
   Status cancelled;  // guarded by the mutex of the queue
 
@@ -43,7 +43,7 @@ struct IteratorResource::State {
   // The main function of the thread.
   void Serve() {
     while (RequestPtr request = Next()) {
-      // Next has taken the request from the queue, so only this thread can end it now.
+      // Next has removed the request from the queue, so Cancel cannot end it any more.
       request->ctx.cancellation->Deregister(request->token);
       const Status status = request->ctx.cancellation->cancelled()
                                 ? request->ctx.cancellation->status()
@@ -68,8 +68,8 @@ struct IteratorResource::State {
     return next;
   }
 
-  // Called when the running task has ended. `on_thread`: the iterator's thread ran the task, and
-  // calls its Done next.
+  // Is called when the running task has ended. `on_thread`: the resource's thread ran the task, and
+  // will call its Done next.
   void Release(bool on_thread) {
     Content dropped;
     MutexLock lock(mu);
@@ -80,7 +80,8 @@ struct IteratorResource::State {
     changed.NotifyAll();
   }
 
-  // Queues a request. If it returns an error, the request will not run and the caller must end it.
+  // Queues a request. If this returns an error, the request will not run, and the caller must call
+  // its Done.
   Status Queue(const RequestPtr& request) {
     MutexLock lock(mu);
     if (stopped) return Cancelled("the iterator was deleted");
@@ -144,8 +145,8 @@ IteratorResource::~IteratorResource() {
     thread = std::move(state_->thread);
     own = state_->ending;
   }
-  // Done may drop the last reference to the resource on the resource's own thread, which cannot
-  // join itself.
+  // Done may drop the last reference to the resource on the resource's own thread. That thread
+  // cannot join itself, so the pool does.
   if (own && thread != nullptr) threads_.Schedule([thread = std::move(thread)] {});
 }
 
@@ -189,9 +190,9 @@ Status IteratorResource::SetDataset(const IteratorContext& ctx, DatasetPtr datas
     RETURN_IF_ERROR(CheckTypes(spec_, dataset->spec()));
     RETURN_IF_ERROR(CheckShapes(spec_, dataset->spec()));
   }
-  content.iterator = nullptr;  // its threads must end before the new iterator's begin
+  content.iterator = nullptr;  // end its threads before the new iterator starts its own
   content.dataset = nullptr;
-  content.calls->Clear();  // random ops in functions start anew
+  content.calls->Clear();  // random ops in functions restart their streams
   ASSIGN_OR_RETURN(content.iterator, dataset->NewIterator(ctx));
   content.dataset = std::move(dataset);
   return OkStatus();

@@ -4,8 +4,8 @@
 //
 // Thread-safe. Tasks for the iterator run one at a time, in order. A task runs on the caller's
 // thread if the iterator does not wait, else on a thread of the resource, which starts with the
-// first such task. Cancelling the step ends a task that has not begun. Shutdown and the destructor
-// stop the iterator's reading ahead.
+// first such task. If a step is cancelled, its tasks that have not begun are not run. Shutdown and
+// the destructor stop the threads with which the iterator reads ahead.
 #pragma once
 
 #include <functional>
@@ -30,10 +30,10 @@ class IteratorResource final : public Resource {
     DatasetPtr dataset;
     IteratorPtr iterator;  // null until there is a dataset
   };
-  // `ctx.calls` is that of the content.
+  // A task gets `content.calls` as `ctx.calls`.
   using Task = std::function<Status(const IteratorContext& ctx, Content& content)>;
 
-  // `threads` must outlive the resource.
+  // Makes a resource without a dataset. `threads` must outlive the resource.
   IteratorResource(ElementSpec spec, Scheduler& threads);
   ~IteratorResource() override;
 
@@ -44,15 +44,15 @@ class IteratorResource final : public Resource {
 
   // Returns the types and shapes that the elements must have. Empty: any.
   const ElementSpec& spec() const { return spec_; }
-  // Sets the function, without arguments, that returns the dataset. It is called when the first
-  // task comes.
+  // Sets the function, without arguments, that returns the dataset. The first task calls it.
   void set_factory(CapturedFunction factory) { factory_ = std::move(factory); }
 
-  // `done` is called on any thread. The resource must live until then.
+  // Queues a task. Calls `done` with its status, on any thread. The resource must live until then.
   void Run(const IteratorContext& ctx, Task task, Done done);
   // Replaces the dataset in `content`. Call it within a task.
   Status SetDataset(const IteratorContext& ctx, DatasetPtr dataset, Content& content) const;
-  // Makes the iterator if there is none yet. Returns OK once there is one.
+  // Makes the iterator from the dataset if there is none yet. Returns OK if there is an iterator
+  // afterwards.
   Status Prepare(const IteratorContext& ctx, Content& content) const;
 
  private:

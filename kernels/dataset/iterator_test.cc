@@ -156,8 +156,8 @@ Tensor ParallelInterleave(const Tensor& input, int64_t cycle, int64_t block) {
                   .Run1());
 }
 
-// The numbers from 0 on. Waits forever before number `stops_at`, and fails in place of number
-// `fails_at`.
+// A dataset of the numbers from 0 on. It waits forever before number `stops_at`, and returns an
+// error instead of number `fails_at`.
 class TestDataset final : public Dataset {
  public:
   TestDataset(int64_t stops_at, int64_t fails_at)
@@ -211,7 +211,8 @@ TEST(Iterator, TheEndStays) {
 TEST(Iterator, FunctionsMapAndNest) {
   EXPECT_THAT(All(Map(Range(3), "plus")), ElementsAre("1", "2", "3", "end"));
   EXPECT_THAT(All(ParallelMap(Range(4), "plus", 2)), ElementsAre("1", "2", "3", "4", "end"));
-  // As in TensorFlow 2.15: when an iterator ends, the next input takes its turn.
+  // As in TensorFlow 2.15: when a dataset of the cycle ends, the next element of the input takes
+  // its turn.
   EXPECT_THAT(All(Interleave(Range(4), 2, 1)), ElementsAre("0", "0", "1", "0", "1", "2", "end"));
 }
 
@@ -256,7 +257,7 @@ TEST(Iterator, EndsItsThreadsWhileTheyWait) {
   Place place;
   IteratorPtr iterator = NewIterator(place, Prefetch(Faulty(1, -1), 2));
   EXPECT_EQ(Next(place, *iterator), "0");
-  iterator = nullptr;  // hangs if the thread does not end
+  iterator = nullptr;  // would hang if the thread did not end
 }
 
 TEST(Iterator, ShuffledElementsAreAllThere) {
@@ -301,7 +302,7 @@ TEST(Iterator, RefusesStatesThatDoNotFit) {
     const IteratorPtr saved = NewIterator(place, make());
     Next(place, *saved);
     std::vector<Tensor> state = Save(place, *saved);
-    // Cuts the state short, and replaces each number by absurd ones.
+    // Truncates the state, and replaces each number by absurd numbers.
     for (size_t i = 0; i < state.size(); ++i) {
       StateReader cut({state.begin(), state.begin() + static_cast<int64_t>(i)});
       EXPECT_EQ(NewIterator(place, make())->Restore(place.Context(), &cut).code(),
@@ -313,7 +314,7 @@ TEST(Iterator, RefusesStatesThatDoNotFit) {
         StateReader reader(changed);
         const IteratorPtr iterator = NewIterator(place, make());
         if (!iterator->Restore(place.Context(), &reader).ok()) continue;
-        for (int k = 0; k < 3; ++k) Next(place, *iterator);  // must not crash
+        for (int k = 0; k < 3; ++k) Next(place, *iterator);  // the iterator must not crash
       }
     }
   }
@@ -324,7 +325,7 @@ TEST(Iterator, RefusesStatesThatDoNotFit) {
       HasSubstr("saved by another pipeline"));
 }
 
-// An IteratorResource, whose tasks the caller waits for.
+// Calls an IteratorResource and waits for each task to end.
 class Waiting {
  public:
   Status Run(const IteratorResource::Task& task) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ZipDataset joins several datasets side by side, ConcatenateDataset one after the other.
+// ZipDataset: element i has the components of element i of each input; ConcatenateDataset: one
+// input after the other.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -153,7 +154,7 @@ class ConcatenateKernel final : public DatasetKernel {
     }
     ElementSpec made{.types = first->spec().types};
     for (size_t i = 0; i < made.types.size(); ++i) {
-      // Keeps only sizes that both inputs have.
+      // Keeps only the dimensions that both inputs share.
       const PartialShape &a = first->spec().shapes[i], &b = second->spec().shapes[i];
       PartialShape shape;
       if (a.known_rank() && a.rank() == b.rank()) {

@@ -7,9 +7,9 @@
 
 namespace penstock {
 
-// Returns the status of an iterator whose map function ended with `status`. OutOfRange ends the
-// dataset. If the dataset promised as many elements as its input (preserve_cardinality), OutOfRange
-// is instead an error, with TensorFlow's text.
+// Converts the status of a map function to the status of GetNext: OutOfRange sets `*end`. But if
+// the dataset has promised as many elements as its input (preserve_cardinality), OutOfRange becomes
+// an error with TensorFlow's text.
 inline Status MapEnded(Status status, bool preserve_cardinality, bool* end) {
   *end = false;
   if (status.code() != StatusCode::kOutOfRange) return status;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NestedIterator: the iterator of a dataset that a function made from one element. The element is
-// kept, so that restoring a state can call the function again.
+// NestedIterator: the iterator of a dataset that a function made from one element. It keeps the
+// element, because restoring a state calls the function again.
 #pragma once
 
 #include <memory>

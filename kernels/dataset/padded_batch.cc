@@ -16,11 +16,11 @@ namespace {
 struct Padding {
   int64_t size;
   bool drop_remainder;
-  std::vector<PartialShape> shapes;  // by component; unknown sizes: that of the largest
+  std::vector<PartialShape> shapes;  // by component; unknown sizes become the largest
   std::vector<Tensor> values;        // scalars
 };
 
-// Copies `from` into the corner of `to`, which has the shape of a batch's row.
+// Copies `from` to the beginning of each dimension of `to`, a row of a batch with shape `row`.
 void CopyCorner(const Tensor& from, const Shape& row, void* to) {
   const int rank = row.rank();
   if (from.num_elements() == 0) return;

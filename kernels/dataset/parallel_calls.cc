@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-// Handing a call to another thread and waiting for it takes about this long.
+// About the time that it takes to hand a call to another thread and to wait for it.
 constexpr int64_t kQuickNanos = 20'000;
 // The first calls run on this thread, to measure how long they take.
 constexpr int64_t kSamples = 8;
@@ -56,7 +56,8 @@ void ParallelCalls::RunHere(const IteratorContext& ctx, Element args, Call* call
   const int64_t begin = ctx.env->NowNanos();
   call->status = function_.Run(ctx, std::move(args), &call->results);
   const int64_t nanos = ctx.env->NowNanos() - begin;
-  // The first call is slower than the others, so the estimate falls at once and rises slowly.
+  // The first call is slower than later ones, so a faster call lowers the estimate at once, and a
+  // slower call raises it gradually.
   nanos_ = samples_++ == 0 || nanos < nanos_ ? nanos : (7 * nanos_ + nanos) / 8;
   call->ended.store(true, std::memory_order_release);
 }

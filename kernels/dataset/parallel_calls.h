@@ -23,17 +23,17 @@ class ParallelCalls {
 
   bool empty() const { return calls_.empty(); }
   int64_t size() const { return static_cast<int64_t>(calls_.size()); }
-  // Begins a call. A function that is known to be quick and not to wait runs on this thread at
-  // once, because handing it to the pool would take longer.
+  // Begins a call. Runs the function on this thread at once if it is known to be quick and not to
+  // wait, because handing it to the pool would take longer.
   void Begin(const IteratorContext& ctx, Element args);
-  // Waits for the end of the first call. REQUIRES !empty(). Returns Cancelled, or the status that
-  // ended the step, if the wait was cut off.
+  // Waits for the end of the first call. REQUIRES !empty(). If the step is cancelled meanwhile,
+  // returns Cancelled or the status that ended the step.
   Status WaitForFirst(const IteratorContext& ctx);
   // Removes the first call; returns its status and its results. REQUIRES that WaitForFirst has
   // returned OK.
   Status TakeFirst(Element* results);
 
-  // Waits for all calls.
+  // Waits for all calls, and writes their results.
   Status Save(const IteratorContext& ctx, StateWriter* writer);
   Status Restore(StateReader* reader);
 
@@ -51,7 +51,7 @@ class ParallelCalls {
   const IteratorContext background_;
   const ElementCall function_;
   std::deque<std::shared_ptr<Call>> calls_;
-  int64_t samples_ = 0, nanos_ = 0;  // calls on this thread, and about how long one takes
+  int64_t samples_ = 0, nanos_ = 0;  // calls timed on this thread; estimated time of one
   Mutex mu_;
   Condition ended_;
   int64_t running_ ABSL_GUARDED_BY(mu_) = 0;

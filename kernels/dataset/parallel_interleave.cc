@@ -3,10 +3,10 @@
 // ParallelInterleaveDataset and its versions: the elements of several datasets in turns. Threads of
 // the iterator read these datasets ahead.
 //
-// A cycle has one slot for each dataset. The caller of GetNext gives the next elements of the input
-// to the slots, in the same order as Interleave would, and takes elements from the slots' buffers;
-// threads fill the buffers. So the order is Interleave's. If the program allows any order, slots
-// with empty buffers are skipped.
+// A cycle has one slot for each dataset. The caller of GetNext assigns the next elements of the
+// input to the slots in the same order as InterleaveDataset, and takes elements from the slots'
+// buffers, which threads fill. So elements come in InterleaveDataset's order. If the program allows
+// any order, slots with empty buffers are skipped.
 #include <algorithm>
 #include <deque>
 #include <memory>
@@ -51,7 +51,7 @@ class ParallelInterleaveDataset final : public Dataset {
   };
   struct Slot {
     bool used = false;   // has a dataset, or an element to make one of
-    bool ended = false;  // the dataset has no elements beyond `results`
+    bool ended = false;  // the dataset has no elements after `results`
     bool busy = false;   // a thread reads it, and owns `nested` and `args`
     std::deque<Result> results;
     std::optional<Element> args;
@@ -83,11 +83,11 @@ class ParallelInterleaveDataset final : public Dataset {
       StartThreads();
       while (true) {
         RETURN_IF_ERROR(FillSlots(ctx));
-        // `ready` searches for the slot whose turn it is, and sets `at_` to it.
+        // `ready` searches for the slot whose turn it is, and sets `current_slot_` to it.
         RETURN_IF_ERROR(CancellableWait(
             ctx, mu_, changed_, [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return FindReady(); }));
         MutexLock lock(mu_);
-        Slot& slot = slots_[at_];
+        Slot& slot = slots_[current_slot_];
         *end = !slot.used;
         if (*end) return std::exchange(input_error_, OkStatus());
         if (slot.results.empty()) {  // the slot's dataset has ended
@@ -97,7 +97,7 @@ class ParallelInterleaveDataset final : public Dataset {
         }
         Result result = std::move(slot.results.front());
         slot.results.pop_front();
-        if (++given_ >= cycle_.block_length) Advance();
+        if (++returned_in_turn_ >= cycle_.block_length) Advance();
         lock.Unlock();
         changed_.NotifyAll();
         *element = std::move(result.element);
@@ -125,10 +125,10 @@ class ParallelInterleaveDataset final : public Dataset {
     Status Restore(const IteratorContext& ctx, StateReader* reader) override;
 
    private:
-    // Gives an element of the input to each slot without one, in the order of turns.
+    // Assigns an element of the input to each unused slot, in the order of turns.
     Status FillSlots(const IteratorContext& ctx) {
       for (int64_t i = 0; i < cycle_.length && !input_ended_ && input_error_.ok(); ++i) {
-        Slot& slot = slots_[(at_ + i) % slots_.size()];
+        Slot& slot = slots_[(current_slot_ + i) % slots_.size()];
         {
           MutexLock lock(mu_);
           if (slot.used) continue;
@@ -138,7 +138,7 @@ class ParallelInterleaveDataset final : public Dataset {
         const Status status = input_->GetNext(ctx, &args, &end);
         if (ctx.cancellation->cancelled()) return ctx.cancellation->status();
         if (!status.ok()) {
-          input_error_ = status;  // returned after the elements that are there
+          input_error_ = status;  // returned after the buffered elements
         } else if (end) {
           input_ended_ = true;
         } else {
@@ -152,27 +152,28 @@ class ParallelInterleaveDataset final : public Dataset {
       return OkStatus();
     }
 
-    // Returns true if slot at_ has something for the caller (an element or the end), or no slot is
-    // used.
+    // Sets `current_slot_` to the slot from which to take next. Returns true if that slot has a
+    // result or has ended, or if no slot is used.
     bool FindReady() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
       for (int64_t i = 0; i < cycle_.length; ++i) {
-        const size_t at = (at_ + i) % slots_.size();
+        const size_t at = (current_slot_ + i) % slots_.size();
         const Slot& slot = slots_[at];
         if (!slot.used) continue;
         const bool ready = !slot.results.empty() || slot.ended;
         if (!ready && cycle_.in_order) return false;
         if (!ready) continue;
-        if (at != at_) given_ = 0;
-        at_ = at;
+        if (at != current_slot_) returned_in_turn_ = 0;
+        current_slot_ = at;
         return true;
       }
-      // If the order counts, an unused slot at at_ means that no slot is used.
+      // In deterministic order, slots are filled in turn: if slot current_slot_ is unused, no slot
+      // is used.
       return std::none_of(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.used; });
     }
 
     void Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-      at_ = (at_ + 1) % slots_.size();
-      given_ = 0;
+      current_slot_ = (current_slot_ + 1) % slots_.size();
+      returned_in_turn_ = 0;
     }
 
     void StartThreads() {
@@ -195,13 +196,13 @@ class ParallelInterleaveDataset final : public Dataset {
              static_cast<int64_t>(slot.results.size()) < cycle_.buffered;
     }
 
-    // Returns null if the iterator ends.
+    // Waits for a slot to read, and returns it. Returns null if the iterator ends.
     Slot* NextToRead() {
       MutexLock lock(mu_);
       Slot* next = nullptr;
       changed_.Wait(mu_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
         for (size_t i = 0; i < slots_.size() && next == nullptr; ++i) {
-          Slot& slot = slots_[(at_ + i) % slots_.size()];
+          Slot& slot = slots_[(current_slot_ + i) % slots_.size()];
           if (!slot.busy && MayRead(slot)) next = &slot;
         }
         return stopped_ || next != nullptr;
@@ -211,8 +212,8 @@ class ParallelInterleaveDataset final : public Dataset {
       return next;
     }
 
-    // Reads one element for a slot that this thread owns. Returns false if the slot has enough; the
-    // thread then does not own the slot any more.
+    // Reads one element for a slot that this thread owns. Returns false, and gives up the slot, if
+    // the slot's buffer is full or its dataset has ended.
     bool ReadOne(Slot& slot) {
       Result result;
       bool end = false;
@@ -251,9 +252,9 @@ class ParallelInterleaveDataset final : public Dataset {
     bool stopped_ ABSL_GUARDED_BY(mu_) = false;
     bool paused_ ABSL_GUARDED_BY(mu_) = false;
     std::vector<Slot> slots_;  // guarded by mu_, except what a busy slot's thread owns
-    size_t at_ = 0;            // the slot whose turn it is; the caller of GetNext sets it under mu_
-    int64_t given_ = 0;        // elements in this turn
-    std::vector<std::unique_ptr<Thread>> threads_;  // end before what they use
+    size_t current_slot_ = 0;  // the slot whose turn it is; the caller of GetNext sets it under mu_
+    int64_t returned_in_turn_ = 0;                  // elements returned in this turn
+    std::vector<std::unique_ptr<Thread>> threads_;  // must end before the members that they use
   };
 
   const CapturedFunction function_;
@@ -266,8 +267,8 @@ Status ParallelInterleaveDataset::Iterator::SaveSlots(const IteratorContext& ctx
   writer->Label("ParallelInterleave");
   writer->Int(input_ended_);
   writer->Error(input_error_);
-  writer->Int(static_cast<int64_t>(at_));
-  writer->Int(given_);
+  writer->Int(static_cast<int64_t>(current_slot_));
+  writer->Int(returned_in_turn_);
   for (Slot& slot : slots_) {
     writer->Int(slot.used);
     writer->Int(slot.ended);
@@ -289,8 +290,8 @@ Status ParallelInterleaveDataset::Iterator::Restore(const IteratorContext& ctx,
   RETURN_IF_ERROR(reader->Label("ParallelInterleave"));
   ASSIGN_OR_RETURN(input_ended_, reader->Int(0, 1));
   RETURN_IF_ERROR(reader->Error(&input_error_));
-  ASSIGN_OR_RETURN(at_, reader->Int(0, cycle_.length - 1));
-  ASSIGN_OR_RETURN(given_, reader->Int(0, cycle_.block_length - 1));
+  ASSIGN_OR_RETURN(current_slot_, reader->Int(0, cycle_.length - 1));
+  ASSIGN_OR_RETURN(returned_in_turn_, reader->Int(0, cycle_.block_length - 1));
   for (Slot& slot : slots_) {
     ASSIGN_OR_RETURN(slot.used, reader->Int(0, 1));
     ASSIGN_OR_RETURN(slot.ended, reader->Int(0, 1));
@@ -313,7 +314,8 @@ Status ParallelInterleaveDataset::Iterator::Restore(const IteratorContext& ctx,
   return input_->Restore(ctx, reader);
 }
 
-// The versions have different inputs, and different ways to say whether the order counts.
+// The op's versions have different inputs, and state differently whether the order is
+// deterministic.
 class ParallelInterleaveKernel : public DatasetKernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -329,7 +331,7 @@ class ParallelInterleaveKernel : public DatasetKernel {
   }
 
  protected:
-  // The indices of the inputs after the captured tensors.
+  // The indices of the inputs that follow the captured tensors.
   struct Inputs {
     int sloppy = -1, buffered = -1, parallel = -1;
   };
@@ -369,10 +371,11 @@ class ParallelInterleaveKernel : public DatasetKernel {
   bool in_order_ = true;
 };
 
-template <int kSloppyAt, int kBufferedAt, int kParallelAt>
+template <int kSloppyInput, int kBufferedInput, int kParallelInput>
 class Version final : public ParallelInterleaveKernel {
   StatusOr<DatasetPtr> MakeDataset(KernelContext& ctx) override {
-    return Make(ctx, {.sloppy = kSloppyAt, .buffered = kBufferedAt, .parallel = kParallelAt});
+    return Make(ctx,
+                {.sloppy = kSloppyInput, .buffered = kBufferedInput, .parallel = kParallelInput});
   }
 };
 using LegacyKernel = Version<2, 3, -1>;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Inputs that say how much of a dataset runs at once: a number, or -1 to let the runtime choose.
-// The numbers come from outside, so they are bounded.
+// Inputs that say how many calls or datasets run at once: a number, or -1 to let the runtime
+// choose. The numbers come from outside, so they are bounded.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ inline StatusOr<int64_t> ParallelCallsInput(const KernelContext& ctx, int i) {
   return std::min(calls, kParallelMax);
 }
 
-// Returns input `i`, cycle_length.
+// Returns input `i` (cycle_length), the number of datasets that are read in turns.
 inline StatusOr<int64_t> CycleLength(const KernelContext& ctx, int i) {
   ASSIGN_OR_RETURN(const int64_t cycle, ScalarInput<int64_t>(ctx, i, "cycle_length"));
   if (cycle == kAutotune) return std::max<int64_t>(1, ctx.threads().num_threads());

@@ -158,7 +158,7 @@ class ParseExampleKernel final : public DatasetKernel {
 
   StatusOr<DatasetPtr> MakeDataset(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
-    // Only checked: rows are parsed in parallel in any case.
+    // The number is only checked, because rows are parsed in parallel in any case.
     RETURN_IF_ERROR(ParallelCallsInput(ctx, 1).status());
     Features features = features_;
     for (int i = 2; i < ctx.num_inputs(); ++i) features.dense_defaults.push_back(ctx.input(i));

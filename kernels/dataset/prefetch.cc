@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-// The number of elements to buffer if the program leaves it open.
+// The number of elements to buffer if the program does not set it.
 constexpr int64_t kAutotuned = 16;
 constexpr int64_t kBufferMax = 100'000;
 
@@ -131,7 +131,7 @@ class PrefetchDataset final : public Dataset {
       }
     }
 
-    // Returns false if the iterator ends.
+    // Waits until the buffer has room for an element. Returns false if the iterator ends.
     bool WaitForRoom() {
       MutexLock lock(mu_);
       changed_.Wait(mu_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
@@ -150,7 +150,7 @@ class PrefetchDataset final : public Dataset {
     bool stopped_ ABSL_GUARDED_BY(mu_) = false;
     bool ended_ ABSL_GUARDED_BY(mu_) = false;
     std::deque<Result> buffer_ ABSL_GUARDED_BY(mu_);
-    std::unique_ptr<Thread> thread_;  // must end before what it uses
+    std::unique_ptr<Thread> thread_;  // must end before the members that it uses
   };
 
   const int64_t buffer_size_;

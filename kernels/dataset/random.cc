@@ -61,7 +61,7 @@ class RandomKernel final : public DatasetKernel {
  public:
   Status Init(const KernelInit& node) override {
     if (node.attrs.contains("rerandomize_each_iteration")) {
-      RETURN_IF_ERROR(node.Attr("rerandomize_each_iteration", &again_));
+      RETURN_IF_ERROR(node.Attr("rerandomize_each_iteration", &rerandomizes_));
     }
     return DatasetKernel::Init(node);
   }
@@ -71,7 +71,7 @@ class RandomKernel final : public DatasetKernel {
     Seeds seeds{};
     ASSIGN_OR_RETURN(seeds.seed, ScalarInput<int64_t>(ctx, 0, "seed"));
     ASSIGN_OR_RETURN(seeds.seed2, ScalarInput<int64_t>(ctx, 1, "seed2"));
-    auto generator = std::make_shared<SeedGenerator>(seeds, again_, *ctx.step().env);
+    auto generator = std::make_shared<SeedGenerator>(seeds, rerandomizes_, *ctx.step().env);
     if (ctx.num_inputs() > 2 && ctx.input(2).num_elements() == 1) {
       const auto& handle = ctx.input(2).scalar<ResourceHandle>();
       auto shared = std::dynamic_pointer_cast<SeedGenerator>(handle.resource);
@@ -82,7 +82,7 @@ class RandomKernel final : public DatasetKernel {
     return std::make_shared<RandomDataset>(made, std::move(generator));
   }
 
-  bool again_ = false;
+  bool rerandomizes_ = false;
 };
 
 DatasetOp RandomOp(bool metadata) {

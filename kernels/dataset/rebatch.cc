@@ -19,7 +19,7 @@ Element Slice(const Element& batch, int64_t begin, int64_t end) {
   return slice;
 }
 
-// The iterator of both datasets. It takes rows from the batch that was read last.
+// The base of both datasets' iterators. It takes rows from the batch that was read last.
 class RowsIterator : public UnaryIterator {
  public:
   RowsIterator(DatasetPtr dataset, IteratorPtr input)
@@ -64,7 +64,7 @@ class RowsIterator : public UnaryIterator {
 
   const DatasetPtr dataset_;
   Element batch_;
-  int64_t next_ = 0;  // the first row of batch_ that was not returned
+  int64_t next_ = 0;  // the first row of batch_ not yet returned
   int64_t turn_ = 0;
   int64_t ended_ = 0;  // 1: the input has ended
 };
@@ -113,7 +113,7 @@ class RebatchV2Dataset final : public Dataset {
    private:
     int64_t turns() const override { return static_cast<int64_t>(rebatch_.sizes_.size()); }
 
-    // Makes a batch without rows. Before the first batch, sizes that are not known are 0.
+    // Makes a batch without rows. Sizes that are not known before the first batch are 0.
     Status Empty(Element* element) const {
       element->clear();
       const ElementSpec& spec = rebatch_.input().spec();

@@ -40,7 +40,8 @@ class RepeatDataset final : public Dataset {
           empty_ = false;
           return OkStatus();
         }
-        // Repeating an empty dataset forever would never end.
+        // An empty dataset that is repeated without end ends here; else the loop would never
+        // return.
         if (count < 0 && empty_) return OkStatus();
         ++round_;
         empty_ = true;
@@ -66,7 +67,7 @@ class RepeatDataset final : public Dataset {
    private:
     const std::shared_ptr<const RepeatDataset> dataset_;
     int64_t round_ = 0;
-    bool empty_ = true;  // no element in this round so far
+    bool empty_ = true;  // this round has returned no element yet
   };
 
   const int64_t count_;

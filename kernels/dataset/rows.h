@@ -11,8 +11,8 @@
 
 namespace penstock {
 
-// Returns a copy of row `index` of dimension 0. A copy does not keep the whole tensor alive.
-// REQUIRES rank >= 1 and a valid index.
+// Returns a copy of row `index` of dimension 0. A copy, unlike a slice, does not keep the whole
+// tensor alive. REQUIRES rank >= 1 and a valid index.
 StatusOr<Tensor> CopyRow(const Tensor& tensor, int64_t index);
 
 // Stacks elements: each component of the result holds that component of all `elements`, with a new

@@ -18,9 +18,9 @@
 namespace penstock {
 namespace {
 
-// Ops that are not supported: they read other systems, belong to tf.data's service, or to eager
-// execution.
-const std::set<std::string>& NotHere() {
+// Ops that are not supported, because they read other systems, or belong to tf.data's service or to
+// eager execution.
+const std::set<std::string>& UnsupportedOps() {
   static const std::set<std::string> names = {"AnonymousMultiDeviceIterator",
                                               "AnonymousMultiDeviceIteratorV3",
                                               "AutoShardDataset",
@@ -145,7 +145,8 @@ TEST(Schemas, AreTensorFlows) {
   while (std::getline(file, line)) {
     const std::string name = line.substr(0, line.find_first_of("!("));
     const OpDef* const op = Registry::Global().FindOp(name);
-    EXPECT_NE(op == nullptr, NotHere().count(name) == 0) << name << ": list it, or take it off";
+    EXPECT_NE(op == nullptr, UnsupportedOps().count(name) == 0)
+        << name << ": list it, or take it off";
     if (op == nullptr) continue;
     EXPECT_EQ(Text(*op), line);
     equal += Text(*op) == line;

@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-// The resource is in no store: it lives as long as its handle.
+// The resource is in no container: it lives as long as its handle.
 class AnonymousKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
@@ -36,7 +36,7 @@ class AnonymousKernel final : public Kernel {
   }
 };
 
-// Returns a dummy, for datasets that make their own generator of seeds.
+// Returns a dummy handle, for datasets that make their own generator of seeds.
 class DummyKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {

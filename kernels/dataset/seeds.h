@@ -28,7 +28,7 @@ class SeedGenerator final : public Resource {
   static constexpr char kType[] = "SeedGenerator";
 
   // If both seeds are zero, random ones from `env` replace them. If `reshuffles`, each iterator
-  // gets seeds of its own; else all get these.
+  // gets seeds of its own; else all iterators get the same seeds.
   SeedGenerator(Seeds seeds, bool reshuffles, Env& env)
       : seeds_(Chosen(seeds, env)), reshuffles_(reshuffles), numbers_(seeds_.Stream()) {}
 

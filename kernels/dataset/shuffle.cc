@@ -17,7 +17,7 @@ namespace {
 
 class ShuffleDataset final : public Dataset {
  public:
-  // `count`: how often the input is read; -1: without end.
+  // `count`: how often the input is read; -1 for endlessly.
   ShuffleDataset(DatasetPtr input, int64_t buffer_size, int64_t count,
                  std::shared_ptr<SeedGenerator> seeds)
       : Dataset(input->spec(), {input}),
@@ -38,7 +38,7 @@ class ShuffleDataset final : public Dataset {
   }
 
  private:
-  // The maximal number of rounds of the input whose elements are in the buffer at once.
+  // The buffer holds elements of at most this many rounds (passes over the input) at once.
   static constexpr size_t kRoundsMax = 3;
 
   class Iterator final : public DatasetIterator {
@@ -55,13 +55,13 @@ class ShuffleDataset final : public Dataset {
       RETURN_IF_ERROR(Fill(ctx));
       *end = buffer_.empty();
       if (*end) return OkStatus();
-      while (left_.front() == 0) EndRound();
-      const int64_t chosen = int64_t{numbers_()} % left_.front();
+      while (buffered_per_round_.front() == 0) EndRound();
+      const int64_t chosen = int64_t{numbers_()} % buffered_per_round_.front();
       ++drawn_;
       *element = std::move(buffer_[chosen]);
       std::swap(buffer_[chosen], buffer_.front());
       buffer_.pop_front();
-      --left_.front();
+      --buffered_per_round_.front();
       return OkStatus();
     }
 
@@ -73,11 +73,12 @@ class ShuffleDataset final : public Dataset {
       const int64_t count = dataset_->count_;
       while (static_cast<int64_t>(buffer_.size()) < dataset_->buffer_size_) {
         if (ctx.cancellation->cancelled()) return ctx.cancellation->status();
-        while (left_.size() > 1 && left_.front() == 0) EndRound();
-        if (left_.size() > kRoundsMax && !buffer_.empty()) return OkStatus();
+        while (buffered_per_round_.size() > 1 && buffered_per_round_.front() == 0) EndRound();
+        if (buffered_per_round_.size() > kRoundsMax && !buffer_.empty()) return OkStatus();
         if (!open_) {
           if (count >= 0 && round_ >= count) return OkStatus();
-          // Repeating an empty input forever would never end.
+          // An empty input that is repeated without end ends here; else the loop would never
+          // return.
           if (count < 0 && round_ > 0 && empty_) return OkStatus();
           RETURN_IF_ERROR(BeginRound(ctx));
         }
@@ -87,16 +88,16 @@ class ShuffleDataset final : public Dataset {
         open_ = !end;
         if (end) continue;
         buffer_.push_back(std::move(next));
-        ++left_.back();
+        ++buffered_per_round_.back();
         empty_ = false;
       }
       return OkStatus();
     }
 
-    // Called when all elements of the oldest round were returned. The next round uses random
-    // numbers of its own.
+    // Is called when all elements of the oldest round have been returned. The next round draws from
+    // a new sequence of random numbers.
     void EndRound() {
-      left_.pop_front();
+      buffered_per_round_.pop_front();
       seeds_ = dataset_->seeds_->Next();
       numbers_ = PhiloxNumbers(seeds_.Stream());
       drawn_ = 0;
@@ -107,7 +108,7 @@ class ShuffleDataset final : public Dataset {
         ASSIGN_OR_RETURN(IteratorPtr next, dataset_->input().NewIterator(ctx));
         input_ = std::move(next);
       }
-      left_.push_back(0);
+      buffered_per_round_.push_back(0);
       ++round_;
       open_ = empty_ = true;
       return OkStatus();
@@ -119,10 +120,10 @@ class ShuffleDataset final : public Dataset {
     int64_t drawn_ = 0;  // numbers taken from numbers_
     IteratorPtr input_;
     int64_t round_ = 0;   // rounds begun
-    bool open_ = false;   // a round has begun and not ended
+    bool open_ = false;   // a round is being read from the input
     bool empty_ = false;  // the round has returned nothing yet
     std::deque<Element> buffer_;
-    std::deque<int64_t> left_;  // elements in the buffer per round, the oldest first
+    std::deque<int64_t> buffered_per_round_;  // elements in the buffer per round, the oldest first
   };
 
   const int64_t buffer_size_, count_;
@@ -137,8 +138,8 @@ Status ShuffleDataset::Iterator::Save(const IteratorContext& ctx, StateWriter* w
   writer->Int(round_);
   writer->Int(open_);
   writer->Int(empty_);
-  writer->Int(static_cast<int64_t>(left_.size()));
-  for (const int64_t left : left_) writer->Int(left);
+  writer->Int(static_cast<int64_t>(buffered_per_round_.size()));
+  for (const int64_t left : buffered_per_round_) writer->Int(left);
   for (const Element& element : buffer_) writer->Values(element);
   return open_ ? input_->Save(ctx, writer) : OkStatus();
 }
@@ -156,7 +157,7 @@ Status ShuffleDataset::Iterator::Restore(const IteratorContext& ctx, StateReader
   int64_t held = 0;
   for (int64_t i = 0; i < rounds; ++i) {
     ASSIGN_OR_RETURN(const int64_t left, reader->Int(0, dataset_->buffer_size_ - held));
-    left_.push_back(left);
+    buffered_per_round_.push_back(left);
     held += left;
   }
   for (int64_t i = 0; i < held; ++i) {
@@ -176,7 +177,7 @@ class ShuffleKernel : public DatasetKernel {
   }
 
  protected:
-  // The indices of the op's inputs; -1: it has no such input.
+  // The indices of the op's inputs; -1 if the op has no such input.
   struct Inputs {
     int seed = -1, count = -1, generator = -1;
   };

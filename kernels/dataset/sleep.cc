@@ -34,7 +34,7 @@ class SleepDataset final : public Dataset {
     }
 
    private:
-    // Ends early, with the step's status, if the step is cancelled.
+    // Sleeps before an element. Returns early, with the step's status, if the step is cancelled.
     Status Sleep(const IteratorContext& ctx) {
       Cancellation& cancellation = *ctx.cancellation;
       const int64_t until = ctx.env->NowNanos() + nanos_;

@@ -56,12 +56,12 @@ class SparseSlicesDataset final : public Dataset {
    private:
     const std::shared_ptr<const SparseSlicesDataset> dataset_;
     int64_t row_ = 0;
-    int64_t next_ = 0;  // the first value that was not returned
+    int64_t next_ = 0;  // the first value not yet returned
   };
 
   int64_t RowOf(int64_t value) const { return indices_.data<int64_t>()[value * indices_.dim(1)]; }
 
-  // Makes the element of the values [begin, end).
+  // Makes the element from the values [begin, end) of one row.
   Status MakeRow(int64_t begin, int64_t end, Element* element) const {
     const int64_t rank = indices_.dim(1) - 1, count = end - begin;
     ASSIGN_OR_RETURN(Tensor places, NewTensor(DType::kInt64, Shape({count, rank})));

@@ -26,7 +26,7 @@ class TFRecordKernel final : public DatasetKernel {
   StatusOr<DatasetPtr> MakeDataset(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(std::vector<std::string> files, FilesInput(ctx, 0));
     ASSIGN_OR_RETURN(const Compression compression, CompressionInput(ctx, 1));
-    RETURN_IF_ERROR(CheckBufferSize(ctx, 2, /*min=*/-1));  // -1: the client sets no size
+    RETURN_IF_ERROR(CheckBufferSize(ctx, 2, /*min=*/-1));  // -1 if the client sets no size
     std::vector<int64_t> offsets;
     if (kOffsets) {
       const auto given = ctx.input(3).flat<int64_t>();

@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-// Reads the dataset of input 0 through an iterator of its own.
+// Reads the dataset of input 0 through an iterator that only this call uses.
 class ReadingKernel : public AsyncKernel {
  public:
   Status Init(const KernelInit& node) override { return ReadSpec(node, &spec_); }

@@ -17,7 +17,7 @@ struct Windows {
   int64_t size, shift, stride;
   bool drop_remainder;
 
-  // Returns the number of input elements from a window's first to its last.
+  // Returns the number of input elements from the first to the last element of a window.
   int64_t span() const { return (size - 1) * stride + 1; }
 };
 
@@ -144,7 +144,7 @@ class WindowKernel final : public DatasetKernel {
     if (windows.size <= 0) return InvalidArgument("Window size must be greater than zero.");
     if (windows.shift <= 0) return InvalidArgument("Window shift must be greater than zero.");
     if (windows.stride <= 0) return InvalidArgument("Window stride must be greater than zero.");
-    // Larger windows would never be complete; that many elements are not kept.
+    // Windows that span more elements would never be complete, because that many are not kept.
     windows.size = std::min(windows.size, kSpanMax);
     windows.stride = std::min(windows.stride, kSpanMax);
     return std::make_shared<WindowDataset>(std::move(input), windows);

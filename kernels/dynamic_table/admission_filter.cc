@@ -19,7 +19,7 @@ Status AdmissionFilter::Reserve(Allocator& allocator) {
 
 bool AdmissionFilter::Admit(uint64_t hash) {
   if (admit_after_ <= 1) return true;
-  // Other bits than those that choose shards and parts.
+  // Mixes the bits again, because some bits of the hash already chose the shard and the part.
   hash *= 0xD6E8FEB86659FD93u;
   hash ^= hash >> 32;
   int64_t least = kCountMax;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ops that update rows of a DynamicTable: DynamicTableApply and the name of a method. The rules
-// are those of kernels/training.
+// The ops that update rows of a DynamicTable, one for each optimizer: DynamicTableApplyAdagrad and
+// so on. They use the update rules of kernels/training.
 #include <array>
 #include <cmath>
 #include <utility>
@@ -15,7 +15,8 @@
 namespace penstock {
 namespace {
 
-// A method gives the rule for a row's n-th update. `h`: hyperparameters, in the order of kNames.
+// A method is an optimizer. RuleFor returns the rule for the n-th update of a row. `h`: the
+// hyperparameters, in the order of kNames.
 struct GradientDescentMethod {
   static constexpr std::array kNames = {"lr"};
   using Rule = GradientDescentRule<float>;
@@ -40,8 +41,8 @@ struct AdamMethod {
     }
     return OkStatus();
   }
-  // The bias of a row's moments depends on the updates of that row: a row that comes late begins as
-  // one that came first.
+  // Corrects the bias of the moments by the number of the row's own updates, so that a row that is
+  // made late is trained like one that was made first.
   static Rule RuleFor(const float* h, int64_t updates) {
     const auto power = static_cast<float>(updates);
     const float values[] = {std::pow(h[1], power), std::pow(h[2], power), h[0], h[1], h[2], h[3]};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TableEpochs and DroppedKeys: which rows of a table have changed since an export. An epoch is the
-// time between two exports that name a mark; rows and dropped keys carry the epoch of their change.
+// TableEpochs and DroppedKeys: record which rows of a table have changed since an export. An epoch
+// is the time between two exports that set a mark. Each row and each dropped key has the epoch of
+// its last change.
 #pragma once
 
 #include <atomic>
@@ -10,28 +11,29 @@
 
 namespace penstock {
 
-// The epochs of one table. They are raised while no row can change.
+// The epochs of one table. An export raises them while it keeps all rows from changing.
 struct TableEpochs {
-  std::atomic<int32_t> now = 0;     // 0: no export has named a mark
-  std::atomic<int32_t> oldest = 0;  // the oldest one that an export may still name
+  std::atomic<int32_t> now = 0;     // 0 until an export has set a mark
+  std::atomic<int32_t> oldest = 0;  // epoch of the oldest mark that an export may still use
 };
 
-// The keys that a shard has dropped, with the epoch of each. It forgets some rather than to take
-// more memory than a few bytes per row of the shard: then Knows() is false for earlier epochs.
-// Not thread-safe.
+// The keys that a shard has dropped, each with the epoch of the drop. To limit its memory to a few
+// bytes per row of the shard, it may forget keys; then Knows() is false for earlier epochs. Not
+// thread-safe.
 class DroppedKeys {
  public:
   // Borrows `epochs`.
   explicit DroppedKeys(const TableEpochs& epochs) : epochs_(epochs) {}
 
-  // `rows`: how many the shard has. Keys that are dropped in epoch 0 are not kept.
+  // Adds a key. `rows`: the number of the shard's rows. Keys that are dropped in epoch 0 are not
+  // kept.
   void Add(int64_t key, int64_t rows);
-  // Forgets everything up to now.
+  // Forgets all keys dropped so far.
   void Forget();
-  // Whether each key dropped after `epoch` is here.
+  // Returns whether all keys dropped after `epoch` are known.
   bool Knows(int32_t epoch) const { return epoch >= known_after_; }
-  // Calls fn(key) for each key dropped after `epoch`: several times if it was dropped several
-  // times; it may have a row again. REQUIRES Knows(epoch).
+  // Calls fn(key) for each key dropped after `epoch`. A key may come several times, and may have a
+  // row again. REQUIRES Knows(epoch).
   template <class Fn>
   void ForEachAfter(int32_t epoch, Fn fn) const {
     for (const Entry& entry : entries_) {

@@ -15,7 +15,7 @@ std::vector<int64_t> After(const DroppedKeys& dropped, int32_t epoch) {
 TEST(DroppedKeys, KnowsTheKeysOfEachEpoch) {
   TableEpochs epochs;
   DroppedKeys dropped(epochs);
-  dropped.Add(1, 10);  // nobody has exported yet
+  dropped.Add(1, 10);  // not kept: no export has set a mark
   EXPECT_TRUE(dropped.Knows(0));
   epochs.now = 1;
   dropped.Add(2, 10);
@@ -43,7 +43,7 @@ TEST(DroppedKeys, ForgetsWhatNoExportNamesBeforeTheRest) {
   for (int64_t key = 0; key < kLimit; ++key) dropped.Add(key, 0);
   EXPECT_FALSE(dropped.Knows(1));
   EXPECT_LT(After(dropped, 1).size(), 400u);
-  // A table of many rows remembers more.
+  // The more rows a table has, the more keys it remembers.
   DroppedKeys large(epochs);
   for (int64_t key = 0; key < 3 * kLimit; ++key) large.Add(key, 4 * kLimit);
   EXPECT_TRUE(large.Knows(1));

@@ -27,7 +27,7 @@ StatusOr<Tensor> Matrix(Allocator& allocator, DType dtype, const Dims& dims) {
   return Tensor::Make(allocator, dtype, shape);
 }
 
-// The keys of one shard, as a tensor.
+// Copies the keys of one shard to a tensor.
 StatusOr<Tensor> KeysOf(const ShardKeys& keys, Allocator& allocator) {
   ASSIGN_OR_RETURN(Tensor ids, Matrix(allocator, DType::kInt64, {std::ssize(keys.positions)}));
   for (int64_t i = 0; i < ids.dim(0); ++i) {
@@ -38,7 +38,7 @@ StatusOr<Tensor> KeysOf(const ShardKeys& keys, Allocator& allocator) {
 
 }  // namespace
 
-// The keys of a batch, by shard.
+// The keys of a batch, sorted by shard.
 class DynamicTable::KeysByShard {
  public:
   explicit KeysByShard(const Tensor& ids) : keys_(ids.data<int64_t>()) {
@@ -69,8 +69,8 @@ class DynamicTable::KeysByShard {
   std::array<int64_t, TableSpec::kShards + 1> starts_ = {};
 };
 
-// Holds the locks of all shards for reading. (The analysis cannot follow locks whose number is not
-// known.)
+// Holds the locks of all shards for reading. (The thread-safety analysis does not support locks in
+// a loop.)
 class DynamicTable::AllShards {
  public:
   explicit AllShards(const DynamicTable& table) ABSL_NO_THREAD_SAFETY_ANALYSIS : table_(table) {
@@ -91,14 +91,14 @@ class DynamicTable::AllShards {
       rows.ForEachRow([&](int32_t row) { fn(blocks, row); });
     }
   }
-  // Whether all keys dropped after `epoch` are known.
-  bool KnowDropped(int32_t epoch) const ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  // Returns whether every shard knows all keys that it dropped after `epoch`.
+  bool KnowsDropped(int32_t epoch) const ABSL_NO_THREAD_SAFETY_ANALYSIS {
     for (const auto& shard : table_.shards_) {
       if (!shard->rows.dropped().Knows(epoch)) return false;
     }
     return true;
   }
-  // Calls fn(key) for each key dropped after `epoch`, perhaps several times.
+  // Calls fn(key) for each key dropped after `epoch`; a key may come several times.
   template <class Fn>
   void ForEachDropped(int32_t epoch, Fn fn) const ABSL_NO_THREAD_SAFETY_ANALYSIS {
     for (const auto& shard : table_.shards_) shard->rows.dropped().ForEachAfter(epoch, fn);
@@ -152,7 +152,7 @@ StatusOr<Tensor> DynamicTable::Pull(const Tensor& ids, const Caller& caller) con
   ASSIGN_OR_RETURN(Tensor rows, Matrix(caller.allocator, DType::kFloat, {ids.dim(0), spec_.width}));
   float* const out = rows.mutable_data<float>();
   const KeysByShard keys(ids);
-  // A miss of the cache, overlapped with others, and a copy at 8 GB/s.
+  // Estimates a cache miss, which overlaps with others, and a copy at 8 GB/s.
   const double row_nanos = 30 + static_cast<double>(spec_.width) * sizeof(float) / 8;
   const double shard_nanos =
       row_nanos * static_cast<double>(ids.dim(0)) / static_cast<double>(TableSpec::kShards);
@@ -173,7 +173,7 @@ Status DynamicTable::Push(const Tensor& ids, int64_t step, double row_nanos, Row
   const KeysByShard keys(ids);
   const double shard_nanos =
       (60 + row_nanos) * static_cast<double>(ids.dim(0)) / static_cast<double>(TableSpec::kShards);
-  const WatchedLoops unwatched(nullptr);  // half an update would stay
+  const WatchedLoops unwatched(nullptr);  // a cancelled step must not leave half an update
   std::array<Status, TableSpec::kShards> results;
   caller.threads.ParallelFor(TableSpec::kShards, shard_nanos, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -190,7 +190,7 @@ Status DynamicTable::PushShard(Shard& shard, const ShardKeys& keys, int64_t step
                                Allocator& allocator, const UpdateOrigin& origin) {
   constexpr int64_t kOldRowsMin = 16;
   const int64_t count = std::ssize(keys.positions), floats = spec_.floats();
-  Tensor ids, state;  // of the record, made before anything changes
+  Tensor ids, state;  // of the record; allocated before the rows change
   if (logged()) {
     ASSIGN_OR_RETURN(ids, KeysOf(keys, allocator));
     ASSIGN_OR_RETURN(state, Matrix(allocator, DType::kFloat, {count, floats}));
@@ -236,11 +236,11 @@ Status DynamicTable::EraseShard(Shard& shard, const ShardKeys& keys, Allocator& 
   return OkStatus();
 }
 
-DynamicTable::Wanted DynamicTable::WantedBuckets(absl::Span<const int64_t> wanted,
-                                                 int64_t buckets) {
-  Wanted made{.places = std::vector<int>(buckets, -1),
-              .buckets = buckets,
-              .count = static_cast<int>(wanted.size())};
+DynamicTable::RowSelection DynamicTable::SelectBuckets(absl::Span<const int64_t> wanted,
+                                                       int64_t buckets) {
+  RowSelection made{.places = std::vector<int>(buckets, -1),
+                    .buckets = buckets,
+                    .count = static_cast<int>(wanted.size())};
   for (int i = 0; i < made.count; ++i) made.places[wanted[i]] = i;
   return made;
 }
@@ -248,10 +248,11 @@ DynamicTable::Wanted DynamicTable::WantedBuckets(absl::Span<const int64_t> wante
 StatusOr<std::vector<TableRows>> DynamicTable::Export(absl::Span<const int64_t> wanted,
                                                       int64_t buckets, Allocator& allocator) const {
   const AllShards all(*this);
-  return CopyRows(all, WantedBuckets(wanted, buckets), allocator);
+  return CopyRows(all, SelectBuckets(wanted, buckets), allocator);
 }
 
-StatusOr<std::vector<TableRows>> DynamicTable::CopyRows(const AllShards& all, const Wanted& wanted,
+StatusOr<std::vector<TableRows>> DynamicTable::CopyRows(const AllShards& all,
+                                                        const RowSelection& wanted,
                                                         Allocator& allocator) const {
   const int64_t width = spec_.width, slots = std::ssize(spec_.slots);
   std::vector<int64_t> counts(wanted.count);
@@ -289,8 +290,9 @@ StatusOr<std::vector<TableRows>> DynamicTable::CopyRows(const AllShards& all, co
   return copied;
 }
 
-// Returns the keys that were dropped and have no row now, each once, by bucket.
-StatusOr<std::vector<Tensor>> DynamicTable::CopyDropped(const AllShards& all, const Wanted& wanted,
+// Returns, for each bucket, the keys that were dropped and have no row now, without duplicates.
+StatusOr<std::vector<Tensor>> DynamicTable::CopyDropped(const AllShards& all,
+                                                        const RowSelection& wanted,
                                                         Allocator& allocator) const {
   std::vector<std::vector<int64_t>> keys(wanted.count);
   all.ForEachDropped(wanted.epoch, [&](int64_t key) {
@@ -312,11 +314,11 @@ StatusOr<TableChanges> DynamicTable::ExportChanges(absl::Span<const int64_t> wan
                                                    int64_t buckets, const std::string& mark,
                                                    const std::string& base_mark,
                                                    Allocator& allocator) const {
-  Wanted rows = WantedBuckets(wanted, buckets);
+  RowSelection rows = SelectBuckets(wanted, buckets);
   TableChanges changes;
   const AllShards all(*this);
   const int32_t base = EpochOf(base_mark);
-  changes.complete = base < 0 || !all.KnowDropped(base);
+  changes.complete = base < 0 || !all.KnowsDropped(base);
   if (changes.complete) {
     changes.dropped.assign(wanted.size(), Tensor(DType::kInt64, {0}));
   } else {
@@ -328,7 +330,7 @@ StatusOr<TableChanges> DynamicTable::ExportChanges(absl::Span<const int64_t> wan
   return changes;
 }
 
-// The caller holds the locks of all shards, so that no row changes between two epochs.
+// Starts a new epoch. The caller holds the locks of all shards, so that no row changes meanwhile.
 void DynamicTable::AddMark(const std::string& mark) const {
   if (mark.empty()) return;
   MutexLock lock(marks_mu_);
@@ -338,7 +340,7 @@ void DynamicTable::AddMark(const std::string& mark) const {
   epochs_.oldest = marks_.front().epoch;
 }
 
-// Returns -1 if there is no such mark.
+// Returns the epoch that ended with the mark, or -1 if there is no such mark.
 int32_t DynamicTable::EpochOf(const std::string& mark) const {
   MutexLock lock(marks_mu_);
   const auto at = std::find_if(marks_.begin(), marks_.end(),
@@ -372,9 +374,9 @@ Status DynamicTable::CheckRows(const TableRows& rows) const {
   return OkStatus();
 }
 
-StatusOr<DynamicTable::Incoming> DynamicTable::MakeIncoming(int64_t count,
-                                                            Allocator& allocator) const {
-  Incoming made;
+StatusOr<DynamicTable::ShardRows> DynamicTable::MakeShardRows(int64_t count,
+                                                              Allocator& allocator) const {
+  ShardRows made;
   ASSIGN_OR_RETURN(made.keys, Matrix(allocator, DType::kInt64, {count}));
   ASSIGN_OR_RETURN(made.state, Matrix(allocator, DType::kFloat, {count, spec_.floats()}));
   ASSIGN_OR_RETURN(made.updates, Matrix(allocator, DType::kInt64, {count}));
@@ -382,10 +384,10 @@ StatusOr<DynamicTable::Incoming> DynamicTable::MakeIncoming(int64_t count,
   return made;
 }
 
-// Copies the rows of one shard beside each other.
-StatusOr<DynamicTable::Incoming> DynamicTable::Collect(absl::Span<const Place> places,
-                                                       Allocator& allocator) const {
-  ASSIGN_OR_RETURN(Incoming to, MakeIncoming(std::ssize(places), allocator));
+// Copies the rows of one shard to adjacent memory.
+StatusOr<DynamicTable::ShardRows> DynamicTable::CopyToShardRows(absl::Span<const Place> places,
+                                                                Allocator& allocator) const {
+  ASSIGN_OR_RETURN(ShardRows to, MakeShardRows(std::ssize(places), allocator));
   const int64_t width = spec_.width, rest = spec_.floats() - width;
   for (int64_t k = 0; k < std::ssize(places); ++k) {
     const auto& [rows, i] = places[k];
@@ -399,8 +401,8 @@ StatusOr<DynamicTable::Incoming> DynamicTable::Collect(absl::Span<const Place> p
   return to;
 }
 
-// Returns where the rows of each shard are: the one updated first comes first, if the table keeps
-// that order.
+// Returns, for each shard, the places of its rows in `rows`. If the table keeps the order of
+// updates, the row that was updated first comes first.
 StatusOr<std::vector<std::vector<DynamicTable::Place>>> DynamicTable::PlacesByShard(
     absl::Span<const TableRows> rows) const {
   std::vector<std::vector<Place>> places(TableSpec::kShards);
@@ -424,8 +426,8 @@ Status DynamicTable::Import(absl::Span<const TableRows> rows, const Caller& call
     std::vector<Place>& own = places[shard];
     const int64_t rows_max = spec_.shard_rows_max(), count = std::ssize(own);
     const int64_t skipped = rows_max > 0 ? std::max<int64_t>(0, count - rows_max) : 0;
-    ASSIGN_OR_RETURN(const Incoming incoming,
-                     Collect(absl::MakeConstSpan(own).subspan(skipped), caller.allocator));
+    ASSIGN_OR_RETURN(const ShardRows incoming,
+                     CopyToShardRows(absl::MakeConstSpan(own).subspan(skipped), caller.allocator));
     own = {};
     RETURN_IF_ERROR(ImportShard(shard, incoming, caller.allocator, caller.origin));
   }
@@ -436,8 +438,8 @@ Status DynamicTable::Merge(const TableChanges& changes, const std::vector<int64_
                            int64_t buckets, const Caller& caller) {
   ASSIGN_OR_RETURN(std::vector<std::vector<Place>> places, PlacesByShard(changes.rows));
   for (const Tensor& dropped : changes.dropped) RETURN_IF_ERROR(CheckIds(dropped));
-  const Wanted gone = WantedBuckets(complete, buckets);
-  std::vector<int64_t> old;  // keys of the complete buckets
+  const RowSelection gone = SelectBuckets(complete, buckets);
+  std::vector<int64_t> old;  // keys that have rows in the complete buckets
   if (!complete.empty()) {
     const AllShards all(*this);
     all.ForEachRow([&](const RowBlocks& rows, int32_t row) {
@@ -449,14 +451,14 @@ Status DynamicTable::Merge(const TableChanges& changes, const std::vector<int64_
   for (const Tensor& dropped : changes.dropped) RETURN_IF_ERROR(Erase(dropped, caller));
   for (int64_t shard = 0; shard < TableSpec::kShards; ++shard) {
     if (places[shard].empty()) continue;
-    ASSIGN_OR_RETURN(const Incoming incoming, Collect(places[shard], caller.allocator));
+    ASSIGN_OR_RETURN(const ShardRows incoming, CopyToShardRows(places[shard], caller.allocator));
     RETURN_IF_ERROR(
         PutRows(*shards_[shard], shard, incoming, caller.allocator, caller.origin));
   }
   return OkStatus();
 }
 
-Status DynamicTable::PutRows(Shard& shard, int64_t number, const Incoming& incoming,
+Status DynamicTable::PutRows(Shard& shard, int64_t number, const ShardRows& incoming,
                              Allocator& allocator, const UpdateOrigin& origin) {
   const int64_t count = incoming.keys.dim(0), floats = spec_.floats();
   WriterMutexLock lock(shard.mu);
@@ -474,22 +476,22 @@ Status DynamicTable::PutRows(Shard& shard, int64_t number, const Incoming& incom
   return OkStatus();
 }
 
-Status DynamicTable::ImportShard(int64_t number, const Incoming& incoming, Allocator& allocator,
+Status DynamicTable::ImportShard(int64_t number, const ShardRows& incoming, Allocator& allocator,
                                  const UpdateOrigin& origin) {
-  ASSIGN_OR_RETURN(const Incoming none, MakeIncoming(0, allocator));
+  ASSIGN_OR_RETURN(const ShardRows none, MakeShardRows(0, allocator));
   Shard& shard = *shards_[number];
   WriterMutexLock lock(shard.mu);
   TableShard& rows = shard.rows;
   rows.Clear();
   const Status status = FillShard(rows, incoming, allocator);
   if (!status.ok()) rows.Clear();
-  const Incoming& now = status.ok() ? incoming : none;
+  const ShardRows& now = status.ok() ? incoming : none;
   Log(origin, kImportAction, {Value(number), now.keys, now.state, now.updates, now.steps});
   rows.Evict(incoming.keys.dim(0));
   return status;
 }
 
-Status DynamicTable::FillShard(TableShard& shard, const Incoming& rows,
+Status DynamicTable::FillShard(TableShard& shard, const ShardRows& rows,
                                Allocator& allocator) const {
   const int64_t count = rows.keys.dim(0), floats = spec_.floats();
   RETURN_IF_ERROR(shard.Reserve(allocator, count));
@@ -545,7 +547,7 @@ Status DynamicTable::ReplayRows(const ReplayValues& values, bool replaces,
                     state.shape() == Shape({n, floats}) && numbers(values.Get(3)) &&
                     numbers(values.Get(4));
   if (!fits) return values.Error("the values are not the rows of a shard");
-  const Incoming incoming{
+  const ShardRows incoming{
       .keys = keys, .state = state, .updates = values.Get(3), .steps = values.Get(4)};
   for (int64_t i = 0; i < n; ++i) {
     const int64_t updates = incoming.updates.data<int64_t>()[i];

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DynamicTable: rows of floats that are made when their key, any 64-bit number, is first updated.
-// Beside each row stand the optimizer's slots of it, the number of its updates, and the step of the
-// last one.
+// DynamicTable: maps keys (any 64-bit numbers) to rows of floats. A row is made at the first update
+// of its key. With each row the table stores the optimizer's slots, the number of updates, and the
+// step of the last update.
 //
-// Pull changes nothing: a key without a row reads as the row that it would get, or as
-// spec.default_value if keys have to be admitted. Push makes rows, updates them, and then drops
-// rows that are too many or too old.
+// Pull changes nothing. For a key without a row it returns the initial values that the row would
+// get, or spec.default_value if keys have to be admitted. Push makes rows, updates them, and then
+// drops rows beyond the limit and rows that are too old.
 //
-// Thread-safe. The keys are spread over shards with a lock each: a pull sees every row whole, and
-// may see some rows of a concurrent push and not others. An export sees each push of a shard as a
-// whole.
+// Thread-safe. The keys are spread over shards with a lock each: a pull never sees a row half
+// updated, but may see only some of the rows of a concurrent push. An export sees all or none of a
+// push's changes to a shard.
 //
-// Actions in a StateLog, each on one shard: "push" {keys, new rows with slots, step}, where rows
-// are those of the keys that were updated, in order; "erase" {keys}; "import" {shard, keys, rows
-// with slots, updates, steps}, which replaces the shard; "put" with the same values, which adds
-// rows, and replaces those of keys that have one.
+// Actions in a StateLog, each on one shard: "push" {keys, rows with slots, step}, with the new rows
+// of the keys that were updated, in order; "erase" {keys}; "import" {shard, keys, rows with slots,
+// updates, steps}, which replaces all rows of the shard; "put" with the same values, which adds
+// rows, or replaces them if their key has one.
 #pragma once
 
 #include <array>
@@ -35,7 +35,7 @@
 
 namespace penstock {
 
-// Rows as checkpoints have them.
+// Rows in the form in which checkpoints store them.
 struct TableRows {
   Tensor keys;     // int64[n]
   Tensor values;   // float[n, width]
@@ -44,15 +44,16 @@ struct TableRows {
   Tensor steps;    // int64[n]
 };
 
-// The rows of some buckets, or what has changed in them.
+// All rows of some buckets, or the changes of these rows since an earlier export.
 struct TableChanges {
   std::vector<TableRows> rows;
-  std::vector<Tensor> dropped;  // int64[n]: keys that have no row any more; by bucket
-  bool complete = false;        // `rows` are all rows of the buckets, and `dropped` are none
+  std::vector<Tensor> dropped;  // int64[n] for each bucket: keys without a row now
+  bool complete = false;        // `rows` are all rows, and `dropped` is empty
 };
 
-// Returns which of `buckets` a key belongs to. The parts of a table hold some buckets each, and a
-// checkpoint has the rows of each bucket for itself, so that it restores to any number of parts.
+// Returns the bucket of a key, from 0 to buckets - 1. Each part of a table holds some buckets. A
+// checkpoint stores the rows of each bucket separately, so that it can be restored to a table with
+// any number of parts.
 inline int64_t BucketOf(int64_t key, int64_t buckets) {
   return static_cast<int64_t>((HashKey(key) >> 28 & 0xFFFFFFFFu) % static_cast<uint64_t>(buckets));
 }
@@ -61,14 +62,14 @@ class DynamicTable final : public Resource {
  public:
   static constexpr char kType[] = "DynamicTable";
   using RowUpdate = TableShard::RowUpdate;
-  // The memory, threads and step of the kernel that calls.
+  // The memory, threads and step of the calling kernel.
   struct Caller {
     Allocator& allocator;
     Scheduler& threads;
     UpdateOrigin origin;
   };
 
-  // InvalidArgument if spec.Check() fails.
+  // Makes a table. InvalidArgument if spec.Check() fails.
   static StatusOr<std::shared_ptr<DynamicTable>> Make(std::string name, const TableSpec& spec);
   DynamicTable(std::string name, const TableSpec& spec);
 
@@ -82,37 +83,40 @@ class DynamicTable final : public Resource {
   const TableSpec& spec() const { return spec_; }
   int64_t size() const;
 
-  // Returns float[n, width]. `ids` are an int64 vector, here and below; else InvalidArgument.
+  // Returns the rows of `ids`, float[n, width]. Here and below, InvalidArgument unless `ids` is an
+  // int64 vector.
   StatusOr<Tensor> Pull(const Tensor& ids, const Caller& caller) const;
-  // Calls `update` for each id that has or gets a row, in the order of the ids of a shard; shards
-  // may run at the same time. `row_nanos`: the rough cost of one call. ResourceExhausted: there is
-  // no memory; each shard has all of its updates, or none. A cancelled step runs it to its end.
+  // Calls `update` for each id that has or gets a row: within a shard in the order of the ids, but
+  // in several shards at a time. `row_nanos`: the approximate cost of one call. ResourceExhausted
+  // if there is no memory; each shard has then made all of its updates or none. The push is
+  // completed even if the step is cancelled meanwhile.
   Status Push(const Tensor& ids, int64_t step, double row_nanos, RowUpdate update,
               const Caller& caller);
-  // Keys without a row are passed over.
+  // Drops the rows of `ids`. Ignores keys without a row.
   Status Erase(const Tensor& ids, const Caller& caller);
 
-  // Returns the rows of each of `wanted` buckets of `buckets`, copied at one moment. Pushes wait
-  // meanwhile.
+  // Returns the rows of each of the `wanted` buckets, of `buckets` in all. Pushes wait, so that all
+  // rows are copied at one point in time.
   StatusOr<std::vector<TableRows>> Export(absl::Span<const int64_t> wanted, int64_t buckets,
                                           Allocator& allocator) const;
-  // As Export, and marks the moment as `mark`. Of the rows, returns those that have changed since
-  // `base_mark`, if that is one of the newest kMarks marks, and the keys dropped since are known;
-  // else all. Empty: no mark. The table forgets the marks when it gets other rows by Import.
+  // Like Export, and sets the mark `mark` at that point in time; an empty `mark` sets none. Returns
+  // only the rows that have changed since `base_mark`, if it is one of the newest kMarks marks and
+  // all keys dropped since then are known; else all rows. Import makes the table forget its marks.
   StatusOr<TableChanges> ExportChanges(absl::Span<const int64_t> wanted, int64_t buckets,
                                        const std::string& mark, const std::string& base_mark,
                                        Allocator& allocator) const ABSL_LOCKS_EXCLUDED(marks_mu_);
   static constexpr size_t kMarks = 4;
 
-  // Replaces all rows; no rows: empties the table. Of rows beyond a limit it keeps those that were
-  // updated last. Forgets the counts of keys without a row. InvalidArgument if rows are not of the
-  // table's shape; nothing has changed. InvalidArgument if a key comes twice among the rows kept,
-  // ResourceExhausted if there is no memory: some shards have their new rows, others are empty or
-  // have the old ones.
+  // Replaces all rows by `rows`, which may be empty. If there are more rows than the limit, keeps
+  // those that were updated last. Forgets the counts of keys without a row. InvalidArgument, with
+  // nothing changed, if the rows do not have the table's shape. InvalidArgument if a key occurs
+  // twice in the rows that are kept, ResourceExhausted if there is no memory; some shards then have
+  // their new rows, and the others are empty or have their old rows.
   Status Import(absl::Span<const TableRows> rows, const Caller& caller);
-  // Applies what ExportChanges returned to a table that has the rows of the moment before: drops
-  // keys, then adds rows, or replaces those of keys that have one; they count as updated last.
-  // `complete`: buckets of `buckets` whose old rows all go. Errors as those of Import.
+  // Applies the result of ExportChanges to a table that has the rows of `base_mark`: drops keys,
+  // then adds rows, or replaces them if their key has one. The rows count as the last updated.
+  // `complete`: buckets, of `buckets` in all, whose old rows are all dropped first. Errors as in
+  // Import.
   Status Merge(const TableChanges& changes, const std::vector<int64_t>& complete, int64_t buckets,
                const Caller& caller);
 
@@ -127,20 +131,20 @@ class DynamicTable final : public Resource {
 
   struct Mark {
     std::string name;
-    int32_t epoch;  // the last one before it
+    int32_t epoch;  // the epoch that ended with the mark
   };
   // Selects the rows that an export returns: those changed after `epoch`.
-  struct Wanted {
-    std::vector<int> places;  // in the result, by bucket; -1: not there
+  struct RowSelection {
+    std::vector<int> places;  // index in the result, by bucket; -1 if not wanted
     int64_t buckets = 1;
-    int count = 0;  // of places
+    int count = 0;  // number of wanted buckets
     int32_t epoch = -1;
   };
 
-  static Wanted WantedBuckets(absl::Span<const int64_t> wanted, int64_t buckets);
-  StatusOr<std::vector<TableRows>> CopyRows(const AllShards& all, const Wanted& wanted,
+  static RowSelection SelectBuckets(absl::Span<const int64_t> wanted, int64_t buckets);
+  StatusOr<std::vector<TableRows>> CopyRows(const AllShards& all, const RowSelection& wanted,
                                             Allocator& allocator) const;
-  StatusOr<std::vector<Tensor>> CopyDropped(const AllShards& all, const Wanted& wanted,
+  StatusOr<std::vector<Tensor>> CopyDropped(const AllShards& all, const RowSelection& wanted,
                                             Allocator& allocator) const;
   void AddMark(const std::string& mark) const ABSL_LOCKS_EXCLUDED(marks_mu_);
   int32_t EpochOf(const std::string& mark) const ABSL_LOCKS_EXCLUDED(marks_mu_);
@@ -150,29 +154,30 @@ class DynamicTable final : public Resource {
                    Allocator& allocator, const UpdateOrigin& origin);
   Status EraseShard(Shard& shard, const ShardKeys& keys, Allocator& allocator,
                     const UpdateOrigin& origin);
-  // A row to import: number i of `rows`.
+  // The place of a row to import: row i of `rows`.
   struct Place {
     const TableRows* rows;
     int64_t i;
     int64_t step() const { return rows->steps.data<int64_t>()[i]; }
   };
-  // The rows to import of one shard: int64[n], and float[n, values and slots].
-  struct Incoming {
+  // The rows to import to one shard: keys int64[n], and state float[n, values and slots].
+  struct ShardRows {
     Tensor keys, state, updates, steps;
   };
-  StatusOr<Incoming> MakeIncoming(int64_t count, Allocator& allocator) const;
-  StatusOr<Incoming> Collect(absl::Span<const Place> places, Allocator& allocator) const;
+  StatusOr<ShardRows> MakeShardRows(int64_t count, Allocator& allocator) const;
+  StatusOr<ShardRows> CopyToShardRows(absl::Span<const Place> places, Allocator& allocator) const;
   StatusOr<std::vector<std::vector<Place>>> PlacesByShard(absl::Span<const TableRows> rows) const;
-  Status ImportShard(int64_t number, const Incoming& rows, Allocator& allocator,
+  Status ImportShard(int64_t number, const ShardRows& rows, Allocator& allocator,
                      const UpdateOrigin& origin);
-  Status FillShard(TableShard& shard, const Incoming& rows, Allocator& allocator) const;
-  Status PutRows(Shard& shard, int64_t number, const Incoming& rows, Allocator& allocator,
+  Status FillShard(TableShard& shard, const ShardRows& rows, Allocator& allocator) const;
+  Status PutRows(Shard& shard, int64_t number, const ShardRows& rows, Allocator& allocator,
                  const UpdateOrigin& origin);
   Status ReplayPush(const class ReplayValues& values, const UpdateOrigin& origin);
-  // Replays "import" and "put".
+  // Replays the actions "import" and "put".
   Status ReplayRows(const class ReplayValues& values, bool replaces, const UpdateOrigin& origin);
-  // Records a change of a shard, whose lock the caller holds. `values` are ready: an allocation
-  // that failed now would leave a change that no record tells of.
+  // Records a change of a shard, whose lock the caller holds. The caller has allocated `values`
+  // before the change, because an allocation that failed after it would leave a change without a
+  // record.
   void Log(const UpdateOrigin& origin, const char* action, std::vector<Tensor> values)
       ABSL_LOCKS_EXCLUDED(log_mu_);
 
@@ -180,9 +185,9 @@ class DynamicTable final : public Resource {
   const TableSpec spec_;
   mutable TableEpochs epochs_;  // raised by exports, which hold the locks of all shards
   std::vector<std::unique_ptr<Shard>> shards_;
-  mutable Mutex marks_mu_;  // locked after those of shards
+  mutable Mutex marks_mu_;  // locked after the mutexes of shards
   mutable std::vector<Mark> marks_ ABSL_GUARDED_BY(marks_mu_);  // oldest first
-  Mutex log_mu_;  // raises the version; locked after that of a shard
+  Mutex log_mu_;  // held to raise the version; locked after a shard's mutex
 };
 
 }  // namespace penstock

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pulls and pushes of rows of 64 floats of a table of 1 M rows, on one core: rows per second.
+// Measures pulls and pushes of a table with 1 million rows of 64 floats, on one core: rows per
+// second.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -21,10 +22,11 @@ Tensor Matrix(int64_t rows) {
   return tensor;
 }
 
-// A key for each number, as a hash would be.
+// Returns the key of a number: a hash, as clients' keys often are.
 int64_t Key(int64_t number) { return static_cast<int64_t>(number * 0x9E3779B97F4A7C15); }
 
-// Distinct keys of a batch, as a client sends them: uniform, or by Zipf's law (exponent 1).
+// Makes batches of distinct keys, as a client sends them: uniformly distributed, or by Zipf's law
+// with exponent 1.
 std::vector<Tensor> Batches(bool zipf) {
   std::mt19937_64 random(1);
   std::uniform_real_distribution<double> unit(0, 1);
@@ -33,7 +35,7 @@ std::vector<Tensor> Batches(bool zipf) {
     std::vector<int64_t> keys;
     while (std::ssize(keys) < kBatch) {
       for (int64_t k = std::ssize(keys); k < kBatch; ++k) {
-        // The density of Zipf's law is 1/x: its integral is a logarithm.
+        // The density of Zipf's law is 1/x, so its integral is a logarithm.
         const auto number = zipf ? static_cast<int64_t>(std::pow(double{kRows}, unit(random))) - 1
                                  : static_cast<int64_t>(random() % kRows);
         keys.push_back(Key(number));
@@ -47,7 +49,7 @@ std::vector<Tensor> Batches(bool zipf) {
   return batches;
 }
 
-// A table with 1 M rows.
+// A table with 1 million rows.
 class Table {
  public:
   Table(const std::vector<float>& slots, bool limited) {
@@ -84,7 +86,7 @@ class Table {
 
 void CountRows(benchmark::State& state) { state.SetItemsProcessed(state.iterations() * kBatch); }
 
-// Argument: whether ids come by Zipf's law.
+// The argument says whether the ids follow Zipf's law.
 void BM_Pull(benchmark::State& state) {
   Table table({0.1f}, false);
   const auto batches = Batches(state.range(0) != 0);
@@ -105,7 +107,7 @@ void Push(benchmark::State& state, const std::string& method, const std::vector<
 }
 void BM_PushGradientDescent(benchmark::State& state) { Push(state, "GradientDescent", {}, false); }
 void BM_PushAdagrad(benchmark::State& state) { Push(state, "Adagrad", {0.1f}, false); }
-// With a limit of rows, so that the order of updates is kept.
+// The table has a limit of rows, so it keeps the order of updates.
 void BM_PushAdagradLimited(benchmark::State& state) { Push(state, "Adagrad", {0.1f}, true); }
 BENCHMARK(BM_PushGradientDescent)->ArgName("zipf")->Arg(0)->Arg(1);
 BENCHMARK(BM_PushAdagrad)->ArgName("zipf")->Arg(0)->Arg(1);

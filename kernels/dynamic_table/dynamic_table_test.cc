@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A dynamic table through its ops: random operations beside a std::map that follows the same rules,
-// limits, admission, concurrent steps, the StateLog.
+// Tests a dynamic table through its ops: compares random operations with a std::map that follows
+// the same rules; limits, admission, concurrent steps, the StateLog.
 #include "kernels/dynamic_table/dynamic_table.h"
 
 #include <cmath>
@@ -21,7 +21,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A method, written out in double precision.
+// An optimizer's update, in double precision.
 struct Method {
   const char* name;
   std::vector<float> slots, hyperparameters;
@@ -59,12 +59,12 @@ const Method kMethods[] = {
      }},
 };
 
-// The rows that a table should have, by the rules of a method.
+// The rows that a table should have after updates by one method.
 class Model {
  public:
   Model(const Method& method, int64_t width) : method_(method), width_(width) {}
 
-  // Rows without updates are those that `fresh` pulls.
+  // Applies a push. The initial rows are those that `fresh`, a table without updates, returns.
   void Push(const TestTable& fresh, const std::vector<int64_t>& ids, const Tensor& grad) {
     for (size_t i = 0; i < ids.size(); ++i) {
       auto [it, added] = rows_.try_emplace(ids[i]);
@@ -141,7 +141,7 @@ TEST_P(DynamicTableMethods, RandomOperationsGiveWhatAMapGives) {
       ASSERT_TRUE(table->Do("DynamicTableErase", {Ids(gone)}).ok());
       model.Erase(gone);
     }
-    if (round % 30 == 29) {  // saved in three parts, restored
+    if (round % 30 == 29) {  // save in three parts, and restore
       const int64_t n = 4;
       const auto one = table->Export(n, {0, 2}), two = table->Export(n, {3}),
                  three = table->Export(n, {1});
@@ -181,7 +181,7 @@ TEST(DynamicTable, RowsOfTheBucketsMakeTheWhole) {
   EXPECT_EQ(seen, std::set<int64_t>(ids.begin(), ids.end()));
 }
 
-// The keys of one shard, so that its limit is reached with few rows.
+// Returns keys that all belong to one shard, so that few rows reach its limit.
 std::vector<int64_t> KeysOfShard(uint64_t shard, size_t count) {
   std::vector<int64_t> keys;
   for (int64_t key = 0; keys.size() < count; ++key) {
@@ -195,7 +195,7 @@ TEST(DynamicTable, DropsTheLeastRecentlyUpdatedRows) {
   attrs["max_rows"] = int64_t{16 * 10};
   const TestTable table(attrs);
   const auto keys = KeysOfShard(9, 100);
-  std::list<int64_t> model;  // the newest last
+  std::list<int64_t> model;  // keys, the last updated at the end
   std::mt19937_64 random(6);
   for (int round = 0; round < 300; ++round) {
     std::vector<int64_t> ids(random() % 6);
@@ -207,7 +207,7 @@ TEST(DynamicTable, DropsTheLeastRecentlyUpdatedRows) {
       model.push_back(id);
     }
     while (model.size() > 10) model.pop_front();
-    // The export has them in that order.
+    // The export returns the rows in the model's order.
     const auto rows = table.Export(1, {0});
     const auto exported = rows[0].flat<int64_t>();
     ASSERT_EQ(std::list<int64_t>(exported.begin(), exported.end()), model) << round;
@@ -244,7 +244,7 @@ TEST(DynamicTable, KeepsTheNewestRowsOfACheckpointThatIsTooLarge) {
   std::vector<std::vector<Tensor>> lists;
   for (const Tensor& tensor : table.Export(1, {0})) lists.push_back({tensor});
   ASSERT_TRUE(smaller.Import(lists).ok());
-  // Steps of a shard do not fall: the last two updates count as of the step before.
+  // The steps of a shard never decrease, so the last two updates count as made in the step before.
   const auto rows = smaller.Export(1, {0});
   EXPECT_EQ(rows[0].ToString(), Ids({keys[0], keys[2]}).ToString());
 }
@@ -276,8 +276,8 @@ TEST(DynamicTable, DropsOldRows) {
   };
   EXPECT_EQ(push(keys[0], 100), 1);
   EXPECT_EQ(push(keys[1], 105), 2);
-  EXPECT_EQ(push(keys[2], 90), 3);   // late: counts as step 105
-  EXPECT_EQ(push(keys[2], 110), 3);  // the first is 10 steps old
+  EXPECT_EQ(push(keys[2], 90), 3);   // an earlier step counts as step 105
+  EXPECT_EQ(push(keys[2], 110), 3);  // the row of keys[0] is 10 steps old
   EXPECT_EQ(push(keys[2], 111), 2);
   EXPECT_EQ(push(keys[2], 200), 1);
 }
@@ -298,7 +298,7 @@ TEST(DynamicTable, AdmitsKeysThatComeOften) {
   const Tensor initial = fresh.Pull({5}), now = table.Pull({5});
   EXPECT_FLOAT_EQ(now.data<float>()[0], initial.data<float>()[0] - 0.5f);
   EXPECT_FLOAT_EQ(now.data<float>()[1], initial.data<float>()[1] - 1.0f);
-  // An occurrence in one batch counts each time.
+  // Each occurrence of a key in a batch counts.
   const Tensor three = Tensor::Of<float>({3, 2}, {1, 1, 1, 1, 1, 1});
   ASSERT_TRUE(table.Apply("GradientDescent", {8, 8, 8}, three, {0.5f}).ok());
   EXPECT_FLOAT_EQ(table.Pull({8}).data<float>()[0], fresh.Pull({8}).data<float>()[0] - 0.5f);
@@ -337,7 +337,7 @@ TEST(DynamicTable, ErrorsSayWhatIsWrong) {
   EXPECT_THAT(wanted({4}), HasSubstr("wanted must be from 0 to 3, has 4"));
   EXPECT_THAT(wanted({-1}), HasSubstr("wanted must be from 0 to 3, has -1"));
   EXPECT_THAT(wanted({1, 2, 1}), HasSubstr("wanted must have each bucket once, has 1 twice"));
-  // Rows of another table.
+  // Import rows of another table.
   ASSERT_TRUE(table.Apply("Adagrad", {1}, grad, {0.1f}).ok());
   std::vector<std::vector<Tensor>> lists;
   for (const Tensor& tensor : table.Export(1, {0})) lists.push_back({tensor});
@@ -348,7 +348,7 @@ TEST(DynamicTable, ErrorsSayWhatIsWrong) {
   EXPECT_THAT(message(TestTable(Uniform(2, {0.1f})).Import(lists)), HasSubstr("key 1 comes twice"));
 }
 
-// Rows are never seen half changed, and no update is lost.
+// No reader sees a row half changed, and no update is lost.
 TEST(DynamicTable, StepsMayOverlap) {
   const TestTable table({{"width", int64_t{16}}, {"slots", std::vector<float>{}}});
   constexpr int kThreads = 4, kRounds = 60;
@@ -408,7 +408,7 @@ TEST(DynamicTable, ReplayMakesTheSameTable) {
   };
   EXPECT_EQ(text(copy), text(table));
   EXPECT_GT(table.Size(), 60);
-  // They go on alike: also what is not in an export is the same.
+  // Both tables continue in the same way, so the state that an export leaves out is equal, too.
   std::mt19937_64 random(9);
   for (int round = 0; round < 20; ++round) {
     std::vector<int64_t> ids(40);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ops that savers use: DynamicTableExport and Import for all rows; DynamicTableExportChanges
-// and Merge for the rows that have changed since an earlier export.
+// The ops that savers use: DynamicTableExport and DynamicTableImport for all rows;
+// DynamicTableExportChanges and DynamicTableMerge for the rows that have changed since an earlier
+// export.
 #include <set>
 
 #include "core/op/gradient.h"
@@ -13,9 +14,9 @@
 namespace penstock {
 namespace {
 
-constexpr int kRowTensors = 5;  // of each bucket: keys, values, slots, updates, steps
+constexpr int kRowTensors = 5;  // tensors per bucket: keys, values, slots, updates, steps
 
-// Sets the outputs from 0 on.
+// Writes the rows to the outputs from output 0 on.
 void SetRows(KernelContext& ctx, std::vector<TableRows> rows) {
   const int n = static_cast<int>(rows.size());
   for (int i = 0; i < n; ++i) {
@@ -27,7 +28,7 @@ void SetRows(KernelContext& ctx, std::vector<TableRows> rows) {
   }
 }
 
-// Returns the inputs from 1 on, which are of `n` buckets.
+// Reads the rows of `n` buckets from the inputs from input 1 on.
 std::vector<TableRows> GetRows(const KernelContext& ctx, int n) {
   std::vector<TableRows> rows;
   for (int i = 1; i <= n; ++i) {
@@ -43,7 +44,7 @@ StatusOr<std::string> StringInput(const KernelContext& ctx, int i, const char* n
   return InvalidArgument(name, " must be a scalar, has shape ", tensor.shape().ToString());
 }
 
-// The attributes `buckets` and `wanted`.
+// The base of kernels with the attributes `buckets` and `wanted`.
 class BucketsKernel : public Kernel {
  public:
   Status Init(const KernelInit& node) override {

@@ -8,8 +8,8 @@ namespace {
 
 constexpr int64_t kEntriesMin = 64;
 
-// At most three of four entries are taken: a search looks at 2.5 entries on average then, at 8.5
-// if the key is not there.
+// At most three of four entries are used. At this load a search for a key that exists reads 2.5
+// entries on average, and a search for a key that does not exist 8.5.
 int64_t RoomIn(int64_t entries) { return entries / 4 * 3; }
 
 }  // namespace
@@ -44,8 +44,8 @@ void KeyIndex::Insert(int64_t key, uint64_t hash, int32_t row) {
 void KeyIndex::Erase(int64_t key, uint64_t hash) {
   uint64_t hole = hash & mask_;
   while (entries_[hole].key != key || entries_[hole].row == kNone) hole = (hole + 1) & mask_;
-  // Entries behind the hole move up, unless that put them before the place where their search
-  // begins.
+  // Moves later entries into the hole, unless an entry would then lie before the place where its
+  // search begins.
   for (uint64_t at = (hole + 1) & mask_; entries_[at].row != kNone; at = (at + 1) & mask_) {
     const uint64_t home = HashKey(entries_[at].key) & mask_;
     if (((at - home) & mask_) < ((at - hole) & mask_)) continue;

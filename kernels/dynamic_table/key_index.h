@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KeyIndex: from 64-bit keys to row numbers: open addressing with linear probing, 16 bytes an
-// entry. Every 64-bit number is a key. Not thread-safe.
+// KeyIndex: a hash table from 64-bit keys to row numbers, with open addressing, linear probing and
+// 16 bytes per entry. Every 64-bit number is a valid key. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@
 
 namespace penstock {
 
-// Mixes all bits of a key. The shards of a table, its parts and the index take different bits.
+// Mixes all bits of a key. The part, the shard and the place in the index are chosen by different
+// bits of the hash.
 inline uint64_t HashKey(int64_t key) {
   auto h = static_cast<uint64_t>(key) + 0x9E3779B97F4A7C15u;
   h = (h ^ (h >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -25,12 +26,12 @@ class KeyIndex {
   static constexpr int32_t kNone = -1;
 
   KeyIndex() = default;
-  KeyIndex(const KeyIndex&) = delete;  // an empty one points into itself
+  KeyIndex(const KeyIndex&) = delete;  // an empty index points to its own member
   KeyIndex& operator=(const KeyIndex&) = delete;
 
-  // Has the cache fetch what Find(key of `hash`) reads first.
+  // Prefetches the entry that Find reads first. `hash` is the key's.
   void Prefetch(uint64_t hash) const { __builtin_prefetch(entries_ + (hash & mask_)); }
-  // Returns the row of `key`, or kNone. `hash` is HashKey(key), here and below.
+  // Returns the row of `key`, or kNone. Here and below, `hash` is HashKey(key).
   int32_t Find(int64_t key, uint64_t hash) const {
     for (uint64_t at = hash & mask_; entries_[at].row != kNone; at = (at + 1) & mask_) {
       if (entries_[at].key == key) return entries_[at].row;
@@ -38,14 +39,14 @@ class KeyIndex {
     return kNone;
   }
 
-  // Makes room for `count` keys in all. ResourceExhausted where there is no memory; nothing has
-  // changed then.
+  // Makes room for `count` keys in total. ResourceExhausted, with nothing changed, if there is no
+  // memory.
   Status Reserve(Allocator& allocator, int64_t count);
-  // REQUIRES that the key is not there, and room for it.
+  // Adds a key. REQUIRES that the index does not have the key, and has room for it.
   void Insert(int64_t key, uint64_t hash, int32_t row);
-  // REQUIRES that the key is there.
+  // Removes a key. REQUIRES that the index has the key.
   void Erase(int64_t key, uint64_t hash);
-  // Forgets all keys, and gives the memory back.
+  // Removes all keys, and frees the memory.
   void Clear();
 
   int64_t size() const { return size_; }
@@ -53,11 +54,11 @@ class KeyIndex {
  private:
   struct Entry {
     int64_t key;
-    int32_t row;  // kNone: free
+    int32_t row;  // kNone if the entry is free
     int32_t unused;
   };
 
-  Entry empty_ = {0, kNone, 0};  // what an index without memory looks at
+  Entry empty_ = {0, kNone, 0};  // the only entry of an index without memory
   Entry* entries_ = &empty_;
   uint64_t mask_ = 0;
   int64_t size_ = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RowBlocks: the rows of one shard of a table, in blocks of up to 256 rows and 256 KiB. A row is a
-// header, the values, and the optimizer's slots of these values, one after the other. Rows have
-// numbers and stay where they are; one that was released is taken again. Not thread-safe.
+// header, the values, and the optimizer's slots of these values, one after the other. Rows are
+// identified by numbers and never move; Take reuses released rows. Not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -14,18 +14,18 @@
 
 namespace penstock {
 
-// Stands before the values of a row.
+// Precedes the values of a row.
 struct alignas(32) RowHeader {
   int64_t key;
-  int64_t step;          // of its last update
-  int32_t updates;       // how many it has had, up to 2^31 - 1; -1: the row is free
+  int64_t step;          // of the last update
+  int32_t updates;       // number of updates, up to 2^31 - 1; -1 if the row is free
   int32_t newer, older;  // neighbours in the order of the last updates, or -1
-  int32_t epoch;         // of its last change (TableEpochs)
+  int32_t epoch;         // of the last change (TableEpochs)
 };
 
 class RowBlocks {
  public:
-  // `floats`: in a row, with its slots.
+  // `floats`: the number of floats in a row, including its slots.
   explicit RowBlocks(int64_t floats)
       : stride_(StrideOf(floats)), block_bits_(BlockBitsOf(stride_)) {}
 
@@ -45,21 +45,21 @@ class RowBlocks {
   const float* values(int32_t row) const {
     return static_cast<const float*>(static_cast<const void*>(At(row) + sizeof(RowHeader)));
   }
-  // Has the cache fetch the first `bytes` of the row, up to 1 KiB: the hardware sees that more will
-  // be read.
+  // Prefetches the first `bytes` of the row, up to 1 KiB; the hardware prefetcher then continues.
   void Prefetch(int32_t row, int64_t bytes) const {
     constexpr int64_t kLine = 64, kBytesMax = 1024;
     for (int64_t i = 0; i < std::min(bytes, kBytesMax); i += kLine) __builtin_prefetch(At(row) + i);
   }
 
-  // Makes room for `count` more rows. ResourceExhausted if there is no memory; the rows stay.
+  // Makes room for `count` more rows. ResourceExhausted if there is no memory; existing rows are
+  // unchanged.
   Status Reserve(Allocator& allocator, int64_t count);
   // Returns a free row, whose header and values the caller fills in. REQUIRES room.
   int32_t Take();
   void Release(int32_t row);
-  // Releases all rows, and gives the memory back.
+  // Releases all rows, and frees the memory.
   void Clear();
-  // Rows that may be in use have smaller numbers; a header says whether one is.
+  // All rows in use have smaller numbers; smaller numbers may also be free (RowHeader::updates).
   int32_t end() const { return end_; }
 
  private:
@@ -81,7 +81,7 @@ class RowBlocks {
   std::vector<char*> blocks_;
   std::vector<Tensor> memory_;
   int32_t end_ = 0;
-  int32_t free_ = -1;  // the row released last; RowHeader::older is the one before it
+  int32_t free_ = -1;  // the row released last; RowHeader::older links to the next free row
   int64_t num_free_ = 0;
 };
 

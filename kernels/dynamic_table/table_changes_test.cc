@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Exports of changes: a table to which they are merged is the same as the one that they are from.
+// Tests exports of changes: merging them to an older copy of a table makes it equal to the table.
 #include <map>
 #include <random>
 #include <set>
@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// All rows, by key: how the buckets and updates were spread does not matter.
+// Returns the rows by key, without regard to the order of the buckets and of the updates.
 std::map<int64_t, std::string> RowsByKey(const TestTable& table) {
   const auto rows = table.Export(1, {0});
   std::map<int64_t, std::string> found;
@@ -26,15 +26,15 @@ std::map<int64_t, std::string> RowsByKey(const TestTable& table) {
   return found;
 }
 
-// The steps of the last updates, in ascending order.
+// Returns the steps of the last updates, in ascending order.
 std::multiset<int64_t> StepsOf(const TestTable& table) {
   const auto rows = table.Export(1, {0});
   const auto steps = rows[4].flat<int64_t>();
   return {steps.begin(), steps.end()};
 }
 
-// A checkpoint and the changes after it make the table, under limits, with keys that are dropped
-// and come back, and saves that fail.
+// Merging a checkpoint and the changes after it makes the same table: with limits, with keys that
+// are dropped and come back, and with saves that fail.
 TEST(TableChanges, ChangesMakeTheSameTable) {
   const std::vector<int64_t> all = {0, 1, 2};
   for (const bool limited : {false, true}) {
@@ -56,7 +56,7 @@ TEST(TableChanges, ChangesMakeTheSameTable) {
       }
       const std::string mark = StrCat("save ", save);
       const auto changes = table.ExportChanges(3, all, mark, base);
-      if (random() % 4 == 0) {  // it was not written
+      if (random() % 4 == 0) {  // the save failed
         ++unwritten;
         continue;
       }
@@ -73,7 +73,7 @@ TEST(TableChanges, ChangesMakeTheSameTable) {
     }
     EXPECT_LT(rows_saved, 60 * table.Size()) << "all rows were saved each time";
     if (!limited) continue;
-    // Rows are dropped in the same order of steps.
+    // Both tables drop rows in the order of their steps.
     const std::vector<int64_t> ids = {1000, 1001, 1002, 1003, 1004, 1005, 1006, 1007};
     for (const TestTable* each : {&table, &copy}) {
       ASSERT_TRUE(each->Apply("Adagrad", ids, Gradients(random, 8, 2), {0.1f}, 60).ok());
@@ -98,7 +98,7 @@ TEST(TableChanges, ChangesAreCompleteWhereTheBaseIsUnknown) {
   EXPECT_EQ(rows("", "d"), 0);
   EXPECT_EQ(rows("e", "d"), 0);
   EXPECT_EQ(rows("f", "a"), 2) << "a is the fifth mark before";
-  // After an import of other rows nothing is known.
+  // After an import, the table knows no changes.
   std::vector<std::vector<Tensor>> lists;
   for (const Tensor& tensor : table.Export(1, {0})) lists.push_back({tensor});
   ASSERT_TRUE(table.Import(lists).ok());

@@ -19,7 +19,7 @@ inline DynamicTable::Caller TableCaller(const KernelContext& ctx) {
   return {ctx.allocator(), ctx.threads(), ctx.origin()};
 }
 
-// An op whose first input is a table's handle, before `inputs`.
+// Defines an op whose first input is a table's handle, followed by `inputs`.
 inline OpDef TableOp(const char* doc, std::vector<ArgDef> inputs, std::vector<ArgDef> outputs) {
   inputs.insert(inputs.begin(), ArgDef{"table", "resource"});
   return {.doc = doc,

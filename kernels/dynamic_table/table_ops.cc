@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DynamicTable (its handle), DynamicTablePull, Size, Erase, Clear; and DynamicTablePart, which says
-// where a key lives.
+// The ops DynamicTable, which returns a table's handle, DynamicTablePull, -Size, -Erase, -Clear;
+// and DynamicTablePart, which returns the part of a table to which a key belongs.
 #include <algorithm>
 #include <iterator>
 
@@ -123,7 +123,7 @@ class PartKernel final : public Kernel {
   int64_t buckets_ = 1, parts_ = 1;
 };
 
-// Output 0 of Pull: a row for each id.
+// Sets the shape of Pull's output: a row for each id.
 Status PullShape(ShapeScope& s) {
   ASSIGN_OR_RETURN(const PartialShape ids, s.WithRank(1, 1));
   PartialShape rows({ids.dim(0), -1});
@@ -137,7 +137,7 @@ Status PullShape(ShapeScope& s) {
 
 std::vector<Gradient> PullGradient(const GradientScope& g) {
   if (!g.has_dy()) return {Gradient(), Gradient()};
-  // A table has no end: a dense gradient of it cannot be made.
+  // A table has no number of rows, so no dense gradient of it can be made.
   const Output dense_shape = g.Const(Tensor::Vector<int64_t>({INT64_MAX, INT64_MAX}));
   return {Gradient(g.dy(), g.x(1), dense_shape), Gradient()};
 }

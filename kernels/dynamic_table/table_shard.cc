@@ -8,8 +8,8 @@
 namespace penstock {
 namespace {
 
-// How many entries of the index, and rows, are on their way to the cache while one is used: the
-// latencies of memory overlap.
+// The numbers of index entries and of rows to prefetch ahead, so that the latencies of memory
+// overlap.
 constexpr size_t kEntriesAhead = 16, kRowsAhead = 4;
 
 // Returns the row of each key, or KeyIndex::kNone.
@@ -26,7 +26,7 @@ std::vector<int32_t> FindRows(const KeyIndex& index, const ShardKeys& keys) {
   return found;
 }
 
-// Calls fn(i) for each element i of `found`, and has the cache fetch `bytes` of each row before.
+// Calls fn(i) for each element i of `found`. Prefetches `bytes` of each row a few calls ahead.
 template <class Fn>
 void ForEachRowFound(const RowBlocks& rows, const std::vector<int32_t>& found, int64_t bytes,
                      Fn fn) {
@@ -81,7 +81,7 @@ Status TableShard::Push(Allocator& allocator, const ShardKeys& keys, int64_t ste
     const int64_t key = keys.keys[position];
     const uint64_t hash = keys.hashes[position];
     int32_t row = found[i];
-    // The key may have occurred before in this batch, and have a row now.
+    // The key may have got a row by an earlier occurrence in this batch.
     if (row == KeyIndex::kNone) row = index_.Find(key, hash);
     if (row == KeyIndex::kNone) {
       if (!filter_.Admit(hash)) return;
@@ -105,7 +105,7 @@ void TableShard::Evict(int64_t old_max) {
   while (rows_max_ > 0 && size() > rows_max_) Drop(oldest_);
   if (spec_.max_age == 0) return;
   for (int64_t i = 0; i < old_max && oldest_ >= 0; ++i) {
-    // step_ is the latest, so the difference is not negative; it may exceed an int64_t.
+    // step_ is the greatest step, so the difference is not negative, but it may exceed an int64_t.
     const uint64_t age =
         static_cast<uint64_t>(step_) - static_cast<uint64_t>(rows_.header(oldest_).step);
     if (age <= static_cast<uint64_t>(spec_.max_age)) return;
@@ -152,7 +152,7 @@ float* TableShard::PutOrReplace(int64_t key, int64_t updates, int64_t step) {
   return Fill(row, updates, step);
 }
 
-// Writes the header of a row that was exported.
+// Writes the header of a row that an export returned. Returns its values and slots.
 float* TableShard::Fill(int32_t row, int64_t updates, int64_t step) {
   RowHeader& header = rows_.header(row);
   header.updates = static_cast<int32_t>(updates);

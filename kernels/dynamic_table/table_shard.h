@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TableShard: a sixteenth of a DynamicTable: rows, the index that finds them, the order of their
-// last updates, and the counts of keys that have no row yet. Not thread-safe: DynamicTable locks.
+// TableShard: one of the 16 shards of a DynamicTable. It holds rows, their index, the order of
+// their last updates, and the counts of keys that have no row yet. Not thread-safe: DynamicTable
+// locks it.
 //
-// Its state depends on the calls and their order alone, so a replay of them makes an equal shard.
+// The state depends only on the calls and their order, so a replay of the calls makes an equal
+// shard.
 #pragma once
 
 #include <cstdint>
@@ -19,19 +21,20 @@
 
 namespace penstock {
 
-// The keys of one operation that belong to one shard: positions in a batch, in ascending order.
+// The keys of a batch that belong to one shard, as positions in the batch, in ascending order.
 struct ShardKeys {
-  const int64_t* keys = nullptr;     // of the batch
-  const uint64_t* hashes = nullptr;  // of each
+  const int64_t* keys = nullptr;     // of all the batch
+  const uint64_t* hashes = nullptr;  // of all these keys
   absl::Span<const int32_t> positions = {};
 };
 
 class TableShard {
  public:
-  // Changes a row; `updates` counts this one. `position` is that of the key in the batch.
+  // Updates a row. `position`: that of the key in the batch; `updates`: the number of updates of
+  // the row, including this one.
   using RowUpdate = absl::FunctionRef<void(int32_t position, float* values, int64_t updates)>;
 
-  // Borrows `spec`, which must be one of a table of TableSpec::kShards shards, and `epochs`.
+  // Borrows `spec` and `epochs`. `spec` describes the whole table, of TableSpec::kShards shards.
   TableShard(const TableSpec& spec, const TableEpochs& epochs);
 
   int64_t size() const { return index_.size(); }
@@ -39,31 +42,31 @@ class TableShard {
   const RowBlocks& rows() const { return rows_; }
   const DroppedKeys& dropped() const { return dropped_; }
 
-  // Copies the rows of the keys to their positions in `out`, a matrix of spec.width columns.
+  // Copies the row of each key to row `position` of `out`, a matrix with spec.width columns.
   void Pull(const ShardKeys& keys, float* out) const;
 
-  // Makes rows for new keys that are admitted, and updates all keys that have one, in the order of
-  // the batch, so that keys may repeat. Appends the row of each updated key to `updated`, unless
-  // that is null. ResourceExhausted: there is no memory, and nothing has changed. The caller then
-  // calls Evict.
+  // Makes rows for new keys that are admitted. Updates every key that has a row, in the order of
+  // the batch, which may repeat keys. Appends the row of each updated key to `updated`, unless that
+  // is null. ResourceExhausted, with nothing changed, if there is no memory. The caller calls Evict
+  // afterwards.
   Status Push(Allocator& allocator, const ShardKeys& keys, int64_t step, RowUpdate update,
               std::vector<int32_t>* updated);
-  // Drops rows beyond the limit, and at most `old_max` rows that are too old.
+  // Drops the rows beyond the limit, and at most `old_max` of the rows that are too old.
   void Evict(int64_t old_max);
 
   void Erase(const ShardKeys& keys);
-  // Drops all rows and counts, and gives the rows' memory back.
+  // Drops all rows and counts, and frees the rows' memory.
   void Clear();
   // Makes room for `count` more rows. ResourceExhausted if there is no memory.
   Status Reserve(Allocator& allocator, int64_t count);
-  // Adds a row that was exported, and returns its values and slots for the caller to fill in. Null
-  // if the key has a row. REQUIRES room.
+  // Adds a row that an export returned. Returns its values and slots, which the caller fills in, or
+  // null if the key has a row already. REQUIRES room.
   float* Put(int64_t key, int64_t updates, int64_t step);
-  // As Put, but replaces the row of a key that has one; the row counts as the one updated last.
+  // Like Put, but if the key has a row, replaces it; the row then counts as the last updated.
   float* PutOrReplace(int64_t key, int64_t updates, int64_t step);
 
-  // Calls fn(row) for each row: the one whose last update is longest ago first, if that order is
-  // kept.
+  // Calls fn(row) for each row. If the shard keeps the order of updates, the row that was updated
+  // least recently comes first.
   void ForEachRow(absl::FunctionRef<void(int32_t row)> fn) const;
 
  private:
@@ -82,7 +85,7 @@ class TableShard {
   RowBlocks rows_;
   AdmissionFilter filter_;
   DroppedKeys dropped_;
-  int64_t step_ = 0;  // the latest
+  int64_t step_ = 0;  // the greatest step of all pushes
   int32_t newest_ = -1, oldest_ = -1;
 };
 

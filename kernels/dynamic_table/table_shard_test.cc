@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parts of a table for themselves: random operations on the index beside a std::map, counts of
-// keys beside exact ones, initial values, little memory.
+// Tests the parts of a shard separately: compares random operations on the index with a std::map,
+// and approximate counts of keys with exact counts; initial values; lack of memory.
 #include "kernels/dynamic_table/table_shard.h"
 
 #include <cmath>
@@ -43,7 +43,8 @@ TEST(KeyIndex, IsAMap) {
 }
 
 TEST(KeyIndex, ManyKeysOfOneHashBucket) {
-  // Keys whose first place is the last one of the smallest index: they wrap around.
+  // Keys whose searches begin at the last two entries of the smallest index, so that they wrap
+  // around.
   std::vector<int64_t> keys;
   for (int64_t key = 0; keys.size() < 40; ++key) {
     if ((HashKey(key) & 63) >= 62) keys.push_back(key);
@@ -67,10 +68,10 @@ TEST(AdmissionFilter, AdmitsTheThirdTime) {
     const auto key = static_cast<int64_t>(random() % 500);
     const bool admitted = filter.Admit(HashKey(key));
     const bool expected = ++counts[key] == 3;
-    if (expected) counts[key] = 0;  // taken back, as the filter does
+    if (expected) counts[key] = 0;  // the filter subtracts the count, too
     wrong += admitted != expected ? 1 : 0;
   }
-  EXPECT_LT(wrong, 150);  // one in twenty
+  EXPECT_LT(wrong, 150);  // 5 %
 }
 
 TEST(AdmissionFilter, OldCountsFade) {
@@ -116,7 +117,7 @@ TEST(RowInitializer, DependsOnSeedAndKeyAlone) {
 }
 
 TEST(RowInitializer, UniformNumbersStayBelowTheBound) {
-  // Half of these would be rounded up to the bound.
+  // Half of the random numbers would be rounded up to the bound b.
   const float a = 1 << 24, b = a + 2;
   const RowInitializer uniform{.kind = RowInitializer::Kind::kUniform, .a = a, .b = b};
   std::vector<float> row(100);
@@ -125,7 +126,7 @@ TEST(RowInitializer, UniformNumbersStayBelowTheBound) {
 }
 
 TEST(RowBlocks, RowsStayWhereTheyAre) {
-  for (const int64_t floats : {1, 500, 200'000}) {  // 256, 128 and 1 to a block
+  for (const int64_t floats : {1, 500, 200'000}) {  // 256, 128 and 1 rows per block
     RowBlocks rows(floats);
     constexpr int kRows = 300;
     std::vector<float*> places;
@@ -153,7 +154,7 @@ TEST(RowBlocks, RowsStayWhereTheyAre) {
   }
 }
 
-// Has `left` bytes.
+// An allocator with `left` bytes of memory.
 class SmallMemory final : public Allocator {
  public:
   const std::string& name() const override { return name_; }
@@ -174,7 +175,7 @@ class SmallMemory final : public Allocator {
   const std::string name_ = "small";
 };
 
-// A shard of rows of 4 floats, and pushes that add 1.
+// A shard with rows of 4 floats, and pushes that add 1 to each float.
 struct Pushes {
   explicit Pushes(const TableSpec& its) : spec(its), shard(spec, epochs) {}
   Status operator()(const std::vector<int64_t>& keys, int64_t step = 0) {
@@ -202,7 +203,8 @@ TEST(TableShard, ChangesNothingWithoutMemory) {
   for (const int64_t admit_after : {1, 2}) {
     Pushes push({.width = 4, .admit_after = admit_after, .filter_counters = 16 << 16});
     const auto keys = Numbers(300);
-    // Each allocation of the first pushes fails once: of rows, index and filter.
+    // Makes each allocation of the first pushes fail once: those of the rows, the index and the
+    // filter.
     int refused = 0;
     for (int64_t bytes = 0; push.shard.size() == 0; bytes += 4096) {
       push.memory.left += 4096;

@@ -14,10 +14,11 @@ namespace penstock {
 namespace {
 
 constexpr int64_t kWidthMax = 1 << 20, kSlotsMax = 8, kCountersMax = int64_t{1} << 32;
-// Entries of the index for each row, on average, times their bytes.
+// The bytes of the index for each row: the average number of entries per row times the entry's
+// size.
 constexpr int64_t kIndexBytesPerRow = 32;
 
-// Calls put(i, number) for each of `count` numbers of a distribution.
+// Calls put(i, number) for `count` random numbers of a distribution.
 template <class Distribution, class Put>
 void Draw(Philox stream, int64_t count, Put put) {
   const Distribution distribution;

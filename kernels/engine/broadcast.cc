@@ -25,7 +25,7 @@ StatusOr<BroadcastPlan> BroadcastPlan::Make(std::initializer_list<const Shape*> 
 
   Dims sizes(rank, 1);
   int64_t stride[kMaxOperands] = {1, 1, 1};
-  // Goes from the innermost dimension outwards; the joined dimensions are reversed at the end.
+  // Goes from the innermost dimension outwards, so the joined dimensions are reversed at the end.
   for (int d = rank - 1; d >= 0; --d) {
     Dim dim{1, {0, 0, 0}};
     for (const Shape* shape : operands) {
@@ -59,7 +59,7 @@ StatusOr<BroadcastPlan> BroadcastPlan::Make(std::initializer_list<const Shape*> 
     b.dims_.push_back(dim);
   }
   std::reverse(b.dims_.begin(), b.dims_.end());
-  // Shape::Make fails if the output is too large, even though each operand is small.
+  // Shape::Make fails if the output has too many elements, which small operands can cause.
   ASSIGN_OR_RETURN(b.output_, Shape::Make(sizes));
   return b;
 }

@@ -4,8 +4,8 @@
 // broadcast to it (NumPy's rules). Neighbouring dimensions are joined if every operand passes
 // through them with one stride.
 //
-// So the innermost dimension has stride 1 or 0 in each operand, and most plans have one or two
-// dimensions left. A value; cheap to make (allocates no memory for up to eight dimensions).
+// The innermost dimension has stride 1 or 0 in each operand. Most plans have one or two dimensions
+// after joining. A value; cheap to make (allocates no memory for up to eight dimensions).
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct BroadcastPanel {
   int64_t out;
   int64_t offset[3];    // of each operand's first element
   int64_t row_step[3];  // elements from one row to the next
-  bool repeats[3];      // the operand has one element for the whole row
+  bool repeats[3];      // one element of the operand serves the whole row
   int64_t rows, n;
 };
 
@@ -32,7 +32,7 @@ class BroadcastPlan {
  public:
   static constexpr int kMaxOperands = 3;
 
-  // InvalidArgument names the shapes if they do not broadcast.
+  // Makes the plan. InvalidArgument names the shapes if they do not broadcast.
   static StatusOr<BroadcastPlan> Make(std::initializer_list<const Shape*> operands);
 
   const Shape& output() const { return output_; }
@@ -62,8 +62,8 @@ class BroadcastPlan {
   absl::InlinedVector<Dim, 8> dims_;
 };
 
-// Elements of one unit of work: enough to make the cost of scheduling it small, few enough for the
-// first-level cache.
+// Elements in a block, the unit of scheduling: large enough that scheduling costs little, small
+// enough for the first-level cache.
 inline constexpr int64_t kBlockElements = 4096;
 
 // Calls fn(begin, end) for blocks that cover [0, n), cut at multiples of kBlockElements.

@@ -13,7 +13,7 @@ namespace {
 
 // Returns the index of the operand's element for output element `index`, by the definition of
 // broadcasting.
-int64_t ByTheBook(const Shape& output, const Shape& shape, int64_t index) {
+int64_t ExpectedIndex(const Shape& output, const Shape& shape, int64_t index) {
   int64_t offset = 0, stride = 1;
   for (int i = 1; i <= output.rank(); ++i) {
     const int64_t at = index % output.dim(output.rank() - i);
@@ -42,7 +42,7 @@ bool Walks(std::vector<Shape> shapes) {
         met[out] += 1;
         for (size_t k = 0; k < shapes.size(); ++k) {
           const int64_t at = p.offset[k] + r * p.row_step[k] + (p.repeats[k] ? 0 : i);
-          if (at != ByTheBook(plan->output(), shapes[k], out)) right = false;
+          if (at != ExpectedIndex(plan->output(), shapes[k], out)) right = false;
         }
       }
     }

@@ -48,7 +48,7 @@ struct BinaryRows {
   const void* y;
   void* z;
   int64_t rows, n;
-  int64_t x_step = 0, y_step = 0;             // elements from one row to the next
+  int64_t x_step = 0, y_step = 0;             // elements between the starts of rows
   bool x_repeats = false, y_repeats = false;  // one element serves the whole row
 };
 
@@ -58,8 +58,8 @@ struct BinaryLoop {
   void (*run)(const BinaryRows& rows) = nullptr;
   Status (*launch)(void* stream, const BroadcastPlan& plan, const void* x, const void* y,
                    void* z) = nullptr;
-  // If not null, returns an error text if one of the n right operands is not allowed (zero
-  // divisor), else null.
+  // If not null: checks the n right operands. Returns an error text if one of them is not allowed
+  // (a zero divisor), else null.
   const char* (*invalid)(const void* y, int64_t n) = nullptr;
 };
 
@@ -96,7 +96,8 @@ void RunUnary(const void* in, void* out, int64_t n) {
   const T* x = static_cast<const T*>(in);
   Y* y = static_cast<Y*>(out);
   const Fn fn;
-  // Input and output are the same buffer or do not overlap, so no iteration needs another's result.
+  // No iteration needs the result of another: input and output are the same buffer or do not
+  // overlap.
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) y[i] = fn(x[i]);
 }

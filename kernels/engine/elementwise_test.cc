@@ -76,7 +76,7 @@ TEST(Elementwise, WritesOverAnInputThatNobodyElseHolds) {
       std::vector<Tensor> two;
       two.push_back(Iota<float>(n, 7));
       two.push_back(Iota<float>(n, 3));
-      const Tensor shared = two[1 - taken];  // the other output has another reader
+      const Tensor shared = two[1 - taken];  // two references to the other output
       const void* buffer = two[taken].raw_data();
       Result sub(Sub(), DType::kFloat, two);
       EXPECT_EQ(sub.output.raw_data(), buffer);

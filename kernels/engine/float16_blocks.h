@@ -10,12 +10,14 @@
 
 namespace penstock {
 
-// Elements that a kernel converts at once. The floats of a block stay in the first-level cache.
+// The number of elements that a kernel converts at once. The floats of a block fit in the
+// first-level cache.
 inline constexpr int64_t kFloat16Block = 1024;
 
 inline bool IsFloat16(DType dtype) { return dtype == DType::kHalf || dtype == DType::kBfloat16; }
 
-// REQUIRES IsFloat16(dtype). Rounds to nearest even. `from` and `to` must not overlap.
+// Converts n elements; the second function rounds to nearest even. REQUIRES IsFloat16(dtype).
+// `from` and `to` must not overlap.
 void Float16ToFloat(DType dtype, const void* from, float* to, int64_t n);
 void FloatToFloat16(DType dtype, const float* from, void* to, int64_t n);
 

@@ -33,9 +33,9 @@
 #define DEVICE_FN
 #define PENSTOCK_PASS host_pass
 #endif
-// A file that is compiled twice, for CPU and GPU, makes two kernels of one functor. Code that
-// differs between the two stands in `inline namespace PENSTOCK_PASS`, so that the linker sees two
-// names.
+// Files that are compiled twice, for CPU and for GPU, define two kernels with the same functors.
+// Code that differs between the two compilations is in `inline namespace PENSTOCK_PASS`, so that
+// the linker sees different names.
 
 namespace penstock {
 

@@ -100,7 +100,7 @@ class Reducing {
     }
   }
 
-  // Converts each row to floats, a block at a time, and accumulates these.
+  // Converts each row to floats, a block at a time, and accumulates the floats.
   void AddFloat16(const char* x, int64_t n, int64_t length, char* accumulators) const {
     float block[kTile];
     if (!across_) {
@@ -155,7 +155,7 @@ Status ReductionKernel::Init(const KernelInit& node) {
 
 Status ReductionKernel::Compute(KernelContext& ctx) {
   const Tensor& x = ctx.input(0);
-  // The axes may have any shape: [[0], [1]] means the same as [0, 1].
+  // TensorFlow accepts axes of any shape: [[0], [1]] means the same as [0, 1].
   const Tensor indices = ctx.input(1).Reshaped({ctx.input(1).num_elements()});
   ASSIGN_OR_RETURN(const auto axes, AxisValues(indices, "reduction_indices"));
   ASSIGN_OR_RETURN(const ReductionPlan plan, ReductionPlan::Make(x.shape(), axes, keep_dims_));

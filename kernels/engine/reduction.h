@@ -10,11 +10,11 @@
 //   template <class A, class T> static A Add(A a, T x);    // adds one element
 //   template <class A> static A Merge(A a, A b);
 //   template <class T, class A> static T Finish(A a, int64_t count);
-//   static constexpr bool kOneIsItself;  // the result of one element is the element
+//   static constexpr bool kSingleIsResult;  // the result of one element is the element
 // T is the type that loops compute in (functor.h): float for 16-bit floats.
 //
-// Only the inner loops are templates. Inputs: data, axes (in host memory); attribute keep_dims. How
-// the work is split, and so the result, does not depend on the number of threads.
+// Only the inner loops are templates. Inputs: data, axes (in host memory); attribute keep_dims. The
+// work is split in the same way for any number of threads, so the result does not depend on it.
 #pragma once
 
 #include <cstdint>
@@ -174,7 +174,7 @@ template <class R, class T>
 constexpr ReductionLoop ReductionLoopOf() {
   ReductionLoop loop = {.type = kDTypeOf<T>,
                         .accumulator_bytes = sizeof(typename R::template Accumulator<LoopType<T>>),
-                        .one_is_itself = R::kOneIsItself};
+                        .one_is_itself = R::kSingleIsResult};
   SetLoops<R, T>(&loop);
   return loop;
 }

@@ -29,7 +29,7 @@ StatusOr<ReductionPlan> ReductionPlan::Make(const Shape& input, absl::Span<const
   penstock::Dims output;
   Dims kept, reduced;  // innermost first
   int64_t stride = 1;
-  int last = -1;  // kind of the dimension to the right: 0 kept, 1 reduced
+  int last = -1;  // kind of the previous dimension: 0 kept, 1 reduced
   for (int d = rank - 1; d >= 0; --d) {
     const int64_t size = input.dim(d);
     if (!reduces[d]) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Declares that glibc's libmvec has vector versions of these functions (at most 4 ulp off), so that
-// the compiler vectorises plain loops over std::exp and the like.
+// Declares the vector versions of math functions in glibc's libmvec, with an error of at most 4
+// ulp, so that the compiler vectorises plain loops that call std::exp and similar functions.
 //
 // With other libraries or compilers, and with nvcc, the loops call the scalar functions.
 #pragma once

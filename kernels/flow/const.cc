@@ -23,7 +23,7 @@ class ConstKernel : public Kernel {
     return InvalidArgument("node '", node.name, "': attribute dtype is ", Name(dtype),
                            ", attribute value is ", Name(value_.dtype()));
   }
-  // The output shares the buffer in every step; a kernel that wants to write it copies it first.
+  // The outputs of all steps share the buffer. A kernel that wants to write to it makes a copy.
   Status Compute(KernelContext& ctx) override {
     ctx.SetOutput(0, value_);
     return OkStatus();

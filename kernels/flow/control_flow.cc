@@ -37,9 +37,9 @@ Status LoopCondShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Returns the element type and shape in the output's handle, or null if they are not known. For a
-// resource they are those of the first input, because all inputs hold the same handle. For a
-// variant all inputs must agree; those of a loop-carried input are not known yet.
+// Returns the element type and shape that the output's handle carries, or null if they are not
+// known. For a resource these are those of the first input, because all inputs hold the same
+// handle. For a variant all inputs must agree; a loop-carried input's are not known yet.
 const ResourceHandle::Element* CommonElement(const ShapeScope& s) {
   const ResourceHandle::Element* const first = s.element(0);
   if (first == nullptr || s.attr<EdgeType>("T").dtype != DType::kVariant) return first;
@@ -52,7 +52,7 @@ const ResourceHandle::Element* CommonElement(const ShapeScope& s) {
   return first;
 }
 
-// Sets the output's shape to what the shapes of all inputs have in common: each of them may become
+// Sets the output's shape to what all inputs' shapes have in common, because each input may become
 // the output.
 Status MergeShape(ShapeScope& s) {
   PartialShape common = s.input(0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// _Feed and _Fetch: where tensors enter and leave a step. Both work on host memory.
+// _Feed and _Fetch: the ops through which tensors enter and leave a step. Both work on host memory.
 #include <utility>
 
 #include "core/op/gradient.h"

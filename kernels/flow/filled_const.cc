@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // _FilledConst: a large constant of one value (core/graph/graph_proto.cc). Each step fills it
-// again, so it takes no memory between steps. From 16 MiB on, filling costs about as much as
-// reading.
+// again, so it takes no memory between steps. Filling 16 MiB or more costs about as much as reading
+// the same amount.
 #include <algorithm>
 
 #include "core/op/gradient.h"
@@ -102,7 +102,7 @@ class FilledConstOnGpu final : public FilledConst {
     const auto stream = static_cast<cudaStream_t>(ctx.stream());
     cudaError_t error = cudaMemcpyAsync(out->mutable_raw_data(), on_host.raw_data(),
                                         on_host.bytes(), cudaMemcpyHostToDevice, stream);
-    // Waits, because on_host must live until the copy ends.
+    // Waits for the copy, because on_host must live until it ends.
     if (error == cudaSuccess) error = cudaStreamSynchronize(stream);
     if (error == cudaSuccess) return OkStatus();
     return Internal("copying a constant to the GPU: ", cudaGetErrorString(error));

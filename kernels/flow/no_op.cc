@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops without effect that only order other nodes by control edges. The executor does not run them.
+// Ops that compute nothing and only order other nodes by control edges. The executor does not run
+// them.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"

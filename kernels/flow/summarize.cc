@@ -63,8 +63,8 @@ class Summary {
   }
 
  private:
-  // Puts every dimension but the outermost in brackets. Leaves out brackets that would be empty
-  // because the limit of elements is reached.
+  // Adds the text of a dimension, in brackets unless it is the outermost dimension. Leaves out
+  // brackets that would be empty because the limit of elements has been reached.
   void AddDimension(int dim) {
     const int64_t size = shape_.dim(dim);
     const bool innermost = dim + 1 == shape_.rank();

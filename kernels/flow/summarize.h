@@ -12,7 +12,7 @@
 
 namespace penstock {
 
-// Shows at most `elements_max` values; negative: all.
+// Returns the text of at most `elements_max` values; of all values if it is negative.
 std::string Summarize(const Tensor& tensor, int64_t elements_max);
 
 }  // namespace penstock

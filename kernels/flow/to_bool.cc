@@ -54,7 +54,7 @@ OP(ToBool) {
   };
 }
 KERNEL(ToBool, ToBoolKernel, NUMBER_TYPES, bool, std::string);
-// On a GPU, conditions are in host memory, as for Switch.
+// On a GPU, conditions are in host memory, as in Switch.
 const KernelDeclaration on_gpu([]() -> std::vector<KernelDef> {
   std::vector<KernelDef> kernels =
       OnHost(KernelsByType<ToBoolKernel, NUMBER_TYPES, bool, std::string>("ToBool", "T"),

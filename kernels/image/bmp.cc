@@ -36,7 +36,7 @@ Status DecodeBmp(string_view data, int channels, PixelSink sink) {
     return n;
   };
   const int64_t offset = static_cast<uint32_t>(number(10));
-  const int64_t width = number(18), height = number(22);  // negative: the first row is the top one
+  const int64_t width = number(18), height = number(22);  // negative: the top row comes first
   uint16_t bits;
   std::memcpy(&bits, data.data() + 28, sizeof bits);
   if (bits != 8 && bits != 24 && bits != 32) {

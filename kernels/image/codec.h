@@ -3,9 +3,9 @@
 // Codecs: decode compressed images to pixels and encode pixels, by libpng, libjpeg-turbo and
 // giflib.
 //
-// The data is untrusted: decoding any data ends with pixels or with InvalidArgument. It takes no
-// more memory than the pixels need; there are at most kPixelsMax pixels (times channels and
-// frames). Thread-safe. Data is borrowed during the call.
+// The data is untrusted: decoding any data returns pixels or InvalidArgument. It takes no more
+// memory than the pixels need, and there are at most kPixelsMax pixels (times channels and frames).
+// Thread-safe. Data is borrowed during the call.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ inline constexpr int64_t kPixelsMax = int64_t{1} << 29;
 struct ImageSize {
   int64_t frames = 1, height = 0, width = 0, channels = 0;
   int64_t elements() const { return frames * height * width * channels; }
-  // InvalidArgument if there are no pixels, or too many.
+  // Checks the size. InvalidArgument if there are no pixels, or too many.
   Status Check(const char* format) const;
 };
 
@@ -40,7 +40,7 @@ struct JpegDecoding {
   bool fancy_upscaling = true;
   bool recover_truncated = false;  // accept data with this fraction of the rows:
   float acceptable_fraction = 1;
-  bool accurate = false;  // the slower inverse cosine transform
+  bool accurate = false;  // use the slower, more accurate inverse cosine transform
 };
 Status DecodeJpeg(string_view data, const JpegDecoding& options, PixelSink sink);
 // Returns the size and the number of components, reading only the header.
@@ -57,7 +57,8 @@ struct JpegEncoding {
 Status EncodeJpeg(const uint8_t* pixels, const ImageSize& size, const JpegEncoding& options,
                   std::string* jpeg);
 
-// Decodes the frames in RGB, each as it is shown. `first_only`: decodes only the first one.
+// Decodes the frames to RGB. Each includes the parts of earlier frames that it does not cover.
+// `first_only`: decodes only the first one.
 Status DecodeGif(string_view data, bool first_only, PixelSink sink);
 
 // Decodes an uncompressed BMP of 8, 24 or 32 bits; `channels` is 3, 4 or 0 (as in the file).

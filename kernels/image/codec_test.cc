@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tests decoding and encoding of images, and decoding of data that is not an image, is truncated,
-// or has flipped bits: all of it must end with pixels or InvalidArgument.
+// or has flipped bits: all of it must give pixels or InvalidArgument.
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -33,7 +33,7 @@ std::string Mistake(const char* op, const std::string& data, const Attrs& attrs 
   return std::string(Decode(op, data, attrs).status().message());
 }
 
-// Returns a smooth image, which JPEG changes little.
+// Returns a smooth image, which the compression of JPEG hardly changes.
 Tensor Gradient(int64_t height, int64_t width, int64_t channels) {
   Tensor t(DType::kUint8, Shape({height, width, channels}));
   for (int64_t i = 0; i < t.num_elements(); ++i) {
@@ -245,7 +245,8 @@ TEST(HostileTest, CutShortOrDamagedDataIsAnErrorAtMost) {
   for (const std::string& image : images) {
     ASSERT_TRUE(Decode("DecodeImage", image).ok());
     for (size_t n = 0; n < image.size(); n += 3) {
-      // A truncated image may decode if only its trailer is missing.
+      // A truncated image may still decode if only its trailer is missing, so the result is
+      // ignored.
       (void)Decode("DecodeImage", image.substr(0, n)).ok();
     }
     for (size_t i = 0; i < image.size() * 8; i += 5) {

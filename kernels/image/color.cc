@@ -41,7 +41,7 @@ void ToRgb(const Hsv<F>& x, F* rgb) {
   }
 }
 
-// Calls map(in, out) for each pixel (three numbers of type F).
+// Calls map(in, out) for each pixel; `in` and `out` are three numbers of type F.
 template <class F, class Map>
 void MapPixels(KernelContext& ctx, const Tensor& images, Tensor* out, const Map& map) {
   constexpr int64_t kBlock = 256;  // pixels converted at once
@@ -221,7 +221,7 @@ OpDef AdjustDef(const char* doc, const char* amount) {
 }
 
 // The derivative of the conversion, as a graph. The formula depends on which color is the largest
-// and which the smallest; of equal colors the first counts.
+// and which the smallest; if colors are equal, the first of them.
 std::vector<Gradient> HsvGradient(const GradientScope& g) {
   const DType type = g.dtype();
   const Output axis = g.Const<int32_t>(-1);

@@ -13,8 +13,8 @@
 namespace penstock {
 namespace {
 
-// One dimension of one crop: maps position i of the crop to a position between elements of the
-// image.
+// One dimension of one crop: maps a position of the crop to a position in the image, which may lie
+// between two elements.
 struct Axis {
   int64_t in = 0, crop = 0;
   float begin = 0, end = 0;  // of the box; 0 and 1 are the first and the last element
@@ -246,7 +246,7 @@ class CropGradBoxes final : public CropKernel {
     return OkStatus();
   }
 
-  // Adds the derivatives of the position by the ends of the box.
+  // Adds the derivatives by the two ends of the box: `slope` is the derivative by the position.
   static void Add(const Axis& axis, int64_t i, float slope, float* begin, float* end) {
     const float to_end = axis.crop > 1 ? static_cast<float>(i) * axis.ratio() : 0.5f * axis.last();
     *begin += slope * (axis.last() - to_end);

@@ -3,7 +3,7 @@
 // DecodePng, DecodeJpeg, DecodeGif, DecodeBmp, DecodeImage, DecodeAndCropJpeg, ExtractJpegShape.
 //
 // The ops named after PNG, JPEG and GIF decode all three formats: the data determines the format,
-// the op only the shape of the output.
+// and the op determines only the shape of the output.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -67,7 +67,8 @@ class DecodeKernel final : public Kernel {
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const string_view data, Contents(ctx.input(0)));
     const ImageFormat format = FormatOf(data);
-    // Decodes in the decoder's type; directly into the output if that is the requested type.
+    // Decodes in the type that the decoder produces, directly into the output if that type is
+    // requested.
     const bool wide = format == ImageFormat::kPng && dtype_ != DType::kUint8;
     const DType made = wide ? DType::kUint16 : DType::kUint8;
     Tensor pixels;
@@ -123,7 +124,7 @@ class DecodeKernel final : public Kernel {
     return Shape::Make(Dims{size.height, size.width, size.channels});
   }
 
-  // Converts `pixels` to the wider type of the output: floats are in [0, 1].
+  // Converts `pixels` to the type of the output; floats become numbers in [0, 1].
   Status Widen(KernelContext& ctx, const Tensor& pixels) const {
     Tensor* out;
     RETURN_IF_ERROR(ctx.Allocate(0, pixels.shape(), &out));

@@ -61,8 +61,9 @@ class ExtractGlimpse final : public Kernel {
     return OkStatus();
   }
 
-  // Returns the first pixel under a window of `size` pixels. The versions differ in when the offset
-  // refers to the window's centre.
+  // Returns the first pixel under a window of `size` pixels. In version 1 the offset is the
+  // window's centre; in version 2 it is the window's beginning, except if it is centered and
+  // normalized.
   int64_t First(float offset, int64_t in, int64_t size) const {
     const auto extent = static_cast<float>(in), window = static_cast<float>(size);
     if (normalized_) offset *= extent;
@@ -76,7 +77,8 @@ class ExtractGlimpse final : public Kernel {
     return static_cast<int64_t>(offset > -kFar && offset < kFar ? offset : kFar);
   }
 
-  // The noise is uniform in [0, 1), or normal, with the range of the input's values.
+  // Fills pixels with noise: zeros, uniform between the least and the greatest input value, or
+  // normal with the mean and the deviation of the input values.
   void FillWithNoise(Env& env, const Tensor& input, float* to, int64_t n) const {
     std::fill_n(to, n, 0.f);
     const int64_t count = input.num_elements();

@@ -31,7 +31,8 @@ struct Close {
 
 using GifFile = std::unique_ptr<GifFileType, Close>;
 
-// Returns null if the header is malformed. Reads from `*data` and removes from it what was read.
+// Opens the GIF at the beginning of `*data`, and removes the bytes that were read from `*data`.
+// Returns null if the header is malformed.
 GifFile Open(string_view* data) {
   int error = 0;
   return GifFile(DGifOpen(data, ReadBytes, &error));
@@ -116,7 +117,7 @@ class GifReader {
  private:
   Status ReadExtension() {
     int code;
-    GifByteType* block;  // its length, followed by its bytes
+    GifByteType* block;  // the block's length, followed by its bytes
     if (DGifGetExtension(&gif_, &code, &block) == GIF_ERROR) return Invalid(gif_);
     while (block != nullptr) {
       GraphicsControlBlock control;
@@ -194,7 +195,7 @@ Status DecodeGif(string_view data, bool first_only, PixelSink sink) {
   if (twin == nullptr || gif == nullptr) return InvalidArgument("Invalid GIF header");
   GifReader reader(*gif, GifMeasure(*twin).Measure());
   const Status read = reader.Read(first_only);
-  // Frames before a malformed one are returned.
+  // Returns the frames before a malformed frame, if there are any.
   if (!read.ok() && reader.size().frames == 0) return read;
   const ImageSize size = reader.size();
   RETURN_IF_ERROR(size.Check("GIF"));

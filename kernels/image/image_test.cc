@@ -187,7 +187,7 @@ TEST(ColorTest, ContrastWithinLimits) {
               Near({3, 3, 3.015, 22.005, 31.005, 40.005, 58.995, 67.995, 70.5, 70.5, 70.5, 70.5}));
   EXPECT_THAT(contrast(Tensor::Of<int32_t>({1, 2, 2, 3}, ints), -2.3f, -30, 50),
               Near({50, 50, 50, 31.55, 40.55, 49.55, -30, -21.55, -12.55, -30, -30, -30}));
-  // If the limits are reversed, the lower one wins.
+  // If the lower limit exceeds the upper one, the result is the lower limit.
   EXPECT_THAT(contrast(Tensor::Of<int32_t>({1, 2, 2, 3}, ints), 1.37f, 50, -50),
               Near(std::vector<float>(12, 50)));
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JPEG by libjpeg. It reports errors through a handler that must not return, so ours jumps. Between
-// setjmp and the calls that may fail, there are only objects without destructors, owned by an
-// object that outlives the jump.
+// JPEG by libjpeg. It reports errors through a handler that must not return, so our handler calls
+// longjmp. Between setjmp and the calls that may fail, there are only objects without destructors,
+// owned by an object that outlives the jump.
 #include <algorithm>
 #include <csetjmp>
 #include <cstdio>
@@ -50,7 +50,7 @@ struct MemorySource {
       info->src->bytes_in_buffer = 2;
       return TRUE;
     };
-    manager.skip_input_data = [](j_decompress_ptr info, long n) {  // NOLINT: its type
+    manager.skip_input_data = [](j_decompress_ptr info, long n) {  // NOLINT: libjpeg's type
       if (n <= 0) return;
       if (static_cast<size_t>(n) > info->src->bytes_in_buffer) {
         info->src->fill_input_buffer(info);
@@ -107,7 +107,8 @@ class JpegReader {
   }
   const ImageSize& size() const { return size_; }
 
-  // Missing rows get the pixels that libjpeg fills in. `line` holds a row of the file's components.
+  // Reads the pixels. libjpeg fills in the rows that the data lacks. `line` is memory for a row of
+  // a CMYK file.
   bool ReadRows(unsigned char* pixels, unsigned char* line) {
     if (setjmp(error_.jump) != 0) return false;
     jpeg_start_decompress(&info_);
@@ -127,8 +128,8 @@ class JpegReader {
   const char* error() const { return error_.message; }
 
  private:
-  // Assumes inverted inks, because Adobe's programs write nearly all CMYK files and store them
-  // inverted.
+  // Converts a row. Assumes inverted inks, because Adobe's programs write nearly all CMYK files,
+  // and store the inks inverted.
   void ToRgb(const unsigned char* cmyk, unsigned char* rgb) const {
     for (int64_t i = 0; i < size_.width; ++i) {
       const int k = cmyk[4 * i + 3];
@@ -201,7 +202,7 @@ class JpegWriter {
   jpeg_compress_struct info_ = {};
   JpegError error_;
   unsigned char* buffer_ = nullptr;
-  unsigned long bytes_ = 0;  // NOLINT: its type
+  unsigned long bytes_ = 0;  // NOLINT: libjpeg's type
   bool created_ = false;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The versions of NonMaxSuppression: select boxes in order of their scores, without those that
-// overlap a better one too much.
+// The versions of NonMaxSuppression: select boxes in order of their scores, except boxes that
+// overlap a better box too much.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -25,10 +25,11 @@ struct Selection {
 struct Thresholds {
   float overlap = 0.5f;
   float score = std::numeric_limits<float>::lowest();
-  float soft_sigma = 0;  // above 0, overlap lowers scores but does not drop boxes
+  float soft_sigma = 0;  // if > 0, overlaps lower scores instead of dropping boxes
 };
 
-// Selects greedily, the best first. `overlap(i, j)` returns the overlap of two boxes.
+// Selects boxes greedily, the one with the best score first. `overlap(i, j)` returns the overlap of
+// two boxes.
 template <class Overlap>
 Selection Select(const std::vector<float>& scores, int64_t max_size, const Thresholds& t,
                  const Overlap& overlap) {
@@ -63,13 +64,13 @@ Selection Select(const std::vector<float>& scores, int64_t max_size, const Thres
       selected.indices.push_back(next.box);
       selected.scores.push_back(next.score);
     } else if (next.score > t.score) {
-      queue.push(next);  // it is compared again later
+      queue.push(next);  // the loop compares it again with its new score
     }
   }
   return selected;
 }
 
-// Intersection over union of boxes [y1, x1, y2, x2]: any two opposite corners.
+// Returns the intersection over union of boxes [y1, x1, y2, x2], given by any two opposite corners.
 struct BoxOverlap {
   const float* boxes;
   struct Box {
@@ -90,8 +91,8 @@ struct BoxOverlap {
   }
 };
 
-// V1 has its threshold as an attribute; later versions have inputs. The op WithOverlaps takes a
-// matrix of overlaps instead of boxes.
+// In V1 the threshold is an attribute, in later versions it is an input. The op WithOverlaps takes
+// a matrix of overlaps instead of boxes.
 class NonMaxSuppression final : public Kernel {
   Status Init(const KernelInit& node) override {
     overlaps_ = node.op.name == "NonMaxSuppressionWithOverlaps";

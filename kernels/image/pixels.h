@@ -15,7 +15,8 @@ namespace penstock {
 
 // Converts n elements of a real type, from element `first` of `from` on, to floats.
 void ToFloats(const Tensor& from, int64_t first, float* to, int64_t n);
-// Converts n floats to the elements of `to` from `first` on, if `to` is of a floating type.
+// Converts n floats to the elements of `to` from element `first` on. Does nothing unless `to` has a
+// floating type.
 void FromFloats(const float* from, Tensor* to, int64_t first, int64_t n);
 
 // A batch of images [batch, height, width, channels].

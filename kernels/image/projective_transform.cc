@@ -14,11 +14,11 @@ namespace {
 
 enum class FillMode { kConstant, kReflect, kWrap, kNearest };
 
-// Positions are limited to this, so that they may be converted to integers.
+// Positions are clamped to this magnitude, so that they can be converted to integers.
 constexpr float kFar = 1e9f;
 
-// Maps a position outside of [0, size - 1] to one inside, except where the fill is constant. NaN is
-// far outside.
+// Maps a position outside of [0, size - 1] to one inside, as the fill mode says; in constant mode
+// the position stays outside. NaN counts as far outside.
 float Inside(float position, int64_t size, FillMode mode) {
   const auto last = static_cast<float>(size - 1), length = static_cast<float>(size);
   if (!(std::abs(position) < kFar)) position = position > 0 ? kFar : -kFar;
@@ -153,8 +153,8 @@ class ProjectiveTransformKernel final : public Kernel {
   FillMode mode_ = FillMode::kConstant;
 };
 
-// Transforms the gradient back, by the inverse matrices. As in TensorFlow, what is outside of the
-// gradient is filled in the same mode as outside of the images.
+// Transforms the gradient back, by the inverse matrices. As in TensorFlow, pixels outside of the
+// gradient are filled in the same mode as pixels outside of the images.
 std::vector<Gradient> ProjectiveGradient(const GradientScope& g) {
   const auto ints = [&](std::vector<int32_t> values) { return g.Const(Tensor::Vector(values)); };
   const Output flat = g.x(1);

@@ -153,7 +153,8 @@ class SampleBox final : public Kernel {
         "you wish to not provide any bounding boxes.");
   }
 
-  // Returns the first drawn crop that covers enough of a box, or the whole image if none does.
+  // Returns the first drawn crop that covers enough of one of the boxes, or the whole image if no
+  // crop does.
   Rectangle Draw(const Rectangle& image, const std::vector<Rectangle>& boxes, float covered,
                  PhiloxNumbers& random) const {
     const float area = image.area();

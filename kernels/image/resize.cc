@@ -169,7 +169,7 @@ std::vector<Gradient> ResizedBack(const GradientScope& g, const char* op) {
   if (!IsFloating(g.dtype())) return {Gradient(), Gradient()};
   return {Call(op, {g.dy(), g.x(0)}, GridAttributes(g)), Gradient()};
 }
-// The gradient of a gradient op for its first input is the forward op.
+// Returns the gradient of a gradient op for its first input, which is the forward op.
 std::vector<Gradient> ResizedAgain(const GradientScope& g, const char* op) {
   const Output size = Call("Slice", {ShapeOf(g.x(0)), g.Const(Tensor::Vector<int32_t>({1})),
                                      g.Const(Tensor::Vector<int32_t>({2}))});
@@ -187,8 +187,8 @@ std::vector<AttrDef> GridAttrs() {
 }
 
 OpDef ResizeDef(const char* doc) {
-  // The results are floats: differences with the small steps that suit doubles would be lost in
-  // rounding.
+  // Central differences do not work here: the results are floats, in which the small steps used for
+  // doubles are lost to rounding.
   return {.doc = doc,
           .inputs = {{"images", "T"}, {"size", "int32"}},
           .outputs = {{"resized_images", "float"}},

@@ -25,8 +25,8 @@ class ScaleBase : public Kernel {
   }
 
  protected:
-  // Makes the spans of the rows and columns; scale and translation are the inputs 2 and 3, or
-  // `first` and the next.
+  // Makes the spans of the rows and of the columns. Inputs `first` and `first` + 1 are the scale
+  // and the translation.
   Status MakeBoth(KernelContext& ctx, int first, const ImageBatch& in, int64_t height,
                   int64_t width, Spans* rows, Spans* columns) const {
     for (int i : {first, first + 1}) {
@@ -100,7 +100,7 @@ class ScaleAndTranslateKernel final : public ScaleBase {
   }
 };
 
-// Inputs: grads, original_image, scale, translation. The transpose of the above.
+// Inputs: grads, original_image, scale, translation. Computes the transpose of ScaleAndTranslate.
 class ScaleGradKernel final : public ScaleBase {
   Status Compute(KernelContext& ctx) override {
     const Tensor& grads = ctx.input(0);

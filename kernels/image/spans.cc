@@ -57,7 +57,7 @@ StatusOr<const Filter*> FindFilter(const std::string& name) {
 StatusOr<Spans> MakeSpans(KernelContext& ctx, const Filter& filter, bool antialias,
                           const Scaling& s) {
   const float inverse = 1 / s.scale, shift = -inverse * s.translation;
-  const float widened = antialias ? std::max(inverse, 1.f) : 1.f;  // when the image shrinks
+  const float widened = antialias ? std::max(inverse, 1.f) : 1.f;  // if the image shrinks
   const auto last = static_cast<float>(s.in - 1), reach = filter.radius * widened;
   Spans spans;
   spans.most = static_cast<int64_t>(std::min(2 * std::ceil(reach) + 1, static_cast<float>(s.in)));

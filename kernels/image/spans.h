@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Spans: the input elements, and their weights, of each output element when a filter resizes one
-// dimension of an image. Unlike Taps, each output element may have another number of them.
+// dimension of an image. Unlike in Taps, the number of input elements may differ between output
+// elements.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 
 namespace penstock {
 
-// A filter is zero at distances beyond its radius.
+// A resampling filter. It is zero at distances beyond its radius.
 struct Filter {
   const char* name;
   float radius;
@@ -22,8 +23,8 @@ struct Filter {
 // Returns the filter called `name` (lanczos3, ...); InvalidArgument if there is none.
 StatusOr<const Filter*> FindFilter(const std::string& name);
 
-// The input elements of each output element: output o is the sum of input begin[o] + k times
-// weight[o * most + k], k < count[o].
+// The input elements of each output element: output o is the sum over k < count[o] of weight[o *
+// most + k] times input element begin[o] + k.
 struct Spans {
   int64_t most = 0;
   std::vector<int64_t> begin, count;
@@ -31,14 +32,14 @@ struct Spans {
   const float* weights(int64_t o) const { return weight.data<float>() + o * most; }
 };
 
-// How one dimension is scaled.
+// The sizes, the scale and the translation of one dimension.
 struct Scaling {
   int64_t in, out;
   float scale, translation;
 };
 
-// With `antialias`, the filter covers more elements if the dimension shrinks. REQUIRES: a positive
-// scale and a finite translation.
+// Makes the spans of one dimension. With `antialias`, the filter is wider if the dimension shrinks.
+// REQUIRES a positive scale and a finite translation.
 StatusOr<Spans> MakeSpans(KernelContext& ctx, const Filter& filter, bool antialias,
                           const Scaling& s);
 

@@ -38,9 +38,9 @@ Taps BilinearTaps(const ResizeGrid& grid) {
 }
 
 Taps BicubicTaps(const ResizeGrid& grid) {
-  // With half_pixel_centers, taps outside of the image are left out; without, the border is
-  // repeated. The kernels differ too. Distances are rounded to 1/1024, as in TensorFlow's table of
-  // weights.
+  // With half_pixel_centers, taps outside of the image are left out; otherwise they repeat the
+  // border pixel. The cubic kernels differ too. Distances are rounded to 1/1024, as in TensorFlow's
+  // table of weights.
   const bool keys = grid.half_pixel_centers;
   const float a = keys ? -0.5f : -0.75f;
   constexpr float kSteps = 1024;

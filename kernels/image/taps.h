@@ -20,7 +20,7 @@ struct Taps {
 // How output positions map to input positions.
 struct ResizeGrid {
   int64_t in = 0, out = 0;
-  bool align_corners = false;       // the centres of the corner pixels stay where they are
+  bool align_corners = false;       // the corner pixels keep their centres
   bool half_pixel_centers = false;  // pixel i covers [i, i + 1)
 
   float Scale() const {
@@ -31,8 +31,7 @@ struct ResizeGrid {
     return half_pixel_centers ? (static_cast<float>(o) + 0.5f) * Scale() - 0.5f
                               : static_cast<float>(o) * Scale();
   }
-  // Returns the input element for output o when output elements are copies of single input
-  // elements.
+  // Returns the input element that output o copies, for resizing by copying single elements.
   int64_t Nearest(int64_t o) const;
 };
 

@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-using namespace golden;  // NOLINT: the tables below are made of it
+using namespace golden;  // NOLINT: the tables below use its names
 
 Tensor Image() {
   std::vector<float> pixels(12);
@@ -146,7 +146,7 @@ TEST(ScaleAndTranslate, MistakesAreNamed) {
   call(F({2}, {1, NAN}), kTranslation, "box").ExpectError("scale must be");
   call(kScale, F({2}, {1, INFINITY}), "box").ExpectError("translation must be finite");
   call(F({1}, {1}), kTranslation, "box").ExpectError("scale must have shape [2]");
-  // The image lies outside.
+  // The translated image lies outside of the output.
   ExpectOutputs(call(kScale, F({2}, {1e30f, 0}), "box"), {F({1, 2, 3, 1}, {0, 0, 0, 0, 0, 0})});
 }
 

@@ -16,8 +16,8 @@ class FileKernel : public AsyncKernel {
   void ComputeAsync(KernelContext& ctx, Done done) final;
 
  protected:
-  // Like Kernel::Compute, must not change the object. Long runs should check the step's
-  // cancellation now and then.
+  // Computes the outputs. Must not change the object, like Kernel::Compute. Long runs should check
+  // from time to time whether the step is cancelled.
   virtual Status Run(KernelContext& ctx) const = 0;
 };
 

@@ -15,7 +15,8 @@
 namespace penstock {
 namespace {
 
-// The memory for strings is not accounted for.
+// ResourceExhausted if the task does not have `bytes` of memory left. Needed because the memory of
+// strings is not part of the account.
 Status CheckMemoryFor(const std::string& filename, int64_t bytes) {
   const int64_t available = MemoryAccount::Task().available();
   if (bytes <= available) return OkStatus();

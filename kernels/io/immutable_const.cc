@@ -29,8 +29,8 @@ class ImmutableConstKernel : public FileKernel {
   }
 
  protected:
-  // The first step reads the file; all steps share the value. A kernel that wants to write it
-  // copies it first.
+  // The first step reads the file. All steps share the value, and a kernel that wants to write to
+  // it makes a copy.
   Status Run(KernelContext& ctx) const override {
     MutexLock lock(mu_);
     if (!value_.valid()) {
@@ -52,7 +52,7 @@ class ImmutableConstKernel : public FileKernel {
     ASSIGN_OR_RETURN(Tensor value, Tensor::Make(CpuAllocator(), dtype_, shape_));
     RETURN_IF_ERROR(file->Read(0, *bytes, static_cast<char*>(value.mutable_raw_data())));
     if (dtype_ == DType::kBool) {
-      // Makes every byte 0 or 1: a bool must not have any other value.
+      // Makes every byte 0 or 1, because a bool must not have any other value.
       auto* const flags = static_cast<uint8_t*>(value.mutable_raw_data());
       for (int64_t i = 0; i < value.num_elements(); ++i) flags[i] = flags[i] != 0;
     }

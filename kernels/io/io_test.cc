@@ -74,11 +74,11 @@ TEST(SaveRestore, ErrorsNameTheTensor) {
                "has shape [2], is given as [3]");
   EXPECT_ERROR(Save(Path("x"), {"w", "w"}, {"", ""}, {Counting<float>({3}), Counting<float>({3})}),
                kInvalidArgument, "saved twice");
-  // A failed write leaves no files.
+  // A failed write leaves no temporary files behind.
   EXPECT_EQ(Env::Real().ListDirectory(Path("."))->size(), 2);
 }
 
-// Two tasks save their slices of a variable; a later run with three tasks restores other slices.
+// Two tasks save their slices of a variable. Later, three tasks restore three other slices.
 TEST(SaveRestore, ShardsAreMergedAndCutAnew) {
   Strings parts;
   for (int task = 0; task < 2; ++task) {
@@ -247,7 +247,7 @@ TEST(Files, AreWrittenReadAndFound) {
   }
 }
 
-// Opening a FIFO would wait for its other end, and the wait could not be cancelled.
+// Opening a FIFO would wait for another process, and the wait could not be cancelled.
 TEST(Files, AFifoIsRefused) {
   ASSERT_EQ(Env::Real().CreateDirectories(Path("")), OkStatus());
   ASSERT_EQ(mkfifo(Path("fifo").c_str(), 0600), 0);

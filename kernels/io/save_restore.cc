@@ -59,7 +59,7 @@ class RestoreKernel : public FileKernel {
     ASSIGN_OR_RETURN(const auto reader, OpenCheckpoint(*ctx.step().env, request.file));
     Mutex mu;
     Status status;
-    // 100 us is about the time to open, read and check a few hundred KB.
+    // The time to open, read and check a few hundred KB is about 100 us.
     ctx.threads().files().ParallelFor(count, 100'000, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         Status restored = Restore(ctx, *reader, request, static_cast<int>(i));

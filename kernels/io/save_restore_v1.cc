@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-// Save (full tensors) and SaveSlices, which has one more input.
+// The ops Save (whole tensors) and SaveSlices, which has one more input.
 template <bool kSlices>
 class SaveV1Kernel : public FileKernel {
  protected:
@@ -51,8 +51,7 @@ class RestoreV1Kernel : public FileKernel {
       ASSIGN_OR_RETURN(slice, StringInput(ctx, 2, "shape_and_slice"));
     }
     StatusOr<Tensor> tensor = Read(ctx, pattern, preferred_file_, name, slice);
-    // The preferred shard is only an optimisation: if the tensor is not in it, search the other
-    // files.
+    // The preferred shard only saves time: if it does not have the tensor, search the other files.
     if (tensor.status().code() == StatusCode::kNotFound && preferred_file_ >= 0) {
       tensor = Read(ctx, pattern, V1Reader::kAllFiles, name, slice);
     }

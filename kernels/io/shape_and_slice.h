@@ -15,7 +15,7 @@ namespace penstock {
 
 // The first inputs of ops that save or restore several tensors. Borrows the inputs.
 struct SliceRequest {
-  std::string file;  // in the V2 format, a prefix
+  std::string file;  // in the V2 format, the prefix of the files' names
   absl::Span<const std::string> names;
   absl::Span<const std::string> slices;  // "" for a full tensor
 
@@ -24,8 +24,8 @@ struct SliceRequest {
   static StatusOr<SliceRequest> Parse(const KernelContext& ctx, int count, bool has_slices = true);
 };
 
-// Shape function: sets the shapes of restored tensors as far as they are known. Input 2 gives shape
-// and slice of each tensor; it need not be constant.
+// Shape function: sets the shapes of restored tensors as far as they are known. Input 2 holds the
+// shape and slice of each tensor; it need not be constant.
 Status RestoredShapes(ShapeScope& s);
 
 }  // namespace penstock

@@ -11,9 +11,10 @@
 namespace penstock {
 namespace {
 
-// Bytes copied under a variable's lock at a time: at 5 GB/s an update waits 0.2 ms for it.
+// The number of bytes that are copied under a variable's lock at a time. At 5 GB/s an update waits
+// 0.2 ms for the lock.
 constexpr int64_t kPieceBytes = 1 << 20;
-// Smaller values are shared: an update copies 1 MiB in 0.2 ms.
+// Smaller values are shared instead of copied, because an update copies 1 MiB in 0.2 ms.
 constexpr int64_t kCopiedBytesMin = 1 << 20;
 
 bool IsOnHost(const Tensor& value) {
@@ -36,8 +37,8 @@ StatusOr<std::optional<Snapshot::Part>> Snapshot::Begin(std::shared_ptr<Variable
   RETURN_IF_ERROR(variable->Inspect([&](const Tensor& value) {
     const auto bytes = static_cast<int64_t>(value.bytes());
     if (bytes < kCopiedBytesMin || !IsPlain(value.dtype()) || !IsOnHost(value)) return OkStatus();
-    // Under the same lock as the start of the watch, so that a later assignment of another shape
-    // marks everything as changed.
+    // Read under the same lock under which the watch starts, so that the watch reports a later
+    // assignment of another shape as a change of everything.
     shape = value.shape();
     watch = std::make_unique<ChangeWatch>(*variable, bytes);
     return OkStatus();
@@ -52,7 +53,7 @@ Status Snapshot::Copy(Part& part, Check check) {
   for (int64_t begin = 0; begin < bytes && !part.watch->all(); begin += kPieceBytes) {
     RETURN_IF_ERROR(check());
     RETURN_IF_ERROR(part.variable->Inspect([&](const Tensor& value) {
-      // The variable was assigned, and may have another shape.
+      // The variable was assigned meanwhile, and may have another shape.
       if (part.watch->all()) return OkStatus();
       CopyBytes(value, part.copy, begin, std::min(bytes, begin + kPieceBytes));
       return OkStatus();
@@ -61,8 +62,8 @@ Status Snapshot::Copy(Part& part, Check check) {
   return CopyChanges(part, check);
 }
 
-// Copies again what has changed since the first copy, so that little is left for the moment of the
-// snapshot.
+// Copies again what has changed since the first copy, so that little is left to copy when the
+// snapshot is cut.
 Status Snapshot::CopyChanges(Part& part, Check check) {
   std::vector<std::pair<int64_t, int64_t>> changes;
   part.watch->Take([&](int64_t begin, int64_t end) { changes.emplace_back(begin, end); });
@@ -102,7 +103,7 @@ Status Snapshot::CopyAhead(const std::string& save, const Variables& variables, 
     kept_.reset();
   }
   if (!again) {
-    parts.clear();  // freed before new copies are made: they are large
+    parts.clear();  // frees the old copies first, because they are large
     ASSIGN_OR_RETURN(parts, CopyWhole(variables, check));
   } else {
     for (Part& part : parts) RETURN_IF_ERROR(CopyChanges(part, check));
@@ -112,7 +113,7 @@ Status Snapshot::CopyAhead(const std::string& save, const Variables& variables, 
   return OkStatus();
 }
 
-// Copies the ranges that have changed since they were copied. REQUIRES the variable's lock.
+// Copies the ranges that have changed since they were last copied. REQUIRES the variable's lock.
 void Snapshot::BringUpToDate(Part& part, const Tensor& value) {
   part.watch->Take([&](int64_t begin, int64_t end) { CopyBytes(value, part.copy, begin, end); });
 }

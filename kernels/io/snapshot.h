@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Snapshot: the values of many variables at one moment, kept from the step that takes them to the
-// step that writes them.
+// Snapshot: the values of many variables at one point in time, kept from the step that reads them
+// to the step that writes them to files.
 //
 // If a snapshot shares a variable's buffer, the next update copies the whole buffer. For a large
-// table, of which an update changes a few rows, that is a long pause. So large variables are copied
-// ahead, piece by piece, while updates go on; at the moment of the snapshot only the rows changed
-// since then are copied again (ChangeWatch). Variables whose updates change all elements are
-// shared, because such an update reads and writes the whole buffer anyway.
+// table, of which an update changes a few rows, that is a long pause. So CopyAhead copies large
+// variables piece by piece while updates go on, and Cut copies only the rows that have changed
+// since (ChangeWatch). Variables whose updates change all elements are shared, because such an
+// update reads and writes the whole buffer anyway.
 //
-// Each call names its save. The calls of one save come in order; a new save replaces one that was
-// given up. Thread-safe. Never waits.
+// Each call names its save. The calls of one save come in order; a new save replaces an unfinished
+// one. Thread-safe. Never waits.
 #pragma once
 
 #include <memory>
@@ -29,21 +29,22 @@ namespace penstock {
 class Snapshot final : public Resource {
  public:
   using Variables = std::vector<std::shared_ptr<Variable>>;
-  // If it returns an error, the copying stops with it.
+  // Is called before each piece. If it returns an error, copying ends with that error.
   using Check = absl::FunctionRef<Status()>;
 
   const char* TypeName() const override { return "Snapshot"; }
   std::string DebugString() const override { return "Snapshot of variables"; }
-  // A snapshot need not be replayed: on another store the save starts again with an empty one.
+  // A snapshot is not replayed: on the store of a follower, a save begins anew with an empty
+  // snapshot.
   const char* OpaqueReason() const override { return nullptr; }
 
-  // Copies the variables' values while updates go on. Called again for the same save, copies the
-  // rows that have changed since. Calls `check` before each piece.
+  // Copies the variables' values while updates go on. A second call for the same save copies the
+  // rows that have changed since the first. Calls `check` before each piece.
   Status CopyAhead(const std::string& save, const Variables& variables, Check check);
-  // Returns the current values of `variables`: those that were copied ahead as copies, the others
-  // shared.
+  // Returns the current values of `variables`: the copies of those that were copied ahead, and the
+  // shared buffers of the others.
   StatusOr<std::vector<Tensor>> Cut(const std::string& save, const Variables& variables);
-  // Stores the values until Take.
+  // Stores the values until Take is called.
   void Keep(const std::string& save, std::vector<Tensor> values);
   // Returns the values that Keep stored. FailedPrecondition if Keep was not called for this save,
   // or another save has started since.
@@ -64,7 +65,7 @@ class Snapshot final : public Resource {
 
   Mutex mu_;
   std::string save_ ABSL_GUARDED_BY(mu_);
-  std::vector<Part> parts_ ABSL_GUARDED_BY(mu_);  // copied ahead
+  std::vector<Part> parts_ ABSL_GUARDED_BY(mu_);  // variables that were copied ahead
   std::optional<std::vector<Tensor>> kept_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -47,7 +47,7 @@ StatusOr<Snapshot::Variables> VariablesOf(const KernelContext& ctx, int count) {
   return variables;
 }
 
-// InvalidArgument if the values do not have the types that the node declares.
+// Sets the outputs. InvalidArgument if the values do not have the types that the node declares.
 Status SetOutputs(KernelContext& ctx, std::vector<Tensor> values) {
   if (static_cast<int>(values.size()) != ctx.num_outputs()) {
     return InvalidArgument("the snapshot has ", values.size(), " values, not ", ctx.num_outputs());
@@ -149,7 +149,8 @@ KERNEL_ANY_TYPE(SnapshotCopyAhead, CopyAheadKernel);
 KERNEL_ANY_TYPE(SnapshotCut, CutKernel);
 KERNEL_ANY_TYPE(SnapshotKeep, KeepKernel);
 KERNEL_ANY_TYPE(SnapshotTake, TakeKernel);
-// Also for variables on a GPU: their values are shared, and the step copies them to the host.
+// The ops also serve variables on a GPU: their values are shared, and the step copies them to the
+// host.
 KERNEL_DEF({.op = "SnapshotCopyAhead",
             .device = "GPU",
             .host_args = {"save", "variables"},

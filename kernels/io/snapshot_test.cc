@@ -16,7 +16,7 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kRows = 4096, kLength = 256;  // 4 MiB: copied ahead
+constexpr int64_t kRows = 4096, kLength = 256;  // 4 MiB: large enough to be copied ahead
 
 class SnapshotTest : public testing::Test {
  protected:
@@ -123,8 +123,8 @@ TEST_F(SnapshotTest, BelongsToOneSave) {
   EXPECT_EQ(Take("a").status().code(), StatusCode::kFailedPrecondition) << "it is handed over once";
 }
 
-// Each round updates the rows in order while the table is being copied. So in a snapshot of one
-// moment, no row may be ahead of a row before it.
+// Each round updates the rows in order while the table is being copied. So a snapshot is of one
+// point in time if no row has a higher round than a row before it.
 TEST_F(SnapshotTest, UpdatesDuringTheCopyingAreAllThereOrAllNot) {
   int copied = 0;
   for (int round = 0; round < 5; ++round) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// _SwapOut, _SwapIn: a tensor waits in a file while its memory is used for something else. The
-// compiler adds them for a memory limit (core/compiler/memory); what goes between them is a variant
-// that holds a part of the file, which is free again when the variant is.
+// _SwapOut, _SwapIn: write a tensor to a file while its memory is used for something else, and read
+// it back. The compiler adds the two ops if there is a memory limit (core/compiler/memory). The
+// edge between them carries a variant that owns a part of the file; destroying the variant frees
+// that part.
 #include <memory>
 #include <utility>
 #include <vector>
@@ -61,7 +62,7 @@ class SwapInKernel final : public AsyncKernel {
   void ComputeAsync(KernelContext& ctx, Done done) override {
     const StatusOr<const SwappedTensor*> swapped = Swapped(ctx);
     if (!swapped.ok()) return std::move(done)(swapped.status());
-    // On the executor's thread, so that the memory is charged to the step.
+    // Allocates on the executor's thread, so that the memory is charged to the step.
     Tensor* tensor = nullptr;
     Status allocated = ctx.Allocate(0, (*swapped)->shape, &tensor);
     if (!allocated.ok()) return std::move(done)(std::move(allocated));

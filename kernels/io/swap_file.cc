@@ -92,14 +92,14 @@ void SwapFile::Return(int64_t offset, int64_t bytes) {
   if (in_use_ > 0) return;
   free_.clear();
   end_ = 0;
-  // Gives the disk's blocks back. If it fails they are used again.
+  // Frees the disk's blocks. If that fails, later tensors use them again.
   (void)!ftruncate(fd_, 0);
 }
 
-Status SwapFile::Write(int64_t offset, const void* data, int64_t bytes, GoOn go_on) {
+Status SwapFile::Write(int64_t offset, const void* data, int64_t bytes, PieceCheck check) {
   const char* const from = static_cast<const char*>(data);
   for (int64_t done = 0; done < bytes;) {
-    RETURN_IF_ERROR(go_on());
+    RETURN_IF_ERROR(check());
     const ssize_t n = pwrite(fd_, from + done, std::min(bytes - done, kPieceBytes), offset + done);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return Fails("writing");
@@ -110,10 +110,10 @@ Status SwapFile::Write(int64_t offset, const void* data, int64_t bytes, GoOn go_
   return OkStatus();
 }
 
-Status SwapFile::Read(int64_t offset, void* data, int64_t bytes, GoOn go_on) {
+Status SwapFile::Read(int64_t offset, void* data, int64_t bytes, PieceCheck check) {
   char* const to = static_cast<char*>(data);
   for (int64_t done = 0; done < bytes;) {
-    RETURN_IF_ERROR(go_on());
+    RETURN_IF_ERROR(check());
     const ssize_t n = pread(fd_, to + done, std::min(bytes - done, kPieceBytes), offset + done);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return Fails("reading");

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SwapFile: the tensors of running steps that wait outside of memory: one file of this process, in
-// the directory $TMPDIR (else /tmp), which has no name, so that it goes with the process. On a
-// directory in memory (tmpfs) nothing is gained: set TMPDIR to one on a disk.
+// SwapFile: one file of this process that holds tensors of running steps for which there is no
+// memory. It is in the directory $TMPDIR, or /tmp if that is not set, and has no name, so it
+// disappears when the process ends. If the directory is in memory (tmpfs), swapping saves none: set
+// TMPDIR to a directory on a disk.
 //
-// Thread-safe; lives for ever. Reads and writes block, so they run on Scheduler::files().
+// Thread-safe; lives until the process ends. Reads and writes block, so they run on
+// Scheduler::files().
 #pragma once
 
 #include <cstdint>
@@ -19,29 +21,31 @@ namespace penstock {
 
 class SwapFile {
  public:
-  // Asked between two pieces of a read or a write, which ends with an error that it returns.
-  using GoOn = absl::FunctionRef<Status()>;
+  // Is called before each piece of a read or a write. If it returns an error, the read or write
+  // ends with that error.
+  using PieceCheck = absl::FunctionRef<Status()>;
 
   static SwapFile& OfProcess();
-  // In `directory`. For tests; others use OfProcess.
+  // Makes a file in `directory`. For tests; other callers use OfProcess.
   explicit SwapFile(std::string directory) : directory_(std::move(directory)) {}
   ~SwapFile();
   SwapFile(const SwapFile&) = delete;
   SwapFile& operator=(const SwapFile&) = delete;
 
-  // Takes a free part of the file. FailedPrecondition names the directory if it does not exist or
-  // may not be written to; Unavailable if the file cannot be made for another reason.
+  // Reserves a free part of the file, and returns its offset. FailedPrecondition, which names the
+  // directory, if the directory does not exist or is not writable. Unavailable if the file cannot
+  // be made for another reason.
   StatusOr<int64_t> Take(int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns a part. When the last one is returned, the file becomes empty.
+  // Frees a part. When the last part is freed, the file becomes empty.
   void Return(int64_t offset, int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
-  // Write to, and read from, a part that was taken. ResourceExhausted if the disk is full, or the
-  // file larger than this process may make one; DataLoss if the file has become shorter;
-  // Unavailable if the disk fails. Each names the directory.
-  Status Write(int64_t offset, const void* data, int64_t bytes, GoOn go_on);
-  Status Read(int64_t offset, void* data, int64_t bytes, GoOn go_on);
+  // Write to, and read from, a part that was taken. ResourceExhausted if the disk is full, or if
+  // the file would exceed this process's limit; DataLoss if the file is shorter than expected;
+  // Unavailable if the disk fails. Each error names the directory.
+  Status Write(int64_t offset, const void* data, int64_t bytes, PieceCheck check);
+  Status Read(int64_t offset, void* data, int64_t bytes, PieceCheck check);
 
   int64_t bytes_in_use() const ABSL_LOCKS_EXCLUDED(mu_);
-  int64_t bytes_written() const ABSL_LOCKS_EXCLUDED(mu_);  // since the start
+  int64_t bytes_written() const ABSL_LOCKS_EXCLUDED(mu_);  // since the process started
 
  private:
   Status Open() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -53,7 +57,7 @@ class SwapFile {
   int64_t end_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t in_use_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t written_ ABSL_GUARDED_BY(mu_) = 0;
-  std::map<int64_t, int64_t> free_ ABSL_GUARDED_BY(mu_);  // bytes by offset; no two touch
+  std::map<int64_t, int64_t> free_ ABSL_GUARDED_BY(mu_);  // bytes by offset; neighbours are merged
 };
 
 }  // namespace penstock

@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Status GoOn() { return OkStatus(); }
+Status NotCancelled() { return OkStatus(); }
 
 StatusOr<Tensor> SwapIn(const Tensor& handle, DType dtype) {
   return OpRunner("_SwapIn").In(handle).Attr("T", dtype).Run1();
@@ -84,24 +84,24 @@ TEST(SwapFileTest, ErrorsNameTheDirectory) {
   SwapFile file(testing::TempDir());
   const int64_t at = *file.Take(10);
   char bytes[10] = {};
-  const Status early = file.Read(at, bytes, 10, GoOn);
+  const Status early = file.Read(at, bytes, 10, NotCancelled);
   EXPECT_EQ(early.code(), StatusCode::kDataLoss) << "nothing was written: " << early;
   const Status cancelled = file.Write(at, bytes, 10, [] { return Cancelled("enough"); });
   EXPECT_EQ(cancelled.code(), StatusCode::kCancelled);
 }
 
-// A file that may not grow stands for a disk that is full.
+// A limit on the file's size has the same effect as a full disk.
 TEST(SwapFileTest, AFullDiskIsNamedAndLeavesTheRest) {
   SwapFile file(testing::TempDir());
   const std::string bytes(4096, 'x');
   const int64_t first = *file.Take(4096), second = *file.Take(4096);
-  ASSERT_TRUE(file.Write(first, bytes.data(), 4096, GoOn).ok());
+  ASSERT_TRUE(file.Write(first, bytes.data(), 4096, NotCancelled).ok());
   rlimit before;
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);
   const rlimit small = {.rlim_cur = 4096, .rlim_max = before.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
-  const Status full = file.Write(second, bytes.data(), 4096, GoOn);
+  const Status full = file.Write(second, bytes.data(), 4096, NotCancelled);
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
   std::signal(SIGXFSZ, handler);
   EXPECT_EQ(full.code(), StatusCode::kResourceExhausted);
@@ -109,9 +109,9 @@ TEST(SwapFileTest, AFullDiskIsNamedAndLeavesTheRest) {
   EXPECT_THAT(std::string(full.message()), HasSubstr("set TMPDIR to a directory with more room"));
 
   std::string back(4096, ' ');
-  EXPECT_TRUE(file.Read(first, back.data(), 4096, GoOn).ok());
+  EXPECT_TRUE(file.Read(first, back.data(), 4096, NotCancelled).ok());
   EXPECT_EQ(back, bytes);
-  EXPECT_TRUE(file.Write(second, bytes.data(), 4096, GoOn).ok()) << "there is room again";
+  EXPECT_TRUE(file.Write(second, bytes.data(), 4096, NotCancelled).ok()) << "there is room again";
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GenerateVocabRemapping and LoadAndRemapMatrix: warm starts. A matrix whose rows or columns belong
-// to the words of an old vocabulary is loaded for a new one.
+// GenerateVocabRemapping and LoadAndRemapMatrix: for warm starts. They load a matrix whose rows or
+// columns belong to the words of an old vocabulary, and rearrange it for a new vocabulary.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -19,9 +19,9 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kAbsent = -1;  // in remappings: has no old row (or column)
+constexpr int64_t kAbsent = -1;  // in remappings: there is no old row (or column)
 
-// The lines of a text that ReadFile returned. Borrows it.
+// Returns the lines of a text. Borrows the text.
 std::vector<string_view> LinesOf(const std::string& text) {
   std::vector<string_view> lines = absl::StrSplit(text, '\n');
   if (lines.back().empty()) lines.pop_back();
@@ -69,7 +69,7 @@ class VocabRemappingKernel final : public FileKernel {
  private:
   using Words = absl::flat_hash_map<string_view, int64_t>;
 
-  // The first old_vocab_size words of `text`, with their lines.
+  // Returns the first old_vocab_size words of `text`, each with its line number.
   StatusOr<Words> OldWords(const std::string& path, const std::string& text) const {
     std::vector<string_view> lines = LinesOf(text);
     if (old_size_ > static_cast<int64_t>(lines.size())) {
@@ -90,11 +90,11 @@ class VocabRemappingKernel final : public FileKernel {
   int64_t offset_ = 0, count_ = 0, old_size_ = -1;
 };
 
-// The old row (or column) at each place of the new matrix.
+// The old row (or column) for each row (or column) of the new matrix.
 class Remapping {
  public:
-  // `ids` is empty where old and new are the same. InvalidArgument unless there are `count` of
-  // them; Unimplemented where two are the same.
+  // Makes a remapping from `ids`. InvalidArgument unless there are `count` ids; Unimplemented if an
+  // old row (or column) occurs twice.
   static StatusOr<Remapping> Make(const Tensor& ids, const char* name, int64_t count) {
     Remapping remapping;
     remapping.name_ = name;
@@ -179,8 +179,8 @@ class LoadAndRemapMatrixKernel final : public FileKernel {
   }
 
  private:
-  // Reads the old rows that are wanted, at most max_rows_in_memory at a time, in the order of the
-  // file.
+  // Reads the old rows that the new matrix needs, at most max_rows_in_memory at a time, in the
+  // order of the file.
   Status CopyOldRows(KernelContext& ctx, const CheckpointReader& reader, const std::string& name,
                      const Remapping& rows, const Remapping& columns, Tensor* output) const {
     std::vector<std::pair<int64_t, int64_t>> wanted;  // old row, new row
@@ -206,7 +206,7 @@ class LoadAndRemapMatrixKernel final : public FileKernel {
     return OkStatus();
   }
 
-  // Puts the initializing values, in their order, where there is no old row or column.
+  // Writes the initializing values, in order, to the elements that have no old row or column.
   static Status FillIn(const Tensor& initial, const Remapping& rows, const Remapping& columns,
                        Tensor* output) {
     int64_t missing = 0;
@@ -240,7 +240,7 @@ Status RemappingShape(ShapeScope& s) {
 
 Status MatrixShape(ShapeScope& s) {
   RETURN_IF_ERROR(s.WithRank(1, 0).status());
-  // initializing_values may have any shape: TensorFlow's warm start gives a matrix.
+  // initializing_values may have any shape, because TensorFlow's warm start passes a matrix.
   for (const int i : {2, 3}) RETURN_IF_ERROR(s.WithRank(i, 1).status());
   s.set_output(0, PartialShape({s.attr<int64_t>("num_rows"), s.attr<int64_t>("num_cols")}));
   return OkStatus();

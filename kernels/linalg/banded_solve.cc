@@ -8,8 +8,8 @@
 namespace penstock {
 namespace {
 
-// The rows of the input are the diagonals, the uppermost first. Diagonals of a lower triangle are
-// aligned right in their rows, those of an upper one left.
+// The rows of the input are the diagonals, the uppermost first. The diagonals of a lower triangle
+// are aligned right in their rows, those of an upper triangle left.
 template <class T>
 class BandedTriangularSolveKernel final : public MatrixKernel<T> {
  public:
@@ -31,7 +31,7 @@ class BandedTriangularSolveKernel final : public MatrixKernel<T> {
     const auto& bands = in[0];
     auto& x = out[0];
     const int64_t n = bands.cols(), reach = std::min<int64_t>(bands.rows(), n) - 1;
-    const bool down = lower_ != adjoint_;  // forward: each unknown depends on those before it
+    const bool down = lower_ != adjoint_;  // forward substitution: x[i] depends on earlier elements
     x = in[1];
     for (int64_t step = 0; step < n; ++step) {
       const int64_t i = down ? step : n - 1 - step;

@@ -9,15 +9,15 @@
 namespace penstock {
 namespace {
 
-// Returns the determinant as two factors: *sign has absolute value one (or zero), and the result is
-// the logarithm of the absolute value. So it neither overflows nor underflows.
+// Returns the determinant as two factors, so that it neither overflows nor underflows: *sign has
+// the absolute value one (or zero), and the result is the logarithm of the absolute value.
 template <class T>
 T LogDeterminant(const Eigen::Map<const RowMajor<T>>& matrix, T* sign) {
   using std::abs;
   *sign = T(1);
   typename Eigen::NumTraits<T>::Real log = 0;
   if (matrix.size() == 0) return T(0);
-  RowMajor<T> lu = matrix;  // read as the transpose: same determinant
+  RowMajor<T> lu = matrix;  // LAPACK reads the transpose: same determinant
   std::vector<int> pivots(matrix.rows());
   LuFactor(matrix.rows(), lu.data(), pivots.data());
   for (Eigen::Index i = 0; i < matrix.rows(); ++i) {

@@ -26,7 +26,7 @@ class EigKernel final : public MatrixKernelBase {
  protected:
   Status Outputs(const MatrixSizes& in, OutputDims* out) const override {
     const int64_t n = in[0].rows;
-    // Without vectors, that output is empty for every matrix.
+    // If vectors are not wanted, output 1 is empty for every matrix.
     *out = {{n}, vectors_ ? Dims{n, n} : Dims{0}};
     if (n > kMaxLapackDim) return InvalidArgument("matrices with 2^31 or more rows");
     return CheckSquare(in[0]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Einsum: sums products of tensors over dimensions, as an equation of labels says.
+// Einsum: sums products of tensors over the dimensions that an equation of labels leaves out.
 #include "absl/algorithm/container.h"
 #include "core/op/flops.h"
 #include "core/op/gradient.h"
@@ -70,19 +70,20 @@ class InputGradient {
       : g_(g), equation_(equation), i_(i), own_(equation.inputs[i]) {
     const std::string others = equation.output + (g.num_inputs() == 2 ? Other() : "");
     for (const char label : own_) {
-      if (label == '.' || (found_ + lost_).find(label) != std::string::npos) continue;
-      (others.find(label) != std::string::npos ? found_ : lost_) += label;
+      if (label == '.' || (kept_labels_ + summed_labels_).find(label) != std::string::npos)
+        continue;
+      (others.find(label) != std::string::npos ? kept_labels_ : summed_labels_) += label;
     }
   }
 
   Output Build() const {
     const bool broadcasts = Broadcasts();
-    if (lost_.empty() && !broadcasts) return FromOutput(own_);
-    const std::string all = kEllipsis + found_, now = HasEllipsis(own_) ? all : found_;
+    if (summed_labels_.empty() && !broadcasts) return FromOutput(own_);
+    const std::string all = kEllipsis + kept_labels_, now = HasEllipsis(own_) ? all : kept_labels_;
     Output dx = FromOutput(broadcasts ? all : now);
     if (broadcasts) dx = SumOverBroadcast(dx);
-    if (lost_.empty()) return now == own_ ? dx : CallEinsum({dx}, StrCat(now, "->", own_));
-    return CallEinsum({dx, Ones()}, StrCat(now, ",", lost_, "->", own_));
+    if (summed_labels_.empty()) return now == own_ ? dx : CallEinsum({dx}, StrCat(now, "->", own_));
+    return CallEinsum({dx, Ones()}, StrCat(now, ",", summed_labels_, "->", own_));
   }
 
  private:
@@ -96,10 +97,11 @@ class InputGradient {
                       StrCat(equation_.output, ",", Other(), "->", subscripts));
   }
 
-  // Returns ones for the dimensions that were summed away: the gradient is constant along them.
+  // Returns ones for the dimensions over which input i was summed, along which the gradient is
+  // constant.
   Output Ones() const {
     Outputs axes;
-    for (const char label : lost_) axes.push_back(AxisOf(own_, label, g_.x(i_)));
+    for (const char label : summed_labels_) axes.push_back(AxisOf(own_, label, g_.x(i_)));
     const Output dims = Gather(ShapeOf(g_.x(i_)), Pack(axes), Int(g_.x(i_), 0));
     return Fill(dims, Cast(g_.Const(1.0), g_.dtype()));
   }
@@ -128,7 +130,7 @@ class InputGradient {
     const Output x = g_.x(i_), zero = Int(x, 0);
     Outputs sizes = {g_.Const(Tensor::Vector<int32_t>({}))};
     if (HasEllipsis(own_)) sizes.push_back(EllipsisSizes(own_, x));
-    for (const char label : found_) {
+    for (const char label : kept_labels_) {
       sizes.push_back(Gather(ShapeOf(x), Pack(Outputs{AxisOf(own_, label, x)}), zero));
     }
     const Output shape = sizes.size() == 1 ? sizes[0] : ConcatV2(sizes, zero);
@@ -140,7 +142,7 @@ class InputGradient {
   const EinsumEquation& equation_;
   const int i_;
   const std::string& own_;
-  std::string found_, lost_;  // labels in dy or the other input; labels in neither
+  std::string kept_labels_, summed_labels_;  // labels of input i in dy or the other input; the rest
 };
 
 std::vector<Gradient> EinsumGradient(const GradientScope& g) {
@@ -158,7 +160,7 @@ std::vector<Gradient> EinsumGradient(const GradientScope& g) {
 
 bool Has(const Labels& labels, int label) { return absl::c_linear_search(labels, label); }
 
-// The kernel first sums each input over the labels that only this input has. What is left is one
+// The kernel first sums each input over the labels that only this input has. That leaves one
 // product: two operations for each combination of the remaining labels.
 double EinsumFlops(const FlopsScope& s) {
   const int num_inputs = static_cast<int>(s.inputs.size());

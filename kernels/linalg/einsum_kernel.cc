@@ -27,7 +27,8 @@ Dims StridesAlong(const Labels& labels, const Labels& own, const Dims& dims) {
   return strides;
 }
 
-// Returns the labels that are in `other` if `in_other`, else not in it; likewise for the output.
+// Returns the labels for which "is in `other`" equals `in_other`, and "is in `output`" equals
+// `in_output`.
 Labels Select(const Labels& labels, const Labels& other, bool in_other, const Labels& output,
               bool in_output) {
   Labels chosen;
@@ -59,8 +60,9 @@ int64_t CountOf(const Dims& dims) {
   return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
 }
 
-// Copies `value`, labelled `own`, into `to`, a dense tensor labelled `wanted`. One of the two must
-// have each label only once. Elements of `to` that correspond to none of `value` are not changed.
+// Copies `value`, labelled `own`, into `to`, a dense tensor labelled `wanted`. Labels may repeat in
+// `value` or in `to`, but not in both. Leaves elements of `to` unchanged if no element of `value`
+// corresponds to them.
 void Rearrange(const EinsumLabels& all, const Tensor& value, const Labels& own,
                const Labels& wanted, Tensor* to, Scheduler& threads) {
   Labels walked;
@@ -95,8 +97,8 @@ Status EinsumKernel::Init(const KernelInit& node) {
   return OkStatus();
 }
 
-// Takes the diagonals of repeated labels. Removes dimensions of size 1: an operand broadcasts along
-// labels that it does not have.
+// Replaces repeated labels by the diagonal. Removes dimensions of size 1, because an operand
+// broadcasts along labels that it does not have.
 StatusOr<EinsumKernel::Operand> EinsumKernel::WithoutRepeats(KernelContext& ctx,
                                                              const Tensor& value,
                                                              const Labels& labels,
@@ -128,7 +130,7 @@ StatusOr<EinsumKernel::Operand> EinsumKernel::SumAway(KernelContext& ctx, Operan
   return x;
 }
 
-// Returns input i, summed over the labels that only it has.
+// Returns input i, summed over the labels that occur only in it.
 StatusOr<EinsumKernel::Operand> EinsumKernel::Input(KernelContext& ctx, const EinsumLabels& all,
                                                     int i) const {
   ASSIGN_OR_RETURN(Operand x, WithoutRepeats(ctx, ctx.input(i), all.inputs[i], all));

@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-using namespace golden;  // NOLINT: the tables below are made of it
+using namespace golden;  // NOLINT: the tables below use its names
 
 Tensor Counting(const Shape& shape) {
   Tensor x(DType::kFloat, shape);

@@ -6,7 +6,7 @@
 namespace penstock {
 namespace {
 
-using namespace golden;  // NOLINT: the tables below are made of it
+using namespace golden;  // NOLINT: the tables below use its names
 
 TEST(Fft, Complex) {
   ExpectOutputs({"FFT", {Z({5}, {{0.5, 9}, {1, 5}, {-2, 1}, {3, 4}, {0.25, 1}})}},

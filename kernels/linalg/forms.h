@@ -14,7 +14,7 @@ namespace penstock {
 
 using Gradients = std::vector<Gradient>;
 
-// The types that Eigen decomposes. The old BatchMatrix ops allow only the real ones.
+// The types that the decompositions support. The old BatchMatrix ops allow only the real types.
 extern const DTypes kMatrixTypes;
 extern const DTypes kRealMatrixTypes;
 #define REAL_MATRIX_TYPES float, double
@@ -23,12 +23,12 @@ extern const DTypes kRealMatrixTypes;
 // Holds the shape of input `i`, of rank 2 or more, and the dimensions of its matrices (-1:
 // unknown).
 struct MatrixShape {
-  PartialShape batch;  // of unknown rank if the input is
+  PartialShape batch;  // of unknown rank if the input's is unknown
   int64_t rows = -1, cols = -1;
   static StatusOr<MatrixShape> Of(const ShapeScope& s, int i);
-  // batch + dims
+  // Returns the batch dimensions followed by `dims`.
   PartialShape With(std::initializer_list<int64_t> dims) const;
-  // Returns returns the side of a square matrix.
+  // Returns the side of a square matrix. InvalidArgument if the matrix is not square.
   StatusOr<int64_t> Side() const;
 };
 Status SquareShape(ShapeScope& s);  // output 0 = input 0 = square matrices
@@ -37,7 +37,8 @@ Status SquareShape(ShapeScope& s);  // output 0 = input 0 = square matrices
 // broadcast.
 Output Product(Output a, Output b, bool adjoint_a = false, bool adjoint_b = false);
 Output Adjoint(Output x);
-// Zeroes x except for `below` diagonals below and `above` above the main one; -1 means all.
+// Sets x to zero except on `below` diagonals below and `above` diagonals above the main diagonal;
+// -1 means all diagonals.
 Output Band(Output x, int64_t below, int64_t above);
 Output DiagonalOf(Output x);
 Output DiagonalMatrix(Output x);

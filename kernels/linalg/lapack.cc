@@ -64,7 +64,7 @@ void LuFactor(int64_t size, T* a, int* pivots) {
   } else {
     zgetrf_(&n, &n, a, &n, pivots, &info);
   }
-  Succeeded(info);  // the caller must look for zeros on the diagonal
+  Succeeded(info);  // ignores singular matrices: the caller checks the diagonal
 }
 
 template <class T>

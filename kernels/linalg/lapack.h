@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The routines of LAPACK and BLAS that the decompositions use. (Eigen's would do as well, but its
-// templates cost up to a minute of compile time per file.)
+// The routines of LAPACK and BLAS that the decompositions use. (Eigen has the same decompositions,
+// but its templates cost up to a minute of compile time per file.)
 //
 // Matrices are column-major unless stated otherwise; a row-major n x m matrix is the transposed m x
 // n matrix in column-major order. One thread per call; thread-safe. REQUIRES dimensions of 1 to
-// kMaxLapackDim. Functions that return bool return false if the routine did not converge. CHECKs
-// wrong arguments.
+// kMaxLapackDim. Functions that return bool return false if the routine did not converge. Wrong
+// arguments fail a CHECK.
 #pragma once
 
 #include <complex>
@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-// The limit of LAPACK's integers: larger dimensions do not fit.
+// The largest dimension that LAPACK's integers can hold.
 inline constexpr int64_t kMaxLapackDim = INT32_MAX;
 
 // Computes a (rows x cols, destroyed) = u diag(s) vh, s descending. `job` is 'N' (no vectors), 'S'

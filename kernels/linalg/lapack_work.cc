@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The LAPACK routines that need work space and tell its size.
+// The LAPACK routines that need work space, and return its size when asked.
 #include <algorithm>
 #include <limits>
 #include <vector>

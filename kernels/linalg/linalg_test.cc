@@ -6,9 +6,9 @@
 namespace penstock {
 namespace {
 
-using namespace golden;  // NOLINT: the tables below are made of it
+using namespace golden;  // NOLINT: the tables below use its names
 
-// Compares only the first output, the values. Vectors are not unique.
+// Compares only output 0, the values, because vectors are not unique.
 void ExpectFirst(const OpCall& call, const Tensor& expected) {
   EXPECT_TRUE(NearTensor(call.Run()[0], expected, 1e-12)) << call.op;
 }
@@ -40,8 +40,8 @@ Tensor Diagonal(const Tensor& d) {
   return m;
 }
 
-// Factors are unique only up to signs. So checks that their product is the input, and that the
-// unitary factors are unitary.
+// Factors are unique only up to signs. So the test checks that their product is the input, and that
+// the unitary factors are unitary.
 TEST(Linalg, FactorsMultiplyToTheInput) {
   const auto expect_unitary = [](const Tensor& u) {
     Tensor ones(DType::kComplex128, Shape{u.dim(1)});

@@ -33,13 +33,14 @@ template <class T>
 using RowMajor = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 template <class T>
 using MatrixInputs = std::vector<Eigen::Map<const RowMajor<T>>>;
-// A vector is passed as a matrix of one column.
+// The output matrices of one call. A vector is passed as a matrix of one column.
 template <class T>
 using MatrixOutputs = std::vector<Eigen::Map<RowMajor<T>>>;
 
 class MatrixKernelBase : public Kernel {
  public:
-  // The first `num_matrices` inputs are matrices.
+  // `num_matrices`: the number of inputs, from input 0 on, that are matrices. `broadcasts`: whether
+  // their batch dimensions may differ and broadcast.
   MatrixKernelBase(int num_matrices, bool broadcasts)
       : num_matrices_(num_matrices), broadcasts_(broadcasts) {}
   Status Compute(KernelContext& ctx) final;
@@ -83,7 +84,7 @@ class MatrixKernel : public MatrixKernelBase {
   }
 };
 
-// For Outputs: InvalidArgument, with TensorFlow's text, unless the matrix is square.
+// Checks a size in Outputs: InvalidArgument, with TensorFlow's text, unless the matrix is square.
 Status CheckSquare(const MatrixSize& size);
 
 }  // namespace penstock

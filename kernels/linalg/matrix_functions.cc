@@ -13,8 +13,8 @@
 namespace penstock {
 namespace {
 
-// The result is NaN everywhere if there is no such matrix, or if the input is real and the result
-// is not.
+// The result is NaN everywhere if the function of the matrix does not exist, or if it is complex
+// although the input is real.
 template <class T, ComplexMatrix (*kFunction)(const ComplexMatrix&)>
 class MatrixFunctionKernel : public MatrixKernel<T> {
   Status Outputs(const MatrixSizes& in, OutputDims* out) const override {
@@ -33,7 +33,7 @@ class MatrixFunctionKernel : public MatrixKernel<T> {
     if constexpr (Eigen::NumTraits<T>::IsComplex) {
       out[0] = y.template cast<T>();
     } else {
-      // Imaginary parts from rounding are far below this.
+      // Imaginary parts that come from rounding are far smaller than this.
       constexpr double kRealTolerance = 1e-6;
       const double size = y.cwiseAbs().maxCoeff();
       if (y.imag().cwiseAbs().maxCoeff() <= kRealTolerance * size) {

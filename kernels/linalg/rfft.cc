@@ -61,8 +61,8 @@ struct RealTransform {
   }
 };
 
-// Calls fn(from, to) with the offsets of the lines along the last dimension of a tensor of shape
-// `to`, and of the corresponding lines in the larger shape `from`.
+// Calls fn(from, to) for each line along the last dimension of a tensor of shape `to`: `to` is the
+// line's offset there, `from` that of the same line in a tensor of the larger shape `from`.
 template <class Fn>
 void ForEachPair(const Shape& from, const Shape& to, Fn fn) {
   const int rank = to.rank();
@@ -187,7 +187,7 @@ Status RealFftShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Returns the last `rank` of 2, 3, 5, lengths for examples.
+// Returns the first `rank` of the lengths 2, 3, 5, for examples.
 ExampleTensor ExampleLengths(int rank) {
   std::vector<double> lengths = {2, 3, 5};
   lengths.erase(lengths.begin(), lengths.end() - rank);

@@ -41,7 +41,7 @@ struct Schur {
     std::vector<double> rwork(n);
     const int lwork = static_cast<int>(work.size());
     int sdim, info;
-    // LAPACK is column-major, so it takes and returns the transposed matrices.
+    // LAPACK is column-major, so it reads and returns the transposed matrices.
     zgees_(&vectors, &sort, nullptr, &n, t.data(), &n, &sdim, values.data(), q.data(), &n,
            work.data(), &lwork, rwork.data(), nullptr, &info);
     CHECK(info >= 0, "LAPACK: argument ", -info, " is wrong");
@@ -89,7 +89,7 @@ Matrix LogarithmNearOne(const Matrix& x) {
   return sum;
 }
 
-// Computes b = a^-1 b.
+// Replaces b by a^-1 b.
 void SolveInPlace(const Matrix& a, Matrix* b) {
   const int64_t n = a.rows();
   Matrix lu = a.transpose(), right = b->transpose();  // column-major
@@ -111,8 +111,8 @@ Matrix LogarithmOf(const Matrix& a) {
   const Matrix one = Matrix::Identity(a.rows(), a.cols());
   Matrix t = schur.t;
   double scale = 1;
-  // Each square root halves the logarithm. A zero on the diagonal has no logarithm and never comes
-  // close to one.
+  // Each square root halves the logarithm, so few are needed. A matrix with a zero on the diagonal
+  // has no logarithm, and its roots never come close to one.
   constexpr int kRootsMax = 64;
   int roots = 0;
   for (; roots < kRootsMax && Norm(t - one) > 0.25; ++roots, scale *= 2) t = RootOfTriangle(t);

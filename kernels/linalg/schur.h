@@ -11,10 +11,10 @@ namespace penstock {
 using ComplexMatrix =
     Eigen::Matrix<std::complex<double>, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-// REQUIRES finite numbers in 1 to kMaxLapackDim rows. The result is not finite if the function is
-// not defined for `a`, or if LAPACK did not converge.
-ComplexMatrix SquareRootOf(const ComplexMatrix& a);  // eigenvalues with real part >= 0
-ComplexMatrix LogarithmOf(const ComplexMatrix& a);   // imaginary parts of eigenvalues within pi
+// Return functions of a matrix. REQUIRES finite numbers, and from 1 to kMaxLapackDim rows. The
+// result is not finite if the function is not defined for `a`, or if LAPACK did not converge.
+ComplexMatrix SquareRootOf(const ComplexMatrix& a);  // the root with eigenvalues of real part >= 0
+ComplexMatrix LogarithmOf(const ComplexMatrix& a);   // imaginary parts of eigenvalues in [-pi, pi]
 ComplexMatrix ExponentialOf(const ComplexMatrix& a);
 
 }  // namespace penstock

@@ -42,7 +42,7 @@ class SelfAdjointEigV2Kernel final : public MatrixKernel<T> {
  protected:
   Status Outputs(const MatrixSizes& in, OutputDims* out) const override {
     const int64_t n = in[0].rows;
-    // Without vectors, that output is empty for every matrix.
+    // If vectors are not wanted, output 1 is empty for every matrix.
     *out = {{n}, vectors_ ? Dims{n, n} : Dims{0}};
     return CheckSide(in[0]);
   }
@@ -60,7 +60,7 @@ class SelfAdjointEigV2Kernel final : public MatrixKernel<T> {
   bool vectors_ = true;
 };
 
-// The output is one matrix: the eigenvalues are its first row, the vectors the rows below.
+// The output is one matrix: the eigenvalues are its first row, the eigenvectors the rows below.
 template <class T>
 class SelfAdjointEigKernel final : public MatrixKernel<T> {
  protected:

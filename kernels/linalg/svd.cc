@@ -73,7 +73,7 @@ Status SvdShape(ShapeScope& s) {
 }
 
 // J. Townsend: Differentiating the Singular Value Decomposition, 2016. For matrices with at most as
-// many rows as columns; others are treated as their adjoints, with u and v exchanged.
+// many rows as columns. The caller passes the adjoint of other matrices, with u and v exchanged.
 Output WideGradient(Output s, Output u, Output v, Output ds, Output du, Output dv, bool square) {
   const Output s2 = Square(s);
   const Output f = WithDiagonal(SafeReciprocal(RowVectors(s2) - ColumnVectors(s2)), ZerosLike(s));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TridiagonalSolve, TridiagonalMatMul: for tridiagonal matrices given by three rows: the diagonals
-// above, on and below the main one. Element i of each belongs to row i of the matrix. The last
-// element of the first row and the first element of the third are not read.
+// TridiagonalSolve, TridiagonalMatMul: solve systems with, and multiply by, tridiagonal matrices. A
+// matrix is given by three rows: the diagonal above the main diagonal, the main diagonal, and the
+// one below. Element i of each belongs to row i of the matrix. The last element of the first row
+// and the first element of the third are not read.
 #include <limits>
 
 #include "core/op/shape_scope.h"
@@ -15,8 +16,9 @@ namespace {
 template <class T>
 using RowVector = Eigen::Array<T, 1, Eigen::Dynamic>;
 
-// Eliminates from the top. With `pivoting`, uses the row with the greater pivot of two neighbours.
-// `perturbation` replaces a zero pivot; if it is zero too, there is no solution.
+// Gaussian elimination from the top. With `pivoting`, exchanges two neighbouring rows if the lower
+// one has the greater pivot. `perturbation` replaces pivots that are zero; if it is zero itself,
+// such a system has no solution.
 template <class T>
 class Elimination {
  public:
@@ -26,7 +28,7 @@ class Elimination {
     u_.row(0) = diagonals.row(1);
     u_.row(1) = diagonals.row(0);
     u_.row(2).setZero();
-    below_ = diagonals.row(2);
+    subdiagonal_ = diagonals.row(2);
     u_(1, n_ - 1) = T(0);
   }
 
@@ -49,7 +51,7 @@ class Elimination {
   // Subtracts a multiple of row i from row i + 1, after exchanging them if row i + 1 has the
   // greater pivot.
   void Eliminate(int64_t i, Eigen::Map<RowMajor<T>>& x) {
-    T pivot = u_(0, i), next = below_(i + 1);
+    T pivot = u_(0, i), next = subdiagonal_(i + 1);
     if (pivoting_ && std::abs(next) > std::abs(pivot)) {
       std::swap(pivot, next);
       u_(0, i) = pivot;
@@ -68,8 +70,8 @@ class Elimination {
   const bool pivoting_;
   const T perturbation_;
   const int64_t n_;
-  RowMajor<T> u_;  // main diagonal of the upper triangle, two above it
-  RowVector<T> below_;
+  RowMajor<T> u_;  // the upper triangle: main diagonal, two above it
+  RowVector<T> subdiagonal_;
 };
 
 // The result is NaN if a matrix is singular.
@@ -150,9 +152,9 @@ Output RowsBelow(Output row, Output x) {
 Output RowsAbove(Output row, Output x) {
   return Multiply(ZerosLike(row), ZerosLike(row), OnesLike(row), x);
 }
-// Returns the diagonal next to the main one as the transposed matrix has it. The element that wraps
-// around is not read.
-Output Turned(Output row, int shift) {
+// Returns a secondary diagonal of the conjugate transpose, from the row that holds it in the
+// matrix. No op reads the element that wraps around.
+Output TransposedDiagonal(Output row, int shift) {
   return Call("Roll", {Conj(row), Int(row, shift), Int(row, -1)});
 }
 Output SumOfRows(Output x) { return Sum(x, Int(x, -1)); }
@@ -162,7 +164,8 @@ Gradients SolveGradient(const GradientScope& g) {
   for (const int32_t i : {0, 1, 2}) {
     rows.push_back(Gather(g.x(0), Int(g.x(0), i), Int(g.x(0), -2)));
   }
-  const Output adjoint = Pack({Turned(rows[2], -1), Conj(rows[1]), Turned(rows[0], 1)}, -2);
+  const Output adjoint =
+      Pack({TransposedDiagonal(rows[2], -1), Conj(rows[1]), TransposedDiagonal(rows[0], 1)}, -2);
   const Output db = Call("TridiagonalSolve", {adjoint, g.dy()},
                          {{"partial_pivoting", g.attr<bool>("partial_pivoting")},
                           {"perturb_singular", g.attr<bool>("perturb_singular")}});
@@ -175,7 +178,8 @@ Gradients SolveGradient(const GradientScope& g) {
 
 Gradients MatMulGradient(const GradientScope& g) {
   const Output x = Conj(g.x(3)), dy = g.dy(), row = g.x(1);
-  const Output dx = Multiply(Turned(g.x(2), -1), Conj(row), Turned(g.x(0), 1), dy);
+  const Output dx =
+      Multiply(TransposedDiagonal(g.x(2), -1), Conj(row), TransposedDiagonal(g.x(0), 1), dy);
   return {RowVectors(SumOfRows(RowsBelow(row, x) * dy)), RowVectors(SumOfRows(x * dy)),
           RowVectors(SumOfRows(RowsAbove(row, x) * dy)), dx};
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The functions of LookupTable for dense tables, which also have buckets, visible in exports as in
-// TensorFlow.
+// The functions of LookupTable for dense tables. These also have buckets, because exports list the
+// buckets as in TensorFlow.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -53,7 +53,7 @@ bool IsFlattened(const Tensor& rows, const Shape& row) {
 
 }  // namespace
 
-// Returns TensorFlow's hash.
+// Returns the hash that TensorFlow uses for the key.
 uint64_t LookupTable::HashOf(const std::string& key) const {
   if (spec_.key == DType::kString) return Murmur64(key);
   const int64_t n = spec_.key_shape.num_elements();
@@ -76,8 +76,8 @@ void LookupTable::MakeRoomFor(int64_t rows) {
       keys.push_back(keys_[taken.row]);
     }
   }
-  // From the last row on, so that the row that replaces a removed one is never itself a removed
-  // one.
+  // Removes the last rows first: a removed row is replaced by the last row, which is then never
+  // itself to be removed.
   std::sort(removed.begin(), removed.end(), std::greater<>());
   for (const int64_t row : removed) DropRow(row);
   do {

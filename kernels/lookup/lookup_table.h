@@ -31,14 +31,14 @@ class LookupTable final : public Resource {
     Kind kind = Kind::kHash;
     DType key = DType::kInvalid, value = DType::kInvalid;
     Shape key_shape = {}, value_shape = {};   // of one key, of one value
-    Tensor empty_key = {}, deleted_key = {};  // kDense: not allowed as keys; may be invalid
+    Tensor empty_key = {}, deleted_key = {};  // kDense: reserved keys; may be invalid tensors
     // kDense: the number of buckets that an export shows at first, a power of two, and the fraction
     // of them that may be taken before their number doubles.
     int64_t initial_buckets = 131072;
     float max_load = 0.8f;
   };
 
-  // InvalidArgument if the spec is not valid.
+  // Makes a table. InvalidArgument if the spec is not valid.
   static StatusOr<std::shared_ptr<LookupTable>> Make(std::string name, Spec spec);
   LookupTable(std::string name, Spec spec) : name_(std::move(name)), spec_(std::move(spec)) {}
 
@@ -51,23 +51,24 @@ class LookupTable final : public Resource {
   const Spec& spec() const { return spec_; }
   const std::string& name() const { return name_; }
 
-  // Returns the values of `keys`; for keys that are not in the table, `default_value` (one value,
-  // or one for each key).
+  // Returns the values of `keys`. Keys that are not in the table get `default_value`, which is one
+  // value, or one for each key.
   StatusOr<Tensor> Find(const Tensor& keys, const Tensor& default_value, Allocator& allocator) const
       ABSL_LOCKS_EXCLUDED(mu_);
   Status Insert(const Tensor& keys, const Tensor& values, const UpdateOrigin& origin)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Ignores keys that are not in the table.
+  // Removes keys. Ignores keys that are not in the table.
   Status Remove(const Tensor& keys, const UpdateOrigin& origin) ABSL_LOCKS_EXCLUDED(mu_);
-  // Replaces all entries by those that Export returned (in a kHash table only once).
+  // Replaces all entries by the result of Export. A kHash table allows this only once.
   Status Import(const Tensor& keys, const Tensor& values, const UpdateOrigin& origin)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // kHash only. A second call must have as many entries as the first one, and changes nothing.
+  // Fills a kHash table. A second call must have as many entries as the first one, and changes
+  // nothing.
   Status Initialize(const Tensor& keys, const Tensor& values, const UpdateOrigin& origin)
       ABSL_LOCKS_EXCLUDED(mu_);
   int64_t size() const ABSL_LOCKS_EXCLUDED(mu_);
   // Returns all entries. For a kDense table, as in TensorFlow, returns all buckets: matrices with
-  // one row per bucket, with empty_key for free buckets and deleted_key for those of removed
+  // one row per bucket, with empty_key for free buckets and deleted_key for buckets of removed
   // entries.
   Status Export(Tensor* keys, Tensor* values, Allocator& allocator) const ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -75,7 +76,7 @@ class LookupTable final : public Resource {
   // Returns the number of keys in a tensor. InvalidArgument if it does not fit the table.
   StatusOr<int64_t> CountKeys(const Tensor& keys) const;
   Status CheckValues(const Tensor& keys, const Tensor& values) const;
-  // InvalidArgument for reserved keys.
+  // Checks a key. InvalidArgument if the key is reserved.
   Status CheckAllowed(const std::string& key) const;
   bool Reserved(const std::string& key) const;
   // Returns a key as bytes: the string, or the bytes of the elements.
@@ -83,7 +84,7 @@ class LookupTable final : public Resource {
   void Put(const Tensor& keys, int64_t i, const Tensor& values) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Erase(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Clear() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Removes a row of the storage: the last row takes its place.
+  // Removes a row of the storage. The last row moves to its place.
   void DropRow(int64_t row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CopyRow(int64_t row, Tensor* values, int64_t i) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   void CopyKey(const std::string& key, Tensor* keys, int64_t i) const;
@@ -98,7 +99,7 @@ class LookupTable final : public Resource {
   const std::string name_;
   const Spec spec_;
   mutable SharedMutex mu_;
-  bool initialized_ ABSL_GUARDED_BY(mu_) = false;  // kHash
+  bool initialized_ ABSL_GUARDED_BY(mu_) = false;  // for kHash: Initialize has been called
   absl::flat_hash_map<std::string, int64_t> rows_ ABSL_GUARDED_BY(mu_);
   Buckets buckets_ ABSL_GUARDED_BY(mu_){spec_.initial_buckets, spec_.max_load};  // kDense
   std::vector<std::string> keys_ ABSL_GUARDED_BY(mu_);                           // of each row

@@ -33,8 +33,8 @@ StatusOr<std::shared_ptr<Resource>> MakeSessionTensor(const std::string& name,
 }
 const ResourceMakerDeclaration maker(kTypeName, MakeSessionTensor);
 
-// The container of the session, which is dropped with it. If sessions have stores of their own, any
-// container works.
+// Returns the session's container, which is dropped with the session. If sessions have stores of
+// their own, any container works.
 class SessionKernel : public Kernel {
  public:
   Status Init(const KernelInit& node) override {

@@ -128,7 +128,7 @@ OpDef SumOf(const char* doc, const DTypes& types) {
   };
 }
 
-// `shape` repeats what the inputs' shapes say.
+// The attribute `shape` is not used: it only repeats the shape of the inputs.
 OpDef AccumulateNOp() {
   OpDef op = SumOf("Adds tensors of equal shapes.", TypesOf<NUMBER_TYPES>());
   op.attrs.push_back({"shape", Shapes{}});

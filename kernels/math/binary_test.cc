@@ -289,7 +289,7 @@ TEST(Binary, IncompatibleShapes) {
   EXPECT_EQ(z.status().code(), StatusCode::kInvalidArgument) << z.status();
 }
 
-// The logarithm is rounded too, as in TensorFlow and as when two ops compute x * log(y).
+// The logarithm is rounded to T before the product, as in TensorFlow and in two separate ops.
 template <class T>
 void ExpectLogarithmsRounded() {
   std::vector<T> x, y;

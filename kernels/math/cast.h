@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Converts one number of any type to any other type, for Cast. A float that does not fit an integer
-// type becomes what x86-64 makes of it: narrow types wrap, wide ones get the least number. The
-// result is the same on every device and for every element of a tensor.
+// type is converted as x86-64 does: integers of less than 32 bits wrap around, wider integers get
+// the least number. The result is the same on every device and for every element of a tensor.
 #pragma once
 
 #include <cstdint>

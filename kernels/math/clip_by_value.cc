@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// NaN stays NaN; if the lower bound exceeds the upper one, the lower one wins.
+// NaN stays NaN. If the lower bound exceeds the upper bound, the result is the lower bound.
 template <class L>
 DEVICE_FN L Clipped(L x, L low, L high) {
   const L lowered = x > high ? high : x;

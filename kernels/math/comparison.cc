@@ -51,7 +51,7 @@ struct MinimumFn {
   }
 };
 
-// The gradient goes to the operand that was chosen; to the left one if both are equal.
+// The gradient goes to the operand that was chosen, or to the left operand if both are equal.
 Gradients PickedGradient(const GradientScope& g, Output left_taken) {
   const Output zero = ZerosLike(g.dy());
   return SumToInputs(g, Select(left_taken, g.dy(), zero), Select(left_taken, zero, g.dy()));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Integer division that never crashes: INT_MIN / -1 wraps around. Divisors of zero are found before
-// the loops start (Invalid); on devices, where they cannot be found, the result is zero.
+// Integer division that never crashes: INT_MIN / -1 wraps around. The CPU kernels look for zero
+// divisors before the loops start (Invalid); other devices do not look for them, and the result is
+// zero.
 #pragma once
 
 #include "kernels/engine/functor.h"
@@ -24,7 +25,7 @@ DEVICE_FN T TruncatedRemainder(T x, T y) {
   return y == 0 ? T(0) : static_cast<T>(x % y);
 }
 
-// The base of functors that divide: refuses zero divisors.
+// The base of functors that divide: its Invalid refuses zero divisors.
 struct ChecksDivisor {
   template <class T>
   requires std::is_integral_v<T>

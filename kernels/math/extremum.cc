@@ -20,7 +20,7 @@ DEVICE_FN constexpr T Greatest() {
 }
 
 struct MaxReducer {
-  static constexpr bool kOneIsItself = true;
+  static constexpr bool kSingleIsResult = true;
   template <class T>
   using Accumulator = T;
   template <class A>

@@ -28,7 +28,7 @@ CBLAS_TRANSPOSE Flag(Side side) {
 // A block of rows and columns of c, computed by one thread. The leading dimensions are those of the
 // full matrices.
 struct Block {
-  Product p;  // of the block
+  Product p;  // sizes of the block
   int64_t lda, ldb, ldc;
 };
 
@@ -54,8 +54,8 @@ void MultiplyBlock(const Block& block, const float* a, const float* b, float* c)
   }
   thread_local const bool alone = (omp_set_num_threads(1), true);
   static_cast<void>(alone);
-  // oneDNN 2.6 uses the stack pointer for other purposes in its loops. A signal handler would write
-  // its frame over the packed matrices, or past them.
+  // oneDNN 2.6 uses the stack pointer for other purposes in its loops. If a signal handler ran
+  // then, its stack frame would overwrite the packed matrices, or memory beyond them.
   const BlockedSignals blocked;
   const dnnl_status_t status =
       dnnl_sgemm(p.a == Side::kPlain ? 'N' : 'T', p.b == Side::kPlain ? 'N' : 'T', p.m, p.n, p.k, 1,
@@ -109,21 +109,22 @@ void MultiplyBlock(const Block& block, const T* a, const T* b, T* c) {
 // Flops per nanosecond of one thread, a low estimate: splitting too late costs less than splitting
 // too early.
 template <class T>
-constexpr double kSpeed = std::is_same_v<T, float> ? 100
-                          : std::is_integral_v<T>  ? 4
-                                                   : 40;
+constexpr double kFlopsPerNano = std::is_same_v<T, float> ? 100
+                                 : std::is_integral_v<T>  ? 4
+                                                          : 40;
 
 constexpr int64_t kGrain = 16;  // rows and columns per step of the libraries' kernels
 
-// A long product is computed in tiles of c that take about kTileNanos, so that a cancelled step
-// ends soon. On tiles of at least kTileMin the libraries are as fast as on full matrices.
+// A long product is computed in tiles of c that take about kTileNanos each, and stops between two
+// tiles if the step is cancelled. On tiles of at least kTileMin the libraries are as fast as on
+// full matrices.
 constexpr double kTileNanos = 50e6;
 constexpr int64_t kTileMin = 512;
 
 template <class T>
 void MultiplyTiles(Scheduler& threads, const Product& p, const T* a, const T* b, T* c) {
   const auto nanos = [&p](int64_t rows, int64_t columns) {
-    return 2.0 * static_cast<double>(rows) * columns * p.k / kSpeed<T>;
+    return 2.0 * static_cast<double>(rows) * columns * p.k / kFlopsPerNano<T>;
   };
   int64_t rows = p.m, columns = p.n;
   while (nanos(rows, columns) > kTileNanos && std::max(rows, columns) > kTileMin) {
@@ -146,7 +147,8 @@ void MultiplyTiles(Scheduler& threads, const Product& p, const T* a, const T* b,
       });
 }
 
-// Splits the longer side of c, because each piece packs the other side's matrix again.
+// Splits the longer side of c. Each piece packs the matrix of the other side again, which is thus
+// the smaller matrix.
 template <class T>
 void SplitAndMultiply(Scheduler& threads, const Product& p, const T* a, const T* b, T* c) {
   const bool by_rows = p.m >= p.n;
@@ -154,7 +156,7 @@ void SplitAndMultiply(Scheduler& threads, const Product& p, const T* a, const T*
   const int64_t grains = (length + kGrain - 1) / kGrain;
   const int64_t pieces = std::min<int64_t>(threads.num_threads(), grains);
   const int64_t lda = p.a == Side::kPlain ? p.k : p.m, ldb = p.b == Side::kPlain ? p.n : p.k;
-  const double nanos = 2.0 * p.m * p.n * p.k / kSpeed<T>;
+  const double nanos = 2.0 * p.m * p.n * p.k / kFlopsPerNano<T>;
   if (nanos > pieces * kTileNanos) return MultiplyTiles(threads, p, a, b, c);
   threads.ParallelFor(pieces, nanos / pieces, [&](int64_t begin, int64_t end) {
     const int64_t first = grains * begin / pieces * kGrain;

@@ -15,7 +15,8 @@ namespace penstock {
 
 enum class Side { kPlain, kTransposed, kAdjoint };  // adjoint: transposed and conjugated
 
-// op(a) is [m, k], op(b) is [k, n], c is [m, n]. So a itself is [k, m] if it is transposed.
+// op(a) is [m, k], op(b) is [k, n], c is [m, n]. If a is transposed (kTransposed, kAdjoint), its
+// memory is [k, m].
 struct Product {
   int64_t m = 0, n = 0, k = 0;
   Side a = Side::kPlain, b = Side::kPlain;

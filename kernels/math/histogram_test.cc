@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-using namespace golden;  // NOLINT: the tables below are made of it
+using namespace golden;  // NOLINT: the tables below use its names
 
 TEST(Histogram, Bincount) {
   ExpectOutputs({"Bincount", {I({4}, {1, 1, 3, 9}), I({}, {5}), F({0}, {})}},

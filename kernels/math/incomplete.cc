@@ -110,7 +110,7 @@ OpDef Named(const char* a, const char* b, const char* z, OpDef op) {
   return op;
 }
 
-// The derivative by a is not differentiable, so central differences cannot check it.
+// The derivative by a cannot be differentiated again, so the examples' gradients are not checked.
 std::vector<Example> FirstOrderOnly() {
   return {{.inputs = {{{{2, 3}}}, {{{3}}}}, .check_gradient = false},
           {.inputs = {{{{2, 3}}}, {{{2, 3}}}}, .check_gradient = false}};

@@ -16,7 +16,7 @@ namespace penstock {
 
 class KernelLoop {
  public:
-  // The inputs keep their buffers, so that nothing is computed in place.
+  // Keeps references to the inputs' buffers, so that the kernel cannot compute in place.
   KernelLoop(const std::string& op, Attrs attrs, std::vector<Tensor> inputs, DType output,
              int threads)
       : name_(op),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MatMul and its batched forms, except for the arithmetic: these kernels check the shapes, a
-// function for each device multiplies (gemm.h, cuBLAS).
+// The kernels of MatMul and its batched forms. They check the shapes, and call a function that
+// multiplies on the device: gemm.h on the CPU, cuBLAS on the GPU.
 #pragma once
 
 #include <vector>
@@ -34,8 +34,8 @@ class MatMulKernel : public Kernel {
   Side a_ = Side::kPlain, b_ = Side::kPlain;
 };
 
-// Multiplies batches of matrices. The dimensions before the last two broadcast; BatchMatMul demands
-// that they are equal.
+// Multiplies batches of matrices. The dimensions before the last two broadcast; BatchMatMul
+// requires that they are equal.
 class BatchMatMulKernel : public Kernel {
  public:
   BatchMatMulKernel(MultiplyFn multiply, bool broadcasts)

@@ -116,7 +116,7 @@ Gradients BatchMatMulGradient(const GradientScope& g, const char* op) {
           tb ? multiply(dy, a, true, ta, b.dtype()) : multiply(a, dy, !ta, false, b.dtype())};
 }
 
-// Like the gradient above, for batches that broadcast.
+// Like MatMulGradient, for batches that broadcast.
 Gradients BroadcastMatMulGradient(const GradientScope& g, const char* op) {
   const Gradients d = BatchMatMulGradient(g, op);
   return {SumToShapeOf(d[0].values, g.x(0)), SumToShapeOf(d[1].values, g.x(1))};
@@ -138,7 +138,7 @@ OpDef BatchMatMulOp(const char* doc, ShapeFn shape, GradientFn gradient) {
   };
 }
 
-// Operands of any types, which are converted to the output's type.
+// Defines the op whose operands may have any types. They are converted to the output's type.
 OpDef BatchMatMulV3Op() {
   OpDef op = BatchMatMulOp("BatchMatMulV2 whose operands and output may have different types.",
                            BatchMatMulShape<true>, [](const GradientScope& g) -> Gradients {

@@ -10,7 +10,7 @@ namespace {
 
 // Squares are summed in double for every type.
 struct SquareSum {
-  static constexpr bool kOneIsItself = false;
+  static constexpr bool kSingleIsResult = false;
   template <class T>
   using Accumulator = double;
   template <class A>

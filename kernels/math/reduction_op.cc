@@ -100,13 +100,13 @@ Output WithKeptDims(const GradientScope& g, Output reduced) {
   if (axes == nullptr || !x.fully_known()) return Reshape(reduced, KeptDims(g));
   const auto values = AxisValues(axes->Reshaped({axes->num_elements()}), "reduction_indices");
   const auto gone = values.ok() ? Reduced(*values, x.rank()) : values.status();
-  if (!gone.ok()) return Reshape(reduced, KeptDims(g));  // the forward op reports the error
+  if (!gone.ok()) return Reshape(reduced, KeptDims(g));  // the forward op reports wrong axes
   std::vector<int64_t> dims;
   for (int d = 0; d < x.rank(); ++d) dims.push_back((*gone)[d] ? 1 : x.dim(d));
   return Reshape(reduced, g.Const(Tensor::Vector<int64_t>(dims)));
 }
 
-Output SpreadOverInput(const GradientScope& g, Output reduced) {
+Output BroadcastToInput(const GradientScope& g, Output reduced) {
   return BroadcastTo(WithKeptDims(g, reduced), ShapeOf(g.x()));
 }
 

@@ -21,6 +21,6 @@ Status ReductionShape(ShapeScope& s);
 // dimensions of size one in place of the reduced axes, so that it broadcasts against the input.
 Output WithKeptDims(const GradientScope& g, Output reduced);
 // Like WithKeptDims, then broadcasts to the input's shape.
-Output SpreadOverInput(const GradientScope& g, Output reduced);
+Output BroadcastToInput(const GradientScope& g, Output reduced);
 
 }  // namespace penstock

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FloorMod, whose result has the sign of the divisor; Mod and TruncateMod, whose result has that of
-// the dividend.
+// FloorMod, whose result has the sign of the divisor; Mod and TruncateMod, whose result has the
+// sign of the dividend.
 #include "core/tensor/type_lists.h"
 #include "kernels/engine/elementwise.h"
 #include "kernels/math/division.h"

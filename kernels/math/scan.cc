@@ -163,7 +163,8 @@ Output ScanBack(const GradientScope& g, Output x, const char* op = "Cumsum") {
 Output LogSumExpPart(const GradientScope& g, double sign) {
   const Output dy = g.dy() * sign;
   const Output counts = Greater(dy, ZerosLike(dy));
-  // A logarithm of zero: too small to matter in any type, and finite in all.
+  // Stands for the logarithm of zero: finite in every type, and its exponential is zero in every
+  // type.
   const Output none = ZerosLike(dy) - 6e4;
   const Output logs = Select(counts, Log(Select(counts, dy, OnesLike(dy))), none);
   return Exp(ScanBack(g, logs - g.y(), "CumulativeLogsumexp") + g.x());

@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-using namespace golden;  // NOLINT: the tables below are made of it
+using namespace golden;  // NOLINT: the tables below use its names
 
 TEST(Scan, CumulativeLogsumexp) {
   ExpectOutputs({"CumulativeLogsumexp",

@@ -2,7 +2,7 @@
 //
 // Gradients of products and extrema of segments, for sorted and unsorted ids. Callers pass
 // functions: `sum` and `product` reduce a tensor by the segment ids of the node; `rows` maps a
-// tensor with a row per segment to one with a row per row of the data.
+// tensor with one row for each segment to a tensor with one row for each row of the data.
 #pragma once
 
 #include "core/op/gradient.h"
@@ -17,8 +17,8 @@ Output SegmentExtremumGradient(const GradientScope& g, Fold sum, Rows rows) {
   return selected * rows(g.dy() / Maximum(sum(selected), OnesLike(g.y())));
 }
 
-// The derivative is y / x; if x is zero, the product of the other elements; if two elements are
-// zero, zero.
+// Returns the gradient of a product of each segment: y / x. If x is zero, it is the product of the
+// other elements of the segment, which is zero if another of them is zero.
 template <class Product, class Sum, class Rows>
 Output SegmentProductGradient(const GradientScope& g, Product product, Sum sum, Rows rows) {
   const Output x = g.x(), is_zero = Equal(x, ZerosLike(x));

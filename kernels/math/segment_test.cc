@@ -6,7 +6,7 @@
 namespace penstock {
 namespace {
 
-using namespace golden;  // NOLINT: the tables below are made of it
+using namespace golden;  // NOLINT: the tables below use its names
 
 TEST(Segment, Sorted) {
   ExpectOutputs({"SegmentSum", {F({4, 2}, {1, 2, 3, 4, -5, 6, 7, -8}), I({4}, {0, 0, 2, 4})}},

@@ -33,7 +33,7 @@ Status CheckSorted(absl::Span<const int64_t> segments) {
     if (segments[i] < 0) {
       return InvalidArgument("segment ids must be >= 0: segment_ids[", i, "] = ", segments[i]);
     }
-    // The number of segments would overflow.
+    // The number of segments, the largest id + 1, would overflow.
     if (segments[i] == std::numeric_limits<int64_t>::max()) {
       return InvalidArgument("segment_ids[", i, "] = ", segments[i], " is too large");
     }

@@ -26,10 +26,10 @@ struct SegmentRows {
   const void* data = nullptr;
   int64_t row = 1;                     // elements of one row
   absl::Span<const int64_t> segments;  // the segment of row i; negative: left out
-  absl::Span<const int64_t> rows;      // the row of `data` used as row i; empty: i
+  absl::Span<const int64_t> rows;      // the row of `data` used as row i; if empty, row i
   absl::Span<const double> weights;    // factor of row i (sums of floats only)
-  // The value of a segment without rows: zero if set (one for products), as in the ops on sorted
-  // ids, else the identity of the reduction.
+  // If set, a segment without rows gets zero (one in products), as in the ops on sorted ids. Else
+  // it gets the identity of the reduction.
   bool zero_if_empty = false;
 };
 
@@ -112,7 +112,7 @@ struct SegmentProdFold : SegmentSumFold {
   }
 };
 
-// NaN wins over other numbers.
+// If an element is NaN, the result is NaN.
 struct SegmentMinFold : SegmentSumFold {
   static constexpr bool kIdentityIfEmpty = false;
   template <class T>

@@ -115,7 +115,7 @@ class SelectV2Kernel final : public Kernel {
   }
 };
 
-// One kernel for all types; types that are not plain bytes have none on devices.
+// One kernel serves all types. Devices have none for types that are not plain bytes.
 template <class>
 using SelectOf = SelectKernel;
 template <class>

@@ -109,7 +109,8 @@ class SparseSegmentGradKernel : public Kernel {
   }
 
  private:
-  // Replaces each target by its position among the targets that occur; output 1 lists these.
+  // Replaces each target by its position among the targets that occur; output 1 lists the targets
+  // that occur.
   static Status Compact(KernelContext& ctx, DType dtype, std::vector<int64_t>* targets,
                         int64_t* count) {
     std::vector<int64_t> distinct = *targets;
@@ -166,7 +167,7 @@ Status SparseSegmentShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// The differences between the three families of ops: sum, mean and sqrt n.
+// The parameters of the three families of ops: sum, mean and sqrt n.
 struct Family {
   std::string name;  // "Sum"
   DTypes types;

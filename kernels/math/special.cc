@@ -55,7 +55,7 @@ struct DigammaFn {
       const T part = x - std::floor(x);
       return (*this)(1 - x) - kPi / std::tan(kPi * part);
     }
-    // The recurrence raises x to where the asymptotic series is accurate enough.
+    // The recurrence adds integers to x until the asymptotic series is accurate enough.
     T shift = 0;
     for (; x < 10; x += 1) shift += 1 / x;
     const T z = 1 / (x * x);
@@ -77,7 +77,8 @@ struct ZetaFn {
     if (x == 1) return T(INFINITY);
     if (x < 1) return T(NAN);
     if (q <= 0) {
-      // A pole: infinity for even x; for odd x the limits from both sides differ in sign, so NaN.
+      // A pole. For even x the function goes to infinity on both sides; for odd x the limits differ
+      // in sign, so the result is NaN.
       if (q == std::floor(q)) return std::fmod(x, T(2)) == 0 ? T(INFINITY) : T(NAN);
       if (x != std::floor(x)) return T(NAN);  // a fractional power of a negative number
     }

@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-using namespace golden;  // NOLINT: the tables below are made of it
+using namespace golden;  // NOLINT: the tables below use its names
 
 TEST(Integrals, Inverse) {
   ExpectOutputs({"Erfinv", {F({10}, {0, 1e-05f, 0.1f, 0.5f, -0.9f, 0.999f, 1, -1, 1.5f, NAN})}},

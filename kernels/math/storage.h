@@ -17,8 +17,8 @@ struct alignas(8) Bytes16 {
   uint64_t words[2];
 };
 
-// Calls fn(T()) with the type T by which elements of `dtype` are moved. On devices T is always a
-// plain type.
+// Calls fn(T()), where T is the type that stands for `dtype` when elements are moved. On devices T
+// is always a plain type.
 template <class Fn>
 auto WithStorageType(DType dtype, Fn fn) {
 #if !defined(PENSTOCK_CUDA_DEVICE)

@@ -76,10 +76,10 @@ Output ElementsPerOutput(const GradientScope& g, Output like) {
   return Cast(SizeOf(g.x(), DType::kInt64) / outputs, like.dtype());
 }
 
-Gradients SumGradient(const GradientScope& g) { return {SpreadOverInput(g, g.dy()), Gradient()}; }
+Gradients SumGradient(const GradientScope& g) { return {BroadcastToInput(g, g.dy()), Gradient()}; }
 
 Gradients MeanGradient(const GradientScope& g) {
-  return {SpreadOverInput(g, g.dy() / ElementsPerOutput(g, g.dy())), Gradient()};
+  return {BroadcastToInput(g, g.dy() / ElementsPerOutput(g, g.dy())), Gradient()};
 }
 
 // The gradient of each factor is the product of all other factors, computed as the product of those
@@ -105,7 +105,7 @@ Gradients ProdGradient(const GradientScope& g) {
   };
   const Output others = Reshape(Conj(exclusive(false)) * Conj(exclusive(true)), ShapeOf(turned));
   const Output back = Transpose(others, Call("InvertPermutation", {order}));
-  return {SpreadOverInput(g, g.dy()) * Reshape(back, shape), Gradient()};
+  return {BroadcastToInput(g, g.dy()) * Reshape(back, shape), Gradient()};
 }
 
 }  // namespace

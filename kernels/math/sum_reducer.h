@@ -9,7 +9,7 @@ namespace penstock {
 inline namespace PENSTOCK_PASS {
 
 struct SumReducer {
-  static constexpr bool kOneIsItself = true;
+  static constexpr bool kSingleIsResult = true;
   template <class T>
   using Accumulator = Wide<T>;
   template <class A>

@@ -69,7 +69,8 @@ Tensor Uniform(double low, double high) {
   return x;
 }
 
-// The tolerance is `ulps` of T's precision, relative, and absolute below one.
+// Compares with a tolerance of `ulps` times the precision of T: relative for numbers above one,
+// else absolute.
 template <class T>
 void ExpectClose(T actual, double exact, double ulps, const std::string& where) {
   const double unit = std::is_same_v<T, half>       ? 1.0 / 1024

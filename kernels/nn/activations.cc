@@ -62,7 +62,7 @@ struct SoftsignFn {
   }
 };
 
-// Gradient functors of (dy, x) or (dy, y), like the inputs of their ops.
+// Functors of the gradient ops: of (dy, x) or (dy, y), like the ops' inputs.
 struct ReluGradFn {
   template <class T>
   DEVICE_FN T operator()(T dy, T x) const {
@@ -102,7 +102,7 @@ struct SoftsignGradFn {
   }
 };
 
-// Unlike arithmetic ops, these do not broadcast.
+// Makes the kernels of gradient ops, which, unlike arithmetic ops, do not broadcast.
 template <class Fn>
 struct EqualShapes {
   template <class T>
@@ -126,7 +126,7 @@ Status EqualShapesShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Gradients that call an activation's gradient op, with x or with y.
+// Return a gradient function that calls the gradient op `op` with (dy, x) or (dy, y).
 GradientFn ByX(const char* op) {
   return [op](const GradientScope& g) -> std::vector<Gradient> {
     return {Call(op, {g.dy(), g.x()})};

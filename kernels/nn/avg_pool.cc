@@ -12,8 +12,8 @@
 namespace penstock {
 namespace {
 
-// Returns the number of input elements in the window at output o, without padding, which does not
-// count in an average.
+// Returns the number of input elements in the window at output o. Padding does not count in an
+// average.
 int64_t Covered(const Window& w, int64_t o) {
   const int64_t first = o * w.stride - w.pad_before;
   return std::min(first + w.size, w.in) - std::max<int64_t>(first, 0);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Conv3D and its two gradients, over NDHWC volumes with DHWIO filters. The first version of each
-// gradient op takes the tensor whose gradient it computes (it uses only the shape); the second
-// takes its sizes.
+// gradient op has the tensor whose gradient it computes as an input, and uses only its shape. The
+// second version has that shape as an input.
 #include "core/op/flops.h"
 #include "kernels/nn/conv_kernels.h"
 

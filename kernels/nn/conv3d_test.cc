@@ -52,7 +52,7 @@ TYPED_TEST(Conv3DTest, SlidesOverDepthToo) {
   EXPECT_THAT(Values<T>(*dx), ElementsAre(17, -17, 60, -26, 54, 14, 108, 53, 56, 92, 5, 164));
   const auto dw = Conv("Conv3DBackpropFilterV2", {x, Tensor::Vector<int32_t>({2, 2, 2, 1, 1}), *y});
   ASSERT_TRUE(dw.ok()) << dw.status();
-  // The sums exceed 256, where not every integer is a bfloat16.
+  // The sums exceed 256. Not every integer above 256 is a bfloat16.
   const std::vector<float> exact = {594, 734, 446, 519, 940, 1062, 472, 526};
   const float error = std::is_same_v<T, bfloat16> ? 4 : std::is_same_v<T, half> ? 1 : 0;
   EXPECT_THAT(Values<T>(*dw), Pointwise(FloatNear(error + 1e-3f), exact));

@@ -36,11 +36,11 @@ memory::desc Desc(memory::dims dims, Tag tag) {
   return memory::desc(std::move(dims), memory::data_type::f32, tag);
 }
 
-// One of the three computations for one geometry. Operands are converted to oneDNN's own layouts if
-// it asks for that.
+// One of the three computations (convolution, image gradient, filter gradient) for one geometry.
+// Converts operands to the layouts that oneDNN asks for.
 class Primitive {
  public:
-  // Throws dnnl::error.
+  // Throws dnnl::error if oneDNN does not support the computation.
   Primitive(Kind kind, const ConvGeometry& g) : kind_(kind) {
     // NHWC without conversion is fastest if oneDNN has optimised code for it, but not with its
     // reference code.
@@ -52,7 +52,7 @@ class Primitive {
     output_ = Result(g, plain);
   }
 
-  // Thread-safe. The kind determines which of the three is the result.
+  // Thread-safe. The kind determines which of the three tensors is the result.
   void Run(float* image, float* filter, float* output) const {
     dnnl::stream stream(Engine());
     Operand x(image_, Wanted(Kind::kForward), image);
@@ -101,7 +101,7 @@ class Primitive {
     memory ours_, inside_;
   };
 
-  // Returns `outer` followed by of(window) for each window of the geometry.
+  // Returns `outer` followed by of(window) for each spatial window of the geometry.
   template <class Of>
   static memory::dims Dims(const ConvGeometry& g, memory::dims outer, const Of& of) {
     if (g.volumes) outer.push_back(of(g.d));
@@ -149,8 +149,8 @@ class Primitive {
     primitive_ = P(description);
   }
 
-  // Returns the layout that oneDNN chose for the image, filter or output. `operand` is the
-  // computation that does not read this operand; for the image, kForward.
+  // Returns the layout that oneDNN chose for the image, filter or output. `operand` names the
+  // operand: kForward the image, kImageGradient the filter, kFilterGradient the output.
   memory::desc Wanted(Kind operand) const {
     const bool forward = kind_ == Kind::kForward;
     switch (operand) {
@@ -189,7 +189,7 @@ class PrimitiveCache {
     try {
       primitive = std::make_shared<const Primitive>(kind, g);
     } catch (const dnnl::error&) {
-      // Null is cached, too: the unrolled form is used instead.
+      // A null is cached, too: the caller then uses the unrolled form.
     }
     if (entries_.size() == kEntriesMax) entries_.pop_back();
     entries_.push_front({kind, g, primitive});
@@ -212,15 +212,15 @@ PrimitiveCache& Primitives() {
   return cache;
 }
 
-// oneDNN counts in int, and adds and multiplies some of these numbers.
+// Returns whether oneDNN's arithmetic on these numbers fits in an int, its type for sizes.
 bool CountsFit(const Window& w) {
   constexpr int64_t kMax = 1 << 20;
   return w.in <= kMax && w.size <= kMax && w.dilation <= kMax && w.size * w.dilation <= kMax &&
          w.stride <= kMax && w.pad_before <= kMax && w.pad_after <= kMax;
 }
 
-// Runs `kind` on pieces of the batch. Returns false, without doing anything, if oneDNN does not
-// support it. For the filter's gradient each piece has its own result; the results are added up in
+// Runs `kind` on pieces of the batch. Does nothing and returns false if oneDNN does not support the
+// computation. For the filter's gradient each piece has its own result; the results are added up in
 // order.
 bool RunOnPieces(Kind kind, const ConvGeometry& g, float* image, float* filter, float* output,
                  Scheduler& threads) {

@@ -40,7 +40,7 @@ StatusOr<ConvGeometry> ConvGeometry::Of(const WindowAttrs& window, const Shape& 
   }
   const int64_t out[] = {g.batch, g.d.out, g.h.out, g.w.out, g.out_channels};
   RETURN_IF_ERROR(CheckedProduct(out).status());
-  // Checks the size of the unrolled windows of one image.
+  // Checks that the unrolled windows of one image have a supported size.
   const int64_t rows[] = {g.d.out,  g.h.out,  g.w.out,       g.d.size,
                           g.h.size, g.w.size, g.in_channels, 8};
   RETURN_IF_ERROR(CheckedProduct(rows).status());

@@ -22,7 +22,7 @@ struct ConvGeometry {
   int64_t batch = 0, in_channels = 0, out_channels = 0;
   Window d = kNoWindow, h, w;
   bool volumes = false;
-  int64_t groups = 1;  // of channels, see conv_groups.h; only the kernels of images know groups
+  int64_t groups = 1;  // of channels (conv_groups.h); only kernels of images allow several
   bool operator==(const ConvGeometry&) const = default;
 
   // Checks ranks and channels, and that no size overflows.

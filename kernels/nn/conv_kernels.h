@@ -56,9 +56,9 @@ class ConvKernel : public Kernel {
     return OkStatus();
   }
 
-  // Returns the shape that input `input` gives: as a vector of sizes, or as a tensor of that shape.
-  // An image's shape may also be given as height and width alone; its other sizes are then `batch`
-  // and `channels`.
+  // Returns the shape that input `input` gives: either a vector of sizes, or a tensor of that
+  // shape. An image's shape may also be given as height and width alone; its other sizes are then
+  // `batch` and `channels`.
   static StatusOr<Shape> ShapeInput(const char* what, const Tensor& input, int rank,
                                     int64_t batch = -1, int64_t channels = -1) {
     if (IsFloating(input.dtype())) return input.shape();
@@ -124,7 +124,7 @@ class ConvBackpropInputKernel final : public ConvKernel {
                              " dimensions, have shapes ", filter.shape().ToString(), " and ",
                              dy.shape().ToString());
     }
-    // Sizes without channels mean a convolution without groups.
+    // If the sizes have no channels, the convolution has no groups.
     ASSIGN_OR_RETURN(const Shape image, ShapeInput("input_sizes", ctx.input(0), rank, dy.dim(0),
                                                    filter.dim(rank - 2)));
     ASSIGN_OR_RETURN(const ConvGeometry g, ConvGeometry::Of(window_, image, filter.shape()));
@@ -181,9 +181,9 @@ Output FilterGradientNode(const GradientScope& g, ConvOf what, Output image, Out
 
 Attrs ConvExampleAttrs(ConvOf what, const char* padding, int64_t stride);
 
-// OpDef::flops of the gradients, whose third input is the gradient of the result. They multiply as
-// often as the convolution does, whatever the strides and channels. The filter is the second input
-// of the one and output 0 of the other.
+// For OpDef::flops of the gradients. Their third input is the gradient of the result. They do as
+// many multiplications as the convolution itself, for any strides and channels. The filter is input
+// 1 of the image's gradient, and output 0 of the filter's gradient.
 double ConvolutionInputGradientFlops(const FlopsScope& scope);
 double ConvolutionFilterGradientFlops(const FlopsScope& scope);
 

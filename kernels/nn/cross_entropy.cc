@@ -139,8 +139,8 @@ Status SparseLossShape(ShapeScope& s) {
 
 Output PerRow(const GradientScope& g) { return ExpandDims(g.dy(0), g.Const<int32_t>(-1)); }
 
-// d loss / d features = backprop. The derivative of backprop itself (second order) is that of
-// softmax: (v - sum(v * softmax)) * softmax.
+// The gradient of the loss is backprop. The gradient of backprop (second order) is that of softmax:
+// (v - sum(v * softmax)) * softmax.
 Output FeaturesGradient(const GradientScope& g) {
   Output total = PerRow(g) * g.y(1);
   if (g.has_dy(1)) {
@@ -164,7 +164,7 @@ OP(SoftmaxCrossEntropyWithLogits) {
       .shape = DenseLossShape,
       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
         Output for_labels = PerRow(g) * -Call("LogSoftmax", {g.x(0)});
-        // The gradient for the labels through backprop = softmax - labels.
+        // The gradient of the labels that flows through output 1, backprop = softmax - labels.
         if (g.has_dy(1)) for_labels = for_labels - g.dy(1);
         return {SumToShapeOf(FeaturesGradient(g), g.x(0)), SumToShapeOf(for_labels, g.x(1))};
       },

@@ -282,7 +282,8 @@ Output FilterGradient(const GradientScope& g, Output image, Output filter, Outpu
               TheSameAttributes(g));
 }
 
-// Two operations for each element of the result and each of one channel's window.
+// Returns two operations for each product: every element of the result is a sum over the window of
+// one channel.
 double WindowFlops(const PartialShape& result, const PartialShape& filter) {
   const bool known = filter.known_rank() && filter.rank() == 4;
   const PartialShape window =

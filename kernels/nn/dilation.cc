@@ -16,7 +16,7 @@
 namespace penstock {
 namespace {
 
-// Returns the attributes as WindowAttrs. The attribute `rates` is the dilation of other windows.
+// Returns the attributes as WindowAttrs. Other ops call the attribute `rates` dilations.
 StatusOr<WindowAttrs> DilationWindow(const Attrs& attrs) {
   Attrs renamed = {{"strides", attrs.at("strides")},
                    {"dilations", attrs.at("rates")},

@@ -105,8 +105,8 @@ Status PatchesShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Extracts patches from an image of pixel numbers (from 1; 0 is padding), to find the source of
-// each element of a patch. The gradients are summed at these sources.
+// Extracts patches from an image whose pixels are their own numbers (from 1; 0 is padding). So each
+// element of a patch names the pixel to which its gradient is added.
 std::vector<Gradient> PatchesGradient(const GradientScope& g) {
   Attrs attrs;
   for (const char* name : {"ksizes", "strides", "rates", "padding"}) {

@@ -22,7 +22,7 @@ struct Grid {
 
   Grid(float min, float max, float lowest, float highest) : only_zero(min == 0 && max == 0) {
     scale = (max - min) / (highest - lowest);
-    const float exact = lowest - min / scale;  // the integer, not yet rounded, for zero
+    const float exact = lowest - min / scale;  // the integer for zero, before rounding
     const float zero = std::round(std::clamp(exact, lowest, highest));
     first = (lowest - zero) * scale;
     last = (highest - zero) * scale;
@@ -101,7 +101,7 @@ class FakeQuant final : public FakeQuantKernel<kRanges> {
   }
 };
 
-// Values outside of the range pass their gradient to min or max.
+// Values below or above the range pass their gradient to min or max.
 template <Ranges kRanges>
 class FakeQuantGradient final : public FakeQuantKernel<kRanges> {
   Status Compute(KernelContext& ctx) override {

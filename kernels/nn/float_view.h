@@ -16,8 +16,8 @@ namespace penstock {
 template <class T>
 using FloatOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-// A tensor to read. REQUIRES that the tensor's dtype is that of F, or a 16-bit float if F is float.
-// Borrows the tensor.
+// Gives read access to a tensor as an array of F. REQUIRES that the tensor's dtype is that of F, or
+// a 16-bit float if F is float. Borrows the tensor.
 template <class F>
 class FloatInput {
  public:
@@ -34,15 +34,16 @@ class FloatInput {
   FloatInput(const FloatInput&) = delete;
   FloatInput& operator=(const FloatInput&) = delete;
   const F* data() const { return data_; }
-  operator const F*() const { return data_; }  // NOLINT: it is that array
+  operator const F*() const { return data_; }  // NOLINT: used like an array
 
  private:
   std::vector<F> converted_;
   const F* data_;
 };
 
-// A tensor to write. A 16-bit tensor gets its elements in the destructor. A converted view starts
-// as zeros, any other with the elements of the tensor.
+// Gives write access to a tensor as an array of F. The array starts with the tensor's elements, or
+// with zeros if the tensor is of 16-bit floats. The destructor writes a converted array to the
+// tensor.
 template <class F>
 class FloatOutput {
  public:
@@ -62,7 +63,7 @@ class FloatOutput {
   FloatOutput(const FloatOutput&) = delete;
   FloatOutput& operator=(const FloatOutput&) = delete;
   F* data() { return data_; }
-  operator F*() { return data_; }  // NOLINT: it is that array
+  operator F*() { return data_; }  // NOLINT: used like an array
 
  private:
   Tensor* tensor_;

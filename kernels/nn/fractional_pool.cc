@@ -17,7 +17,8 @@
 namespace penstock {
 namespace {
 
-// Per dimension. Limits the sequences, which take memory even if there are no channels.
+// The maximal size of a dimension. It limits the sequences, which take memory even if there are no
+// channels.
 constexpr int64_t kPixelsMax = 1 << 24;
 
 int64_t PooledSize(int64_t size, float ratio) {
@@ -88,11 +89,11 @@ class FractionalPoolKernel : public Kernel {
   }
 
  private:
-  // If the node must use the same regions in all steps, the stream starts from its beginning each
-  // time.
+  // Returns the stream of random numbers. If the node must use the same regions in all steps, the
+  // stream starts anew in each step.
   Philox Start(KernelContext& ctx) {
     if (fixed_) return start_;
-    constexpr uint64_t kBlocks = uint64_t{1} << 33;  // more than two sequences use
+    constexpr uint64_t kBlocks = uint64_t{1} << 33;  // more than two sequences need
     if (!keep_) return stream_.Reserve(kBlocks, *ctx.step().env);
     std::call_once(kept_, [&] { start_ = stream_.Reserve(kBlocks, *ctx.step().env); });
     return start_;

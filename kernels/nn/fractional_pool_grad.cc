@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-// Returns the regions of a sequence that is an input.
+// Returns the regions of the sequence in an input.
 StatusOr<std::vector<Region>> RegionsInput(const Tensor& sequence, const char* name, int64_t in,
                                            int64_t out, bool overlapping) {
   if (sequence.rank() != 1 || sequence.num_elements() != out + 1) {
@@ -56,7 +56,7 @@ StatusOr<FractionalGeometry> GradientGeometry(const KernelContext& ctx, const Sh
   return g;
 }
 
-// The first of the largest elements of a region gets the gradient.
+// The first of the largest elements of a region gets the region's gradient.
 template <class T>
 class FractionalMaxPoolGradKernel final : public Kernel {
  public:

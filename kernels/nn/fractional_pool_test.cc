@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-using namespace golden;  // NOLINT: the tables below are made of it
+using namespace golden;  // NOLINT: the tables below use its names
 
 Attrs Options(bool pseudo_random, bool overlapping, int64_t seed, int64_t seed2) {
   return {{"pooling_ratio", std::vector<float>{1, 1.44f, 1.73f, 1}},

@@ -12,7 +12,7 @@ namespace penstock {
 std::vector<int64_t> PseudoRandomSequence(int64_t in, int64_t out, Philox stream) {
   const double alpha = static_cast<double>(in) / static_cast<double>(out);
   const int64_t whole = in / out;
-  // With larger offsets the first or the last region would be too large or empty.
+  // A larger offset would make the first or the last region too large or empty.
   const double offset_max = std::min((whole + 2) / alpha - 1, (in + 1 - whole) / alpha - (out - 1));
   const double offset = Uniform<double>()(stream)[0] * offset_max;
   std::vector<int64_t> sequence = {0};

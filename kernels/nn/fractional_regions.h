@@ -32,14 +32,15 @@ struct FractionalGeometry {
   }
 };
 
-// Both functions draw the sequence of `out` regions that cover `in` elements, 1 <= out <= in. This
-// one rounds up steps of in / out from a random offset; it uses one block of the stream.
+// Both functions draw a sequence of `out` regions that cover `in` elements, 1 <= out <= in.
+// PseudoRandomSequence rounds up multiples of in / out, plus a random offset; it uses one block of
+// the stream.
 std::vector<int64_t> PseudoRandomSequence(int64_t in, int64_t out, Philox stream);
-// Shuffles regions of two sizes; uses one number of the stream per region.
+// ShuffledSequence shuffles regions of two sizes; it uses one number of the stream per region.
 std::vector<int64_t> ShuffledSequence(int64_t in, int64_t out, Philox stream);
 
-// Returns the regions of a sequence. REQUIRES that it ascends within [0, size] and that its regions
-// begin below `size`.
+// Returns the regions of a sequence. REQUIRES an ascending sequence of numbers in [0, size], whose
+// regions begin below `size`.
 std::vector<Region> Regions(absl::Span<const int64_t> sequence, int64_t size, bool overlapping);
 
 // Returns the approximate cost of one image.

@@ -56,7 +56,7 @@ class FusedBatchNormKernel final : public BatchNormKernel {
     ASSIGN_OR_RETURN(const ChannelSplit v, ImageChannels(x));
     RETURN_IF_ERROR(ExpectChannels("scale", ctx.input(1), v.channels));
     RETURN_IF_ERROR(ExpectChannels("offset", ctx.input(2), v.channels));
-    // In training, the running statistics are read only if the new ones are averaged with them.
+    // In training, reads the running statistics only if it averages the new statistics with them.
     const bool running = !training_ || factor_ != 1;
     for (int i : {3, 4}) {
       if (!running && ctx.input(i).num_elements() == 0) continue;
@@ -85,7 +85,8 @@ class FusedBatchNormKernel final : public BatchNormKernel {
     return OkStatus();
   }
 
-  // Sets batch_mean, batch_variance, and the statistics that normalise and that the gradient needs.
+  // Sets outputs 1 to 4: batch_mean, batch_variance, and the statistics that normalise x, which the
+  // gradient op reads.
   void SetStatistics(KernelContext& ctx, const ChannelSplit& v, const float* x,
                      Tensor** statistics) const {
     const float* running[] = {ctx.input(3).data<float>(), ctx.input(4).data<float>()};

@@ -52,7 +52,7 @@ class MaxPoolKernel final : public PoolKernel {
         ForEachPair(g, b, [&](int64_t in, int64_t o) {
           const T* from = x + in;
           T* to = y + o;
-          // NaN wins over other numbers.
+          // If an element is NaN, the maximum is NaN.
 #pragma GCC ivdep
           for (int64_t c = 0; c < g.channels; ++c) {
             to[c] = (to[c] != to[c]) | (from[c] <= to[c]) ? to[c] : from[c];
@@ -74,7 +74,7 @@ using Flag =
 enum class Maxima { kFirst, kAll };
 
 // For each element of y and the elements of x in its window that equal it: result[x] += grad[y],
-// or, if kSecond, result[y] = grad[x]. Without branches, because they could not be predicted.
+// or, if kSecond, result[y] = grad[x]. Has no branches, because they could not be predicted.
 template <class T, bool kSecond, Maxima kWhich = Maxima::kFirst>
 void FollowMaxima(const PoolGeometry& g, int64_t b, const T* x, const T* y, const T* grad,
                   T* result) {
@@ -101,7 +101,7 @@ void FollowMaxima(const PoolGeometry& g, int64_t b, const T* x, const T* y, cons
   });
 }
 
-// MaxPoolGrad passes gradients to the maxima; MaxPoolGradGrad collects them from there.
+// MaxPoolGrad passes gradients to the maxima; MaxPoolGradGrad collects gradients from the maxima.
 template <class T, bool kSecond>
 class MaxPoolGradientKernel : public PoolKernel {
   Status Compute(KernelContext& ctx) final {

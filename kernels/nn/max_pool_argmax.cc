@@ -88,7 +88,7 @@ Status CheckArgmax(const Tensor& argmax, const PoolGeometry& g, bool count_batch
 }
 
 // Inputs: the images, a gradient, argmax. MaxPoolGradWithArgmax adds the gradient at the indices of
-// the maxima; kCollect (GradGrad) collects it from there.
+// the maxima; with kCollect, MaxPoolGradGradWithArgmax collects the gradient from these indices.
 template <class T, bool kCollect>
 class ArgmaxGradientKernel : public ArgmaxKernel {
   Status Compute(KernelContext& ctx) final {

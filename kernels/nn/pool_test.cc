@@ -106,8 +106,8 @@ Tensor Volume(const std::vector<float>& values) {
   return Tensor::Of<float>({1, 1, 2, static_cast<int64_t>(values.size()) / 2, 1}, values);
 }
 
-// As in TensorFlow: in a volume all equal maxima get the gradient, and the gradient's gradient is
-// taken from the first one.
+// As in TensorFlow: in a volume all equal maxima get the gradient, and the second gradient is taken
+// from the first maximum.
 TEST(MaxPool3DTest, GradientGoesToEveryMaximum) {
   const Tensor x = Volume({5, 5, 1, 2}), y = Tensor::Of<float>({1, 1, 1, 1, 1}, {5});
   EXPECT_THAT(Pool("MaxPool3D", kVolume, {x})->flat<float>(), ElementsAre(5));

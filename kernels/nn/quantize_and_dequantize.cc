@@ -33,7 +33,7 @@ struct Quantizer {
     return InvalidArgument("num_bits is out of range: ", bits, " with signed_input ", is_signed);
   }
 
-  // The scale is that of the end of [min, max] that needs the larger steps.
+  // Returns the larger of the steps that the two ends of [min, max] need.
   template <class F>
   Steps<F> StepsFor(F min, F max, int64_t bits) const {
     const int64_t lowest = is_signed ? -(int64_t{1} << (bits - 1)) + (narrow ? 1 : 0) : 0;
@@ -61,7 +61,7 @@ class QuantizeKernel : public Kernel {
     if (bits_given_) RETURN_IF_ERROR(node.Attr("num_bits", &bits_));
     if (node.attrs.count("axis") > 0) RETURN_IF_ERROR(node.Attr("axis", &axis_));
     if (axis_ < -1) return InvalidArgument("Axis must be at least -1. Found ", axis_);
-    // The gradient op has no further attributes.
+    // The gradient op has only the attributes above.
     if (node.attrs.count("signed_input") == 0) return OkStatus();
     RETURN_IF_ERROR(node.Attr("signed_input", &quantizer_.is_signed));
     RETURN_IF_ERROR(node.Attr("range_given", &quantizer_.range_given));
@@ -92,7 +92,7 @@ class QuantizeKernel : public Kernel {
   }
 
   Quantizer quantizer_;
-  bool bits_given_ = false;  // as an attribute; V3 has an input instead
+  bool bits_given_ = false;  // bits is an attribute; false for V3, which has an input
   int64_t bits_ = 0;
   int64_t axis_ = -1;
 };
@@ -220,7 +220,7 @@ Status QuantizeGradShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// The gradient of the identity.
+// The gradient of input 0 is dy unchanged, as if the op were the identity.
 std::vector<Gradient> StraightThrough(const GradientScope& g) {
   std::vector<Gradient> result(g.num_inputs());
   result[0] = g.dy();

@@ -50,7 +50,7 @@ F SumOf(const F* x, int64_t n) {
 }
 
 // With m = max(x): shifted[i] = x[i] - m, exps[i] = exp(shifted[i]). Returns sum(exps).
-// Either result may be null. REQUIRES n > 0.
+// `shifted` or `exps` may be null. REQUIRES n > 0.
 template <class T>
 SoftmaxFloat<T> ShiftAndExponentiate(const T* x, int64_t n, SoftmaxFloat<T>* shifted,
                                      SoftmaxFloat<T>* exps) {

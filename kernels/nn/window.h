@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Window: how a window slides over one dimension of an image, in convolutions and pooling;
-// WindowAttrs: the attributes that define windows. The CPU supports only NHWC and NDHWC; other
-// formats are refused by name.
+// WindowAttrs: the attributes that define windows. The CPU supports only NHWC and NDHWC; for other
+// formats, InvalidArgument names the format.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 
 namespace penstock {
 
-// One dimension. Element `o * stride - pad_before + k * dilation` of the input meets element k of
-// the window at output o.
+// A window over one dimension. Element k of the window at output o lies over element `o * stride -
+// pad_before + k * dilation` of the input.
 struct Window {
   int64_t in = 0, size = 0, stride = 1, dilation = 1;
   int64_t pad_before = 0, pad_after = 0, out = 0;
@@ -32,7 +32,7 @@ struct Window {
     for (int64_t i = begin + outside * dilation; i < end; i += dilation) fn(i);
   }
 };
-// The window over a dimension that images do not have (depth).
+// The window over a dimension that the input does not have: the depth of images.
 inline constexpr Window kNoWindow{.in = 1, .size = 1, .out = 1};
 
 struct WindowAttrs {

@@ -33,16 +33,17 @@ struct ColumnRows {
 };
 
 // The request for a dense column. If the first dimension of `shape` is unknown, the column has a
-// variable length: rows are padded with the default to the length of the longest.
+// variable length: rows are padded with the default value to the length of the longest row.
 struct DenseColumn {
   DType dtype = DType::kInvalid;
   PartialShape shape;
-  Tensor default_value;  // empty: the feature is required
+  Tensor default_value;  // if empty, the feature is required
 
   bool variable_length() const { return shape.rank() > 0 && shape.dim(0) < 0; }
   // Returns the number of elements of one row or, in a column of variable length, of one step.
   int64_t stride() const;
-  // InvalidArgument if dtype, shape and default do not fit together; `index` is the column's index.
+  // Checks the request. InvalidArgument if dtype, shape and default value do not fit together;
+  // `index` is the column's index, for the error.
   Status Check(int index) const;
   Status Parse(const ColumnRows& rows, KernelContext& ctx, int output) const;
 
@@ -55,14 +56,14 @@ struct DenseColumn {
 // unless attribute `types` has as many elements, so that both imply the same outputs.
 StatusOr<int> NumSparse(const ShapeScope& s, string_view count, string_view types);
 
-// The outputs for indices, values and shape.
+// The indices of the outputs for indices, values and shape.
 struct SparseOutputs {
   int indices, values, shape;
 };
 Status ParseSparseColumn(const ColumnRows& rows, DType dtype, KernelContext& ctx,
                          SparseOutputs outputs);
 
-// Row splits are int32 or int64, as the node's output type says.
+// Writes a ragged column. The row splits are int32 or int64, as the node's output type says.
 Status ParseRaggedColumn(const ColumnRows& rows, DType dtype, KernelContext& ctx, int values,
                          int row_splits);
 

@@ -17,14 +17,15 @@ struct CsvFormat {
   bool quotes = true;  // fields may be in double quotes, where "" stands for one "
 };
 
-// An empty record has no fields. InvalidArgument if a quote or a line end is in a wrong place.
+// Splits a record. An empty record has no fields. InvalidArgument if a quote or a line end is in a
+// wrong place.
 Status SplitCsvRecord(string_view record, const CsvFormat& format,
                       std::vector<std::string>* fields);
 
-// The types of columns.
+// Returns the types that columns can have.
 DTypes CsvTypes();
-// Reads `field` into element `i` of `column`, which has one of these types. Returns false if it is
-// not a value of that type.
+// Parses `field` into element `i` of `column`, which has one of the types above. Returns false if
+// the field is not a value of that type.
 bool ParseCsvField(const std::string& field, int64_t i, Tensor* column);
 
 }  // namespace penstock

@@ -92,7 +92,7 @@ class DecodeCsvKernel final : public Kernel {
 
   CsvFormat format_;
   std::string na_value_;
-  std::vector<int64_t> selected_;  // empty: all
+  std::vector<int64_t> selected_;  // empty if all columns are selected
 };
 
 class DecodeJsonExampleKernel final : public Kernel {

@@ -32,10 +32,10 @@ struct Feature {
   void CopyTo(Tensor* to, int64_t at) const;
 };
 
-// A map of serialized messages. If a key occurs more than once, the last entry counts.
+// A map of serialized messages. If a key occurs several times, the last entry counts.
 class SerializedMap {
  public:
-  // Adds the entries of a message whose field 1 is a map. Returns false if `bytes` are not such a
+  // Adds the entries of a message whose field 1 is a map. Returns false if `bytes` is not such a
   // message.
   bool Add(string_view bytes);
   std::optional<string_view> Find(string_view key) const;
@@ -46,13 +46,13 @@ class SerializedMap {
 
 class ExampleRecord {
  public:
-  // InvalidArgument if `bytes` are not such a record.
+  // Parses the outline of a record. InvalidArgument if `bytes` is not an Example.
   static StatusOr<ExampleRecord> Parse(string_view bytes);
   // Returns the bytes of a record that is given as protobuf's JSON.
   static StatusOr<std::string> BytesOfJson(string_view json);
 
-  // Returns nullopt if the record has no such feature, or one without a kind. InvalidArgument if
-  // the feature's bytes are malformed.
+  // Returns the feature `key`. Returns nullopt if the record has no such feature, or the feature
+  // has no kind of list. InvalidArgument if the feature's bytes are malformed.
   StatusOr<std::optional<Feature>> Find(string_view key) const;
 
  private:
@@ -65,7 +65,7 @@ class SequenceRecord {
   static StatusOr<SequenceRecord> Parse(string_view bytes);
 
   const ExampleRecord& context() const { return context_; }
-  // Returns the steps of a feature list. A step without a kind is an empty Feature.
+  // Returns the steps of feature list `key`. A step without a kind of list is an empty Feature.
   StatusOr<std::optional<std::vector<Feature>>> FindList(string_view key) const;
 
  private:

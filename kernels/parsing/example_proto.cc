@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parses records in place, with protobuf's reader of the wire format. Building messages from them
-// took more time than everything else in input pipelines.
+// Parses records in place, with protobuf's reader of the wire format. Building protobuf messages
+// would take more time than all other work of an input pipeline.
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/util/json_util.h>
 #include <google/protobuf/wire_format_lite.h>
@@ -51,7 +51,8 @@ bool VisitFields(string_view message, Visitor visit) {
   return in.ConsumedEntireMessage();
 }
 
-// Calls take(number, bytes) for each length-delimited field; it returns whether they are valid.
+// Calls take(number, bytes) for each length-delimited field; `take` returns whether the bytes are
+// valid.
 template <class Taker>
 bool VisitPieces(string_view message, Taker take) {
   return VisitFields(message, [&](CodedInputStream& in, int number, int type) {
@@ -114,7 +115,8 @@ bool AddStrings(string_view list, Feature* feature) {
   });
 }
 
-// The last kind counts. Several lists of that kind are concatenated.
+// If a feature has several kinds of lists, the last kind counts. Several lists of that kind are
+// concatenated.
 StatusOr<Feature> ParseFeature(string_view bytes) {
   struct Kind {
     DType dtype;

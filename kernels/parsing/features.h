@@ -28,7 +28,8 @@ struct FeatureRequest {
 Status ForEachRow(const ColumnRows& rows, int64_t count, int64_t nanos, KernelContext& ctx,
                   absl::FunctionRef<Status(int64_t i)> parse);
 
-// Writes the outputs from 0 on. `rows` gives the rows' names and says whether they are a batch.
+// Writes the outputs from output 0 on. `rows` has the records' names, and says whether the records
+// are a batch.
 Status ParseFeatures(const FeatureRequest& request,
                      absl::FunctionRef<const ExampleRecord&(int64_t i)> record, int64_t count,
                      ColumnRows* rows, KernelContext& ctx);

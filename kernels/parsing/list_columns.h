@@ -3,7 +3,7 @@
 // ListColumn: the result of ParseSequenceExample for one feature list of many records: a dense
 // tensor padded to the longest list, a sparse one, or a ragged one.
 //
-// Make has checked the types of all steps. Errors name record, key and step.
+// Make checks the types of all steps. Errors name record, key and step.
 #pragma once
 
 #include <string>
@@ -18,8 +18,8 @@ namespace penstock {
 
 class ListColumn {
  public:
-  // Takes the list with key `key` of each record. `records` gives their names and says whether they
-  // are a batch. A missing list is an error unless `may_miss`.
+  // Takes the list with key `key` of each record. `records` has the records' names, and says
+  // whether they are a batch. InvalidArgument if a record has no such list, unless `may_miss`.
   static StatusOr<ListColumn> Make(const std::vector<SequenceRecord>& sequences,
                                    const ColumnRows& records, const std::string& key, DType dtype,
                                    bool may_miss);

@@ -31,7 +31,7 @@ class ParseKernel : public Kernel {
   }
 
  protected:
-  // `defaults`: the index of the first input of dense_defaults.
+  // Adds the dense columns. `defaults`: the index of the first input of dense_defaults.
   Status AddDense(std::vector<std::string> keys, const KernelContext& ctx, int defaults,
                   FeatureRequest* request) const {
     request->dense_keys = std::move(keys);
@@ -181,7 +181,7 @@ class ParseExampleV2Kernel final : public ParseKernel {
   std::vector<DType> ragged_types_;
 };
 
-// The keys are attributes; parses one record.
+// The keys are attributes. The op parses one record.
 class ParseSingleExampleKernel final : public ParseKernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -211,8 +211,8 @@ class ParseSingleExampleKernel final : public ParseKernel {
   std::vector<std::string> sparse_keys_, dense_keys_;
 };
 
-// Sets the shapes of `count` sparse tensors and of the dense ones of the attributes, from output 0
-// on. `batch`: the shape of the serialized records.
+// Sets the shapes of `count` sparse tensors, and of the dense tensors that the attributes declare,
+// from output 0 on. `batch`: the shape of the serialized records.
 Status ParsedShapes(ShapeScope& s, int count, const PartialShape& batch) {
   constexpr int64_t kUnknown = PartialShape::kUnknown;
   if (!batch.known_rank()) return UnknownShape(s);
@@ -265,7 +265,7 @@ Status ParseSingleExampleShape(ShapeScope& s) {
   return ParsedShapes(s, sparse, batch);
 }
 
-// Examples cannot contain serialized records, so this call has no features.
+// Values of example inputs cannot be serialized records, so the example call requests no features.
 const Attrs kNoFeatures = {
     {"Tdense", EmptyList()}, {"sparse_types", EmptyList()}, {"dense_shapes", EmptyList()}};
 Attrs With(Attrs more) {

@@ -16,7 +16,7 @@ namespace {
 
 const DTypes kFeature = {DType::kFloat, DType::kInt64, DType::kString};
 
-// The keys are scalar inputs; there are no ragged columns.
+// The kernel. Keys are scalar inputs; there are no ragged columns.
 class ParseSingleSequenceExampleKernel final : public ParseSequencesKernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -49,7 +49,7 @@ class ParseSingleSequenceExampleKernel final : public ParseSequencesKernel {
                            ", got shape: ", tensor.shape().ToString());
   }
 
-  // Reads `count` keys from the inputs at `*input` and advances it.
+  // Reads `count` keys from the inputs that begin at `*input`, and advances `*input`.
   static Status TakeKeys(const KernelContext& ctx, size_t count, int* input,
                          std::vector<std::string>* keys) {
     for (size_t i = 0; i < count; ++i, ++*input) {

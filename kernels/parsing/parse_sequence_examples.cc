@@ -37,7 +37,7 @@ class ParseSequenceExampleKernel final : public ParseSequencesKernel {
   }
 };
 
-// Keys are inputs.
+// The keys are inputs.
 class ParseSequenceExampleV2Kernel final : public ParseSequencesKernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -87,7 +87,7 @@ class ShapesInOrder {
     Add(n, PartialShape({rank}));
     return OkStatus();
   }
-  // `lists`: adds a dimension for the steps.
+  // Sets the shapes of dense columns. With `lists`, adds a dimension for the steps.
   void Dense(const char* shapes, bool lists) {
     const auto* list = s_.attrs().find(shapes)->second.get<std::vector<PartialShape>>();
     if (list == nullptr) return;
@@ -100,7 +100,7 @@ class ShapesInOrder {
     }
     if (lists) Add(static_cast<int>(list->size()), batch_);
   }
-  // The remaining outputs of the context, or of all: vectors.
+  // Sets the shapes of the remaining outputs, of the context or of all columns, to vectors.
   void Vectors(const char* types, int outputs_of_each) {
     const auto* list = s_.attrs().find(types)->second.get<std::vector<EdgeType>>();
     Add(list == nullptr ? 0 : static_cast<int>(list->size()) * outputs_of_each,

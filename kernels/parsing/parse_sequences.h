@@ -17,7 +17,7 @@ struct FeatureListRequest {
   std::vector<std::string> sparse_keys, dense_keys, ragged_keys;
   std::vector<DType> sparse_types, dense_types, ragged_types;
   std::vector<PartialShape> dense_shapes;
-  std::vector<bool> may_miss;  // for each of dense_keys: a list may be missing
+  std::vector<bool> may_miss;  // for each of dense_keys: whether a list may be missing
   bool lengths = true;         // the lengths of dense lists are outputs, too
 };
 
@@ -32,8 +32,8 @@ class ParseSequencesKernel : public Kernel {
   struct Inputs {
     int names, defaults;
   };
-  // `context` and `lists` are context_ and lists_ with their keys filled in. InvalidArgument if the
-  // keys do not fit the attributes.
+  // Parses the records. `context` and `lists` are context_ and lists_ with their keys filled in.
+  // InvalidArgument if the keys do not fit the attributes.
   Status Parse(FeatureRequest context, FeatureListRequest lists, const Inputs& inputs,
                KernelContext& ctx) const;
 

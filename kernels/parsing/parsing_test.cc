@@ -222,7 +222,7 @@ TEST(ParseExampleTest, MistakesNameRowAndKey) {
   Call{.sparse = {"s"}}.ExpectError("num_sparse is 1, there are 0 sparse_types");
 }
 
-// Reads feature "x" by protobuf; nullopt if it is not a list of floats.
+// Reads feature "x" with protobuf. Returns nullopt if the feature is not a list of floats.
 std::optional<std::vector<float>> FloatsOf(const tensorflow::Example& example) {
   const auto& features = example.features().feature();
   const auto x = features.find("x");
@@ -289,7 +289,7 @@ TEST(ParseExampleTest, NumbersNeedNotBePacked) {
 
 TEST(ParseExampleTest, AFeatureThatNobodyAsksForMayHoldAnything) {
   std::string bytes = RecordA();
-  // In the floats of x: the end of a group that never began.
+  // In the floats of x: puts the end of a group that never began.
   bytes[bytes.find("\x12\x0a\x0a\x08") + 2] = 0x7f;
   Call call = {.serialized = Strings({bytes}),
                .dense = {"y"},

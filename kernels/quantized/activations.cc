@@ -11,7 +11,8 @@
 namespace penstock {
 namespace {
 
-// Clamps to what stands for zero and, if kSix, to what stands for 6. The range stays.
+// Clamps to the integer that stands for 0 and, if kSix, the one that stands for 6. The range does
+// not change.
 template <class Q, bool kSix>
 class QuantizedReluKernel final : public Kernel {
   Status Compute(KernelContext& ctx) override {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// QuantizedMatMul and QuantizedConv2D: sums of products of 8-bit integers in 32 bits, exactly.
+// QuantizedMatMul and QuantizedConv2D: add up products of 8-bit integers exactly, in 32 bits.
 #include <limits>
 #include <vector>
 
@@ -15,10 +15,10 @@
 namespace penstock {
 namespace {
 
-// The distance of each integer from the one that stands for zero. InvalidArgument if that is so far
-// off that sums of products leave 32 bits.
-StatusOr<Tensor> AboveZero(KernelContext& ctx, const Tensor& x, QuantizedRange range,
-                           const char* what) {
+// Returns the distance of each integer from the integer that stands for zero. InvalidArgument if
+// zero is so far from the range that sums of products might overflow 32 bits.
+StatusOr<Tensor> DistancesFromZero(KernelContext& ctx, const Tensor& x, QuantizedRange range,
+                                   const char* what) {
   const int64_t zero = QuantizeUnclamped<quint8>(0, range);
   constexpr int64_t kFarthest = 1 << 20;
   if (zero < -kFarthest || zero > kFarthest) {
@@ -65,8 +65,8 @@ class QuantizedMatMulKernel final : public Kernel {
       return InvalidArgument("expected min_a < max_a and min_b < max_b, are ", a_range.min, ", ",
                              a_range.max, ", ", b_range.min, ", ", b_range.max);
     }
-    ASSIGN_OR_RETURN(const Tensor left, AboveZero(ctx, a, a_range, "a"));
-    ASSIGN_OR_RETURN(const Tensor right, AboveZero(ctx, b, b_range, "b"));
+    ASSIGN_OR_RETURN(const Tensor left, DistancesFromZero(ctx, a, a_range, "a"));
+    ASSIGN_OR_RETURN(const Tensor right, DistancesFromZero(ctx, b, b_range, "b"));
     Tensor* out;
     RETURN_IF_ERROR(ctx.Allocate(0, Shape({product.m, product.n}), &out));
     Multiply(ctx.threads(), product, left.data<int32_t>(), right.data<int32_t>(),
@@ -94,8 +94,10 @@ class QuantizedConvKernel final : public Kernel {
     }
     ASSIGN_OR_RETURN(const QuantizedRange image_range, RangeInput(ctx, 2, "input"));
     ASSIGN_OR_RETURN(const QuantizedRange filter_range, RangeInput(ctx, 4, "filter"));
-    ASSIGN_OR_RETURN(const Tensor image, AboveZero(ctx, ctx.input(0), image_range, "input"));
-    ASSIGN_OR_RETURN(const Tensor filter, AboveZero(ctx, ctx.input(1), filter_range, "filter"));
+    ASSIGN_OR_RETURN(const Tensor image,
+                     DistancesFromZero(ctx, ctx.input(0), image_range, "input"));
+    ASSIGN_OR_RETURN(const Tensor filter,
+                     DistancesFromZero(ctx, ctx.input(1), filter_range, "filter"));
     Tensor* output;
     RETURN_IF_ERROR(ctx.Allocate(0, geometry.output(), &output));
     UnrolledForward(geometry, image.data<int32_t>(), filter.data<int32_t>(),

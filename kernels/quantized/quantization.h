@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How quantized integers stand for numbers: between min and max, which the smallest and the largest
-// integer of the type stand for. The arithmetic is TensorFlow's, step by step, so that results have
-// its bits; each step's type matters, and so does that nothing is contracted (BUILD.bazel).
+// Conversions between numbers and quantized integers. The smallest and the largest integer of a
+// type stand for the numbers min and max. The arithmetic is TensorFlow's, step by step, so that
+// results are equal to the bit. So the type of each step matters, and no product and sum may be
+// contracted to one instruction (BUILD.bazel).
 #pragma once
 
 #include <algorithm>
@@ -18,7 +19,7 @@ namespace penstock {
 template <class Q>
 using IntegerOf = decltype(Q::value);
 
-// The integers of type Q.
+// The range of the integers of type Q.
 template <class Q>
 struct Levels {
   using Integer = IntegerOf<Q>;
@@ -28,7 +29,7 @@ struct Levels {
   static constexpr bool kSigned = kLowest < 0;
 };
 
-// `x` as the nearest Q towards zero, numbers that Q cannot hold as its ends, NaN as 0.
+// Rounds `x` towards zero. Numbers beyond the range of Q become its ends, NaN becomes 0.
 template <class Q>
 Q Saturate(float x) {
   using L = Levels<Q>;
@@ -42,7 +43,7 @@ struct QuantizedRange {
   float min = 0, max = 0;
 };
 
-// To and from numbers by the rule MIN_FIRST.
+// Convert integers to numbers, and back, by the rule MIN_FIRST.
 template <class Q>
 class MinFirstDequantizer {
  public:
@@ -78,7 +79,7 @@ class MinFirstQuantizer {
   float scale_ = 0, first_ = 0;
 };
 
-// The integer that stands for x, which may be beyond those of Q.
+// Returns the integer that stands for x. It may lie outside the range of Q.
 template <class Q>
 int64_t QuantizeUnclamped(float x, QuantizedRange range) {
   using L = Levels<Q>;
@@ -105,12 +106,12 @@ float Dequantize(Q q, QuantizedRange range) {
   const double scale = (range.max - range.min) * (count / (count - 1.0)) / count;
   const float step = static_cast<float>(scale);
   const float first = std::round(range.min / step) * step;
-  // A qint32 goes through float here.
+  // TensorFlow converts a qint32 to float here, which loses bits.
   const double levels = static_cast<double>(static_cast<float>(q.value)) - L::kLowest;
   return static_cast<float>(first + levels * scale);
 }
 
-// Returns what the ends of qint32 stand for in a product of an A and a B.
+// Returns the numbers that the ends of qint32 stand for in a product of an A and a B.
 template <class A, class B>
 QuantizedRange ProductRange(QuantizedRange a, QuantizedRange b) {
   const float a_step =
@@ -127,7 +128,7 @@ QuantizedRange ProductRange(QuantizedRange a, QuantizedRange b) {
 // range in errors.
 StatusOr<QuantizedRange> RangeInput(const KernelContext& ctx, int min, const char* what);
 
-// Sets outputs `min` and `min + 1`.
+// Sets outputs `min` and `min + 1` to the ends of the range.
 Status SetRangeOutputs(KernelContext& ctx, int min, QuantizedRange range);
 
 }  // namespace penstock

@@ -19,7 +19,8 @@ namespace {
 
 enum class Mode { kMinCombined, kMinFirst, kScaled };
 
-// The base of both kernels: the rule, and the slices that have ranges of their own.
+// The base of both kernels: reads the rule (`mode`), and splits the tensor into slices with their
+// own ranges.
 class QuantizationKernel : public Kernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -35,7 +36,7 @@ class QuantizationKernel : public Kernel {
   }
 
  protected:
-  // The tensor along its axis; one slice of everything without one.
+  // Returns a view of the tensor along its axis; if there is no axis, a single slice.
   StatusOr<ChannelSplit> Split(const Shape& shape) const {
     if (axis_ == -1) return ChannelSplit{.outer = 1, .channels = 1, .inner = shape.num_elements()};
     if (axis_ < shape.rank()) {
@@ -46,7 +47,7 @@ class QuantizationKernel : public Kernel {
     return InvalidArgument("axis ", axis_, " is out of bounds for an input of shape ",
                            shape.ToString());
   }
-  // Inputs 1 and 2: a range per slice.
+  // Reads inputs 1 and 2: the range of each slice.
   StatusOr<std::vector<QuantizedRange>> Ranges(const KernelContext& ctx, int64_t slices) const {
     std::vector<QuantizedRange> ranges;
     for (int i : {1, 2}) {
@@ -86,11 +87,11 @@ class QuantizationKernel : public Kernel {
   int64_t axis_ = -1;
 };
 
-// Numbers to Q by the rules MIN_COMBINED and SCALED.
+// Converts numbers to Q by the rules MIN_COMBINED and SCALED.
 template <class Q>
 struct Quantizer {
   using L = Levels<Q>;
-  QuantizedRange range;  // outside of which numbers are clamped
+  QuantizedRange range;  // numbers are clamped to it
   float scale = 1, half = 0;
   bool scaled = false, to_even = false;
 
@@ -103,7 +104,8 @@ struct Quantizer {
     }
     return q;
   }
-  // Zero stays zero: one scale for both sides, of that which needs the larger steps.
+  // Uses one scale for both signs, so that zero stays zero: the scale of the end of the range that
+  // needs the larger steps.
   static Quantizer Scaled(QuantizedRange range, bool narrow, bool to_even) {
     const float lowest = static_cast<float>(L::kLowest + (narrow ? 1 : 0));
     const float highest = static_cast<float>(L::kHighest);
@@ -176,7 +178,7 @@ class QuantizeKernel final : public QuantizationKernel {
   }
 
  private:
-  // With zero, and wide enough to divide by.
+  // Extends the range so that it contains zero, and is wide enough to divide by its width.
   QuantizedRange Widened(QuantizedRange given) const {
     const float epsilon =
         std::max(1.0f, std::max(std::abs(given.min), std::abs(given.max))) * minimum_;
@@ -190,7 +192,7 @@ class QuantizeKernel final : public QuantizationKernel {
   float minimum_ = 0;
 };
 
-// x = (q + offset) * scale + shift.
+// Computes x = (q + offset) * scale + shift.
 template <class Q>
 struct LinearDequantizer {
   using L = Levels<Q>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The expected numbers are TensorFlow's, to the bit.
+// Tests the quantized ops. The results must equal TensorFlow's to the bit.
 #include <limits>
 #include <string>
 #include <vector>
@@ -23,7 +23,7 @@ const Tensor kNumbers =
 
 Tensor Float(float x) { return Tensor::Scalar(x); }
 
-// The integers of a quantized tensor.
+// Returns the integers of a quantized tensor.
 std::vector<int> Integers(const Tensor& t) {
   std::vector<int> integers;
   for (int64_t i = 0; i < t.num_elements(); ++i) {

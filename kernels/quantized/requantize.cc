@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RequantizationRange, Requantize, QuantizeDownAndShrinkRange: sums in 32 bits to 8 bits.
+// RequantizationRange, Requantize, QuantizeDownAndShrinkRange: convert sums of 32 bits to 8 bits.
 #include <algorithm>
 
 #include "core/op/gradient.h"
@@ -11,8 +11,8 @@
 namespace penstock {
 namespace {
 
-// Turns qint32 integers of range `from` into 8 bits of range `to`: quint8 in fixed point, with
-// 16 bits behind the point, qint8 by way of floats, as in TensorFlow.
+// Converts qint32 integers of range `from` to 8-bit integers of range `to`. As in TensorFlow,
+// quint8 are computed in fixed point with 16 fractional bits, and qint8 by way of floats.
 template <class Q>
 class Requantizer {
  public:
@@ -48,7 +48,7 @@ class Requantizer<quint8> {
  private:
   static constexpr int kShift = 16;
   static constexpr int64_t kOne = int64_t{1} << kShift;
-  // Bounded so that sums of a few do not overflow.
+  // Converts to a fixed-point number, limited so that a few of them can be added without overflow.
   static int64_t Fixed(double x) {
     constexpr double kBound = 1e18;
     if (std::isnan(x)) return 0;
@@ -58,7 +58,8 @@ class Requantizer<quint8> {
   int64_t scale_ = 0, offset_ = 0;
 };
 
-// The range that the integers of `input` use, with zero at its lower end or inside.
+// Returns the range of the numbers that occur in `input`, extended down to zero if it lies above
+// zero.
 QuantizedRange UsedRange(const Tensor& input, QuantizedRange range) {
   const auto integers = input.flat<qint32>();
   const auto [min, max] = std::minmax_element(integers.begin(), integers.end(),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RaggedTensorFromVariant: decodes a ragged tensor from a variant, or stacks those of several
-// variants.
+// RaggedTensorFromVariant: decodes a ragged tensor from a variant, or stacks the ragged tensors of
+// several variants.
 #include <utility>
 
 #include "core/op/gradient.h"
@@ -16,7 +16,7 @@
 namespace penstock {
 namespace {
 
-// Rows without elements cost memory here, but not where they come from.
+// A limit for rows without elements, which take memory here but none in the variants.
 constexpr int64_t kEmptyRowsMax = 1 << 24;
 
 int64_t SplitAt(const Tensor& splits, int64_t i) {
@@ -75,8 +75,9 @@ class FromVariantKernel final : public Kernel {
                            ", found: ", Name(part->values().dtype()));
   }
 
-  // The outer splits have the sizes of the dimensions of `shape`, the next one the number of rows
-  // of each part, and the others those of the parts, one after the other.
+  // Writes the splits. The outer splits have the sizes of the dimensions of `shape`, the next
+  // splits the number of rows of each part. The inner splits are those of the parts, one part after
+  // the other.
   static Status Stack(KernelContext& ctx, const Shape& shape,
                       const std::vector<const RaggedValue*>& parts, int inner) {
     int64_t rows = shape.dim(0);
@@ -166,7 +167,7 @@ Status FromVariantShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Encodes the gradient of the values again, with the splits of the variants.
+// Returns the gradient as variants again, encoded with the splits of the inputs.
 std::vector<Gradient> FromVariantGradient(const GradientScope& g) {
   const auto outer = static_cast<int>(g.attr<int64_t>("output_ragged_rank"));
   const auto inner = static_cast<int>(g.attr<int64_t>("input_ragged_rank"));

@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// Items [begin, end) of a level.
+// Items [begin, end) of one level of splits.
 struct Items {
   int64_t begin, end;
 };
@@ -62,7 +62,7 @@ class RaggedGatherKernel final : public Kernel {
     RETURN_IF_ERROR(SplitByShape(ctx, indices.shape()));
     ASSIGN_OR_RETURN(std::vector<Items> picked, PickedRows(indices, nested[0]));
     for (int level = 0; level < params_rank_; ++level) {
-      // With a scalar index the result is the row itself, so there is one level of splits less.
+      // If the index is a scalar, the result is the row itself, which has one level of splits less.
       const int output = indices.rank() - 1 + level;
       if (output >= 0) RETURN_IF_ERROR(SplitRows(ctx, output, picked, nested[level]));
       for (Items& items : picked) {
@@ -83,7 +83,8 @@ class RaggedGatherKernel final : public Kernel {
     return OkStatus();
   }
 
-  // Writes the row splits of the picked rows. `splits`, of the input, give the length of each row.
+  // Writes the row splits of the picked rows. `splits` are the input's; they give the length of
+  // each row.
   static Status SplitRows(KernelContext& ctx, int output, const std::vector<Items>& picked,
                           const RowSplits& splits) {
     ASSIGN_OR_RETURN(const int64_t rows, Total(picked));
@@ -155,7 +156,7 @@ Status GatherShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Gathers the indices of the values, to find the source of each value of the result.
+// Gathers the indices of the values, which are the source of each value of the result.
 std::vector<Gradient> GatherGradient(const GradientScope& g) {
   const int inner = g.num_inputs() - 2, outer = g.num_outputs() - 1;
   const Output values = g.x(inner), zero = g.Const<int64_t>(0);

@@ -11,7 +11,7 @@ namespace {
 constexpr char kFirstDimSize[] = "FIRST_DIM_SIZE", kValueRowIds[] = "VALUE_ROWIDS",
                kRowSplits[] = "ROW_SPLITS";
 
-// InvalidArgument unless `partition` describes `rows` rows.
+// Checks a partition. InvalidArgument unless `partition` describes `rows` rows.
 Status CheckPartition(const RowPartition& partition, int64_t rows) {
   const Dims& numbers = partition.numbers;
   if (!std::is_sorted(numbers.begin(), numbers.end())) {

@@ -13,14 +13,14 @@
 
 namespace penstock {
 
-// InvalidArgument unless there is a type for each of `count` tensors, the first type gives the
-// number of rows, and no other does.
+// Checks the types. InvalidArgument unless there is a type for each of `count` tensors, and only
+// the first type, if any, gives the number of rows.
 Status CheckPartitionTypes(const std::vector<std::string>& types, int count);
 // Returns the number of levels that the types describe.
 int RaggedRank(const std::vector<std::string>& types);
 
 struct RowPartition {
-  bool by_rows;  // numbers are the row of each item, else splits
+  bool by_rows;  // `numbers` are the row of each item; else, splits
   Dims numbers;  // ascending
 
   int64_t items() const;

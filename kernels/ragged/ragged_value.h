@@ -17,8 +17,8 @@ class RaggedValue final : public ArithmeticVariant {
  public:
   static constexpr char kTypeName[] = "RaggedTensorVariant";
 
-  // `splits` are vectors of int32 or int64, the outermost first. InvalidArgument if variants are
-  // nested too deeply in `values`.
+  // Returns a variant that holds a ragged tensor. `splits` are vectors of int32 or int64, the
+  // outermost first. InvalidArgument if variants are nested too deeply in `values`.
   static StatusOr<Variant> Of(std::vector<Tensor> splits, Tensor values);
   static StatusOr<Variant> Decode(const std::string& metadata, const std::vector<Tensor>& tensors);
   const char* TypeName() const override { return kTypeName; }

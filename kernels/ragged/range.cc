@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RaggedRange: each row holds the numbers from its start up to its limit, by its delta.
+// RaggedRange: returns rows of numbers; each row has its own start, limit and delta.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -34,7 +34,7 @@ StatusOr<int64_t> CountOf(T start, T limit, T delta) {
   return InvalidArgument("Requires ((limit - start) / delta) to fit in 64 bits");
 }
 
-// A vector, or a scalar that is used for all rows.
+// One argument of all rows: a vector, or a scalar that is used for every row.
 template <class T>
 struct PerRow {
   const T* data;
@@ -79,7 +79,7 @@ class RaggedRangeKernel final : public Kernel {
       T value = inputs[0][row];
       for (int64_t i = splits[row]; i < splits[row + 1]; ++i) {
         *to++ = value;
-        // After the last number, adding the delta might overflow T.
+        // Does not add the delta after the last number, where the sum might overflow T.
         if (i + 1 < splits[row + 1]) value = static_cast<T>(value + inputs[2][row]);
       }
     }

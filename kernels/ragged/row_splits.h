@@ -15,8 +15,8 @@ namespace penstock {
 using RowSplits = std::vector<int64_t>;
 
 // Returns the inputs [0, count), outermost first, as the splits of a ragged tensor with `values`
-// values. InvalidArgument unless each ascends from at least 0 to at most the number of its items;
-// if `all`, from exactly 0 to that number.
+// values. InvalidArgument unless each input ascends, and lies between 0 and the number of its
+// items. If `all`, it must also begin with 0 and end with that number.
 StatusOr<std::vector<RowSplits>> SplitsInputs(const KernelContext& ctx, int count, int64_t values,
                                               bool all);
 

@@ -12,8 +12,8 @@
 namespace penstock {
 namespace {
 
-// Calls visit(place) for each value, in order. A place is the row, the position in the row, and so
-// on.
+// Calls visit(place) for each value, in order. A place is the list of the coordinates of the value:
+// the row, the position in the row, and so on.
 template <class Visit>
 void ForEachPlace(const std::vector<RowSplits>& nested, int64_t values, const Visit& visit) {
   const size_t levels = nested.size();

@@ -16,8 +16,8 @@ namespace {
 
 constexpr int kFirstPartition = 3;  // after shape, values, default_value
 
-// Returns the output's shape: the sizes asked for or, where these are -1, sizes that hold
-// everything.
+// Returns the output's shape: the requested sizes; a size of -1 becomes the least that holds all
+// items.
 StatusOr<Shape> OutputShape(const Tensor& asked, const RowPartitions& partitions,
                             const Shape& values) {
   Dims dims = {partitions.rows};
@@ -72,7 +72,7 @@ StatusOr<Tensor> DefaultElement(KernelContext& ctx, const Tensor& given, const S
   return element;
 }
 
-// Returns, for each item, the index of its row in the output, or -1 if it is cut off.
+// Returns, for each item, the index of its row in the output, or -1 if the row is cut off.
 StatusOr<Tensor> Destinations(KernelContext& ctx, const RowPartitions& partitions,
                               const Shape& output) {
   ASSIGN_OR_RETURN(Tensor places, ctx.Temporary(DType::kInt64, Shape{partitions.rows}));
@@ -149,8 +149,8 @@ Status ToTensorShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Converts a ragged tensor of the values' indices, from 1, to find where each value went; 0 is
-// padding.
+// Converts a ragged tensor whose values are their own indices, from 1, which tells where each value
+// went; 0 is padding.
 std::vector<Gradient> ToTensorGradient(const GradientScope& g) {
   const Output values = g.x(1);
   const auto vector = [&](int32_t value) { return g.Const(Tensor::Vector<int32_t>({value})); };

@@ -84,7 +84,7 @@ class ToVariantKernel final : public Kernel {
   bool batched_ = false;
 };
 
-// Joins the values of the variants; those of a variant that was not set are zeros.
+// Joins the values of the variants. A variant that is not set counts as zeros.
 class ToVariantGradientKernel final : public Kernel {
   Status Compute(KernelContext& ctx) override {
     const Tensor &variants = ctx.input(0), &row_splits = ctx.input(1);
@@ -121,7 +121,7 @@ class ToVariantGradientKernel final : public Kernel {
     return OkStatus();
   }
 
-  // Returns where the values of each row are. A scalar `tensor`: each row is one value.
+  // Returns the range of values of each row. If `tensor` is a scalar, each row is one value.
   static StatusOr<RowSplits> Splits(const Tensor& tensor, const Shape& values, int64_t rows) {
     if (values.rank() == 0) {
       return InvalidArgument("dense_values_shape must have a dimension for the rows");

@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-using namespace golden;  // NOLINT: the tables below are made of it
+using namespace golden;  // NOLINT: the tables below use its names
 using testing::HasSubstr;
 using Tensors = std::vector<Tensor>;
 
@@ -30,7 +30,7 @@ Tensor Encode(Tensors splits, Tensor values, bool batched) {
   CHECK_OK(encoded.status());
   return *encoded;
 }
-// Returns the kernel's error.
+// Returns the error of encoding.
 std::string Mistake(Tensors splits, Tensor values) {
   return std::string(
       TryEncode(std::move(splits), std::move(values), true, OpRunner::Known::kNothing)

@@ -17,12 +17,13 @@
 namespace penstock {
 namespace {
 
-// Below this expectation, counting is cheaper than rejection, and needs fewer blocks. The numbers
-// are TensorFlow's only if its sections of the stream are.
+// For smaller expectations, counting is cheaper than rejection, and needs fewer blocks. Each method
+// must use as many blocks of the stream as TensorFlow's, or the numbers differ from TensorFlow's.
 constexpr double kFewSuccesses = 10;
 constexpr uint64_t kBlocksForDistances = 42;
 
-// Adds the geometric distances between successes until the trials are used up.
+// Returns the number of successes: adds the geometric distances between successes until they exceed
+// the number of trials.
 double FromDistances(double count, double prob, Philox stream) {
   OneByOne<Uniform<double>> uniform;
   double trials = 0, successes = 0;
@@ -44,7 +45,8 @@ double StirlingError(double k) {
   return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1);
 }
 
-// Transformed rejection; the names of the constants are the paper's. REQUIRES prob <= 1/2.
+// Draws by transformed rejection; the constants have their names in the paper. REQUIRES prob <=
+// 1/2.
 double FromRejection(double count, double prob, Philox stream) {
   OneByOne<Uniform<double>> uniform;
   const double deviation = std::sqrt(count * prob * (1 - prob));

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests Poisson, binomial, gamma and multinomial numbers. The expected ones are those of TensorFlow
-// 2.21.
+// Tests Poisson, binomial, gamma and multinomial numbers. The expected numbers are those of
+// TensorFlow 2.21.
 #include "kernels/array/golden.h"
 
 namespace penstock {
 namespace {
 
-using namespace golden;  // NOLINT: the tables below are made of it
+using namespace golden;  // NOLINT: the tables below use its names
 
 const Attrs kSeeds = {{"seed", 87}, {"seed2", 12}};
 
@@ -24,7 +24,7 @@ TEST(RandomPoisson, DrawsTensorFlowsNumbers) {
                  {I({2}, {5, 2}), I({2}, {1, 2}), F({2}, {0.5, 25})},
                  {{"dtype", DType::kInt32}}},
                 {I({5, 2}, {3, 29, 2, 25, 1, 24, 3, 19, 0, 27})});
-  // The first version has the type of its rates.
+  // In the first version of the op, the numbers have the type of the rates.
   ExpectOutputs({"RandomPoisson", {I({1}, {5}), F({2}, {0.5, 25})}, kSeeds},
                 {F({5, 2}, {1, 25, 0, 26, 0, 25, 3, 33, 0, 29})});
 }

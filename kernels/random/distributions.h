@@ -46,7 +46,7 @@ inline std::array<double, 2> BoxMuller(uint32_t x0, uint32_t x1, uint32_t x2, ui
   return {std::sin(angle) * radius, std::cos(angle) * radius};
 }
 
-// How many numbers of T are made from one block.
+// The number of T's that are made from one block.
 template <class T>
 inline constexpr int kPerBlock = sizeof(T) == 8 ? 2 : 4;
 template <class T>
@@ -124,8 +124,8 @@ struct Normal {
   }
 };
 
-// Normal numbers; those beyond two standard deviations are drawn again. Each group has enough
-// blocks of its own, so the number of attempts in one group does not shift the others.
+// Normal numbers; those beyond two standard deviations are drawn again. Each group reserves enough
+// blocks for all attempts, so the number of attempts in one group does not shift the other groups.
 template <class T>
 struct TruncatedNormal {
   using Result = T;

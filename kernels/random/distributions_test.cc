@@ -75,7 +75,8 @@ TEST(Distributions, Normal) {
     for (const double v : Sorted(x)) {
       for (int k = 1; k <= 4; ++k) moments[k] += std::pow(v, k) / 1e5;
     }
-    // Five standard errors, which are 1, sqrt(2), sqrt(15), sqrt(96) over sqrt(n).
+    // The bounds are five standard errors of the moments: 1, sqrt(2), sqrt(15), sqrt(96) over
+    // sqrt(n).
     EXPECT_NEAR(moments[1], 0, 5 * 1 / std::sqrt(1e5));
     EXPECT_NEAR(moments[2], 1, 5 * 1.42 / std::sqrt(1e5));
     EXPECT_NEAR(moments[3], 0, 5 * 3.88 / std::sqrt(1e5));
@@ -110,7 +111,7 @@ void CheckInts(T low, T high) {
                           {Longs({50, 1000}), Tensor::Scalar<T>(low), Tensor::Scalar<T>(high)},
                           Seeds(3, 4)}
                        .Run1();
-  // Exact if the range is small, and close enough if it is large.
+  // The bound is exact if the range is small, and nearly so if it is large.
   const double range = static_cast<double>(static_cast<std::make_unsigned_t<T>>(high) -
                                            static_cast<std::make_unsigned_t<T>>(low));
   double sum = 0;

@@ -25,7 +25,7 @@ inline Tensor Draw(const char* op, DType dtype, std::vector<int64_t> shape, int6
   return OpCall{op, {Longs(shape)}, With(Seeds(seed, seed2), "dtype", dtype)}.Run1();
 }
 
-// One kernel that is run several times, like a node of a graph that runs step after step.
+// A kernel that runs several times, like a node of a graph in successive steps.
 class RepeatedOp {
  public:
   RepeatedOp(string_view op, Attrs attrs, std::vector<Tensor> inputs)

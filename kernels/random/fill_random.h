@@ -12,7 +12,8 @@
 
 namespace penstock {
 
-// Makes group g of the numbers from the blocks from g * kBlocksPerGroup on.
+// Makes group g of the numbers from the kBlocksPerGroup blocks that begin at block g *
+// kBlocksPerGroup.
 template <class Distribution>
 Status FillRandom(const Philox& start, const Distribution& distribution,
                   typename Distribution::Result* out, int64_t count, const StepContext& step) {

@@ -31,7 +31,7 @@ double Gamma(double alpha, Philox stream) {
     if (root <= 0) continue;
     const double v = root * root * root;
     const double u = uniform.Next(stream);
-    // In most cases, the polynomial decides without a logarithm.
+    // In most cases the polynomial decides, which is cheaper than the logarithm below.
     if (u < 1 - 0.0331 * (x * x) * (x * x) ||
         std::log(u) < 0.5 * x * x + d * (1 - v + std::log(v))) {
       return below_one ? d * v * std::pow(uniform.Next(stream), 1 / alpha) : d * v;
@@ -54,7 +54,7 @@ void FillGamma(const Tensor& alphas, const Philox& stream, Tensor* output, Sched
 template <class T>
 Status CheckAlphas(const Tensor& alphas) {
   for (const T alpha : alphas.flat<T>()) {
-    // Also true if alpha is NaN, for which no number would ever be accepted.
+    // Negated, so that NaN is refused too: no number would ever be accepted for it.
     if (!(static_cast<double>(alpha) >= 0)) {
       return InvalidArgument("alpha must be positive, got ", static_cast<double>(alpha));
     }
@@ -109,8 +109,8 @@ Status StatelessShapeOfInput(ShapeScope& s) {
   return OkStatus();
 }
 
-// The derivatives of the samples by their shape parameters. alpha's dimensions are the last ones of
-// the output, so they broadcast.
+// Returns the derivatives of the samples by their shape parameters. alpha's dimensions are the last
+// dimensions of the output, so the two broadcast.
 std::vector<Gradient> GammaGradient(const GradientScope& g) {
   const DType dtype = g.x(1).dtype();
   // The derivative is computed in float or double.
@@ -137,7 +137,7 @@ OP(RandomGamma) {
 }
 KERNEL(RandomGamma, RandomGammaKernel, half, float, double);
 
-// As GammaGradient, for alpha as the last input.
+// Like GammaGradient, for ops whose last input is alpha.
 std::vector<Gradient> StatelessGammaGradient(const GradientScope& g) {
   const int last = g.num_inputs() - 1;
   const DType dtype = g.x(last).dtype();
@@ -161,7 +161,8 @@ OP(StatelessRandomGammaV2) {
                 {"Tseed", kIndex, DType::kInt64}},
       .shape = StatelessShapeOfInput,
       .gradient = StatelessGammaGradient,
-      // The derivative is that of the distribution, not that of one number.
+      // The derivative holds for the distribution and not for single numbers, so central
+      // differences cannot check it.
       .examples = {{.inputs = {{{{2}, {4, 2}}}, {{{2}, {1, 2}}}, {{{2}}}},
                     .check_gradient = false}},
   };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ParameterizedTruncatedNormal: normal numbers with a mean, a deviation and bounds for each row of
-// the output. Drawn by rejection, from the proposal that is accepted most often for the bounds.
+// the output. They are drawn by rejection, from the proposal distribution that is accepted most
+// often for the bounds.
 //
 // C. P. Robert: Simulation of truncated normal variables. Statistics and Computing 5 (1995).
 #include <cmath>
@@ -45,7 +46,7 @@ template <class T>
 class TruncatedNormalRow {
  public:
   TruncatedNormalRow(T mean, T deviation, T low, T high) : mean_(mean), deviation_(deviation) {
-    // If `low` is -infinity, or both bounds are below the mean, everything is mirrored.
+    // Mirrors the distribution if `low` is -infinity, or if both bounds are below the mean.
     if ((std::isinf(low) && low < T(0)) || high < mean) {
       std::swap(low, high);
       deviation_ = -deviation_;
@@ -143,7 +144,7 @@ class ParameterizedTruncatedNormalKernel final : public Kernel {
     Tensor* output;
     RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
     const int64_t count = shape.num_elements();
-    if (alike) {  // rows of 100, as in TensorFlow: they determine how much of the stream is used
+    if (alike) {  // rows of 100, as in TensorFlow: their length affects the numbers
       row = 100;
       rows = (count + row - 1) / row;
     }

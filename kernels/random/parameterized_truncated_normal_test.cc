@@ -6,7 +6,7 @@
 namespace penstock {
 namespace {
 
-using namespace golden;  // NOLINT: the tables below are made of it
+using namespace golden;  // NOLINT: the tables below use its names
 
 TEST(ParameterizedTruncatedNormal, DrawsTensorFlowsNumbers) {
   ExpectOutputs({"ParameterizedTruncatedNormal",

@@ -15,8 +15,8 @@
 
 namespace penstock {
 
-// Returns numbers of a distribution one at a time, taking each group from its end, as TensorFlow
-// does.
+// Returns numbers of a distribution one at a time. Within a group it begins with the last number,
+// as TensorFlow does.
 template <class Distribution>
 class OneByOne {
  public:
@@ -41,8 +41,9 @@ inline Philox SectionOf(Philox stream, int64_t index,
   return stream;
 }
 
-// Calls draw(place, parameter, index) for each place of an output of `count` elements, whose last
-// dimensions are those of `parameters` parameters. Number `index` has a section of its own.
+// Calls draw(place, parameter, index) for each of the `count` elements of an output whose last
+// dimensions are those of the tensor of `parameters` parameters. Number `index` has its own section
+// of the stream.
 template <class Draw>
 void ForEachNumber(int64_t count, int64_t parameters, Scheduler& threads, const Draw& draw) {
   if (count == 0) return;

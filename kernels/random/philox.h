@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Philox4x32-10: a counter-based random number generator. Block i of a stream is a function of the
-// key and the counter alone, so any thread can generate any section of a stream.
+// Philox4x32-10: a counter-based random number generator. Block i of a stream depends only on the
+// key and the counter, so any thread can generate any section of a stream.
 //
 // J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw: Parallel Random Numbers: As Easy as 1, 2, 3.
 // SC'11, doi 10.1145/2063384.2063405.

@@ -17,7 +17,8 @@
 namespace penstock {
 namespace {
 
-// Counts the events of one unit of time: multiplies uniform numbers until their product is e^-rate.
+// Counts the events in one unit of time: multiplies uniform numbers until their product falls below
+// e^-rate.
 double SmallPoisson(double rate, double largest, Philox stream) {
   OneByOne<Uniform<double>> uniform;
   const double least = std::exp(-rate);
@@ -29,8 +30,9 @@ double SmallPoisson(double rate, double largest, Philox stream) {
   }
 }
 
-// Proposes floor((2a / (1/2 - |u|) + b) u + rate + 0.43), u uniform in [-1/2, 1/2), which is close
-// to the distribution, and rejects what is too frequent. The constants are the paper's.
+// Proposes floor((2a / (1/2 - |u|) + b) u + rate + 0.43), with u uniform in [-1/2, 1/2), whose
+// distribution is close to Poisson's. Rejects proposals that would come too often. The constants
+// are the paper's.
 double LargePoisson(double rate, double largest, Philox stream) {
   OneByOne<Uniform<double>> uniform;
   const double log_rate = std::log(rate);
@@ -63,7 +65,8 @@ void FillPoisson(const Tensor& rates, const Philox& stream, Tensor* output, Sche
                 });
 }
 
-// InvalidArgument if numbers of a rate would never be found, or not fit the output.
+// Checks the rates. InvalidArgument if drawing for a rate would never end, or its numbers do not
+// fit the output.
 Status CheckRates(const Tensor& rates, const char* name, DType output) {
   for (int64_t i = 0; i < rates.num_elements(); ++i) {
     const double rate = NumberAt(rates, i);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RandomStream: the source of random numbers of one node's kernel. Each execution reserves a
-// section of the node's stream. So repeated runs give new numbers, while a graph with seeds gives
-// the same sequence again.
+// RandomStream: the source of random numbers of one node's kernel. Each execution reserves the next
+// section of the node's stream, so repeated runs give new numbers. A graph with seeds gives the
+// same sequence again in another session.
 //
-// This is the only kernel state that lives across steps; thread-safe, one atomic counter. Steps
-// that run at the same time get distinct sections, in the order of their calls.
+// This is the only state of kernels that outlives a step. Thread-safe: it is one atomic counter.
+// Steps that run at the same time get distinct sections, in the order of their calls.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,7 @@ class RandomStream {
   // Reserves `blocks` blocks; returns the stream at the first of them.
   Philox Reserve(uint64_t blocks, Env& env);
   // For ops that draw an unknown number of blocks per output: reserves more blocks than they need.
-  // TensorFlow reserves as many for all its outputs, so the streams agree.
+  // TensorFlow reserves the same number per output, so the streams agree.
   Philox ReserveForOutputs(int64_t outputs, Env& env) {
     return Reserve(static_cast<uint64_t>(outputs) * kBlocksPerOutput, env);
   }

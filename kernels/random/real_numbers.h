@@ -20,7 +20,7 @@ inline const DTypes& ParameterTypes() {
   return types;
 }
 
-// REQUIRES: one of these types.
+// Returns element i as a double. REQUIRES one of the types above.
 inline double NumberAt(const Tensor& tensor, int64_t i) {
   switch (tensor.dtype()) {
     case DType::kHalf:
@@ -52,7 +52,8 @@ inline double LargestOf(DType dtype) {
   }
 }
 
-// Integers are truncated to the range of the type.
+// Stores a number as element i. A number beyond the range of an integer type becomes the end of the
+// range.
 inline void StoreNumber(double value, Tensor* tensor, int64_t i) {
   const double largest = LargestOf(tensor->dtype());
   switch (tensor->dtype()) {

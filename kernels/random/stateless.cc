@@ -13,7 +13,8 @@
 namespace penstock {
 namespace {
 
-// Reads the stream from the first `inputs` inputs: (shape, seed), or (shape, key, counter, alg).
+// Reads the stream from the first `inputs` inputs: two are (shape, seed), four are (shape, key,
+// counter, alg).
 StatusOr<Philox> StreamOf(const KernelContext& ctx, int inputs) {
   return inputs == 2 ? SeedInput(ctx.input(1)) : KeyCounterInput(ctx, 1);
 }

@@ -9,8 +9,8 @@ namespace {
 uint32_t Low(uint64_t x) { return static_cast<uint32_t>(x); }
 uint32_t High(uint64_t x) { return static_cast<uint32_t>(x >> 32); }
 
-// Returns the uint64 words of a vector of length `count`, or, if `at_least`, of at least that
-// length.
+// Returns the uint64 words of a vector of `count` elements, or of at least `count` elements if
+// `at_least`.
 StatusOr<absl::Span<const uint64_t>> Words(const Tensor& tensor, const char* name, int64_t count,
                                            bool at_least = false) {
   if (tensor.rank() == 1 && (at_least ? tensor.dim(0) >= count : tensor.dim(0) == count)) {
@@ -24,8 +24,8 @@ StatusOr<absl::Span<const uint64_t>> Words(const Tensor& tensor, const char* nam
 StatusOr<Philox> SeedInput(const Tensor& tensor) {
   ASSIGN_OR_RETURN(const Dims seed, IntVector(tensor, "seed", 2));
   const auto seed0 = static_cast<uint64_t>(seed[0]), seed1 = static_cast<uint64_t>(seed[1]);
-  // Mixes the two seeds by one block under a fixed key, so that it does not matter which bits of
-  // the seeds differ.
+  // Mixes the two seeds by one block under a fixed key, so that seeds which differ in few bits give
+  // unrelated streams.
   const Philox::Key fixed = {0x3ec8f720, 0x02461e29};
   const Philox::Block mix = Philox({Low(seed0), High(seed0), Low(seed1), High(seed1)}, fixed)();
   return Philox({0, 0, mix[2], mix[3]}, {mix[0], mix[1]});

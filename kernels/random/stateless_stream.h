@@ -11,12 +11,12 @@
 
 namespace penstock {
 
-// The numbers of the generators in the V2 ops.
+// The values of the V2 ops' input `alg`.
 inline constexpr int32_t kPhiloxAlgorithm = 1, kAnyAlgorithm = 3;
 
 // Returns the stream of a seed of two numbers. InvalidArgument if the input is something else.
 StatusOr<Philox> SeedInput(const Tensor& seed);
-// Returns the stream of the inputs key, counter and alg, of which key is number `first`.
+// Returns the stream of the inputs key, counter and alg, of which key is input `first`.
 StatusOr<Philox> KeyCounterInput(const KernelContext& ctx, int first);
 
 }  // namespace penstock

@@ -11,9 +11,9 @@
 namespace penstock {
 namespace {
 
-constexpr int kXAt = 1;  // behind seq_len_max
+constexpr int kXInput = 1;  // input 0 is seq_len_max
 
-// Input 0: how many steps of `time` are computed.
+// Returns input 0: the number of steps, at most `time`, that are computed.
 StatusOr<int64_t> StepsInput(const KernelContext& ctx, int64_t time) {
   const Tensor& length = ctx.input(0);
   if (length.rank() != 0) {
@@ -34,8 +34,8 @@ class BlockLstmKernel final : public Kernel {
 
   Status Compute(KernelContext& ctx) override {
     LstmCell cell = attrs_;
-    RETURN_IF_ERROR(CheckLstmInputs(ctx, kXAt, true, &cell));
-    const int64_t time = ctx.input(kXAt + kX).dim(0);
+    RETURN_IF_ERROR(CheckLstmInputs(ctx, kXInput, true, &cell));
+    const int64_t time = ctx.input(kXInput + kX).dim(0);
     ASSIGN_OR_RETURN(const int64_t steps, StepsInput(ctx, time));
     const Shape joined({cell.batch, cell.joined()}), gates({cell.batch, 4 * cell.cells});
     ASSIGN_OR_RETURN(Tensor joined_inputs, ctx.Temporary(DType::kFloat, joined));
@@ -45,7 +45,7 @@ class BlockLstmKernel final : public Kernel {
     for (int i = 0; i < ctx.num_outputs(); ++i) {
       RETURN_IF_ERROR(out.Add(ctx, states));
     }
-    const FloatInputs in(ctx, kXAt);
+    const FloatInputs in(ctx, kXInput);
     const float *cs_prev = in[kCsPrev], *h_prev = in[kHPrev];
     for (int64_t t = 0; t < steps; ++t) {
       const LstmStep<float> step = out.states() + t * cell.state();
@@ -62,7 +62,7 @@ class BlockLstmKernel final : public Kernel {
   LstmCell attrs_;
 };
 
-// Memory of one step back.
+// Scratch memory for backpropagation through one step.
 struct Scratch {
   Tensor joined, d_joined, d_gates, d_w, d_cs, d_h;
 
@@ -93,29 +93,30 @@ class BlockLstmGradKernel final : public Kernel {
 
   Status Compute(KernelContext& ctx) override {
     LstmCell cell = attrs_;
-    RETURN_IF_ERROR(CheckLstmInputs(ctx, kXAt, true, &cell));
-    const int64_t time = ctx.input(kXAt + kX).dim(0);
+    RETURN_IF_ERROR(CheckLstmInputs(ctx, kXInput, true, &cell));
+    const int64_t time = ctx.input(kXInput + kX).dim(0);
     ASSIGN_OR_RETURN(const int64_t steps, StepsInput(ctx, time));
     ASSIGN_OR_RETURN(const Shape states, Shape::Make(Dims{time, cell.batch, cell.cells}));
     const char* const names[] = {"i", "cs", "f", "o", "ci", "co", "h", "cs_grad", "h_grad"};
     for (int i = kI; i < kEnd; ++i) {
-      RETURN_IF_ERROR(RequireShape(ctx.input(kXAt + i), names[i - kI], states));
+      RETURN_IF_ERROR(RequireShape(ctx.input(kXInput + i), names[i - kI], states));
     }
-    FloatOutputs out;  // each of the shape of its input
+    FloatOutputs out;  // each has the shape of the input whose gradient it is
     for (int i = 0; i < ctx.num_outputs(); ++i) {
-      RETURN_IF_ERROR(out.Add(ctx, ctx.input(kXAt + i).shape()));
+      RETURN_IF_ERROR(out.Add(ctx, ctx.input(kXInput + i).shape()));
     }
     ASSIGN_OR_RETURN(Scratch scratch, Scratch::For(ctx, cell));
-    const FloatInputs in(ctx, kXAt);
-    for (int64_t t = steps - 1; t >= 0; --t) Back(ctx.threads(), cell, in, t, &scratch, out);
+    const FloatInputs in(ctx, kXInput);
+    for (int64_t t = steps - 1; t >= 0; --t)
+      BackwardStep(ctx.threads(), cell, in, t, &scratch, out);
     return OkStatus();
   }
 
  private:
-  // Step t: outputs cs_prev_grad and h_prev_grad hold what step t + 1 gave, and get the gradients
-  // of what step t began with.
-  static void Back(Scheduler& threads, const LstmCell& cell, const FloatInputs& in, int64_t t,
-                   Scratch* scratch, FloatOutputs& out) {
+  // Goes back through step t. Outputs cs_prev_grad and h_prev_grad hold the gradients from step t +
+  // 1, and get those of the state before step t.
+  static void BackwardStep(Scheduler& threads, const LstmCell& cell, const FloatInputs& in,
+                           int64_t t, Scratch* scratch, FloatOutputs& out) {
     const int64_t at = t * cell.state();
     const float* cs_prev = t == 0 ? in[kCsPrev] : in[kCs] + at - cell.state();
     const float* h_prev = t == 0 ? in[kHPrev] : in[kH] + at - cell.state();
@@ -129,12 +130,13 @@ class BlockLstmGradKernel final : public Kernel {
     float* d_gates = scratch->d_gates.mutable_data<float>();
     LstmBackward(threads, cell, in.weights(), cs_prev, states + at, d_cs, d_h, d_gates,
                  out[kDCsPrev], {out[kDWci], out[kDWcf], out[kDWco]});
-    ThroughProduct(threads, cell, in, t, h_prev, scratch, out);
+    ProductGradients(threads, cell, in, t, h_prev, scratch, out);
   }
 
-  // Gradients of x, h_prev, w and b from those of the gates.
-  static void ThroughProduct(Scheduler& threads, const LstmCell& cell, const FloatInputs& in,
-                             int64_t t, const float* h_prev, Scratch* scratch, FloatOutputs& out) {
+  // Computes the gradients of x, h_prev, w and b from those of the gates.
+  static void ProductGradients(Scheduler& threads, const LstmCell& cell, const FloatInputs& in,
+                               int64_t t, const float* h_prev, Scratch* scratch,
+                               FloatOutputs& out) {
     const int64_t gates = 4 * cell.cells, joined = cell.joined(), row_x = t * cell.batch;
     const float* d_gates = scratch->d_gates.data<float>();
     float* d_joined = scratch->d_joined.mutable_data<float>();
@@ -157,14 +159,15 @@ class BlockLstmGradKernel final : public Kernel {
   LstmCell attrs_;
 };
 
-Status BlockShape(ShapeScope& s) { return LstmStateShapes(s, kXAt, true); }
+Status BlockShape(ShapeScope& s) { return LstmStateShapes(s, kXInput, true); }
 
 Status BlockGradShape(ShapeScope& s) {
-  for (int i = 0; i < s.num_outputs(); ++i) s.set_output(i, s.input(kXAt + i));
+  for (int i = 0; i < s.num_outputs(); ++i) s.set_output(i, s.input(kXInput + i));
   return OkStatus();
 }
 
-// Through cs and h.
+// Returns the gradients that flow through outputs cs and h. Other outputs exist only for the
+// gradient op.
 std::vector<Gradient> BlockGradient(const GradientScope& g, const char* op) {
   std::vector<NodeInput> inputs;
   for (int i = 0; i < g.num_inputs(); ++i) inputs.push_back(g.x(i));
@@ -181,7 +184,7 @@ std::vector<Gradient> BlockGradient(const GradientScope& g, const char* op) {
 
 const std::vector<ExampleTensor> kState = {{{2, 3}}}, kPeephole = {{{3}}};
 
-// An example of 3 steps, batch 2, 2 inputs, 3 cells.
+// Returns example inputs: 3 steps, batch 2, 2 inputs, 3 cells.
 std::vector<std::vector<ExampleTensor>> BlockInputs() {
   return {{{{}, {3}}}, {{{3, 2, 2}}}, kState,    kState,  {{{5, 12}}},
           kPeephole,   kPeephole,     kPeephole, {{{12}}}};
@@ -202,7 +205,7 @@ OpDef BlockOp(const char* doc, std::vector<AttrDef> attrs, GradientFn gradient) 
                    {.inputs = BlockInputs(),
                     .attrs = {{"use_peephole", true}, {"cell_clip", 0.5f}},
                     .check_gradient = false}},
-      .flops = [](const FlopsScope& s) { return RowsTimesWeights(s, kXAt + kX, kXAt + kW); },
+      .flops = [](const FlopsScope& s) { return RowsTimesWeights(s, kXInput + kX, kXInput + kW); },
   };
 }
 
@@ -225,7 +228,8 @@ OpDef BlockGradOp(const char* doc) {
       .shape = BlockGradShape,
       .examples = {{.inputs = example, .attrs = {{"use_peephole", true}}},
                    {.inputs = example, .attrs = {{"use_peephole", false}}}},
-      .flops = [](const FlopsScope& s) { return 2 * RowsTimesWeights(s, kXAt + kX, kXAt + kW); },
+      .flops =
+          [](const FlopsScope& s) { return 2 * RowsTimesWeights(s, kXInput + kX, kXInput + kW); },
   };
 }
 

@@ -72,7 +72,7 @@ class GruBlockCellKernel final : public Kernel {
     int outputs = 0;
   };
 
-  // Sets r, u and, in h, r h_prev.
+  // Computes r and u, and writes the product r h_prev to h.
   static void Gates(KernelContext& ctx, const LstmCell& cell, const float* sums,
                     const State& state) {
     const float *const b = Floats(ctx, kBRu), *const h_prev = Floats(ctx, kGruHPrev);
@@ -86,7 +86,7 @@ class GruBlockCellKernel final : public Kernel {
       }
     });
   }
-  // Sets c, which holds the sums of its inputs, and h.
+  // Computes c, which holds the sums of its inputs before, and h.
   static void NewState(KernelContext& ctx, const LstmCell& cell, const State& state) {
     const float *const b = Floats(ctx, kBC), *const h_prev = Floats(ctx, kGruHPrev);
     ForEachRow(ctx.threads(), cell, [&](int64_t row) {
@@ -109,7 +109,7 @@ class GruBlockCellGradKernel final : public Kernel {
     for (int i = kR; i <= kDH; ++i) {
       RETURN_IF_ERROR(RequireShape(ctx.input(i), names[i - kR], Shape({batch, n})));
     }
-    float* out[4];  // of x, h_prev, the candidate and the gates before their activations
+    float* out[4];  // the gradients of x, h_prev, c_bar and r_bar_u_bar
     const int64_t columns[] = {cell.inputs, n, n, 2 * n};
     for (int i = 0; i < 4; ++i) {
       Tensor* output;
@@ -197,7 +197,8 @@ Status GruGradShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Through h. The other outputs are there for this gradient.
+// Returns the gradients that flow through output h. The other outputs exist only for the gradient
+// op.
 std::vector<Gradient> GruGradient(const GradientScope& g) {
   std::vector<NodeInput> inputs;
   for (int i = 0; i < 6; ++i) inputs.push_back(g.x(i));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The arguments that LSTMBlockCell, BlockLSTM and their gradients share, checked.
+// Reads and checks the arguments that LSTMBlockCell, BlockLSTM and their gradients share.
 #pragma once
 
 #include <deque>
@@ -15,26 +15,27 @@
 
 namespace penstock {
 
-// The order of an op's inputs from x on: x, cs_prev, h_prev, w, wci, wcf, wco, b. BlockLSTM has
-// seq_len_max in front of them; the gradients have i, cs, f, o, ci, co, (h,) cs_grad, h_grad
-// behind.
+// The order of an op's inputs from x on: x, cs_prev, h_prev, w, wci, wcf, wco, b. In BlockLSTM,
+// seq_len_max comes before these. In the gradients, i, cs, f, o, ci, co, (h,) cs_grad and h_grad
+// come after them.
 enum LstmInputs { kX, kCsPrev, kHPrev, kW, kWci, kWcf, kWco, kB, kFirstState };
 
-// Reads the attributes that the node has of forget_bias, cell_clip, use_peephole. InvalidArgument
-// where one is not finite.
+// Reads forget_bias, cell_clip and use_peephole, as far as the node has these attributes.
+// InvalidArgument if one of them is not finite.
 Status ReadLstmAttrs(const KernelInit& node, LstmCell* cell);
 
 // Checks inputs x to b, of which x is input `x_at`, and sets the sizes in *cell.
 // InvalidArgument names the input and what was expected. x is [time, batch, inputs] if `has_time`.
 Status CheckLstmInputs(const KernelContext& ctx, int x_at, bool has_time, LstmCell* cell);
 
-// InvalidArgument where a size is so large that products of a few would not fit 64 bits.
+// Checks the sizes. InvalidArgument if a size is so large that the product of a few sizes might not
+// fit in 64 bits.
 Status CheckCellSizes(const LstmCell& cell);
 
-// InvalidArgument unless `input` has this shape.
+// Checks a shape. InvalidArgument unless `input` has shape `shape`.
 Status RequireShape(const Tensor& input, const char* name, const Shape& shape);
 
-// Inputs from `first` on as floats. Lives no longer than the call of the kernel.
+// The inputs from `first` on as floats. Borrows the tensors of the kernel's context.
 class FloatInputs {
  public:
   FloatInputs(const KernelContext& ctx, int first) {
@@ -49,13 +50,13 @@ class FloatInputs {
   std::deque<FloatInput<float>> views_;
 };
 
-// Outputs to write as floats, in their order.
+// Allocates outputs and gives access to them as floats, in the order of the outputs.
 class FloatOutputs {
  public:
   // Allocates output i of shape `shape`, filled with zeros.
   Status Add(KernelContext& ctx, const Shape& shape);
   float* operator[](int i) { return views_[i]; }
-  // Outputs i to h.
+  // Returns the outputs i to h, the results of a step.
   LstmStep<float> states() {
     return {views_[0], views_[1], views_[2], views_[3], views_[4], views_[5], views_[6]};
   }
@@ -64,14 +65,16 @@ class FloatOutputs {
   std::deque<FloatOutput<float>> views_;
 };
 
-// Types of inputs and outputs.
+// Return the op's arguments.
 std::vector<ArgDef> LstmInputArgs();
 std::vector<ArgDef> LstmStateArgs(bool with_h);
 
-// Operations of the product of the rows of input `x` and input `weights`, or part of it.
+// Returns the operations of the product of the rows of input `x` and input `weights`, or a part of
+// it.
 double RowsTimesWeights(const FlopsScope& scope, int x, int weights);
 
-// All outputs as [batch, cells], with x's time in front if it has one.
+// Shape function: sets all outputs to [batch, cells], or to [time, batch, cells] if x has a time
+// dimension.
 Status LstmStateShapes(ShapeScope& s, int x_at, bool has_time);
 
 }  // namespace penstock

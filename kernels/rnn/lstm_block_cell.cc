@@ -75,7 +75,8 @@ Status CellGradShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Through cs and h. The other outputs are there for this gradient.
+// Returns the gradients that flow through outputs cs and h. The other outputs exist only for the
+// gradient op.
 std::vector<Gradient> CellGradient(const GradientScope& g) {
   std::vector<NodeInput> inputs;
   for (int i = 0; i < g.num_inputs(); ++i) inputs.push_back(g.x(i));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The cells beside TensorFlow's: each expected number is the digest of an output of TensorFlow's op
-// for the same inputs.
+// Compares the cells with TensorFlow's ops: each expected number is a digest of an output of
+// TensorFlow's op for the same inputs.
 #include <cmath>
 #include <string>
 #include <vector>

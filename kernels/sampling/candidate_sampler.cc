@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The candidate samplers: draw classes once for a whole batch, and return how often each of them,
-// and each true class, is expected among the draws.
+// The candidate samplers: draw classes once for a whole batch. For each drawn class and each true
+// class, they return how often it is expected among the draws.
 #include <cmath>
 
 #include "absl/container/flat_hash_set.h"
@@ -18,7 +18,8 @@
 namespace penstock {
 namespace {
 
-// Returns how often a class of this probability is expected among `candidates` that took `draws`.
+// Returns how often a class of this probability is expected among `candidates` candidates that took
+// `draws` draws.
 float ExpectedCount(float probability, int64_t candidates, int64_t draws) {
   if (draws == candidates) return probability * static_cast<float>(candidates);
   // 1 - (1 - p)^draws, accurate for small p.
@@ -110,7 +111,8 @@ class DrawingSampler : public CandidateSampler {
 
  private:
   Status Draw(KernelContext& ctx, const Batch& batch) ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    // Reserves as many numbers as TensorFlow, so that the next step's candidates are the same, too.
+    // Reserves as many random numbers as TensorFlow, so that the candidates of the next step are
+    // TensorFlow's, too.
     BoundedNumbers numbers(
         stream_.Reserve(static_cast<uint64_t>(num_sampled_) * 512, *ctx.step().env));
     int64_t draws = num_sampled_;
@@ -132,16 +134,16 @@ class DrawingSampler : public CandidateSampler {
   // Draws distinct classes; returns the number of draws that it took.
   StatusOr<int64_t> DrawUnique(KernelContext& ctx, BoundedNumbers* numbers, int64_t* candidates)
       ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    constexpr int64_t kDrawsBetweenLooks = 1 << 16;
+    constexpr int64_t kDrawsPerCheck = 1 << 16;
     absl::flat_hash_set<int64_t> drawn;
     drawn.reserve(num_sampled_);
     int64_t draws = 0;
     for (int64_t found = 0; found < num_sampled_; ++draws) {
       const int64_t candidate = sampler_->Draw(*numbers);
       if (drawn.insert(candidate).second) candidates[found++] = candidate;
-      // Drawing the rarest classes may take long, so this checks for cancellation.
+      // Drawing the rarest classes may take long, so the loop checks for cancellation.
       const Cancellation* cancellation = ctx.step().cancellation;
-      if (draws % kDrawsBetweenLooks == 0 && cancellation != nullptr && cancellation->cancelled()) {
+      if (draws % kDrawsPerCheck == 0 && cancellation != nullptr && cancellation->cancelled()) {
         return cancellation->status();
       }
     }
@@ -149,7 +151,7 @@ class DrawingSampler : public CandidateSampler {
   }
 
   SharedMutex mu_;
-  std::unique_ptr<Sampler> sampler_ ABSL_GUARDED_BY(mu_) ABSL_PT_GUARDED_BY(mu_);  // learns
+  std::unique_ptr<Sampler> sampler_ ABSL_GUARDED_BY(mu_) ABSL_PT_GUARDED_BY(mu_);  // may learn
 };
 
 template <class MakeFromRange>
@@ -186,7 +188,7 @@ class FixedUnigramSampler final : public DrawingSampler {
     if (num_reserved_ > range_) {
       return InvalidArgument("num_reserved_ids is ", num_reserved_, ", range_max is ", range_);
     }
-    constexpr int64_t kReservedMax = int64_t{1} << 24;  // each takes 24 bytes
+    constexpr int64_t kReservedMax = int64_t{1} << 24;  // each class takes 24 bytes
     if (num_reserved_ > kReservedMax) {
       return ResourceExhausted("num_reserved_ids is ", num_reserved_, ", at most ", kReservedMax,
                                " are possible");
@@ -199,7 +201,7 @@ class FixedUnigramSampler final : public DrawingSampler {
     if (!file_.empty()) {
       ASSIGN_OR_RETURN(counts, ReadCounts(env));
     }
-    // Reserved classes are never drawn; of the others, only those of this shard.
+    // Reserved classes are never drawn. Of the others, only the classes of this shard are drawn.
     std::vector<float> weights;
     for (int64_t id = 0; id < num_reserved_ + static_cast<int64_t>(counts.size()); ++id) {
       if (id < num_reserved_) {

@@ -10,8 +10,8 @@
 namespace penstock {
 namespace {
 
-// Numbers below 2^64 mod bound are drawn again: they would make small results more likely than
-// others.
+// Draws again if a number is below 2^64 mod bound, because such numbers would make small results
+// more likely.
 template <class T, class Next>
 T Below(T bound, Next next) {
   if ((bound & (bound - 1)) == 0) return next() & (bound - 1);
@@ -39,7 +39,7 @@ class LogUniformSampler final : public Sampler {
   explicit LogUniformSampler(int64_t range)
       : Sampler(range), log_range_(std::log1p(static_cast<double>(range))) {}
   int64_t Draw(BoundedNumbers& numbers) const override {
-    // Rounding may give `range` itself; the remainder maps it into the range.
+    // Rounding may give `range`, which the remainder maps into the range.
     return (static_cast<int64_t>(std::exp(numbers.UnitDouble() * log_range_)) - 1) % range();
   }
   float Probability(int64_t candidate) const override {
@@ -51,9 +51,9 @@ class LogUniformSampler final : public Sampler {
   const double log_range_;
 };
 
-// Walker's alias method, in Vose's form: each slot of a table belongs to one class and at most one
-// other. So a draw uses two numbers for any range. M. D. Vose: A Linear Algorithm for Generating
-// Random Numbers with a Given Distribution. IEEE TSE 17 (1991).
+// Walker's alias method, in Vose's form: each slot of a table is shared by its own class and at
+// most one other class, so a draw uses two numbers for any range. M. D. Vose: A Linear Algorithm
+// for Generating Random Numbers with a Given Distribution. IEEE TSE 17 (1991).
 class WeightedSampler final : public Sampler {
  public:
   explicit WeightedSampler(std::vector<float> weights)
@@ -77,7 +77,7 @@ class WeightedSampler final : public Sampler {
  private:
   struct Slot {
     float share;    // of the slot's own class
-    int32_t alias;  // the class with the rest of the slot
+    int32_t alias;  // the class that has the rest of the slot
   };
 
   void MakeSlots(double sum) {
@@ -110,7 +110,8 @@ class WeightedSampler final : public Sampler {
   std::vector<Slot> slots_;
 };
 
-// Keeps the counts in a Fenwick tree: finds and changes prefix sums in log(range) steps.
+// Draws in proportion to counts. Keeps the counts in a Fenwick tree, which finds and changes prefix
+// sums in log(range) steps.
 class LearnedSampler final : public Sampler {
  public:
   explicit LearnedSampler(int64_t range)
@@ -191,7 +192,7 @@ StatusOr<std::unique_ptr<Sampler>> NewWeightedSampler(std::vector<float> weights
 }
 
 StatusOr<std::unique_ptr<Sampler>> NewLearnedSampler(int64_t range) {
-  // Each takes 8 bytes.
+  // Each class takes 8 bytes.
   constexpr int64_t kRangeMax = int64_t{1} << 28;
   if (range <= kRangeMax) return std::make_unique<LearnedSampler>(range);
   return ResourceExhausted("range_max is ", range, ", a learned sampler keeps counts of at most ",

@@ -4,8 +4,8 @@
 // uses its stream as TensorFlow's sampler of the same name does, so that equal seeds give equal
 // candidates.
 //
-// Draw and Probability change nothing and may be called from several threads at once; Learn needs a
-// lock held by the caller.
+// Draw and Probability change nothing, and may be called from several threads at once. Learn may
+// not run at the same time as any other call.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace penstock {
 
-// Unbiased random integers below a bound.
+// Draws unbiased random integers below a bound.
 class BoundedNumbers {
  public:
   explicit BoundedNumbers(Philox stream) : numbers_(stream) {}
@@ -42,7 +42,7 @@ class Sampler {
   virtual int64_t Draw(BoundedNumbers& numbers) const = 0;
   // Returns the probability that one Draw gives `candidate`, which is below range().
   virtual float Probability(int64_t candidate) const = 0;
-  // Returns the number of classes that Draw can give.
+  // Returns the number of classes that Draw may return.
   virtual int64_t possible() const { return range_; }
   // Returns whether Learn changes anything.
   virtual bool learns() const { return false; }
@@ -53,16 +53,16 @@ class Sampler {
   const int64_t range_;
 };
 
-// All classes have the same probability.
+// Returns a sampler that draws all classes with the same probability.
 std::unique_ptr<Sampler> NewUniformSampler(int64_t range);
-// P(k) = log((k + 2) / (k + 1)) / log(range + 1). Suits classes that are sorted by decreasing
-// frequency.
+// Returns a sampler with P(k) = log((k + 2) / (k + 1)) / log(range + 1), for classes that are
+// sorted by decreasing frequency.
 std::unique_ptr<Sampler> NewLogUniformSampler(int64_t range);
-// Probabilities are proportional to the weights, one per class. InvalidArgument if a weight is
-// negative or not finite, or if no weight is above zero.
+// Returns a sampler with probabilities proportional to the weights, one per class. InvalidArgument
+// if a weight is negative or not finite, or if no weight is above zero.
 StatusOr<std::unique_ptr<Sampler>> NewWeightedSampler(std::vector<float> weights);
-// Probabilities are proportional to the number of times that classes were seen, counted from one.
-// ResourceExhausted if the range is too large to keep counts.
+// Returns a sampler with probabilities proportional to the number of times that Learn has seen each
+// class, counted from one. ResourceExhausted if the range is too large to keep counts.
 StatusOr<std::unique_ptr<Sampler>> NewLearnedSampler(int64_t range);
 
 }  // namespace penstock

@@ -32,8 +32,8 @@ struct Pair {
     return Pair{std::move(a), std::move(b)};
   }
 
-  // Calls fn(i, j) for every place that a or b has, in order, with the indices of their entries; -1
-  // for a missing entry.
+  // Calls fn(i, j) for every place at which a or b has an entry, in order. i and j are the indices
+  // of the entries in a and b, or -1 if there is none.
   template <class Fn>
   void ForEachPlace(Fn fn) const {
     Merge(a.indices(), b.indices(), fn);
@@ -86,7 +86,7 @@ struct MagnitudeOf<std::complex<F>> {
 };
 template <class T>
 auto Magnitude(T x) {
-  if constexpr (std::is_integral_v<T>) {  // the least number stays, as in Abs
+  if constexpr (std::is_integral_v<T>) {  // the least number is unchanged, as in Abs
     return x < 0 ? static_cast<T>(-static_cast<Wrapping<T>>(x)) : x;
   } else if constexpr (kIsHalf<T>) {
     return std::abs(float(x));
@@ -95,7 +95,7 @@ auto Magnitude(T x) {
   }
 }
 
-// Returns the threshold as a number of the type of magnitudes.
+// Returns the threshold as a double, the type in which magnitudes are compared.
 StatusOr<double> Threshold(const Tensor& t) {
   if (t.rank() != 0) {
     return InvalidArgument("The magnitude threshold must be a scalar: got shape ",
@@ -157,8 +157,8 @@ using SparseMaximum = SparseExtremumKernel<T, true>;
 template <class T>
 using SparseMinimum = SparseExtremumKernel<T, false>;
 
-// Gives each entry of a and b the gradient of the sum at its place, or zero if the sum was left
-// out.
+// Gives each entry of a and b the gradient of the sum at its place, or zero if the sum has no entry
+// there.
 class SparseAddGradKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {

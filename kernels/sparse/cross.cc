@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SparseCross, SparseCrossV2, SparseCrossHashed: combine the features of each row, one from each
-// column of a batch, in every way. Columns are sparse or dense matrices of strings or integers. A
-// combination is a joined string or a hash. Programs store what they learned under the hashes, so
-// these must always be TensorFlow's.
+// SparseCross, SparseCrossV2, SparseCrossHashed: for each row, make all combinations of features
+// that take one feature from each column. Columns are sparse or dense matrices of strings or
+// integers. A combination is a joined string or a hash. Trained models depend on the hashes, so the
+// hashes must always be TensorFlow's.
 #include <farmhash.h>
 #include <highwayhash/sip_hash.h>
 
@@ -17,7 +17,7 @@
 namespace penstock {
 namespace {
 
-// Writes the sparse result: combination k of row i, made by join(picks), is at [i, k].
+// Writes the sparse result: element [i, k] is combination k of row i, made by join(picks).
 template <class T, class Join>
 Status WriteCombinations(KernelContext& ctx, const FeatureBatch& batch, const Join& join) {
   ASSIGN_OR_RETURN(const std::vector<CrossedRow> rows, CrossedRows(batch));
@@ -67,7 +67,7 @@ uint64_t Mix(uint64_t a, uint64_t b) {
   return fold(fold(hash) * kMultiplier);
 }
 
-// Returns an integer feature itself, and the hash of a string.
+// Returns an integer feature unchanged, and a string's hash.
 template <class HashString>
 uint64_t HashFeature(const Tensor& values, int64_t i, const HashString& hash) {
   if (values.dtype() == DType::kInt64) return static_cast<uint64_t>(values.data<int64_t>()[i]);
@@ -76,7 +76,8 @@ uint64_t HashFeature(const Tensor& values, int64_t i, const HashString& hash) {
 
 uint64_t FarmHash(const std::string& text) { return util::Fingerprint64(text.data(), text.size()); }
 
-// Without buckets, takes the hash modulo 2^63 - 1, so that it is not negative.
+// Returns the bucket of a hash. If there are no buckets (num_buckets is 0), returns the hash modulo
+// 2^63 - 1, so that it is not negative.
 int64_t Bucket(uint64_t hash, int64_t num_buckets) {
   constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
   return static_cast<int64_t>(hash % (num_buckets > 0 ? num_buckets : kMax));

@@ -51,11 +51,10 @@ struct FeatureBatch {
   }
 };
 
-// Reads the inputs: N indices, N values, N shapes, then dense matrices up to input `num_inputs` -
-// 1.
+// Reads the inputs: N indices, N values, N shapes, then dense matrices; `num_inputs` inputs in all.
 StatusOr<FeatureBatch> ReadBatch(const KernelContext& ctx, int num_sparse, int num_inputs);
 
-// A row in which every column has features, and the number of their combinations.
+// A row in which every column has features, and the number of combinations of these features.
 struct CrossedRow {
   int64_t row = 0, count = 1;
   std::vector<FeatureRange> features = {};

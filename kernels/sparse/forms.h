@@ -25,7 +25,8 @@ inline std::vector<ArgDef> Join(std::vector<ArgDef> a, const std::vector<ArgDef>
   return a;
 }
 
-// Example arguments: a 2 x 3 sparse tensor with three entries, and another such tensor.
+// Returns example arguments: a 2 x 3 sparse tensor with three entries, or (the second function)
+// another such tensor.
 using ExampleArgs = std::vector<std::vector<ExampleTensor>>;
 inline ExampleArgs SparseExample() {
   return {{{{3, 2}, {0, 0, 0, 2, 1, 1}}}, {{{3}}}, {{{2}, {2, 3}}}};

@@ -91,7 +91,8 @@ class SparseTensorDenseMatMulKernel final : public Kernel {
     return OkStatus();
   }
 
-  // Threads own columns of the product, so that no two of them add to the same element.
+  // Each thread computes some columns of the product, so that no two threads add to the same
+  // element.
   static Status Multiply(KernelContext& ctx, const Problem& p, const SparseTensor& a, const T* b,
                          const Shape& shape, T* c) {
     using L = LoopType<T>;

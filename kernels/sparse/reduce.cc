@@ -19,7 +19,7 @@ namespace {
 struct Groups {
   std::vector<bool> reduced;   // per dimension
   Dims kept;                   // sizes of the dimensions that are not reduced
-  Dims output;                 // `kept`; with keep_dims also 1 for each reduced one
+  Dims output;                 // `kept`; with keep_dims also 1 for each reduced dimension
   std::vector<int64_t> order;  // entries, group by group
   std::vector<int64_t> ends;   // of each group, in `order`
   std::vector<int64_t> place;  // of each group in the dense result
@@ -214,7 +214,7 @@ Gradients ReduceSumGradient(const GradientScope& g) {
                axes = Reshape(g.x(3), g.Const(Tensor::Vector<int32_t>({-1})));
   const Output rank = SizeOf(shape);
   const Output all = Range(g.Const<int32_t>(0), rank, g.Const<int32_t>(1));
-  // The size, or 1 if the dimension was reduced.
+  // `kept` is the shape of the result with keep_dims: 1 for reduced dimensions.
   const Output positive = Call("FloorMod", {axes + rank, rank});
   const Output kept =
       Call("DynamicStitch", {Outputs{all, positive}, Outputs{shape, OnesLike(positive)}});
@@ -286,7 +286,7 @@ OP(SparseSoftmax) {
         return OkStatus();
       },
       .gradient = SoftmaxGradient,
-      // SparseDenseCwiseAdd, in this gradient, has no gradient for its dense operand.
+      // The gradient uses SparseDenseCwiseAdd, which has no gradient for its dense operand.
       .examples = {{.inputs = SparseExample(), .check_gradient = false}},
   };
 }

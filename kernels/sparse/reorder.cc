@@ -20,7 +20,8 @@ class SparseReorderKernel final : public Kernel {
   }
 };
 
-// Returns the dimensions `wanted` with the one -1, if any, replaced.
+// Returns `wanted` in which the one -1, if any, is replaced by the size that keeps the number of
+// elements.
 StatusOr<Dims> Resolve(const Dims& from, Dims wanted) {
   ASSIGN_OR_RETURN(const int64_t size, CheckedProduct(from));
   int unknown = -1;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sets along the last dimension: DenseToDenseSetOperation, DenseToSparseSetOperation,
-// SparseToSparseSetOperation, SetSize. The other dimensions are the group to which a set belongs.
+// Operations on sets: DenseToDenseSetOperation, DenseToSparseSetOperation,
+// SparseToSparseSetOperation, SetSize. The values along the last dimension form a set; the other
+// dimensions are the index of its group.
 #include <algorithm>
 #include <map>
 
@@ -15,7 +16,7 @@ namespace {
 const DTypes kSetTypes = {DType::kInt8,  DType::kInt16,  DType::kInt32, DType::kInt64,
                           DType::kUint8, DType::kUint16, DType::kString};
 
-// Sorted, without duplicates.
+// The elements of a set, sorted, without duplicates.
 template <class T>
 using Set = std::vector<T>;
 // The sets by row-major index of their group; groups without values are left out.

@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-using namespace golden;  // NOLINT: the tables below are made of it
+using namespace golden;  // NOLINT: the tables below use its names
 
 struct SetResult {
   std::vector<int64_t> places, values;
@@ -169,7 +169,7 @@ TEST(SparseCross, JoinsFeatures) {
       S({8},
         {"a-1-x-7", "a-1-y-7", "b-1-x-7", "b-1-y-7", "c-2-z-8", "c-2-w-8", "c-3-z-8", "c-3-w-8"}),
       4);
-  // The first row of the first column is empty, so that of the result is too.
+  // The first row of the first column is empty, so the result's first row is empty, too.
   const auto crossed = Cross("SparseCross",
                              {{L({1, 2}, {1, 0}), L({2, 2}, {0, 0, 1, 0})},
                               {S({1}, {"a"}), S({2}, {"q", "r"})},

@@ -11,8 +11,8 @@
 namespace penstock {
 namespace {
 
-// Writes the entries of x within a box, relative to its corner, to the outputs at, at + step, at +
-// 2 step.
+// Writes the entries of x within a box, relative to its corner, to the outputs at, at + step, and
+// at + 2 * step.
 Status WriteBox(KernelContext& ctx, const SparseTensor& x, const Dims& start, const Dims& size,
                 int at, int step) {
   std::vector<int64_t> places, picks;
@@ -20,7 +20,7 @@ Status WriteBox(KernelContext& ctx, const SparseTensor& x, const Dims& start, co
     const Place place = x.place(i);
     bool within = true;
     for (int d = 0; d < x.rank(); ++d) {
-      // This form does not overflow for any start.
+      // Subtracts instead of adding start and size, so that nothing overflows for any start.
       within = within && place[d] >= start[d] &&
                static_cast<uint64_t>(place[d]) - static_cast<uint64_t>(start[d]) <
                    static_cast<uint64_t>(size[d]);
@@ -51,7 +51,7 @@ class SparseSplitKernel final : public Kernel {
           "Input num_split should be between 1 and the splitting dimension size (", length,
           "), got ", pieces);
     }
-    // If the length is not divisible, the first pieces are longer by one.
+    // If the length is not divisible, the first pieces have one element more.
     Dims start(x.rank(), 0), size = x.shape();
     for (int i = 0; i < pieces; ++i) {
       size[axis] = length / pieces + (i < length % pieces ? 1 : 0);
@@ -79,8 +79,8 @@ class SparseSliceKernel final : public Kernel {
   }
 };
 
-// Passes the gradient of each kept entry to it; zero for the others. The outputs have the order of
-// the inputs.
+// Outputs the gradient of each input entry: that of its entry in the slice, or zero if the slice
+// does not contain the entry.
 class SparseSliceGradKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
@@ -190,7 +190,8 @@ OP(SparseSliceGrad) {
       .types = {{"T", kNumber}},
       .shape = SliceGradShape,
       .gradient = [](const GradientScope& g) -> Gradients {
-        // The op is linear: each gradient is taken from the place of its entry in the slice.
+        // The op is linear: the gradient of an entry of the slice is taken from the gradient at its
+        // place in the input.
         const Output zero = g.Const<int32_t>(0);
         const Output numbers = Cast(
             Range(g.Const<int32_t>(1), SizeOf(g.x(0)) + 1.0, g.Const<int32_t>(1)), DType::kInt64);

@@ -20,11 +20,12 @@ using Place = absl::Span<const int64_t>;
 
 class SparseTensor {
  public:
-  // InvalidArgument names `name`_indices, _values or _shape; `name` may be empty. The product of
-  // the dense shape may exceed the size of a dense tensor, but must fit in int64.
+  // Makes a sparse tensor. InvalidArgument names the argument that is wrong: `name`_indices,
+  // _values or _shape; `name` may be empty. The product of the dense shape may exceed the size of a
+  // dense tensor, but must fit in int64.
   static StatusOr<SparseTensor> Make(Tensor indices, Tensor values, const Tensor& shape,
                                      string_view name = "");
-  // Reads the inputs first, first + 1 and first + 2.
+  // Makes a sparse tensor from the inputs first, first + 1 and first + 2.
   static StatusOr<SparseTensor> FromInputs(const KernelContext& ctx, int first,
                                            string_view name = "");
 
@@ -38,7 +39,7 @@ class SparseTensor {
   const Tensor& values() const { return values_; }
   DType dtype() const { return values_.dtype(); }
 
-  // InvalidArgument unless every place lies within the shape.
+  // Checks the places. InvalidArgument unless every place lies within the shape.
   Status CheckBounds() const;
   // Also checks that the places are in row-major order without duplicates. InvalidArgument has
   // TensorFlow's text.
@@ -57,8 +58,8 @@ std::string ToString(Place place);
 // Compares in row-major order: negative, zero or positive if a comes before, at or after b.
 int Compare(Place a, Place b);
 
-// Writes the output indices_at: `places` as [n, rank], row after row; and values_at: the values of
-// `from` with the indices `picks`.
+// Writes `places`, an [n, rank] matrix in row-major order, to output indices_at; and the values of
+// `from` with the indices `picks` to output values_at.
 Status WriteEntries(KernelContext& ctx, int indices_at, int values_at,
                     const std::vector<int64_t>& places, int rank, const Tensor& from,
                     const std::vector<int64_t>& picks);
@@ -68,8 +69,8 @@ Status WriteVector(KernelContext& ctx, int i, absl::Span<const int64_t> values);
 // For shape functions: checks that the ranks of inputs first .. first + 2 fit each other, and
 // returns the rank of the sparse tensor (-1: unknown).
 StatusOr<int64_t> SparseInputRank(const ShapeScope& s, int first);
-// Sets the shapes of outputs first .. first + 2 (first + 1 without a shape) to those of a sparse
-// tensor.
+// Sets the shapes of outputs first to first + 2 to those of a sparse tensor; output first + 1, the
+// values, only if `with_shape`.
 void SetSparseOutput(ShapeScope& s, int first, int64_t size, int64_t rank, bool with_shape = true);
 
 }  // namespace penstock

@@ -11,9 +11,10 @@
 
 namespace penstock {
 
-// REQUIRES plain elements or strings.
+// Encodes a tensor. REQUIRES plain elements or strings.
 std::string TensorBytes(const Tensor& tensor);
-// InvalidArgument if the bytes are not a TensorProto, or its shape does not fit its content.
+// Decodes a tensor. InvalidArgument if the bytes are not a TensorProto, or if the shape does not
+// fit the content.
 StatusOr<Tensor> TensorFromBytes(const std::string& bytes, Allocator& allocator);
 
 }  // namespace penstock

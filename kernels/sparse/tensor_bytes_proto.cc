@@ -23,7 +23,8 @@ std::string Packed(const Tensor& strings) {
   return content;
 }
 
-// Returns false if `content` is not the lengths and bytes of the number of strings in `*strings`.
+// Decodes the strings of `*strings`. Returns false if `content` does not hold as many lengths and
+// the bytes of these strings.
 bool Unpack(const std::string& content, Tensor* strings) {
   google::protobuf::io::CodedInputStream coded(reinterpret_cast<const uint8_t*>(content.data()),
                                                static_cast<int>(content.size()));
@@ -64,7 +65,7 @@ StatusOr<Tensor> TensorFromBytes(const std::string& bytes, Allocator& allocator)
   ASSIGN_OR_RETURN(const Shape shape, Shape::Make(dims));
   const int64_t n = shape.num_elements();
   if (dtype == DType::kString) {
-    // Every string has a length of at least one byte.
+    // In tensor_content every string takes at least one byte, that of its length.
     const bool listed = proto.string_val_size() == n;
     const size_t holds = proto.tensor_content().size();
     if (!listed && static_cast<uint64_t>(n) > holds) {
@@ -80,8 +81,8 @@ StatusOr<Tensor> TensorFromBytes(const std::string& bytes, Allocator& allocator)
                            " holds another number of strings");
   }
   if (!IsPlain(dtype)) return InvalidArgument("a serialized tensor of type ", Name(dtype));
-  // Divides instead of multiplying, and before allocation: a shape may claim more than the bytes
-  // hold.
+  // Divides instead of multiplying, and checks before allocating, because the shape may claim more
+  // elements than the bytes hold.
   if (proto.tensor_content().size() / SizeOf(dtype) != static_cast<size_t>(n) ||
       proto.tensor_content().size() % SizeOf(dtype) != 0) {
     return InvalidArgument("a serialized ", Name(dtype), " tensor of shape ", shape.ToString(),

@@ -18,7 +18,7 @@ class TensorValue final : public VariantValue {
  public:
   static constexpr char kTypeName[] = "tensorflow::Tensor";
 
-  // InvalidArgument if variants are nested too deeply in `tensor`.
+  // Returns a variant that holds `tensor`. InvalidArgument if variants are nested too deeply in it.
   static StatusOr<Variant> Of(Tensor tensor) {
     auto made = std::make_shared<TensorValue>();
     RETURN_IF_ERROR(made->Admit(tensor));

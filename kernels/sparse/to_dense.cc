@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SparseToDense: a dense tensor with values at the given places and a default elsewhere.
+// SparseToDense: makes a dense tensor with the values at the given places, and a default value at
+// all other places.
 #include "kernels/array/arguments.h"
 #include "kernels/array/elements.h"
 #include "kernels/sparse/forms.h"
@@ -31,7 +32,7 @@ class SparseToDenseKernel final : public Kernel {
                              ", should be [] or [", n, "]");
     }
     if (filler.rank() != 0) return InvalidArgument("default_value should be a scalar.");
-    // For the check only: the values are not used.
+    // Makes a sparse tensor only to check the places. Its values are not used.
     ASSIGN_OR_RETURN(const SparseTensor sparse,
                      SparseTensor::Make(places, Tensor(DType::kBool, Shape{n}), Longs(shape)));
     RETURN_IF_ERROR(validate_ ? sparse.CheckOrder() : sparse.CheckBounds());

@@ -34,7 +34,8 @@ struct DivEntry {
   }
 };
 
-// Returns the strides by which a place leads to its element in the dense operand, which broadcasts.
+// Returns the strides with which a place leads to its element of the dense operand, which may
+// broadcast.
 StatusOr<Dims> BroadcastStrides(const SparseTensor& sparse, const Shape& dense) {
   const int extra = sparse.rank() - dense.rank();
   Dims strides(sparse.rank(), 0);
@@ -143,7 +144,7 @@ Status DenseAddShape(ShapeScope& s) {
 }
 
 // Shared by the gradients of product and quotient: gathers each entry's element of the dense
-// operand, and adds gradients up to its shape.
+// operand, and adds up gradients in the shape of the dense operand.
 struct DenseSide {
   Output elements, places, shape;
 

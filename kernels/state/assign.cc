@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that assign to a full variable, or add to it, in both forms (ref edges and resource handles).
+// Ops that assign to a whole variable, or add to it, each for variables as ref edges and as
+// resource handles.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/tensor/type_lists.h"
@@ -27,8 +28,8 @@ class AssignKernel : public Kernel {
   bool validate_shape_ = true;
 };
 
-// For resource variables. validate_shape compares with the shape of the current value, not with the
-// declared shape: the first value may have any shape.
+// The assignment to resource variables. If validate_shape, the value must have the shape of the
+// current value, not the declared shape. The first value may have any shape.
 class AssignVariableKernel : public Kernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -66,7 +67,7 @@ class AssignWithKernel : public Kernel {
       }
       T* const to = variable.mutable_data<T>();
       const T* const from = value.data<T>();
-      // Memory bandwidth gives about a nanosecond for eight bytes read and written.
+      // At the memory's bandwidth, reading and writing eight bytes takes about a nanosecond.
       ctx.threads().ParallelFor(value.num_elements(), sizeof(T) / 8.0,
                                 [&](int64_t begin, int64_t end) {
                                   for (int64_t i = begin; i < end; ++i) Fn::Apply(to[i], from[i]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CountUpTo, ResourceCountUpTo: return the value of a counter variable and increment it; an error
-// once a limit is reached.
+// CountUpTo, ResourceCountUpTo: return the value of a counter variable and increment the variable.
+// OutOfRange if the counter has reached its limit.
 #include <algorithm>
 #include <limits>
 

@@ -41,7 +41,7 @@ class InplaceKernel : public Kernel {
     RETURN_IF_ERROR(CheckRows(ctx.input(0), i, v));
     Tensor x = ctx.TakeInput(0);
     if (v.num_elements() > 0 && x.num_elements() > 0) {
-      // The buffer is shared, or is another library's memory.
+      // The buffer is shared with another tensor, or another library owns it.
       if (!x.unique() || x.buffer()->allocator() == nullptr) {
         ASSIGN_OR_RETURN(x, x.TryClone());
       }
@@ -78,7 +78,7 @@ using InplaceAddKernel = InplaceArithmeticKernel<AddTo, T>;
 template <class T>
 using InplaceSubKernel = InplaceArithmeticKernel<SubtractFrom, T>;
 
-// Without `init`, too, the elements are zeros: a step must not see the memory of other steps.
+// Elements are zero even if `init` is false, because a step must not see the memory of other steps.
 class EmptyKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {

@@ -23,8 +23,8 @@ class ReadKernel : public Kernel {
   }
 };
 
-// Does nothing: reads share the variable's buffer and do not copy it. Updates copy it while a
-// reader holds it.
+// Does nothing, because reads never copy: they share the variable's buffer, and an update copies
+// the buffer if a reader still uses it.
 class DisableCopyOnReadKernel : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override { return VariableInput(ctx, 0).status(); }
@@ -125,7 +125,8 @@ Status GatherShape(ShapeScope& s) {
 
 std::vector<Gradient> ReadGradient(const GradientScope& g) { return {g.raw_dy()}; }
 
-// Returns the shape of a row. If it is known, steps need not ask the variable's device for it.
+// Returns the shape of a row: a constant if it is known, so that steps need not ask the variable's
+// device.
 Output RowShape(const GradientScope& g, Output variable_shape) {
   const PartialShape rows = g.y().shape(), indices = g.x(1).shape();
   if (rows.known_rank() && indices.known_rank()) {

@@ -12,12 +12,12 @@
 
 namespace penstock {
 
-// A shape seen as rows along dimension 0.
+// A tensor's shape as rows along dimension 0.
 struct Rows {
   int64_t count = 0;
   int64_t length = 1;  // elements of each row
 
-  // InvalidArgument for a scalar; the error calls it `what`.
+  // Returns the rows of a shape. InvalidArgument, which names `what`, for a scalar.
   static StatusOr<Rows> Of(const Shape& shape, string_view what) {
     if (shape.rank() == 0) {
       return InvalidArgument(what, " must be at least 1 dimensional, is a scalar");
@@ -45,17 +45,19 @@ template <class Index, class Update, class Prefetch>
 void ForEachRowUpdate(Scheduler& threads, absl::Span<const Index> rows, double cost_ns,
                       Update update, Prefetch prefetch) {
   const int64_t n = static_cast<int64_t>(rows.size());
-  // Rows to prefetch ahead: the latency of memory, about 100 ns, over the cost of a small update.
-  constexpr int64_t kAhead = 8;
+  // The number of rows to prefetch ahead: the latency of memory, about 100 ns, divided by the time
+  // of a small update.
+  constexpr int64_t kPrefetchRows = 8;
   const auto part = [&](int64_t part, int64_t parts) {
     for (int64_t k = 0; k < n; ++k) {
-      if (k + kAhead < n) prefetch(rows[k + kAhead]);
+      if (k + kPrefetchRows < n) prefetch(rows[k + kPrefetchRows]);
       if (parts == 1 || static_cast<uint64_t>(rows[k]) % parts == static_cast<uint64_t>(part)) {
         update(k, rows[k]);
       }
     }
   };
-  // Below this cost, one thread finishes before a second one has woken up.
+  // If all updates together cost less than this, one thread finishes before a second one has woken
+  // up.
   constexpr double kSerialNanosMax = 50'000;
   const int64_t parts = n * cost_ns < kSerialNanosMax ? 1 : threads.num_threads();
   if (parts == 1) return part(0, 1);

@@ -81,7 +81,7 @@ Status ScatterShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Defines both forms of an op.
+// Defines both forms of an op, with ref edges and with resource handles.
 #define SCATTER_OPS(Verb, locking, text, allowed)                                            \
   OP(Scatter##Verb) {                                                                        \
     return {                                                                                 \

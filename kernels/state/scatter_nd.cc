@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-// Returns the index of the slice for each tuple. Empty tuples stand for the full variable.
+// Returns the index of the slice for each tuple. An empty tuple stands for the whole variable.
 std::vector<int64_t> SlicesOf(NdIndex list) {
   if (list.slices.empty() && list.slice_elements > 0) list.slices.assign(list.tuples, 0);
   return std::move(list.slices);
@@ -39,7 +39,7 @@ class ScatterNdKernel : public Kernel {
             "got updates ", updates.shape().ToString(), ", indices ", indices.shape().ToString(),
             ", variable ", variable.shape().ToString());
       }
-      ASSIGN_OR_RETURN(updates, list.Strike(updates));
+      ASSIGN_OR_RETURN(updates, list.RemoveIgnored(updates));
       if (updates.num_elements() == 0) return OkStatus();
       length = list.slice_elements;
       slices = SlicesOf(std::move(list));
@@ -113,7 +113,7 @@ std::vector<Gradient> GatherNdGradient(const GradientScope& g) {
   return {Call("ScatterNd", {indices, g.dy(), shape}), Gradient()};
 }
 
-// Defines both forms of an op.
+// Defines both forms of an op, with ref edges and with resource handles.
 #define SCATTER_ND_OPS(Verb, locking, text, allowed)                                \
   OP(ScatterNd##Verb) {                                                             \
     return {                                                                        \

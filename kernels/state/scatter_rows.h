@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// variable[rows[k]] op= updates[k]: shared by the scatter ops. Only the loop over the elements of
-// one row is compiled once per type.
+// Computes variable[rows[k]] op= updates[k], for the scatter ops. Only the loop over the elements
+// of one row is compiled separately for each type.
 #pragma once
 
 #include <algorithm>
@@ -17,12 +17,13 @@ namespace penstock {
 
 // The operation on one row, for elements of one type.
 struct RowScatter {
-  // Updates `length` elements at `row` with as many elements at `update`, or, if `scalar`, with the
-  // one element there.
+  // Updates `length` elements at `row` with the elements at `update`: as many or, if `scalar`, one
+  // for all.
   void (*apply)(DType dtype, void* row, const void* update, bool scalar, int64_t length);
-  // InvalidArgument if an integer would be divided by zero. Null: nothing to check.
+  // Returns InvalidArgument if an integer would be divided by zero. Null if there is nothing to
+  // check.
   Status (*check)(const Tensor& updates) = nullptr;
-  DType dtype = DType::kInvalid;  // of the elements; kInvalid: any
+  DType dtype = DType::kInvalid;  // of the elements; kInvalid for any dtype
 };
 
 template <class Fn, class T>

@@ -23,7 +23,7 @@ std::vector<float> FloatsOf(const Tensor& tensor) {
     EXPECT_NE(std::string(status.message()).find(text), std::string::npos) << status; \
   } while (false)
 
-// Runs with both forms of variables: ref edges and resource handles.
+// Runs each test with both forms of variables: ref edges and resource handles.
 class StateTest : public testing::TestWithParam<bool> {
  protected:
   bool ref() const { return GetParam(); }
@@ -31,7 +31,7 @@ class StateTest : public testing::TestWithParam<bool> {
     return variables_.Handle(name, dtype, std::move(shape), ref());
   }
   Tensor New(const Tensor& value) { return variables_.New(value, ref()); }
-  // Runs an op of two inputs in the form of the test: "Assign" + "Add", or "AssignAdd" +
+  // Runs an op of two inputs in the form that the test uses: "Assign" + "Add", or "AssignAdd" +
   // "VariableOp".
   Status Run(const std::string& op, const Tensor& handle, const Tensor& value) {
     return variables_.Op(ref() ? op : op + "VariableOp").In(handle).In(value).Run().status();
@@ -428,7 +428,7 @@ TEST(TemporaryVariable, StartsAsZeros) {
                           .Run1();
   ASSERT_EQ(handle.status(), OkStatus());
   EXPECT_EQ(FloatsOf(TestVariables::Value(*handle)), FloatsOf(Floats({0, 0})));
-  EXPECT_EQ(variables.store()->List().size(), 0);  // it lives within the step
+  EXPECT_EQ(variables.store()->List().size(), 0);  // the variable has ended with the step
 }
 
 TEST(Kernels, WantHandles) {

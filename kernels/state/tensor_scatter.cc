@@ -28,7 +28,7 @@ class TensorScatterKernel : public Kernel {
                              " with indices.shape ", ctx.input(1).shape().ToString(),
                              " and tensor.shape ", shape.ToString());
     }
-    ASSIGN_OR_RETURN(updates, list.Strike(updates));
+    ASSIGN_OR_RETURN(updates, list.RemoveIgnored(updates));
     Tensor* output;
     RETURN_IF_ERROR(ctx.ForwardOrAllocate(0, 0, shape, &output));
     if (output->raw_data() != input.raw_data()) {
@@ -36,7 +36,7 @@ class TensorScatterKernel : public Kernel {
                    input.num_elements());
     }
     if (updates.num_elements() == 0) return OkStatus();
-    // Empty tuples stand for the full tensor.
+    // Empty tuples stand for the whole tensor.
     if (list.slices.empty()) list.slices.assign(list.tuples, 0);
     const absl::Span<const int64_t> slices = list.slices;
     ScatterRows(ctx.threads(), scatter_, slices, updates, list.slice_elements, *output);
@@ -71,7 +71,7 @@ Status TensorScatterShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// The tuples and the policy for bad ones, for calls of ops on the same places.
+// The tuples and the policy for bad tuples, for calling other ops on the same slices.
 class Places {
  public:
   explicit Places(const GradientScope& g)
@@ -106,7 +106,7 @@ std::vector<Gradient> UpdateGradient(const GradientScope& g) {
   return {places.Replace(g.dy(), ZerosLike(g.x(2))), Gradient(), places.Gather(g.dy())};
 }
 
-// Elements that equal the chosen one share its gradient.
+// Elements that equal the extremum share its gradient.
 std::vector<Gradient> ExtremumGradient(const GradientScope& g) {
   const Places places(g);
   const auto chosen = [](Output x, Output y) { return Cast(Equal(x, y), x.dtype()); };

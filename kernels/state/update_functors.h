@@ -40,12 +40,12 @@ struct MultiplyBy {
   }
 };
 
-// REQUIRES b != 0 for integers.
+// Computes a /= b. REQUIRES b != 0 for integers.
 struct DivideBy {
   template <class T>
   static void Apply(T& a, const T& b) {
     if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
-      // The least number divided by -1 does not fit in T: it wraps to itself.
+      // The least number divided by -1 does not fit in T, so it wraps around to itself.
       a = b == T(-1) ? static_cast<T>(uint64_t{0} - static_cast<uint64_t>(a))
                      : static_cast<T>(a / b);
     } else {

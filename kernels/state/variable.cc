@@ -43,7 +43,7 @@ class VariableKernel : public Kernel {
         std::shared_ptr<Resource> resource,
         ctx.resources().LookupOrCreate(container_, name_, "Variable", make, ctx.origin()));
     const auto& variable = static_cast<const Variable&>(*resource);
-    if (variable.dtype() != dtype_) {  // made by another graph
+    if (variable.dtype() != dtype_) {  // another graph made it
       return InvalidArgument("variable '", name_, "' exists already, as ", Name(variable.dtype()),
                              " where this node says ", Name(dtype_));
     }
@@ -62,8 +62,8 @@ class VariableKernel : public Kernel {
   PartialShape shape_;
   std::string container_, name_;
 
-  // The handle of the last step, which the next one returns again: looking the variable up by name
-  // and making a handle costs more than most ops.
+  // The handle of the last step, which the next step returns again, because looking up the variable
+  // by name and making a handle costs more than most ops.
   Mutex mu_;  // locked before the mutex of the store
   Tensor handle_ ABSL_GUARDED_BY(mu_);
   const ResourceStore* store_ ABSL_GUARDED_BY(mu_) = nullptr;

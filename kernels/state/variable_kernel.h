@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shared by kernels on variables: finding the variable of an input, and its shape at graph
-// construction.
+// Shared by kernels on variables: they find the variable of an input, and its shape when the graph
+// is built.
 //
 // A resource input and a ref edge both carry a ResourceHandle, so one kernel serves both forms of
 // an op (ScatterAdd and ResourceScatterAdd). If the op has an output, it is the same handle.
@@ -22,21 +22,21 @@ StatusOr<std::shared_ptr<Variable>> VariableInput(const KernelContext& ctx, int 
 // Like VariableInput above; also InvalidArgument if the variable's type is not `dtype`.
 StatusOr<std::shared_ptr<Variable>> VariableInput(const KernelContext& ctx, int i, DType dtype);
 
-// Updates the variable of input 0, of type `dtype`. If the op has an output 0 (ref ops), sets it to
-// the variable's handle.
+// Updates the variable of input 0, of type `dtype`. If the op has an output 0, as ops on ref edges
+// do, sets it to the variable's handle.
 Status UpdateVariableInput(KernelContext& ctx, DType dtype,
                            absl::FunctionRef<Status(Tensor& value)> fn);
-// As above, for an update of a few rows. `changed` is called after `fn` if a ChangeWatch needs to
-// know which slices `fn` may have changed.
+// Like the function above, for an update of a few rows. `changed` is called after `fn` if a
+// ChangeWatch needs to know which slices `fn` may have changed.
 Status UpdateVariableInput(KernelContext& ctx, DType dtype,
                            absl::FunctionRef<Status(Tensor& value)> fn,
                            absl::FunctionRef<Slices()> changed);
 
-// Whether an op's variables are ref edges or resource handles.
+// The type of a variable's handle: a ref edge or a resource handle.
 enum class VariableForm { kRef, kResource };
 // Returns the shape of the value of variable input i, as far as it is known.
 PartialShape VariableShape(const ShapeScope& s, int i, VariableForm form);
-// If the op has an output 0 (ref ops), sets its shape to that of the variable.
+// If the op has an output 0, as ops on ref edges do, sets its shape to that of the variable.
 void SetVariableOutput(ShapeScope& s, VariableForm form, const PartialShape& shape);
 
 }  // namespace penstock

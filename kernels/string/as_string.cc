@@ -52,11 +52,11 @@ class AsStringKernel final : public Kernel {
         (fill.size() == 1 && string_view(" +-0#").find(fill[0]) == string_view::npos)) {
       return InvalidArgument("Fill argument not supported: \"", fill, "\"");
     }
-    // Limits widths, which come from outside and take memory.
-    constexpr int64_t kMost = 1 << 20;
-    if (width > kMost || precision > kMost) {
+    // The maximal width. Widths come from outside and take memory.
+    constexpr int64_t kWidthMax = 1 << 20;
+    if (width > kWidthMax || precision > kWidthMax) {
       return InvalidArgument("width ", width, " and precision ", precision, " must be at most ",
-                             kMost);
+                             kWidthMax);
     }
     format_ = StrCat("%", fill);
     if (width > -1) StrAppend(&format_, width);
@@ -126,8 +126,8 @@ class AsStringKernel final : public Kernel {
   }
 
   std::string format_;
-  // The format for strings that are padded, or cut, to a width. Unlike in printf, zero bytes do not
-  // end a string.
+  // The format of strings that are padded or truncated. Unlike in printf, a zero byte does not end
+  // a string.
   std::unique_ptr<absl::ParsedFormat<'s'>> padded_;
 };
 

@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-using namespace golden;  // NOLINT: the tables below are made of it
+using namespace golden;  // NOLINT: the tables below use its names
 
 Tensor Method(const char* name = "farmhash64") { return S({}, {name}); }
 

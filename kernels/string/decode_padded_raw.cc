@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DecodePaddedRaw: the bytes of strings, cut or padded with zeros to equal length, as numbers.
+// DecodePaddedRaw: reinterprets the bytes of strings as numbers, after truncating them or padding
+// them with zeros to equal length.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -15,7 +16,9 @@ namespace {
 
 class DecodePaddedRawKernel final : public Kernel {
  public:
-  Status Init(const KernelInit& node) override { return node.Attr("little_endian", &little_); }
+  Status Init(const KernelInit& node) override {
+    return node.Attr("little_endian", &little_endian_);
+  }
 
   Status Compute(KernelContext& ctx) override {
     const Tensor& input = ctx.input(0);
@@ -39,14 +42,15 @@ class DecodePaddedRawKernel final : public Kernel {
       const auto size = std::min(static_cast<int64_t>(text.size()), length);
       std::memcpy(to, text.data(), size);
       std::memset(to + size, 0, length - size);
-      for (char* p = to; !little_ && p < to + length; p += element) std::reverse(p, p + element);
+      for (char* p = to; !little_endian_ && p < to + length; p += element)
+        std::reverse(p, p + element);
       to += length;
     }
     return OkStatus();
   }
 
  private:
-  bool little_ = true;
+  bool little_endian_ = true;
 };
 
 Status DecodePaddedRawShape(ShapeScope& s) {

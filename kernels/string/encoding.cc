@@ -56,7 +56,9 @@ class DecodeBase64Kernel final : public Kernel {
 // Reinterprets the bytes of strings of equal length as numbers, in a new last dimension.
 class DecodeRawKernel final : public Kernel {
  public:
-  Status Init(const KernelInit& node) override { return node.Attr("little_endian", &little_); }
+  Status Init(const KernelInit& node) override {
+    return node.Attr("little_endian", &little_endian_);
+  }
 
   Status Compute(KernelContext& ctx) override {
     const Tensor& input = ctx.input(0);
@@ -88,7 +90,7 @@ class DecodeRawKernel final : public Kernel {
       // Every byte becomes 0 or 1, the only values of a bool.
       for (int64_t i = 0; i < shape.num_elements(); ++i) to[i] = to[i] != 0;
     }
-    if (!little_) {
+    if (!little_endian_) {
       const size_t number = IsComplex(dtype) ? element / 2 : element;
       for (char* p = to; p < to + output->bytes(); p += number) std::reverse(p, p + number);
     }
@@ -96,7 +98,7 @@ class DecodeRawKernel final : public Kernel {
   }
 
  private:
-  bool little_ = true;
+  bool little_endian_ = true;
 };
 
 Status DecodeRawShape(ShapeScope& s) {

@@ -51,8 +51,8 @@ class FingerprintKernel final : public Kernel {
     return OkStatus();
   }
 
-  // A row of one string has that string's fingerprint; another row has that of its strings'
-  // fingerprints.
+  // Writes the fingerprints of rows of strings: a row of one string gets that string's fingerprint,
+  // any other row gets the fingerprint of its strings' fingerprints.
   static void OfStrings(const std::string* from, int64_t rows, int64_t each, uint8_t* to) {
     std::string prints(static_cast<size_t>(each * kBytes), '\0');
     for (int64_t row = 0; row < rows; ++row, from += each, to += kBytes) {

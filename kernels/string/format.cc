@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StringFormat: fills tensors, printed as by NumPy, into a template.
+// StringFormat: replaces placeholders in a template by tensors, printed like NumPy.
 #include <algorithm>
 
 #include "absl/strings/str_replace.h"
@@ -13,14 +13,14 @@
 namespace penstock {
 namespace {
 
-// Prints the first and last `edge` elements of each dimension, and "..." for those between.
+// Prints the first and last `edge` elements of each dimension, and "..." for the elements between
+// them.
 class Printer {
  public:
   Printer(const Tensor& tensor, int64_t edge)
       : shape_(tensor.shape()),
         flat_(tensor.Reshaped(Shape{tensor.num_elements()})),
-        // Not more than the number of elements, so that nothing is printed of rows without
-        // elements.
+        // At most the number of elements, so that nothing is printed for rows without elements.
         edge_(edge < 0 ? flat_.num_elements() : std::min(edge, flat_.num_elements())) {}
 
   std::string Text() {
@@ -36,8 +36,8 @@ class Printer {
     return flat_.dtype() == DType::kString ? StrCat("\"", text, "\"") : text;
   }
 
-  // Elements of the innermost dimension are separated by a space, rows by a line break, matrices by
-  // two, and so on; each line is indented to its bracket.
+  // Returns the text between elements of a dimension: a space in the innermost dimension, one line
+  // break between rows, two between matrices, and so on. Each line is indented to its bracket.
   std::string Separator(int dim) const {
     const int inner = shape_.rank() - 1 - dim;
     return inner == 0 ? " " : StrCat(std::string(inner, '\n'), std::string(dim + 1, ' '));

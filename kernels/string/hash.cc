@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // StringToHashBucket, StringToHashBucketFast, StringToHashBucketStrong: map each string to the
-// number of a bucket. Programs store what they learned under these numbers, so the hash functions
-// must always be TensorFlow's: MurmurHash64A, FarmHash's Fingerprint64, SipHash-2-4.
+// number of a bucket. Trained models depend on these numbers, so the hash functions must always be
+// TensorFlow's: MurmurHash64A, FarmHash's Fingerprint64, SipHash-2-4.
 #include <farmhash.h>
 #include <highwayhash/sip_hash.h>
 

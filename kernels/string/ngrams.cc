@@ -14,7 +14,7 @@ namespace {
 
 using Words = absl::Span<const std::string>;
 
-// A limit on the words of all rows together; programs ask for grams of a few words.
+// A limit on the words of all rows together. Most programs ask for grams of a few words.
 constexpr int64_t kWordsMax = int64_t{1} << 28;
 
 class NGramsKernel final : public Kernel {
@@ -59,7 +59,7 @@ class NGramsKernel final : public Kernel {
   int64_t Count(int64_t words, int64_t width) const {
     return std::max<int64_t>(0, words + 2 * PadWidth(width) - width + 1);
   }
-  // Returns true if a row is too short for any width and is to be kept as one gram.
+  // Returns true if a row is too short for every width, and must be kept as one gram.
   bool IsShort(int64_t words) const {
     return keep_short_ && words > 0 &&
            std::all_of(widths_.begin(), widths_.end(),
@@ -115,7 +115,7 @@ class NGramsKernel final : public Kernel {
       for (int64_t i = 0; i < count; ++i) *to++ = Gram(words, i - padding, width);
     }
     if (widths_.empty() || !IsShort(size)) return to;
-    // Reached only if the padding is narrower than the narrowest width needs.
+    // This is reached only if even the padding does not make the row as long as the least width.
     *to++ = Gram(words, -padding_, size + 2 * padding_);
     return to;
   }

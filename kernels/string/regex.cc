@@ -24,7 +24,7 @@ StatusOr<std::string> Scalar(const Tensor& tensor, const char* name) {
   return InvalidArgument(name, " must be scalar, but received ", tensor.shape().ToString());
 }
 
-// Takes the expression from the attribute if the node has one, else from an input.
+// The base of the kernels. The expression is an attribute of the node if it has one, else an input.
 class RegexKernel : public Kernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -64,7 +64,7 @@ class FullMatchKernel final : public RegexKernel {
 class ReplaceKernel final : public RegexKernel {
  public:
   Status Init(const KernelInit& node) override {
-    RETURN_IF_ERROR(node.Attr("replace_global", &everywhere_));
+    RETURN_IF_ERROR(node.Attr("replace_global", &replace_global_));
     if (node.attrs.count("rewrite") > 0) RETURN_IF_ERROR(node.Attr("rewrite", &rewrite_));
     return RegexKernel::Init(node);
   }
@@ -81,7 +81,7 @@ class ReplaceKernel final : public RegexKernel {
     for (int64_t i = 0; i < input.num_elements(); ++i) {
       std::string* const text = output->mutable_data<std::string>() + i;
       *text = input.data<std::string>()[i];
-      if (everywhere_) {
+      if (replace_global_) {
         RE2::GlobalReplace(text, *regex, rewrite);
       } else {
         RE2::Replace(text, *regex, rewrite);
@@ -91,7 +91,7 @@ class ReplaceKernel final : public RegexKernel {
   }
 
  private:
-  bool everywhere_ = true;
+  bool replace_global_ = true;
   std::string rewrite_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StringSplit and StringSplitV2: split each string into words, which form a row of a sparse tensor.
+// StringSplit and StringSplitV2: split each string into words. The words of a string form a row of
+// a sparse tensor.
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
@@ -37,8 +38,8 @@ Status WriteWords(KernelContext& ctx, const std::vector<Words>& rows) {
   return OkStatus();
 }
 
-// Splits at every character of `delimiters`; if that is empty, into characters. An empty string has
-// no words.
+// Splits at every character of `delimiters`; if there are none, splits into characters. An empty
+// string has no words.
 Words SplitAtAny(string_view text, const std::string& delimiters, bool skip_empty) {
   Words words;
   if (delimiters.empty()) {

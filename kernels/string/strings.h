@@ -9,8 +9,8 @@
 
 namespace penstock {
 
-// Makes output 0, of the shape of input 0 and of type T: fn(string, &element) sets each element.
-// Returns the first error.
+// Allocates output 0, of the shape of input 0 and of type T, and sets each element by fn(string,
+// &element). Returns the first error.
 template <class T, class Fn>
 Status MapStrings(KernelContext& ctx, Fn fn) {
   const Tensor& input = ctx.input(0);
@@ -22,7 +22,7 @@ Status MapStrings(KernelContext& ctx, Fn fn) {
   return OkStatus();
 }
 
-// Returns input i, a string scalar. InvalidArgument calls it `name`.
+// Returns input i, a string scalar. Errors name it `name`.
 inline StatusOr<std::string> StringScalar(const KernelContext& ctx, int i, string_view name) {
   if (ctx.input(i).rank() == 0) return ctx.input(i).scalar<std::string>();
   return InvalidArgument(name, " must be a scalar, has shape ", ctx.input(i).shape().ToString());

@@ -6,7 +6,7 @@
 namespace penstock {
 namespace {
 
-using namespace golden;  // NOLINT: the tables below are made of it
+using namespace golden;  // NOLINT: the tables below use its names
 
 TEST(String, Join) {
   ExpectOutputs({"StringJoin",
@@ -171,7 +171,7 @@ TEST(String, Format) {
       "must match: 2 vs. 1");
 }
 
-// Sets the other attributes, too: padding, and whether short rows are kept.
+// Calls StringNGrams also with the other attributes: padding, and whether short rows are kept.
 OpCall NGrams(std::vector<int64_t> splits, std::vector<int64_t> widths, int64_t padding = -1,
               bool keep_short = false) {
   const auto count = static_cast<int64_t>(splits.size());

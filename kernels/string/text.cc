@@ -59,7 +59,8 @@ class StringLengthKernel final : public Kernel {
   Unit unit_ = Unit::kByte;
 };
 
-// Positions and lengths broadcast against the strings. Negative positions count from the end.
+// The kernel of Substr. Positions and lengths broadcast against the strings. Negative positions
+// count from the end.
 class SubstrKernel final : public Kernel {
  public:
   Status Init(const KernelInit& node) override { return ReadUnit(node, &unit_); }
@@ -96,7 +97,7 @@ class SubstrKernel final : public Kernel {
                              " at index ", i);
     }
     if (position < 0) position += size;
-    // A negative length means up to the end.
+    // A negative length takes everything up to the end.
     const int64_t rest = size - position;
     const int64_t count = length < 0 ? rest : std::min(length, rest);
     const size_t begin = ByteOf(text, position, unit_);
@@ -117,7 +118,8 @@ class StringStripKernel final : public Kernel {
   }
 };
 
-// The case of UTF-8 does not depend on the language of the machine. Malformed bytes become U+FFFD.
+// Changes the case of UTF-8 text, independently of the machine's language. Malformed bytes become
+// U+FFFD.
 std::string Utf8Case(const std::string& text, bool upper) {
   icu::UnicodeString characters = icu::UnicodeString::fromUTF8(text);
   if (upper) {

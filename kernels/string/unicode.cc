@@ -17,7 +17,7 @@
 namespace penstock {
 namespace {
 
-// An op that decodes its input.
+// The base of kernels that decode their input.
 class DecodingKernel : public Kernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -37,7 +37,7 @@ class DecodingKernel : public Kernel {
   UnicodeErrors errors_;
 };
 
-// With a third output, offsets.
+// If there is a third output, it gets the offsets.
 template <class Splits>
 class UnicodeDecodeKernel final : public DecodingKernel {
  public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The expected values are TensorFlow's.
+// Tests the Unicode ops. The expected values are TensorFlow's.
 #include <string>
 #include <vector>
 
@@ -16,7 +16,8 @@ using ::testing::HasSubstr;
 
 using Strings = std::vector<std::string>;
 
-// Four code points of each length; nothing; bad bytes; controls; a surrogate; a cut-off end.
+// Code points of one to four bytes; an empty string; malformed bytes; control characters; a
+// surrogate; a truncated character.
 const Strings kTexts = {"a\xC3\xA9\xE4\xB8\xAD\xF0\x9F\x98\x80",
                         "",
                         "x\xFFy\xC3",
@@ -54,7 +55,7 @@ TEST(UnicodeDecode, MalformedBytesAreReplacedOrIgnored) {
 }
 
 TEST(UnicodeDecode, KnowsEncodings) {
-  using namespace std::string_literals;  // NOLINT: strings with zeros
+  using namespace std::string_literals;  // NOLINT: strings with zero bytes
   ExpectDecoded(Decode({"\0a\xD8\x3D\xDE\0\xD8\0\0b"s, "\0"s}, "UTF-16-BE"), ElementsAre(0, 4, 5),
                 ElementsAre(97, 128512, 65533, 98, 65533), ElementsAre(0, 2, 6, 8, 0));
   ExpectDecoded(Decode({"\xFF\xFE\x61\0"s, "\0a"s}, "UTF-16"), ElementsAre(0, 1, 2),
@@ -64,7 +65,7 @@ TEST(UnicodeDecode, KnowsEncodings) {
   EXPECT_THAT(Decode({"a"}, "nope").status().message(),
               HasSubstr("Could not create converter for input encoding: 'nope'"));
   EXPECT_FALSE(Decode({"a"}, "").ok());
-  // Nothing is left after a byte order mark, or after the way back to ASCII.
+  // A byte order mark, or an escape sequence back to ASCII, is not a code point of its own.
   ExpectDecoded(Decode({"\xFF\xFE", "\0b"s}, "UTF-16", {{"errors", "strict"}}),
                 ElementsAre(0, 0, 1), ElementsAre(98), ElementsAre(0));
   ExpectDecoded(Decode({"a\x1B$B$\"\x1B(B"}, "ISO-2022-JP", {{"errors", "strict"}}),
@@ -84,7 +85,7 @@ Strings Transcode(const std::string& encoding, const Attrs& attrs = {}) {
 }
 
 TEST(UnicodeTranscode, Encodes) {
-  using namespace std::string_literals;  // NOLINT: strings with zeros
+  using namespace std::string_literals;  // NOLINT: strings with zero bytes
   const std::string bad = "\xEF\xBF\xBD";
   EXPECT_THAT(Transcode("UTF-8"), ElementsAre(kTexts[0], "", "x" + bad + "y" + bad, kTexts[3],
                                               bad + bad + bad + "q", bad));
@@ -121,7 +122,7 @@ StatusOr<Tensor> Encode(const std::vector<int64_t>& splits, const std::string& e
 }
 
 TEST(UnicodeEncode, Encodes) {
-  using namespace std::string_literals;  // NOLINT: strings with zeros
+  using namespace std::string_literals;  // NOLINT: strings with zero bytes
   const auto ignored = Encode({0, 2, 2, 7}, "ignore");
   ASSERT_TRUE(ignored.ok()) << ignored.status();
   EXPECT_THAT(ignored->flat<std::string>(), ElementsAre("a\xF0\x9F\x98\x80", "", "\0A"s));

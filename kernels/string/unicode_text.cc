@@ -9,7 +9,7 @@ namespace {
 
 constexpr UChar32 kLastControl = 0x1F;
 
-// Notes in the bool `context` that bytes are malformed, and lets ICU put U+FFFD in their place.
+// Sets the bool `context` if bytes are malformed, and lets ICU replace them by U+FFFD.
 void NoteMalformed(const void* context, UConverterToUnicodeArgs* args, const char* bytes,
                    int32_t length, UConverterCallbackReason reason, UErrorCode* error) {
   if (reason > UCNV_IRREGULAR) return;  // the converter is reset, closed or copied

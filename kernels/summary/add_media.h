@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Adds images and sounds to summaries, for the ops that return summaries and those that write them.
+// Adds images and sounds to summaries, for the ops that return summaries and for the ops that write
+// them to files.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@
 
 namespace penstock {
 
-// Adds the first `most` of `images` [batch, height, width, channels], of bytes or floating types,
-// in PNG format. `bad_color` has the bytes of pixels that are not finite.
+// Adds the first `most` of `images` [batch, height, width, channels], of uint8 or a floating type,
+// in PNG format. `bad_color` is the color of pixels that are not finite.
 Status AddImages(const std::string& tag, const Tensor& images, int64_t most,
                  const Tensor& bad_color, SummaryBuilder* summary);
 // Adds the first `most` of `sounds` [batch, frames] or [batch, frames, channels].

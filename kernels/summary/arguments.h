@@ -16,7 +16,7 @@ inline StatusOr<std::string> TagInput(const KernelContext& ctx, const char* name
   return InvalidArgument(name, " must be a scalar, has shape ", tag.shape().ToString());
 }
 
-// Returns the tag of image or sound `index` of a node that outputs up to `most` of them.
+// Returns the tag of image or sound `index` of a node that outputs at most `most` images or sounds.
 inline std::string TagOfPart(const std::string& tag, const char* kind, int64_t index,
                              int64_t most) {
   return most > 1 ? StrCat(tag, "/", kind, "/", index) : StrCat(tag, "/", kind);

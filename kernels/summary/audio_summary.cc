@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AudioSummary (with the sample rate as an attribute) and AudioSummaryV2 (as an input).
+// AudioSummary, whose sample rate is an attribute, and AudioSummaryV2, whose sample rate is an
+// input.
 #include <algorithm>
 
 #include "core/op/gradient.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // EventWriter: the resource behind the handles of SummaryWriter: an event file that TensorBoard
-// reads. Until Open it has no file, and after Close none again.
+// reads. It has no file before Open and after Close.
 //
-// Thread-safe; calls wait for the disk. Its changes are not in the StateLog: the file is
+// Thread-safe; calls wait for the disk. A StateLog does not record its changes, because the file is
 // state outside of the task.
 #pragma once
 
@@ -23,14 +23,14 @@ namespace penstock {
 
 class EventWriter final : public Resource {
  public:
-  // TensorFlow's name of the type.
+  // TensorFlow's name of the resource's type.
   static constexpr char kTypeName[] = "tensorflow::SummaryWriterInterface";
 
   struct Options {
-    std::string directory;     // made if it is not there
+    std::string directory;     // created if it does not exist
     std::string suffix;        // of the file's name
-    int64_t events_max = 0;    // that are kept in memory; one more flushes
-    int64_t flush_millis = 0;  // an event that comes later than this after a flush flushes
+    int64_t events_max = 0;    // events kept in memory; one more causes a flush
+    int64_t flush_millis = 0;  // an event later than this after a flush causes a flush
   };
 
   explicit EventWriter(std::string name) : name_(std::move(name)) {}
@@ -40,16 +40,16 @@ class EventWriter final : public Resource {
   std::string DebugString() const override;
   const char* OpaqueReason() const override { return "it writes a file"; }
 
-  // Begins a file "events.out.tfevents.SECONDS.HOST" + suffix. OK if there is one already, as in
-  // TensorFlow. `env` must outlive the writer.
+  // Begins a file "events.out.tfevents.SECONDS.HOST" + suffix. Returns OK if a file is open
+  // already, as in TensorFlow. `env` must outlive the writer.
   Status Open(Env& env, const Options& options) ABSL_LOCKS_EXCLUDED(mu_);
-  // Each adds one event. FailedPrecondition if no file is open; InvalidArgument if the bytes are
-  // not a valid message of that type.
+  // Each function adds one event. FailedPrecondition if no file is open; InvalidArgument if the
+  // bytes are not a valid message of the function's type.
   Status AddSummary(int64_t step, const std::string& summary) ABSL_LOCKS_EXCLUDED(mu_);
   Status AddGraph(int64_t step, const std::string& graph_def) ABSL_LOCKS_EXCLUDED(mu_);
   Status AddEvent(const std::string& event) ABSL_LOCKS_EXCLUDED(mu_);
   Status Flush() ABSL_LOCKS_EXCLUDED(mu_);
-  // Ends the file. OK without one.
+  // Closes the file. Returns OK if no file is open.
   Status Close() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -59,11 +59,11 @@ class EventWriter final : public Resource {
 
   const std::string name_;
   mutable Mutex mu_;
-  std::unique_ptr<RecordWriter> file_ ABSL_GUARDED_BY(mu_);  // null: not open
+  std::unique_ptr<RecordWriter> file_ ABSL_GUARDED_BY(mu_);  // null if not open
   Env* env_ ABSL_GUARDED_BY(mu_) = nullptr;
   Options options_ ABSL_GUARDED_BY(mu_);
   int64_t unflushed_ ABSL_GUARDED_BY(mu_) = 0;
-  int64_t flushed_ns_ ABSL_GUARDED_BY(mu_) = 0;  // of Env::NowNanos()
+  int64_t flushed_ns_ ABSL_GUARDED_BY(mu_) = 0;  // time of the last flush, by Env::NowNanos()
 };
 
 }  // namespace penstock

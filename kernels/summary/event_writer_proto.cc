@@ -26,7 +26,7 @@ double WallTime(Env& env) {
 }  // namespace
 
 EventWriter::~EventWriter() {
-  const Status closed = Close();  // a step that wanted to know has called CloseSummaryWriter
+  const Status closed = Close();  // only CloseSummaryWriter reports errors
   if (!closed.ok()) return;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Histogram: counts numbers between limits that grow by a tenth each, on both sides of zero, from
-// 1e-12 to 1e20. The limits are TensorFlow's, so that event files can be merged. Single-threaded.
+// Histogram: counts numbers in buckets. The limits are 1e-12, each next one greater by a tenth up
+// to 1e20, and the same with negative sign. The limits are TensorFlow's, so that event files can be
+// merged. Single-threaded.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,8 @@ class Histogram {
   Histogram();
   void Add(double value);
 
-  // Before the first number, min() is the largest and max() the lowest finite number.
+  // Returns the least number. Before the first number, min() is the largest and max() the lowest
+  // finite number.
   double min() const { return min_; }
   double max() const { return max_; }
   double count() const { return count_; }

@@ -15,7 +15,8 @@ namespace penstock {
 namespace {
 
 // Converts pixels to bytes: [0, max] becomes [0, 255]. If there are negative pixels, 0 becomes 128,
-// and the largest magnitude becomes 255 or 1. Pixels that are not finite become `bad`.
+// and the number with the largest magnitude becomes 255 or 1. Pixels that are not finite become
+// `bad`.
 template <class T>
 void Normalise(absl::Span<const T> values, absl::Span<const uint8_t> bad, uint8_t* bytes) {
   const size_t channels = bad.size();

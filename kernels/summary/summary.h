@@ -37,13 +37,13 @@ class SummaryBuilder {
   void AddAudio(const std::string& tag, Audio audio);
   // Adds a tensor under the name of the node that made it.
   void AddNodeTensor(const std::string& node, const Tensor& tensor);
-  // `metadata` is a serialized SummaryMetadata, or null for a value without. If it is malformed,
-  // the fields that can be parsed are kept.
+  // Adds a tensor. `metadata` is a serialized SummaryMetadata, or null for none. If it is
+  // malformed, the fields that can be parsed are kept.
   void AddTensor(const std::string& tag, const Tensor& tensor, const std::string* metadata);
   // Adds all values of a serialized Summary. InvalidArgument if it is malformed.
   Status Add(const std::string& serialized);
 
-  // InvalidArgument if two values have the same tag.
+  // Checks the tags. InvalidArgument if two values have the same tag.
   Status CheckTagsDiffer() const;
   std::string Serialize() const;
 

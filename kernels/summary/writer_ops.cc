@@ -25,7 +25,7 @@ class SummaryWriterKernel final : public HandleKernel {
   }
 };
 
-// Input 0 is the handle.
+// The base of kernels that write. Input 0 is the handle.
 class WriterKernel : public FileKernel {
  protected:
   Status Run(KernelContext& ctx) const final {
@@ -182,7 +182,7 @@ class AudioKernel final : public WriterKernel {
 
 constexpr char kTests[] = "needs an open writer: kernels/summary has its tests";
 
-// An op that takes the handle and these inputs, and gives nothing.
+// Defines an op that takes the handle and `inputs`, and has no outputs.
 OpDef WriterOp(const char* doc, std::vector<ArgDef> inputs) {
   inputs.insert(inputs.begin(), {"writer", "resource"});
   return {

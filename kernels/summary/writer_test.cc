@@ -43,7 +43,7 @@ class WriterTest : public testing::Test {
         .Run()
         .status();
   }
-  // Returns the events that other processes can read in the only file.
+  // Returns the events of the only file, as other processes can read them now.
   std::vector<tensorflow::Event> Events() {
     const auto names = Env::Real().ListDirectory(directory_);
     CHECK_OK(names.status());
@@ -87,7 +87,7 @@ TEST_F(WriterTest, WritesEvents) {
   graph.add_node()->set_name("n");
   const std::string graph_def = graph.SerializeAsString();
   ASSERT_EQ(Op("WriteGraphSummary", 10).In(Tensor::Scalar(graph_def)).Run().status(), OkStatus());
-  EXPECT_EQ(Events().size(), 1);  // the version; the others wait
+  EXPECT_EQ(Events().size(), 1);  // the version; the others are not flushed yet
   ASSERT_EQ(Op("FlushSummaryWriter").Run().status(), OkStatus());
   const auto events = Events();
   EXPECT_THAT(file_, testing::StartsWith("events.out.tfevents."));
@@ -118,7 +118,7 @@ TEST_F(WriterTest, WritesMessagesAsTheyAre) {
                 .Run()
                 .status(),
             OkStatus());
-  const auto events = Events();  // max_queue 0: each is flushed
+  const auto events = Events();  // max_queue is 0, so each event is flushed
   ASSERT_EQ(events.size(), 3);
   EXPECT_EQ(events[1].SerializeAsString(), event.SerializeAsString());
   EXPECT_EQ(events[2].step(), 4);

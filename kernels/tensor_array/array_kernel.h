@@ -13,7 +13,7 @@
 
 namespace penstock {
 
-// The containers in which a step keeps these resources.
+// The containers for the resources of a step: tensor arrays and stacks.
 inline constexpr char kTensorArrays[] = "_tensor_arrays";
 inline constexpr char kStacks[] = "_stacks";
 
@@ -36,7 +36,8 @@ StatusOr<std::shared_ptr<R>> StepResourceInputAs(KernelContext& ctx, int i) {
 // Returns a name that is unique in this process.
 std::string UniqueStepName(const std::string& base);
 
-// The three generations of ops, which differ in the form of the handle, and the argument of each.
+// The three generations of ops. They differ in the form of the handle, and in the name and type of
+// the argument.
 enum class Generation { kReference, kStrings, kResource };
 ArgDef HandleArg(Generation generation, const char* name = "handle");
 // For shape functions: returns the shape of a handle.

@@ -144,7 +144,7 @@ OpDef TensorArrayOp(Generation generation) {
 }
 
 OpDef TensorArrayGradOp(Generation generation) {
-  // In the first generation this op takes the two strings, as in the second one, instead of a
+  // In the first generation, this op takes the two strings as in the second generation, not a
   // reference to them.
   const Generation taken = generation == Generation::kReference ? Generation::kStrings : generation;
   return {.doc =

@@ -34,8 +34,8 @@ std::string GradientScopeOf(const std::string& name) {
   return "";
 }
 
-// Returns a name that is the same for all gradients of one AddGradients call, and different for
-// other calls.
+// Returns a name that is the same for all gradients that one AddGradients call adds, and that
+// differs between calls.
 std::string SourceOf(const GradientScope& g, Output dy) {
   std::string source = GradientScopeOf(dy.name());
   if (source.empty()) source = GradientScopeOf(Identity(dy).name());  // the caller passed dy
@@ -46,8 +46,7 @@ std::string SourceOf(const GradientScope& g, Output dy) {
   return source;
 }
 
-// Calls TensorArray ops of the generation (reference, V2 or V3) of the op that is being
-// differentiated.
+// Calls the TensorArray ops of the same generation (reference, V2 or V3) as the differentiated op.
 class Family {
  public:
   Family(const GradientScope& g, Generation generation)
@@ -75,9 +74,9 @@ PartialShape ElementShape(Output value) {
   return shape.known_rank() && shape.rank() > 0 ? SubShape(shape, 1, shape.rank()) : PartialShape();
 }
 
-// The gradient of a read is a write. It must come after the last forward write, which precedes the
-// flow of that read. The gradient of a write is a read, which comes after the gradients of the
-// reads have been written.
+// The gradient of a read is a write. It must run after the last forward write, so it depends on the
+// flow that the read has as an input. The gradient of a write is a read, which comes after the
+// gradients of the reads have been written.
 std::vector<Gradient> WriteGradient(const GradientScope& g, Generation generation) {
   const Family ops(g, generation);
   const Output array = ops.GradientArray(g.dy(), g.dy());
@@ -140,7 +139,8 @@ PartialShape ElementOf(const ShapeScope& s) {
   return s.element(0) != nullptr ? s.element(0)->shape : PartialShape();
 }
 
-// Sets output 0 to `first` stacked elements, whose shape the attribute and the handle give.
+// Sets output 0 to `first` stacked elements. The attribute and the handle give the shape of an
+// element.
 Status SetStacked(ShapeScope& s, const char* attr, const PartialShape& element, int64_t first) {
   ASSIGN_OR_RETURN(const PartialShape each, s.attr<PartialShape>(attr).Merge(element));
   ASSIGN_OR_RETURN(PartialShape shape, JoinShapes(PartialShape({first}), each));
@@ -278,7 +278,8 @@ PENSTOCK_GENERATIONS(Gather);
 PENSTOCK_GENERATIONS(Scatter);
 PENSTOCK_GENERATIONS(Concat);
 PENSTOCK_GENERATIONS(Split);
-// Only the first generation has these ops; Gather and Scatter do the same.
+// Only the first generation has this op and TensorArrayUnpack. Later generations use Gather and
+// Scatter.
 OP(TensorArrayPack) { return PackOp(Generation::kReference); }
 OP(TensorArrayUnpack) { return UnpackOp(Generation::kReference); }
 KERNEL_ANY_TYPE(TensorArrayPack, TensorArrayGatherKernel);

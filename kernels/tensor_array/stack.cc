@@ -4,9 +4,9 @@
 // computes its gradient, which runs the iterations in reverse order.
 //
 // The kernels do not access the elements. On a CPU the elements are in host memory, so
-// `swap_memory` has no effect. On a device with memory of its own they stay there, unless the push
-// has `swap_memory`: then the element is copied to the host, and back if an op on the device uses
-// the popped value (core/runtime/placement.h).
+// `swap_memory` has no effect. On a device with memory of its own the elements stay there, unless
+// the push has `swap_memory`: then the element is copied to the host, and back if an op on the
+// device uses the popped value (core/runtime/placement.h).
 #include <limits>
 #include <utility>
 #include <vector>
@@ -22,7 +22,7 @@
 namespace penstock {
 namespace {
 
-// Opaque in a StateLog. Its actions carry no values: "push", "pop", "close".
+// A stack. A StateLog cannot replay it. Its actions have no values: "push", "pop", "close".
 class Stack final : public Resource {
  public:
   Stack(std::string name, DType dtype, int64_t max_size)

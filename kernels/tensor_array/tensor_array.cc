@@ -197,7 +197,7 @@ StatusOr<std::shared_ptr<TensorArray>> TensorArray::MakeGradient(std::string nam
       Make(std::move(name), size_,
            {.dtype = options_.dtype,
             .element_shape = with_prefix(options_.element_shape),
-            // If gradients are summed, every write reads the sum: a read must not clear it.
+            // If gradients are summed, writes read the sum, so a read must not clear it.
             .clear_after_read = !options_.sums,
             .identical_element_shapes = options_.identical_element_shapes,
             .sums = true}));

@@ -7,8 +7,8 @@
 // A place may be written once and, if clear_after_read, read once. A place that was never written
 // reads as zeros if its shape is known. Thread-safe. Errors name array and index.
 //
-// Opaque in a StateLog. Its actions carry no values: "write", "read", "gradient" (from then on the
-// array does not grow), "close".
+// A StateLog cannot replay it. Its actions have no values: "write", "read", "gradient" (after which
+// the array does not grow), "close".
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ class TensorArray final : public Resource {
   };
   // Only places in use take memory, but ops on all elements make lists of this length.
   static constexpr int64_t kSizeMax = int64_t{1} << 24;
-  // ResourceExhausted above kSizeMax. REQUIRES size >= 0.
+  // Makes an array. ResourceExhausted if `size` exceeds kSizeMax. REQUIRES size >= 0.
   static StatusOr<std::shared_ptr<TensorArray>> Make(std::string name, int64_t size,
                                                      Options options);
 
@@ -60,8 +60,8 @@ class TensorArray final : public Resource {
   StatusOr<int64_t> SizeOfWhole() const;
   // Records that a split has filled the first `parts` elements. Does nothing for a gradient.
   void MarkSplit(int64_t parts);
-  // Returns the known shape of every element: the declared shape and, if all elements have the same
-  // shape, what writes have shown of it.
+  // Returns the known shape of every element: the declared shape, merged with the shapes of the
+  // written elements if all elements have the same shape.
   PartialShape element_shape() const;
   bool dynamic_size() const;
 
@@ -75,13 +75,13 @@ class TensorArray final : public Resource {
   StatusOr<std::shared_ptr<TensorArray>> MakeGradient(std::string name, const Shape& prefix,
                                                       const UpdateOrigin& origin);
 
-  // Drops the elements; every later call is an error.
+  // Drops the elements. Every later call returns an error.
   void Close(const UpdateOrigin& origin);
   void Shutdown() override { Close({}); }
 
  private:
   struct Place {
-    Tensor value;  // invalid: not written, cleared, or zeros of `shape`
+    Tensor value;  // invalid if not written, cleared, or zeros of `shape`
     PartialShape shape;
     bool written = false, read = false, cleared = false;
   };
@@ -105,8 +105,8 @@ class TensorArray final : public Resource {
   mutable Mutex mu_;                      // locked before the mutex of its gradient
   Options options_ ABSL_GUARDED_BY(mu_);  // element_shape and dynamic_size may change
   int64_t size_ ABSL_GUARDED_BY(mu_);
-  // The number of parts of the last split; in a gradient, of the last split of the array it belongs
-  // to. -1: there was no split.
+  // The number of parts of the last split, or -1 if there was none. In a gradient, that of the
+  // array to which the gradient belongs.
   int64_t parts_ ABSL_GUARDED_BY(mu_) = -1;
   absl::flat_hash_map<int64_t, Place> places_
       ABSL_GUARDED_BY(mu_);  // places that were read or written, by index

@@ -29,7 +29,7 @@ struct Array {
   }
   Array(Tensor handle, DType dtype) : handle(std::move(handle)), dtype(dtype) {}
 
-  // Hides shapes, so that the kernel has to check what the shape function would refuse.
+  // Hides shapes from the shape function, so that the kernel has to check them.
   Status Write(int32_t i, Tensor value) {
     return OpRunner("TensorArrayWriteV3")
         .ShapesKnow(OpRunner::Known::kNothing)

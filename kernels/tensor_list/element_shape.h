@@ -14,7 +14,7 @@ StatusOr<PartialShape> ElementShape(const Tensor& tensor);
 
 // For shape functions: returns the shape that input i holds, as far as it is known.
 StatusOr<PartialShape> ElementShapeInput(const ShapeScope& s, int i);
-// Returns returns the known shape of the elements of the list that input i holds.
+// Returns the known shape of the elements of the list in input i.
 PartialShape ElementsOf(const ShapeScope& s, int i);
 // Sets output 0 to a list with this element type and shape.
 void SetListOutput(ShapeScope& s, DType element_dtype, PartialShape element_shape);

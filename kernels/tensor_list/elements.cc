@@ -100,8 +100,8 @@ class TensorListSetItemKernel final : public Kernel {
   bool resize_ = false;
 };
 
-// Sets output 0 to the list of input 0 after an element with the shape of input `item` was put into
-// it.
+// Sets output 0 to the list of input 0, with an element of the shape of input `item` added or
+// replaced.
 Status SetPutShape(ShapeScope& s, int item) {
   RETURN_IF_ERROR(s.WithRank(0, 0).status());
   const PartialShape elements = ElementsOf(s, 0);
@@ -124,7 +124,8 @@ Status PushBackBatchShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Sets the shape of output `item`, an element, from the list and from input `asked`.
+// Sets the shape of output `item`, an element, from the list and from input `asked`, the requested
+// shape.
 Status SetItemShape(ShapeScope& s, int asked, int item) {
   RETURN_IF_ERROR(s.WithRank(0, 0).status());
   ASSIGN_OR_RETURN(const PartialShape wanted, ElementShapeInput(s, asked));

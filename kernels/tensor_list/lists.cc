@@ -96,7 +96,7 @@ class TensorListResizeKernel final : public Kernel {
   }
 };
 
-// Concatenates each list of a tensor of lists with the list at the same place of another.
+// Concatenates each list of a tensor of lists with the list at the same place of the other tensor.
 class TensorListConcatListsKernel final : public Kernel {
  public:
   Status Init(const KernelInit& node) override { return node.Attr("element_dtype", &dtype_); }

@@ -19,7 +19,7 @@ class OptionalValue final : public ArithmeticVariant {
   std::string ToString() const override {
     return values_ ? StrCat("an optional of ", values_->size(), " tensors") : "an empty optional";
   }
-  // TensorFlow's encoding: one byte says whether there is a value.
+  // Encodes as TensorFlow does: one byte says whether there is a value.
   Status Encode(std::string* metadata, std::vector<Tensor>* tensors) const override {
     *metadata = std::string(1, values_ ? '\1' : '\0');
     if (values_) *tensors = *values_;

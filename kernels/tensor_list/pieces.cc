@@ -50,7 +50,7 @@ class TensorListSplitKernel final : public Kernel {
   }
 };
 
-// The shape of the concatenation, from what the list, the op and the elements declare.
+// Merges the shape of the concatenation from what the list, the op and the elements declare.
 class Joined {
  public:
   static StatusOr<Joined> Of(const TensorListValue& list, const PartialShape& asked) {
@@ -73,7 +73,7 @@ class Joined {
   }
 
   Shape rest() const { return rest_.ToShape(); }
-  // Returns the length of element i, which was not set.
+  // Returns the length of element i, which is not set.
   StatusOr<int64_t> LengthOfUnset(int64_t i, const Dims& leading_dims) const {
     if (first_ >= 0) return first_;
     if (i < static_cast<int64_t>(leading_dims.size()) && leading_dims[i] >= 0) {
@@ -98,7 +98,7 @@ class Joined {
                            rest_.ToString());
   }
 
-  int64_t first_ = PartialShape::kUnknown;  // of all elements
+  int64_t first_ = PartialShape::kUnknown;  // length of all elements, if they have the same
   PartialShape rest_;
 };
 

@@ -125,8 +125,8 @@ class TensorListGatherKernel final : public Kernel {
   }
 };
 
-// Returns the checked `indices` for the rows of `tensor`, and the least length of a list that has
-// these elements.
+// Returns `indices`, after checking them, for the rows of `tensor`. Sets `*length` to the least
+// length of a list that has these elements.
 StatusOr<Dims> ScatterIndices(const Tensor& tensor, const Tensor& input, int64_t* length) {
   ASSIGN_OR_RETURN(Dims indices, IntVector(input, "indices"));
   if (tensor.rank() == 0) {
@@ -147,7 +147,7 @@ StatusOr<Dims> ScatterIndices(const Tensor& tensor, const Tensor& input, int64_t
   return indices;
 }
 
-// The kernel of TensorListScatter, and of TensorListScatterV2, which has num_elements.
+// The kernel of TensorListScatter and TensorListScatterV2. Only V2 has the input num_elements.
 class TensorListScatterKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
@@ -189,7 +189,7 @@ PartialShape RowOf(const PartialShape& tensor) {
   return tensor.known_rank() ? SubShape(tensor, 1, tensor.rank()) : PartialShape();
 }
 
-// Sets output 0 to a list of the rows of input 0, whose shape input `element_shape` gives.
+// Sets output 0 to a list of the rows of input 0. Input `element_shape` gives their shape.
 Status SetRowsShape(ShapeScope& s, int element_shape) {
   ASSIGN_OR_RETURN(const PartialShape tensor, s.WithRankAtLeast(0, 1));
   ASSIGN_OR_RETURN(PartialShape shape, ElementShapeInput(s, element_shape));
@@ -213,7 +213,8 @@ Status ScatterIntoShape(ShapeScope& s) {
   return SameList(s);
 }
 
-// Sets output 0 to a tensor of `first` elements, whose shape the list and input `asked` give.
+// Sets output 0 to a tensor of `first` elements. The list and input `asked` give the elements'
+// shape.
 Status SetStackedShape(ShapeScope& s, int asked, int64_t first) {
   RETURN_IF_ERROR(s.WithRank(0, 0).status());
   ASSIGN_OR_RETURN(const PartialShape wanted, ElementShapeInput(s, asked));
@@ -234,7 +235,7 @@ Status GatherShape(ShapeScope& s) {
 }
 
 Attrs Elements(DType dtype) { return {{"element_dtype", dtype}}; }
-// Returns the shape of a tensor's rows, as a node of the graph.
+// Returns the shape of a tensor's rows, computed by nodes of the graph.
 Output RowShape(Output tensor) {
   return Call("Slice", {ShapeOf(tensor), Constant(*tensor.sink, Tensor::Vector<int32_t>({1})),
                         Constant(*tensor.sink, Tensor::Vector<int32_t>({-1}))});

@@ -25,9 +25,9 @@ Status CheckType(const TensorListValue& list, DType dtype) {
 
 bool HeldByNobodyElse(const Tensor& handle) {
   if (!handle.unique()) return false;
-  // Copying the pointer orders this thread after the release by the last other holder: in
-  // libstdc++, incrementing the count is ordered after the decrement that precedes it. Reading the
-  // count would not be.
+  // Copies the pointer so that this thread is ordered after the last release of another reference.
+  // In libstdc++, incrementing the count is ordered after the decrement before it; reading the
+  // count is not.
   const std::shared_ptr<VariantValue> own = handle.scalar<Variant>().value;
   return own.use_count() == 2;
 }

@@ -2,10 +2,10 @@
 //
 // TensorListValue: a list of tensors of one type, as the value of a variant. Loops of TensorFlow 2
 // keep values from iteration to iteration in such lists, also for their gradients. An op that
-// changes a list outputs a new list; if nothing else holds the input list, the op changes it in
-// place.
+// changes a list outputs a new list; if there is no other reference to the input list, the op
+// changes it in place.
 //
-// Thread safety: as any variant.
+// As thread-safe as any variant value.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,10 @@ class TensorListValue final : public ArithmeticVariant {
  public:
   static constexpr char kTypeName[] = "tensorflow::TensorList";
   static constexpr int64_t kUnlimited = -1;
-  // The maximal length. Elements that are not set take memory, too.
+  // The maximal length, because elements that are not set take memory, too.
   static constexpr int64_t kLengthMax = int64_t{1} << 23;
 
-  // `max_length`: Push does not make the list longer than this.
+  // `max_length`: the length above which Push fails.
   TensorListValue(DType element_dtype, PartialShape element_shape, int64_t max_length = kUnlimited)
       : element_dtype_(element_dtype),
         element_shape_(std::move(element_shape)),
@@ -34,8 +34,8 @@ class TensorListValue final : public ArithmeticVariant {
 
   const char* TypeName() const override { return kTypeName; }
   std::string ToString() const override;
-  // TensorFlow's encoding: varints (the number of elements that are not set, their indices, the
-  // number of the dtype, the maximal length), then a TensorShapeProto. `tensors` are the elements
+  // Encodes as TensorFlow does: varints (the number of elements that are not set, their indices,
+  // the dtype's number, the maximal length), then a TensorShapeProto. `tensors` are the elements
   // that are set.
   Status Encode(std::string* metadata, std::vector<Tensor>* tensors) const override;
   static StatusOr<Variant> Decode(const std::string& metadata, const std::vector<Tensor>& tensors);
@@ -48,18 +48,18 @@ class TensorListValue final : public ArithmeticVariant {
   // Elements that are not set are invalid tensors.
   const std::vector<Tensor>& elements() const { return elements_; }
 
-  // InvalidArgument if the element does not have the list's type and shape.
+  // Appends an element. InvalidArgument if the element does not have the list's type and shape.
   Status Push(Tensor element);
   Status Set(int64_t index, Tensor element);  // REQUIRES 0 <= index < size()
   // Removes and returns the last element. REQUIRES that the list is not empty.
   Tensor Pop();
-  // Sets the length; new elements are not set. ResourceExhausted above kLengthMax, InvalidArgument
-  // below 0.
+  // Sets the length; new elements are not set. ResourceExhausted if it exceeds kLengthMax,
+  // InvalidArgument if it is negative.
   Status Resize(int64_t size);
   // Appends the elements of another list of the same type and shape.
   Status Append(const TensorListValue& other);
 
-  // Returns what is known of the shape of every element, from the list, from `asked` and from the
+  // Returns the known shape of all elements, merged from the list, from `asked` and from the
   // elements that are set. InvalidArgument if these contradict each other.
   StatusOr<PartialShape> CommonShape(const PartialShape& asked) const;
 
@@ -82,9 +82,9 @@ StatusOr<const TensorListValue*> ListInput(KernelContext& ctx, int i, DType dtyp
 // A list that a kernel may change, and outputs.
 struct OwnList {
   Tensor handle;          // the output
-  TensorListValue* list;  // in `handle`, and shared by no other tensor
+  TensorListValue* list;  // in `handle`; no other tensor shares it
 };
-// Takes the list in input i: the list itself if nothing else holds it, else a copy.
+// Takes the list in input i: the list itself if there is no other reference to it, else a copy.
 StatusOr<OwnList> TakeList(KernelContext& ctx, int i);
 StatusOr<OwnList> TakeList(KernelContext& ctx, int i, DType dtype);
 OwnList NewList(DType dtype, PartialShape element_shape,

@@ -33,11 +33,11 @@ Status Malformed(const char* what) {
   return InvalidArgument("a list whose metadata is malformed: ", what);
 }
 
-// Reads the indices of elements that are not set, in order. `set` is the number of those that are
-// set.
+// Reads the indices of elements that are not set, in order. `set` is the number of elements that
+// are set.
 StatusOr<std::vector<uint64_t>> ReadUnset(CodedInputStream* in, uint64_t set) {
   uint64_t count = 0;
-  // Each index takes at least a byte.
+  // Refuses a count that the bytes cannot hold: each index takes at least one byte.
   if (!in->ReadVarint64(&count) || count > static_cast<uint64_t>(in->BytesUntilLimit())) {
     return Malformed("it does not say which elements are not set");
   }

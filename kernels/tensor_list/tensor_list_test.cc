@@ -21,7 +21,8 @@ Tensor Longs(const std::vector<int64_t>& values) { return Tensor::Vector(values)
 Tensor Int(int32_t i) { return Tensor::Scalar(i); }
 const Tensor kUnknown = Int(-1);
 
-// Runs a call whose shape function knows nothing, so that the kernel has to find errors.
+// Runs an op whose shape function knows nothing of its inputs, so that the kernel has to find
+// errors.
 StatusOr<std::vector<Tensor>> Call(const char* op, const std::vector<Tensor>& inputs,
                                    const Attrs& attrs = {}) {
   OpRunner run(op);
@@ -66,7 +67,7 @@ TEST(TensorList, IsAStack) {
   const Tensor empty = Empty(kUnknown);
   const Tensor one = Push(empty, Floats({1, 2}));
   const Tensor two = Push(one, Floats({3}));
-  EXPECT_EQ(Length(empty), 0);  // ops on a copy have not changed it
+  EXPECT_EQ(Length(empty), 0);  // unchanged by ops on a copy
   EXPECT_EQ(Length(two), 2);
   const auto popped = Call("TensorListPopBack", {two, kUnknown}, kFloats);
   ASSERT_TRUE(popped.ok()) << popped.status();

@@ -50,8 +50,8 @@ float Dot(const float* a, const float* b, int64_t n) {
   return dot;
 }
 
-// Moves `out` towards `in` by `step`, and adds the resulting change of `in` to `moved`.
-void Attract(const float* in, float step, int64_t n, float* out, float* moved) {
+// Moves `out` towards `in` by `step` times `in`, and adds the resulting change of `in` to `moved`.
+void MoveTowards(const float* in, float step, int64_t n, float* out, float* moved) {
   for (int64_t i = 0; i < n; ++i) {
     moved[i] += out[i] * step;
     out[i] += in[i] * step;
@@ -134,14 +134,15 @@ class NegTrainKernel final : public Kernel {
     for (int64_t k = 0; k < ctx.input(2).num_elements(); ++k) {
       float* const v = in.mutable_data<float>() + examples[k] * n;
       std::fill(moved.begin(), moved.end(), 0.f);
-      // The gradients of log sigmoid(v . label), and of log sigmoid(-v . sample) for each sample.
+      // Adds the gradients of log sigmoid(v . label), and of log sigmoid(-v . sample) for each
+      // sample.
       float* const label = out_row(labels[k]);
-      Attract(v, rate / (std::exp(Dot(v, label, n)) + 1), n, label, moved.data());
+      MoveTowards(v, rate / (std::exp(Dot(v, label, n)) + 1), n, label, moved.data());
       for (int64_t i = 0; i < samples_; ++i) {
         const int64_t word = sampler_(numbers);
         if (word == labels[k]) continue;
         float* const sample = out_row(word);
-        Attract(v, -rate / (std::exp(-Dot(v, sample, n)) + 1), n, sample, moved.data());
+        MoveTowards(v, -rate / (std::exp(-Dot(v, sample, n)) + 1), n, sample, moved.data());
       }
       for (int64_t i = 0; i < n; ++i) v[i] += moved[i];
     }

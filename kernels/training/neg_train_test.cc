@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compares NegTrain with TensorFlow 2.21. The random words differ, so the tests use vocabularies
-// that leave no choice.
+// Compares NegTrain with TensorFlow 2.21. Its random words differ from ours, so the tests use
+// vocabularies in which only one word can be drawn.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -58,7 +58,7 @@ TEST(NegTrain, PullsPairsTogether) {
   const std::vector<float> out = {0.3f,         0.15714286f,  0.014285713f,
                                   -0.12857142f, -0.21716605f, -0.30737412f};
   Expect(Train({1, 1, 1}, 0), in, out);
-  // Each draw gives the label itself, and is skipped.
+  // Each draw gives the label itself, so it is skipped.
   Expect(Train({0, 0, 5}, 3), in, out);
 }
 

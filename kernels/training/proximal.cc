@@ -19,7 +19,7 @@ struct ProximalGradientDescentBase {
 
   C alpha, l1, l2;
 };
-// The gradient has different names in the dense and the sparse ops.
+// The gradient argument has different names in the dense and the sparse ops.
 template <class C>
 struct ProximalGradientDescentRule : ProximalGradientDescentBase<C> {
   using ProximalGradientDescentBase<C>::ProximalGradientDescentBase;

@@ -34,7 +34,7 @@ struct PowerSignRule {
     return {.slots = {"m"}, .before = {"lr", "logbase", "sign_decay", "beta"}};
   }
   static constexpr int kSlots = 1;
-  // The product of two signs is -1, 0 or 1, so three powers suffice.
+  // The product of two signs is -1, 0 or 1, so there are only three powers to compute.
   PowerSignRule(const C* h, bool)
       : lr(h[0]), agree(std::exp(h[1] * h[2])), differ(std::exp(-h[1] * h[2])), beta(h[3]) {}
 

@@ -34,7 +34,7 @@ void BM_GradientDescent(benchmark::State& state) {
       .In(Tensor::Scalar(0.01f))
       .In(Filled(shape, 0.5));
   Run(state, op);
-  state.SetBytesProcessed(state.iterations() * 3 * 4 * state.range(0));  // read two, write one
+  state.SetBytesProcessed(state.iterations() * 3 * 4 * state.range(0));  // two reads, one write
 }
 BENCHMARK(BM_GradientDescent)->Arg(1 << 12)->Arg(1 << 16)->Arg(1 << 23)->UseRealTime();
 

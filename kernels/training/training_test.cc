@@ -21,7 +21,7 @@ struct Case {
   std::string flag;  // a flag that is set, or empty
   bool flag_value = false;
   std::vector<std::vector<double>> inputs;
-  std::vector<std::vector<double>> state;  // afterwards: of the variable and its slots
+  std::vector<std::vector<double>> state;  // the variable and its slots, after the update
 };
 
 std::vector<std::vector<double>> ParseNumbers(const std::string& line) {
@@ -73,7 +73,7 @@ std::vector<double> NumbersOf(const Tensor& tensor) {
   return numbers;
 }
 
-// Returns the state after running `c` with its numbers as T, in rows of two.
+// Runs `c`, with its numbers as T in rows of two, and returns the state afterwards.
 template <class T, class Index = int64_t>
 StatusOr<std::vector<std::vector<double>>> RunCase(const Case& c, const std::string& op_name) {
   TestVariables variables;
@@ -103,7 +103,7 @@ StatusOr<std::vector<std::vector<double>>> RunCase(const Case& c, const std::str
   }
   std::vector<std::vector<double>> state;
   for (const Tensor& handle : handles) {
-    EXPECT_EQ(TestVariables::Get(handle).version(), 2);  // assigned, updated
+    EXPECT_EQ(TestVariables::Get(handle).version(), 2);  // one assignment, one update
     state.push_back(NumbersOf<T>(TestVariables::Value(handle)));
   }
   return state;
@@ -167,12 +167,12 @@ TYPED_TEST(TypedUpdates, DifferFromDoublesByRounding) {
     const auto state = RunCase<TypeParam>(c, c.op);
     ASSERT_EQ(state.status(), OkStatus()) << c.op;
     ASSERT_EQ(expected.status(), OkStatus());
-    // A row is updated up to three times, and differences of roots lose some digits.
+    // A row is updated up to three times, and subtracting square roots loses some digits.
     ExpectNear(*state, *expected, 16 * epsilon, c.op);
   }
 }
 
-// A complex number without an imaginary part behaves as the real one.
+// A complex number without an imaginary part is updated like the real number.
 TEST(Updates, OfComplexNumbers) {
   using Complex = std::complex<double>;
   TestVariables variables;
@@ -247,7 +247,7 @@ TEST(Updates, OfLargeVariablesAreThoseOfTheirElements) {
   }
 }
 
-// Each call has one error, and must not change the variable.
+// Each call has one error, and must fail without changing the variable.
 TEST(Updates, ValidateBeforeTheyWrite) {
   const struct {
     const char* error;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The engine of the training ops: an update rule is a small class that changes one element; this
-// makes of it the ops ApplyX and ResourceApplyX (dense gradients), SparseApplyX and
-// ResourceSparseApplyX (rows of gradients), for every element type.
+// The engine of the training ops. An update rule is a small class that changes one element. The
+// macros below make four ops from a rule: ApplyX and ResourceApplyX (dense gradients), SparseApplyX
+// and ResourceSparseApplyX (rows of gradients), for every element type.
 //
 //   template <class C>  // what to compute in: T itself, float for half and bfloat16
 //   struct GradientDescentRule {
@@ -13,10 +13,10 @@
 //   };
 //   DENSE_UPDATE(GradientDescent, GradientDescentRule, "doc", kNumber, float, double);
 //
-// A rule may have `static Status Check(const C* hyperparameters, bool flag)`, or CheckSparse, of
-// which dense updates know nothing. Everything is checked before anything is written; the variable
-// and its slots change together, under their locks. Rows of a sparse update are applied in order,
-// so that repeated indices add up.
+// A rule may have `static Status Check(const C* hyperparameters, bool flag)`, which all ops call,
+// or CheckSparse, which only sparse updates call. Everything is checked before anything is written;
+// the variable and its slots change together, under their locks. Rows of a sparse update are
+// applied in order, so that repeated indices add up.
 #pragma once
 
 #include <array>
@@ -54,15 +54,16 @@ struct UpdateInputs {
   std::vector<int> hyperparameters;
 };
 
-// A sparse update's rows and the variable's: InvalidArgument if they do not fit.
+// Checks the shapes of a sparse update. InvalidArgument if the rows do not fit the variable.
 Status CheckSparse(const Shape& variable, const Tensor& gradient, const Tensor& indices);
-// Every slot and, if dense, the gradient must have the variable's shape.
+// Checks shapes. InvalidArgument unless every slot and, in dense updates, the gradient have the
+// variable's shape.
 Status CheckSameShape(const RuleSignature& rule, absl::Span<Tensor* const> state);
-// The rows that a sparse update changes, in the variable and in each slot. REQUIRES that
-// CheckSparse has passed.
+// Returns the rows that a sparse update changes, in the variable and in each slot. REQUIRES that
+// CheckSparse has succeeded.
 Slices ChangedRows(const Tensor& variable, const Tensor& indices);
 Status CheckDense(const RuleSignature& rule, const Shape& variable, const Tensor& gradient);
-// A number of type T, or an int64, as C.
+// Converts a scalar tensor of type T or int64 to C.
 template <class T, class C>
 Status ReadHyperparameter(const KernelContext& ctx, int i, const char* name, C* value) {
   const Tensor& input = ctx.input(i);
@@ -197,15 +198,15 @@ class UpdateKernel : public Kernel {
   template <class T>                                                         \
   using Op##Kernel = UpdateKernel<Rule, T, form.gradient>;                   \
   KERNEL(Op, Op##Kernel, __VA_ARGS__)
-// ApplyName and ResourceApplyName.
+// Defines ApplyName and ResourceApplyName.
 #define DENSE_UPDATE(Name, Rule, doc, types, ...)                         \
   PENSTOCK_UPDATE_OP(Apply##Name, Rule, doc, kApply, types, __VA_ARGS__); \
   PENSTOCK_UPDATE_OP(ResourceApply##Name, Rule, doc, kResourceApply, types, __VA_ARGS__)
-// SparseApplyName and ResourceSparseApplyName.
+// Defines SparseApplyName and ResourceSparseApplyName.
 #define SPARSE_UPDATE(Name, Rule, doc, types, ...)                                    \
   PENSTOCK_UPDATE_OP(SparseApply##Name, Rule, doc, kSparseApply, types, __VA_ARGS__); \
   PENSTOCK_UPDATE_OP(ResourceSparseApply##Name, Rule, doc, kResourceSparseApply, types, __VA_ARGS__)
-// All four.
+// Defines all four ops.
 #define UPDATE(Name, Rule, doc, types, ...)          \
   DENSE_UPDATE(Name, Rule, doc, types, __VA_ARGS__); \
   SPARSE_UPDATE(Name, Rule, doc, types, __VA_ARGS__)

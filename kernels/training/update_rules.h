@@ -17,7 +17,7 @@ namespace penstock {
 
 // The inputs of a rule's ops: variable, slots, scalars, gradient (indices), more scalars.
 struct RuleSignature {
-  std::vector<const char*> slots = {};   // state beside the variable, of its shape
+  std::vector<const char*> slots = {};   // further state, each with the variable's shape
   std::vector<const char*> before = {};  // hyperparameters before the gradient
   const char* gradient = "grad";
   std::vector<const char*> after = {};  // and after it; "global_step" is an int64
@@ -25,8 +25,8 @@ struct RuleSignature {
   bool flag_default = false;
 };
 
-// The rule on elements [0, n): state[0] is the variable, then its slots. REQUIRES that they do not
-// overlap.
+// Applies the rule to elements [0, n). state[0] is the variable, followed by its slots. REQUIRES
+// that they do not overlap.
 template <class Rule, class C, class T, size_t... kSlot>
 void ApplyRule(const Rule& rule, const std::array<T*, sizeof...(kSlot) + 1>& state, const T* grad,
                int64_t n, std::index_sequence<kSlot...>) {
@@ -102,7 +102,7 @@ struct FtrlBase {
       : shrinkage(C(2) * l2_shrinkage),
         power(-lr_power),
         root(lr_power == C(-0.5)),
-        // With the flag, linear holds lr times what it holds without.
+        // With the flag, the slot linear holds lr times the value that it holds without the flag.
         linear_rate(multiply_linear_by_lr ? lr : C(1)),
         accum_rate(multiply_linear_by_lr ? C(1) : C(1) / lr),
         l1(l1 * linear_rate),
@@ -110,7 +110,7 @@ struct FtrlBase {
 
   static Status CheckRates(C lr, C l1, C l2, C l2_shrinkage, C lr_power,
                            bool multiply_linear_by_lr) {
-    // Only without the flag is lr a divisor.
+    // lr may be zero only with the flag, because without the flag lr is a divisor.
     if (!(lr > C(0)) && !(multiply_linear_by_lr && lr == C(0))) {
       return InvalidArgument("lr is not a positive scalar: ", lr);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A dynamic table in a store of its own, and the ops on it.
+// TestTable: a dynamic table in a store of its own, and the ops on it.
 #pragma once
 
 #include <memory>
@@ -48,7 +48,7 @@ class TestTable {
     return Do("DynamicTableApply" + method, inputs).status();
   }
   int64_t Size() const { return (*Do("DynamicTableSize", {}))[0].scalar<int64_t>(); }
-  // Keys, values, slots, updates, steps; each of all wanted buckets.
+  // Returns keys, values, slots, updates and steps, each for all wanted buckets.
   StatusOr<std::vector<Tensor>> TryExport(int64_t buckets,
                                           const std::vector<int64_t>& wanted) const {
     OpRunner run("DynamicTableExport", store_);
@@ -63,7 +63,7 @@ class TestTable {
     CHECK_OK(rows.status());
     return *rows;
   }
-  // The same, then dropped keys and bases.
+  // Returns the same tensors, followed by the dropped keys and the bases.
   std::vector<Tensor> ExportChanges(int64_t buckets, const std::vector<int64_t>& wanted,
                                     const std::string& mark, const std::string& base) const {
     OpRunner run("DynamicTableExportChanges", store_);
@@ -78,7 +78,7 @@ class TestTable {
     CHECK_OK(rows.status());
     return *rows;
   }
-  // `changes`: as ExportChanges returned them.
+  // `changes`: the result of ExportChanges.
   Status Merge(int64_t buckets, const std::vector<int64_t>& wanted,
                const std::vector<Tensor>& changes) const {
     OpRunner run("DynamicTableMerge", store_);
@@ -101,13 +101,13 @@ class TestTable {
   Tensor handle_;
 };
 
-// The attributes of a table with uniform initial values.
+// Returns the attributes of a table with uniformly distributed initial values.
 inline Attrs Uniform(int64_t width, std::vector<float> slots = {}) {
   return {{"width", width}, {"initializer", "uniform"}, {"a", -1.0f},
           {"b", 1.0f},      {"seed", int64_t{7}},       {"slots", slots}};
 }
 
-// Random gradients between -1 and 1.
+// Returns random gradients between -1 and 1.
 inline Tensor Gradients(std::mt19937_64& random, int64_t rows, int64_t width) {
   Tensor grad(DType::kFloat, {rows, width});
   for (float& x : grad.mutable_flat<float>()) {
