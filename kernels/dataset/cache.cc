@@ -15,7 +15,7 @@ namespace {
 
 using Elements = std::vector<Element>;
 
-// Thread-safe. A resource, because a graph may hold a handle to it.
+// Thread-safe. A resource, because a graph may hold a handle to it. Action in a StateLog: "fill".
 class MemoryCache final : public Resource {
  public:
   static constexpr char kType[] = "MemoryCache";
@@ -26,9 +26,11 @@ class MemoryCache final : public Resource {
     return elements_;
   }
   // Stores the elements of a complete pass; only the first call has an effect.
-  void Set(Elements elements) {
+  void Set(Elements elements, const UpdateOrigin& origin) {
     MutexLock lock(mu_);
-    if (elements_ == nullptr) elements_ = std::make_shared<const Elements>(std::move(elements));
+    if (elements_ != nullptr) return;
+    elements_ = std::make_shared<const Elements>(std::move(elements));
+    Changed(origin, "fill", [] { return std::vector<Tensor>(); });
   }
   const char* TypeName() const override { return kType; }
   std::string DebugString() const override { return "the cached elements of a dataset"; }
@@ -76,7 +78,7 @@ class CacheDataset final : public Dataset {
         return OkStatus();
       }
       ended_ = true;
-      dataset_->cache_->Set(std::move(read_));
+      dataset_->cache_->Set(std::move(read_), ctx.origin);
       return OkStatus();
     }
 

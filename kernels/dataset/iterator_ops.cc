@@ -148,7 +148,7 @@ class DeleteKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const auto iterator, ResourceInput<IteratorResource>(ctx, 0));
-    iterator->Shutdown();
+    iterator->Delete(ctx.origin());
     return OkStatus();
   }
 };
