@@ -12,7 +12,7 @@
 #include "core/base/scheduler.h"
 #include "core/op/private_attrs.h"
 #include "gtest/gtest.h"
-#include "kernels/state/test_variables.h"
+#include "kernels/state/testing/test_variables.h"
 
 namespace penstock {
 namespace {
