@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "core/base/mutex.h"
-#include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "kernels/dataset/dataset_kernel.h"
+#include "kernels/dataset/shared_handle.h"
 
 namespace penstock {
 namespace {
@@ -152,34 +152,12 @@ template <bool kShared>
 class MemoryCacheKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
-    ResourceHandle handle{.device = ctx.device_name(),
-                          .container = kDefaultContainer,
-                          .name = "memory_cache",
-                          .type = MemoryCache::kType};
-    if (kShared) handle.resource = std::make_shared<MemoryCache>();
-    ctx.SetOutput(0, Tensor::Scalar(handle));
+    auto cache = kShared ? std::make_shared<MemoryCache>() : nullptr;
+    ctx.SetOutput(0, SharedHandle(ctx, "memory_cache", MemoryCache::kType, std::move(cache)));
     if (ctx.num_outputs() > 1) ctx.SetOutput(1, Tensor::Scalar(Variant()));
     return OkStatus();
   }
 };
-
-// Does nothing: the cache is deleted with its last handle.
-class DeleteKernel final : public Kernel {
- public:
-  Status Compute(KernelContext&) override { return OkStatus(); }
-};
-
-OpDef CacheOp(const char* doc, std::vector<ArgDef> inputs, std::vector<ArgDef> outputs) {
-  return {
-      .doc = doc,
-      .inputs = std::move(inputs),
-      .outputs = std::move(outputs),
-      .shape = ScalarShape,
-      .gradient = NoGradient,
-      .stateful = true,
-      .not_alone = "hands out what datasets share: kernels/dataset has its tests",
-  };
-}
 
 OP(CacheDataset) {
   return DatasetOp{
@@ -195,22 +173,19 @@ OP(CacheDatasetV2) {
       .stateful = true};
 }
 OP(AnonymousMemoryCache) {
-  return CacheOp("Makes memory for the elements of cached datasets, which share it.", {},
-                 {{"handle", "resource"}, {"deleter", "variant"}});
+  return SharedHandleOp("Makes memory for the elements of cached datasets, which share it.", {},
+                        {{"handle", "resource"}, {"deleter", "variant"}});
 }
 OP(DummyMemoryCache) {
-  return CacheOp("Takes the place of a cache if a dataset has its own.", {},
-                 {{"handle", "resource"}});
+  return SharedHandleOp("Takes the place of a cache if a dataset has its own.", {},
+                        {{"handle", "resource"}});
 }
-OP(DeleteMemoryCache) {
-  return CacheOp("Declares that a cache is no longer used.",
-                 {{"handle", "resource"}, {"deleter", "variant"}}, {});
-}
+OP(DeleteMemoryCache) { return DeleteSharedOp("Declares that a cache is no longer used."); }
 KERNEL_ANY_TYPE(CacheDataset, CacheKernel<false>);
 KERNEL_ANY_TYPE(CacheDatasetV2, CacheKernel<true>);
 KERNEL_ANY_TYPE(AnonymousMemoryCache, MemoryCacheKernel<true>);
 KERNEL_ANY_TYPE(DummyMemoryCache, MemoryCacheKernel<false>);
-KERNEL_ANY_TYPE(DeleteMemoryCache, DeleteKernel);
+KERNEL_ANY_TYPE(DeleteMemoryCache, DeleteSharedKernel);
 
 }  // namespace
 }  // namespace penstock
