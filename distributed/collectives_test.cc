@@ -2,11 +2,15 @@
 //
 // Tests collectives in sessions on real servers: in one graph, and between the graphs of
 // several sessions, each with its own master.
+#include <chrono>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "core/base/check.h"
+#include "core/base/cond_var.h"
+#include "core/base/mutex.h"
 #include "core/graph/builder.h"
 #include "distributed/testing/test_cluster.h"
 #include "gmock/gmock.h"
@@ -149,9 +153,23 @@ struct Replica {
   // Runs steps until one fails.
   void StepOn() {
     float value = 0;
-    while (ended.ok()) ended = Step(&value);
+    while (ended.ok()) {
+      ended = Step(&value);
+      MutexLock lock(mu);
+      ++steps;
+      stepped.NotifyAll();
+    }
+  }
+  // Waits until StepOn has run so many steps.
+  void AwaitSteps(int count) {
+    const auto latest = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    MutexLock lock(mu);
+    while (steps < count) CHECK(stepped.WaitUntil(mu, latest), "waited in vain for steps");
   }
 
+  Mutex mu;
+  CondVar stepped;
+  int steps ABSL_GUARDED_BY(mu) = 0;
   GraphBuilder g;
   std::unique_ptr<SessionInterface> session;
   Output sum;
@@ -180,7 +198,7 @@ TEST_P(CollectivesTest, ALostTaskEndsTheStepsOfAllAndTrainingGoesOnInNewSessions
     for (int w = 0; w < 3; ++w) replicas.push_back(std::make_unique<Replica>(cluster_, w, 3));
     std::vector<std::thread> threads;
     for (int w = 0; w < 3; ++w) threads.emplace_back([&, w] { replicas[w]->StepOn(); });
-    Env::Real().SleepForNanos(300'000'000);
+    for (const auto& replica : replicas) replica->AwaitSteps(2);
     cluster_.Stop("worker", 2);
     for (std::thread& thread : threads) thread.join();
     for (int w = 0; w < 2; ++w) {

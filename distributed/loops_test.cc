@@ -13,6 +13,7 @@
 #include "core/compiler/compile.h"
 #include "core/runtime/testing/random_program.h"
 #include "core/runtime/testing/test_flow.h"
+#include "distributed/rpc/ask_cluster.h"
 #include "distributed/testing/test_cluster.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -207,6 +208,24 @@ void AwaitStep(const Server& task) {
   EXPECT_EQ(task.counts().running_steps, 1);
 }
 
+// Waits until a loop of a step is in iteration `count` on some task. Asks the tasks for their
+// reports meanwhile, because a loop tells nobody how far it is.
+void AwaitIteration(TestCluster& cluster, uint64_t count) {
+  for (int i = 0; i < 3'000; ++i) {
+    const auto report = AskCluster(cluster.target());
+    ASSERT_TRUE(report.ok()) << report.status();
+    for (const auto& task : report->task()) {
+      for (const auto& part : task.report().part()) {
+        for (const auto& loop : part.loop()) {
+          if (loop.iteration() >= count) return;
+        }
+      }
+    }
+    Env::Real().SleepForNanos(10'000'000);
+  }
+  FAIL() << "no loop comes to iteration " << count;
+}
+
 TEST_F(LoopsTest, AStoppedTaskEndsALoopThatUsesIt) {
   FlowBuilder b(FlowBuilder::kClient);
   const Endpoint one = b.Sum("TestSum", {}, {{"plus", 1}});
@@ -225,8 +244,7 @@ TEST_F(LoopsTest, AStoppedTaskEndsALoopThatUsesIt) {
     Status status;
     std::thread runner([&] { status = Run(*session, {}, 1); });
     for (int task = 0; task < kTasks; ++task) AwaitStep(cluster.server("worker", task));
-    // Time for about a hundred iterations; the test does not count them.
-    Env::Real().SleepForNanos(50'000'000);
+    AwaitIteration(cluster, 100);
     cluster.Stop("worker", stopped);
     runner.join();
     EXPECT_THAT(status.code(), AnyOf(StatusCode::kUnavailable, StatusCode::kAborted)) << status;

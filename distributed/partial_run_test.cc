@@ -3,6 +3,7 @@
 // Tests steps that are fed and fetched in instalments, across tasks.
 #include <thread>
 
+#include "distributed/testing/test_ops.h"
 #include "distributed/testing/two_tasks.h"
 #include "gmock/gmock.h"
 
@@ -188,9 +189,7 @@ TEST_P(PartialRunsTest, UnfinishedInstalmentsEnd) {
   handle = *session->SetUpPartialRun(all);
   Cancellation cancellation;
   std::thread canceller([&] {
-    // By then the instalment most likely waits. If it does not, the run ends in the same
-    // way.
-    Env::Real().SleepForNanos(50'000'000);
+    EXPECT_TRUE(AwaitBlocked());
     cancellation.Cancel(Cancelled("had enough"));
   });
   EXPECT_EQ(session->RunPartial(handle, {.cancellation = &cancellation}, {}, {block.name()}, &out),

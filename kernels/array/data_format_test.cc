@@ -2,7 +2,7 @@
 //
 // Tests DataFormatVecPermute and DataFormatDimMap. Expected results and error texts are TensorFlow
 // 2.21's.
-#include "kernels/array/golden.h"
+#include "kernels/array/testing/golden.h"
 
 namespace penstock {
 namespace {

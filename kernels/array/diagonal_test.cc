@@ -2,7 +2,7 @@
 //
 // Tests MatrixDiag, MatrixDiagPart and MatrixSetDiag with bands of diagonals. The expected numbers
 // are those of TensorFlow 2.21.
-#include "kernels/array/golden.h"
+#include "kernels/array/testing/golden.h"
 
 namespace penstock {
 namespace {

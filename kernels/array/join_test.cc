@@ -3,7 +3,7 @@
 // Tests Concat, ConcatV2, ConcatOffset, ParallelConcat, Split, SplitV, Pack, Unpack.
 #include <gtest/gtest.h>
 
-#include "kernels/array/op_check.h"
+#include "kernels/array/testing/op_check.h"
 
 namespace penstock {
 namespace {

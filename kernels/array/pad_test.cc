@@ -5,7 +5,7 @@
 
 #include <complex>
 
-#include "kernels/array/op_check.h"
+#include "kernels/array/testing/op_check.h"
 
 namespace penstock {
 namespace {

@@ -3,7 +3,7 @@
 // Tests Reverse, ReverseV2, ReverseSequence, the space and batch ops, and the diagonal ops.
 #include <gtest/gtest.h>
 
-#include "kernels/array/op_check.h"
+#include "kernels/array/testing/op_check.h"
 
 namespace penstock {
 namespace {

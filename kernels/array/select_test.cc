@@ -10,7 +10,7 @@
 #include <limits>
 #include <numeric>
 
-#include "kernels/array/op_check.h"
+#include "kernels/array/testing/op_check.h"
 
 namespace penstock {
 namespace {

@@ -9,7 +9,7 @@
 #include <complex>
 #include <limits>
 
-#include "kernels/array/op_check.h"
+#include "kernels/array/testing/op_check.h"
 
 namespace penstock {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "core/op/variable.h"
 #include "core/tensor/resource_handle.h"
-#include "kernels/array/op_check.h"
+#include "kernels/array/testing/op_check.h"
 
 namespace penstock {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "core/base/thread_pool.h"
 #include "kernels/array/elements.h"
-#include "kernels/array/op_check.h"
+#include "kernels/array/testing/op_check.h"
 
 namespace penstock {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <complex>
 
-#include "kernels/array/op_check.h"
+#include "kernels/array/testing/op_check.h"
 
 namespace penstock {
 namespace {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/op/registry.h"
+#include "kernels/dataset/batching.h"
 #include "kernels/dataset/compose.h"
 #include "kernels/dataset/dataset_kernel.h"
 #include "kernels/dataset/rows.h"
@@ -17,46 +18,28 @@ class BatchDataset final : public Dataset {
  public:
   BatchDataset(DatasetPtr input, int64_t size, bool drop_remainder)
       : Dataset(BatchSpec(input->spec(), drop_remainder ? size : PartialShape::kUnknown), {input}),
-        size_(size),
-        drop_remainder_(drop_remainder) {}
+        size_{size, drop_remainder} {}
   const char* Name() const override { return "Batch"; }
-  int64_t Cardinality() const override {
-    const int64_t elements = input().Cardinality();
-    if (elements < 0) return elements;
-    return elements / size_ + (!drop_remainder_ && elements % size_ != 0);
-  }
+  int64_t Cardinality() const override { return size_.BatchesOf(input().Cardinality()); }
   StatusOr<IteratorPtr> NewIterator(const IteratorContext& ctx) const override {
-    ASSIGN_OR_RETURN(IteratorPtr input, this->input().NewIterator(ctx));
-    return std::make_unique<Iterator>(Self(this), std::move(input));
+    return NewIteratorOf<Iterator>(this, ctx);
   }
 
  private:
-  class Iterator final : public UnaryIterator {
+  class Iterator final : public IteratorOf<BatchDataset> {
    public:
-    Iterator(std::shared_ptr<const BatchDataset> dataset, IteratorPtr input)
-        : UnaryIterator(std::move(input)), dataset_(std::move(dataset)) {}
+    using IteratorOf::IteratorOf;
     Status GetNext(const IteratorContext& ctx, Element* element, bool* end) override {
       std::vector<Element> elements;
-      while (static_cast<int64_t>(elements.size()) < dataset_->size_) {
-        if (ctx.cancellation->cancelled()) return ctx.cancellation->status();
-        Element next;
-        RETURN_IF_ERROR(input_->GetNext(ctx, &next, end));
-        if (*end) break;
-        elements.push_back(std::move(next));
-      }
-      const bool whole = static_cast<int64_t>(elements.size()) == dataset_->size_;
-      *end = elements.empty() || (!whole && dataset_->drop_remainder_);
+      const auto any = [](const Element&) { return OkStatus(); };
+      RETURN_IF_ERROR(dataset().size_.Read(ctx, *input_, any, &elements, end));
       if (*end) return OkStatus();
       ASSIGN_OR_RETURN(*element, StackElements(elements));
       return OkStatus();
     }
-
-   private:
-    const std::shared_ptr<const BatchDataset> dataset_;
   };
 
-  const int64_t size_;
-  const bool drop_remainder_;
+  const BatchSize size_;
 };
 
 // kDropRemainder: the index of the input that says whether to drop the remainder; 0 if the op has

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "core/base/mutex.h"
-#include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "kernels/dataset/dataset_kernel.h"
+#include "kernels/dataset/shared_handle.h"
 
 namespace penstock {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 using Elements = std::vector<Element>;
 
 // The elements of one cached dataset. Thread-safe. A resource, because a graph may hold a handle to
-// it.
+// it. Action in a StateLog: "fill".
 class MemoryCache final : public Resource {
  public:
   static constexpr char kType[] = "MemoryCache";
@@ -27,9 +27,11 @@ class MemoryCache final : public Resource {
     return elements_;
   }
   // Stores the elements of a complete pass; only the first call has an effect.
-  void Set(Elements elements) {
+  void Set(Elements elements, const UpdateOrigin& origin) {
     MutexLock lock(mu_);
-    if (elements_ == nullptr) elements_ = std::make_shared<const Elements>(std::move(elements));
+    if (elements_ != nullptr) return;
+    elements_ = std::make_shared<const Elements>(std::move(elements));
+    Changed(origin, "fill", [] { return std::vector<Tensor>(); });
   }
   const char* TypeName() const override { return kType; }
   std::string DebugString() const override { return "the cached elements of a dataset"; }
@@ -77,7 +79,7 @@ class CacheDataset final : public Dataset {
         return OkStatus();
       }
       ended_ = true;
-      dataset_->cache_->Set(std::move(read_));
+      dataset_->cache_->Set(std::move(read_), ctx.origin);
       return OkStatus();
     }
 
@@ -152,34 +154,12 @@ template <bool kShared>
 class MemoryCacheKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
-    ResourceHandle handle{.device = ctx.device_name(),
-                          .container = kDefaultContainer,
-                          .name = "memory_cache",
-                          .type = MemoryCache::kType};
-    if (kShared) handle.resource = std::make_shared<MemoryCache>();
-    ctx.SetOutput(0, Tensor::Scalar(handle));
+    auto cache = kShared ? std::make_shared<MemoryCache>() : nullptr;
+    ctx.SetOutput(0, SharedHandle(ctx, "memory_cache", MemoryCache::kType, std::move(cache)));
     if (ctx.num_outputs() > 1) ctx.SetOutput(1, Tensor::Scalar(Variant()));
     return OkStatus();
   }
 };
-
-// Does nothing: the cache is deleted with its last handle.
-class DeleteKernel final : public Kernel {
- public:
-  Status Compute(KernelContext&) override { return OkStatus(); }
-};
-
-OpDef CacheOp(const char* doc, std::vector<ArgDef> inputs, std::vector<ArgDef> outputs) {
-  return {
-      .doc = doc,
-      .inputs = std::move(inputs),
-      .outputs = std::move(outputs),
-      .shape = ScalarShape,
-      .gradient = NoGradient,
-      .stateful = true,
-      .not_alone = "hands out what datasets share: kernels/dataset has its tests",
-  };
-}
 
 OP(CacheDataset) {
   return DatasetOp{
@@ -195,22 +175,19 @@ OP(CacheDatasetV2) {
       .stateful = true};
 }
 OP(AnonymousMemoryCache) {
-  return CacheOp("Makes memory for the elements of cached datasets, which share it.", {},
-                 {{"handle", "resource"}, {"deleter", "variant"}});
+  return SharedHandleOp("Makes memory for the elements of cached datasets, which share it.", {},
+                        {{"handle", "resource"}, {"deleter", "variant"}});
 }
 OP(DummyMemoryCache) {
-  return CacheOp("Takes the place of a cache if a dataset has its own.", {},
-                 {{"handle", "resource"}});
+  return SharedHandleOp("Takes the place of a cache if a dataset has its own.", {},
+                        {{"handle", "resource"}});
 }
-OP(DeleteMemoryCache) {
-  return CacheOp("Declares that a cache is no longer used.",
-                 {{"handle", "resource"}, {"deleter", "variant"}}, {});
-}
+OP(DeleteMemoryCache) { return DeleteSharedOp("Declares that a cache is no longer used."); }
 KERNEL_ANY_TYPE(CacheDataset, CacheKernel<false>);
 KERNEL_ANY_TYPE(CacheDatasetV2, CacheKernel<true>);
 KERNEL_ANY_TYPE(AnonymousMemoryCache, MemoryCacheKernel<true>);
 KERNEL_ANY_TYPE(DummyMemoryCache, MemoryCacheKernel<false>);
-KERNEL_ANY_TYPE(DeleteMemoryCache, DeleteKernel);
+KERNEL_ANY_TYPE(DeleteMemoryCache, DeleteSharedKernel);
 
 }  // namespace
 }  // namespace penstock

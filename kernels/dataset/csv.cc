@@ -9,6 +9,7 @@
 
 #include "core/op/registry.h"
 #include "core/record/input_stream.h"
+#include "kernels/dataset/batching.h"
 #include "kernels/dataset/file_dataset.h"
 
 namespace penstock {
@@ -84,23 +85,18 @@ class CsvDataset final : public Dataset {
       : Dataset(std::move(spec), {std::move(records)}), columns_(std::move(columns)) {}
   const char* Name() const override { return "CSV"; }
   StatusOr<IteratorPtr> NewIterator(const IteratorContext& ctx) const override {
-    ASSIGN_OR_RETURN(IteratorPtr input, this->input().NewIterator(ctx));
-    return std::make_unique<Iterator>(Self(this), std::move(input));
+    return NewIteratorOf<Iterator>(this, ctx);
   }
 
  private:
-  class Iterator final : public UnaryIterator {
+  class Iterator final : public IteratorOf<CsvDataset> {
    public:
-    Iterator(std::shared_ptr<const CsvDataset> dataset, IteratorPtr input)
-        : UnaryIterator(std::move(input)), dataset_(std::move(dataset)) {}
+    using IteratorOf::IteratorOf;
     Status GetNext(const IteratorContext& ctx, Element* element, bool* end) override {
       Element record;
       RETURN_IF_ERROR(input_->GetNext(ctx, &record, end));
-      return *end ? OkStatus() : dataset_->Parse(record[0].scalar<std::string>(), element);
+      return *end ? OkStatus() : dataset().Parse(record[0].scalar<std::string>(), element);
     }
-
-   private:
-    const std::shared_ptr<const CsvDataset> dataset_;
   };
 
   Status Parse(const std::string& record, Element* element) const {

@@ -52,6 +52,7 @@ struct IteratorContext {
   ResourceStore* resources = nullptr;
   Cancellation* cancellation = nullptr;
   int64_t step_id = 0;
+  UpdateOrigin origin = {};  // of the changes that the call makes
   // The state of the functions that the pipeline calls. Null: each iterator of the pipeline has a
   // state of its own.
   IteratorCalls* calls = nullptr;
@@ -59,10 +60,12 @@ struct IteratorContext {
   CallPlace place() const {
     return {.resources = resources, .cancellation = cancellation, .step_id = step_id};
   }
-  // Returns a copy with another cancellation, for work that outlives the call.
+  // Returns a copy with another cancellation, for work that outlives the call. Its changes belong
+  // to no step.
   IteratorContext With(Cancellation* other) const {
     IteratorContext copy = *this;
     copy.cancellation = other;
+    copy.origin = {};
     return copy;
   }
 };

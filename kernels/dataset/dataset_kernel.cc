@@ -49,7 +49,8 @@ IteratorContext ContextOf(const KernelContext& ctx) {
           .env = step.env,
           .resources = step.resources,
           .cancellation = step.cancellation,
-          .step_id = step.step_id};
+          .step_id = step.step_id,
+          .origin = ctx.origin()};
 }
 
 DatasetOp::operator OpDef() const {

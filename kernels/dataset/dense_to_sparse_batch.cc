@@ -8,6 +8,7 @@
 
 #include "core/op/registry.h"
 #include "kernels/array/elements.h"
+#include "kernels/dataset/batching.h"
 #include "kernels/dataset/dataset_kernel.h"
 #include "kernels/sparse/tensor_value.h"
 
@@ -18,39 +19,27 @@ class DenseToSparseBatchDataset final : public Dataset {
  public:
   DenseToSparseBatchDataset(DatasetPtr input, int64_t size, PartialShape row)
       : Dataset({.types = {DType::kVariant}, .shapes = {PartialShape({3})}}, {input}),
-        size_(size),
+        size_{.elements = size},
         row_(std::move(row)) {}
   const char* Name() const override { return "DenseToSparseBatch"; }
-  int64_t Cardinality() const override {
-    const int64_t elements = input().Cardinality();
-    return elements < 0 ? elements : elements / size_ + (elements % size_ != 0);
-  }
+  int64_t Cardinality() const override { return size_.BatchesOf(input().Cardinality()); }
   StatusOr<IteratorPtr> NewIterator(const IteratorContext& ctx) const override {
-    ASSIGN_OR_RETURN(IteratorPtr input, this->input().NewIterator(ctx));
-    return std::make_unique<Iterator>(Self(this), std::move(input));
+    return NewIteratorOf<Iterator>(this, ctx);
   }
 
  private:
-  class Iterator final : public UnaryIterator {
+  class Iterator final : public IteratorOf<DenseToSparseBatchDataset> {
    public:
-    Iterator(std::shared_ptr<const DenseToSparseBatchDataset> dataset, IteratorPtr input)
-        : UnaryIterator(std::move(input)), dataset_(std::move(dataset)) {}
+    using IteratorOf::IteratorOf;
     Status GetNext(const IteratorContext& ctx, Element* element, bool* end) override {
+      std::vector<Element> elements;
+      const auto check = [this](const Element& next) { return dataset().CheckRow(next); };
+      RETURN_IF_ERROR(dataset().size_.Read(ctx, *input_, check, &elements, end));
+      if (*end) return OkStatus();
       std::vector<Tensor> rows;
-      while (static_cast<int64_t>(rows.size()) < dataset_->size_) {
-        if (ctx.cancellation->cancelled()) return ctx.cancellation->status();
-        Element next;
-        RETURN_IF_ERROR(input_->GetNext(ctx, &next, end));
-        if (*end) break;
-        RETURN_IF_ERROR(dataset_->CheckRow(next));
-        rows.push_back(std::move(next[0]));
-      }
-      *end = rows.empty();
-      return *end ? OkStatus() : dataset_->MakeBatch(rows, element);
+      for (Element& next : elements) rows.push_back(std::move(next[0]));
+      return dataset().MakeBatch(rows, element);
     }
-
-   private:
-    const std::shared_ptr<const DenseToSparseBatchDataset> dataset_;
   };
 
   Status CheckRow(const Element& element) const {
@@ -118,7 +107,7 @@ class DenseToSparseBatchDataset final : public Dataset {
     return OkStatus();
   }
 
-  const int64_t size_;
+  const BatchSize size_;
   const PartialShape row_;
 };
 

@@ -8,6 +8,7 @@
 
 #include "core/op/registry.h"
 #include "kernels/dataset/dataset_kernel.h"
+#include "kernels/dataset/keyed_input.h"
 
 namespace penstock {
 namespace {
@@ -32,13 +33,12 @@ class GroupByReducerDataset final : public Dataset {
   }
 
  private:
-  class Iterator final : public UnaryIterator {
+  class Iterator final : public KeyedInput {
    public:
     Iterator(std::shared_ptr<const GroupByReducerDataset> dataset, IteratorPtr input,
              ElementCall key, ElementCall init, ElementCall reduce, ElementCall finalize)
-        : UnaryIterator(std::move(input)),
+        : KeyedInput(std::move(input), std::move(key)),
           dataset_(std::move(dataset)),
-          key_(std::move(key)),
           init_(std::move(init)),
           reduce_(std::move(reduce)),
           finalize_(std::move(finalize)) {}
@@ -83,11 +83,9 @@ class GroupByReducerDataset final : public Dataset {
    private:
     Status ReadOne(const IteratorContext& ctx) {
       Element next;
-      bool end = false;
-      RETURN_IF_ERROR(input_->GetNext(ctx, &next, &end));
-      ended_ = end;
-      if (end) return OkStatus();
-      ASSIGN_OR_RETURN(const int64_t key, key_.Number(ctx, next));
+      int64_t key = 0;
+      ASSIGN_OR_RETURN(const bool read, ReadKeyed(ctx, &next, &key));
+      if (!read) return OkStatus();
       auto found = states_.find(key);
       if (found == states_.end()) {
         Element first;
@@ -102,9 +100,8 @@ class GroupByReducerDataset final : public Dataset {
     }
 
     const std::shared_ptr<const GroupByReducerDataset> dataset_;
-    const ElementCall key_, init_, reduce_, finalize_;
+    const ElementCall init_, reduce_, finalize_;
     std::map<int64_t, Element> states_;  // by key; without those already returned
-    int64_t ended_ = 0;                  // 1: the input has ended
   };
 
   const ReducerFunctions functions_;
@@ -123,16 +120,11 @@ class GroupByReducerKernel final : public DatasetKernel {
  private:
   StatusOr<DatasetPtr> MakeDataset(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
-    int first = 1;
-    const auto capture = [&](const FunctionAttr& function) {
-      const int begin = first;
-      first += function.num_captured();
-      return function.Capture(ctx, begin);
-    };
-    ASSIGN_OR_RETURN(CapturedFunction key, capture(key_));
-    ASSIGN_OR_RETURN(CapturedFunction init, capture(init_));
-    ASSIGN_OR_RETURN(CapturedFunction reduce, capture(reduce_));
-    ASSIGN_OR_RETURN(CapturedFunction finalize, capture(finalize_));
+    Captures captures(ctx, 1);
+    ASSIGN_OR_RETURN(CapturedFunction key, captures.Take(key_));
+    ASSIGN_OR_RETURN(CapturedFunction init, captures.Take(init_));
+    ASSIGN_OR_RETURN(CapturedFunction reduce, captures.Take(reduce_));
+    ASSIGN_OR_RETURN(CapturedFunction finalize, captures.Take(finalize_));
     return std::make_shared<GroupByReducerDataset>(
         spec(), std::move(input),
         ReducerFunctions{std::move(key), std::move(init), std::move(reduce), std::move(finalize)});

@@ -9,6 +9,7 @@
 #include "core/op/registry.h"
 #include "kernels/dataset/dataset_kernel.h"
 #include "kernels/dataset/elements_dataset.h"
+#include "kernels/dataset/keyed_input.h"
 
 namespace penstock {
 namespace {
@@ -37,13 +38,12 @@ class GroupByWindowDataset final : public Dataset {
     std::vector<Element> elements;
   };
 
-  class Iterator final : public UnaryIterator {
+  class Iterator final : public KeyedInput {
    public:
     Iterator(std::shared_ptr<const GroupByWindowDataset> dataset, IteratorPtr input,
              ElementCall key, ElementCall reduce, ElementCall window_size)
-        : UnaryIterator(std::move(input)),
+        : KeyedInput(std::move(input), std::move(key)),
           dataset_(std::move(dataset)),
-          key_(std::move(key)),
           reduce_(std::move(reduce)),
           window_size_(std::move(window_size)) {}
     // Returns false because the datasets of groups may wait.
@@ -122,11 +122,9 @@ class GroupByWindowDataset final : public Dataset {
 
     Status ReadOne(const IteratorContext& ctx) {
       Element next;
-      bool end = false;
-      RETURN_IF_ERROR(input_->GetNext(ctx, &next, &end));
-      ended_ = end;
-      if (end) return OkStatus();
-      ASSIGN_OR_RETURN(const int64_t key, key_.Number(ctx, next));
+      int64_t key = 0;
+      ASSIGN_OR_RETURN(const bool read, ReadKeyed(ctx, &next, &key));
+      if (!read) return OkStatus();
       Group& group = groups_[key];
       if (group.window_size == 0) {
         const StatusOr<int64_t> size = window_size_.Number(ctx, {Tensor::Scalar(key)});
@@ -160,9 +158,8 @@ class GroupByWindowDataset final : public Dataset {
     }
 
     const std::shared_ptr<const GroupByWindowDataset> dataset_;
-    const ElementCall key_, reduce_, window_size_;
+    const ElementCall reduce_, window_size_;
     std::map<int64_t, Group> groups_;
-    bool ended_ = false;
     // The key of the group whose elements are being returned, and the iterator of its dataset; null
     // if there is none.
     int64_t flushed_key_ = 0;
@@ -186,14 +183,13 @@ class GroupByWindowKernel final : public DatasetKernel {
  private:
   StatusOr<DatasetPtr> MakeDataset(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
-    const int reduce = 1 + key_.num_captured();
-    ASSIGN_OR_RETURN(CapturedFunction key, key_.Capture(ctx, 1));
-    ASSIGN_OR_RETURN(CapturedFunction reduced, reduce_.Capture(ctx, reduce));
-    ASSIGN_OR_RETURN(CapturedFunction window_size,
-                     window_size_.Capture(ctx, reduce + reduce_.num_captured()));
+    Captures captures(ctx, 1);
+    ASSIGN_OR_RETURN(CapturedFunction key, captures.Take(key_));
+    ASSIGN_OR_RETURN(CapturedFunction reduce, captures.Take(reduce_));
+    ASSIGN_OR_RETURN(CapturedFunction window_size, captures.Take(window_size_));
     return std::make_shared<GroupByWindowDataset>(
         spec(), std::move(input),
-        GroupFunctions{std::move(key), std::move(reduced), std::move(window_size)});
+        GroupFunctions{std::move(key), std::move(reduce), std::move(window_size)});
   }
 
   FunctionAttr key_, reduce_, window_size_;

@@ -10,6 +10,7 @@
 #include "core/op/registry.h"
 #include "kernels/data/handle_kernel.h"
 #include "kernels/dataset/dataset_kernel.h"
+#include "kernels/dataset/element_shapes.h"
 #include "kernels/dataset/iterator_resource.h"
 #include "kernels/dataset/serialized_iterator.h"
 #include "kernels/tensor_list/optional.h"
@@ -148,20 +149,10 @@ class DeleteKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const auto iterator, ResourceInput<IteratorResource>(ctx, 0));
-    iterator->Shutdown();
+    iterator->Delete(ctx.origin());
     return OkStatus();
   }
 };
-
-Status SpecShape(ShapeScope& s) {
-  const auto& shapes = s.attr<std::vector<PartialShape>>("output_shapes");
-  if (static_cast<int>(shapes.size()) != s.num_outputs()) {
-    return InvalidArgument("output_shapes has ", shapes.size(), " elements, output_types ",
-                           s.num_outputs());
-  }
-  for (int i = 0; i < s.num_outputs(); ++i) s.set_output(i, shapes[i]);
-  return OkStatus();
-}
 
 OpDef IteratorOp(const char* doc, std::vector<ArgDef> inputs, std::vector<ArgDef> outputs) {
   return {
@@ -178,7 +169,7 @@ OpDef IteratorOp(const char* doc, std::vector<ArgDef> inputs, std::vector<ArgDef
 OpDef GetNextOp(const char* doc, ArgDef output) {
   OpDef op = IteratorOp(doc, {{"iterator", "resource"}}, {output});
   op.attrs = {TypesAttr("output_types", 1), {"output_shapes", ShapeList{}}};
-  if (output.type.list) op.shape = SpecShape;
+  if (output.type.list) op.shape = ElementShapes;
   return op;
 }
 

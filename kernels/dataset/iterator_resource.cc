@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <deque>
 #include <utility>
+#include <vector>
 
 #include "core/base/mutex.h"
 
@@ -12,8 +13,10 @@ namespace {
 
 // A task that waits to run.
 struct Request {
-  Request(const IteratorContext& ctx, IteratorResource::Task task, Done done)
-      : ctx(ctx), task(std::move(task)), done(std::move(done)) {}
+  Request(IteratorResource& resource, const IteratorContext& ctx, IteratorResource::Task task,
+          Done done)
+      : resource(resource), ctx(ctx), task(std::move(task)), done(std::move(done)) {}
+  IteratorResource& resource;  // alive until `done` is called
   const IteratorContext ctx;
   IteratorResource::Task task;
   std::optional<Done> done;  // empty once it has been moved out to be called
@@ -27,6 +30,8 @@ struct Request {
   }
 };
 using RequestPtr = std::shared_ptr<Request>;
+
+std::vector<Tensor> NoValues() { return {}; }
 
 IteratorContext WithCalls(const IteratorContext& ctx, const IteratorResource::Content& content) {
   IteratorContext copy = ctx;
@@ -47,7 +52,7 @@ struct IteratorResource::State {
       request->ctx.cancellation->Deregister(request->token);
       const Status status = request->ctx.cancellation->cancelled()
                                 ? request->ctx.cancellation->status()
-                                : request->task(WithCalls(request->ctx, content), content);
+                                : request->resource.Perform(request->ctx, request->task);
       Release(/*on_thread=*/true);
       request->End(status);
       request = nullptr;
@@ -150,10 +155,25 @@ IteratorResource::~IteratorResource() {
   if (own && thread != nullptr) threads_.Schedule([thread = std::move(thread)] {});
 }
 
+void IteratorResource::Delete(const UpdateOrigin& origin) {
+  {
+    MutexLock lock(state_->mu);
+    Changed(origin, "delete", NoValues);
+  }
+  Shutdown();
+}
+
+Status IteratorResource::Perform(const IteratorContext& ctx, const Task& task) {
+  const Status status = task(WithCalls(ctx, state_->content), state_->content);
+  MutexLock lock(state_->mu);
+  Changed(ctx.origin, "run", NoValues);
+  return status;
+}
+
 void IteratorResource::Run(const IteratorContext& ctx, Task task, Done done) {
   Status status;
   if (TryRunHere(ctx, task, &status)) return std::move(done)(status);
-  auto request = std::make_shared<Request>(ctx, std::move(task), std::move(done));
+  auto request = std::make_shared<Request>(*this, ctx, std::move(task), std::move(done));
   const std::shared_ptr<State> state = state_;
   StartThread();
   const bool registered = ctx.cancellation->Register(
@@ -179,7 +199,7 @@ bool IteratorResource::TryRunHere(const IteratorContext& ctx, const Task& task, 
     if (state.content.iterator == nullptr || !state.content.iterator->ReadyNow()) return false;
     state.busy = true;
   }
-  *status = task(WithCalls(ctx, state.content), state.content);
+  *status = Perform(ctx, task);
   state.Release(/*on_thread=*/false);
   return true;
 }

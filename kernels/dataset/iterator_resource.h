@@ -6,6 +6,9 @@
 // thread if the iterator does not wait, else on a thread of the resource, which starts with the
 // first such task. If a step is cancelled, its tasks that have not begun are not run. Shutdown and
 // the destructor stop the threads with which the iterator reads ahead.
+//
+// Actions in a StateLog, both without values: "run", for each task, because all of them may move
+// the iterator; "delete".
 #pragma once
 
 #include <functional>
@@ -49,6 +52,8 @@ class IteratorResource final : public Resource {
 
   // Queues a task. Calls `done` with its status, on any thread. The resource must live until then.
   void Run(const IteratorContext& ctx, Task task, Done done);
+  // Like Shutdown, but by a step.
+  void Delete(const UpdateOrigin& origin);
   // Replaces the dataset in `content`. Call it within a task.
   Status SetDataset(const IteratorContext& ctx, DatasetPtr dataset, Content& content) const;
   // Makes the iterator from the dataset if there is none yet. Returns OK if there is an iterator
@@ -57,6 +62,8 @@ class IteratorResource final : public Resource {
 
  private:
   struct State;
+  // Runs a task as one change. REQUIRES: no other task runs.
+  Status Perform(const IteratorContext& ctx, const Task& task);
   void StartThread();
   bool TryRunHere(const IteratorContext& ctx, const Task& task, Status* status);
 

@@ -50,24 +50,13 @@ class MapDataset final : public Dataset {
   const bool keeps_count_;
 };
 
-class MapKernel final : public DatasetKernel {
- public:
-  Status Init(const KernelInit& node) override {
-    RETURN_IF_ERROR(function_.Init(node, "f", "Targuments"));
-    RETURN_IF_ERROR(node.Attr("preserve_cardinality", &keeps_count_));
-    return DatasetKernel::Init(node);
-  }
-
- private:
+class MapKernel final : public MappingKernel {
   StatusOr<DatasetPtr> MakeDataset(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
-    ASSIGN_OR_RETURN(CapturedFunction function, function_.Capture(ctx, 1));
+    ASSIGN_OR_RETURN(CapturedFunction function, mapping().Capture(ctx, 1));
     return std::make_shared<MapDataset>(spec(), std::move(input), std::move(function),
-                                        keeps_count_);
+                                        keeps_count());
   }
-
-  FunctionAttr function_;
-  bool keeps_count_ = false;
 };
 
 DatasetOp MapOp(bool metadata) {

@@ -6,25 +6,17 @@
 
 #include "core/op/registry.h"
 #include "kernels/dataset/compose.h"
-#include "kernels/dataset/dataset_kernel.h"
+#include "kernels/dataset/map.h"
 #include "kernels/dataset/parallelism.h"
 
 namespace penstock {
 namespace {
 
-class MapAndBatchKernel final : public DatasetKernel {
- public:
-  Status Init(const KernelInit& node) override {
-    RETURN_IF_ERROR(function_.Init(node, "f", "Targuments"));
-    RETURN_IF_ERROR(node.Attr("preserve_cardinality", &keeps_count_));
-    return DatasetKernel::Init(node);
-  }
-
- private:
+class MapAndBatchKernel final : public MappingKernel {
   StatusOr<DatasetPtr> MakeDataset(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
-    ASSIGN_OR_RETURN(CapturedFunction function, function_.Capture(ctx, 1));
-    const int after = 1 + function_.num_captured();
+    ASSIGN_OR_RETURN(CapturedFunction function, mapping().Capture(ctx, 1));
+    const int after = 1 + mapping().num_captured();
     ASSIGN_OR_RETURN(const int64_t size, ScalarInput<int64_t>(ctx, after, "batch_size"));
     ASSIGN_OR_RETURN(const int64_t parallel, ParallelCallsInput(ctx, after + 1));
     ASSIGN_OR_RETURN(const bool drop, ScalarInput<bool>(ctx, after + 2, "drop_remainder"));
@@ -35,12 +27,9 @@ class MapAndBatchKernel final : public DatasetKernel {
                                             : PartialShape());
     }
     return NewBatchDataset(NewParallelMapDataset(std::move(row), std::move(input),
-                                                 std::move(function), parallel, keeps_count_),
+                                                 std::move(function), parallel, keeps_count()),
                            size, drop);
   }
-
-  FunctionAttr function_;
-  bool keeps_count_ = false;
 };
 
 DatasetOp MapAndBatchOp(bool metadata) {

@@ -8,14 +8,14 @@
 
 #include "core/op/registry.h"
 #include "kernels/array/elements.h"
+#include "kernels/dataset/batching.h"
 #include "kernels/dataset/dataset_kernel.h"
 
 namespace penstock {
 namespace {
 
 struct Padding {
-  int64_t size;
-  bool drop_remainder;
+  BatchSize size;
   std::vector<PartialShape> shapes;  // by component; unknown sizes become the largest
   std::vector<Tensor> values;        // scalars
 };
@@ -83,7 +83,7 @@ ElementSpec SpecOf(const ElementSpec& input, const Padding& padding) {
   ElementSpec spec{.types = input.types};
   for (const PartialShape& shape : padding.shapes) {
     PartialShape batch;
-    batch.AddDim(padding.drop_remainder ? padding.size : PartialShape::kUnknown);
+    batch.AddDim(padding.size.drop_remainder ? padding.size.elements : PartialShape::kUnknown);
     for (const int64_t dim : shape.dims()) batch.AddDim(dim);
     spec.shapes.push_back(batch);
   }
@@ -95,37 +95,24 @@ class PaddedBatchDataset final : public Dataset {
   PaddedBatchDataset(DatasetPtr input, Padding padding)
       : Dataset(SpecOf(input->spec(), padding), {input}), padding_(std::move(padding)) {}
   const char* Name() const override { return "PaddedBatch"; }
-  int64_t Cardinality() const override {
-    const int64_t elements = input().Cardinality();
-    if (elements < 0) return elements;
-    return elements / padding_.size + (!padding_.drop_remainder && elements % padding_.size != 0);
-  }
+  int64_t Cardinality() const override { return padding_.size.BatchesOf(input().Cardinality()); }
   StatusOr<IteratorPtr> NewIterator(const IteratorContext& ctx) const override {
-    ASSIGN_OR_RETURN(IteratorPtr input, this->input().NewIterator(ctx));
-    return std::make_unique<Iterator>(Self(this), std::move(input));
+    return NewIteratorOf<Iterator>(this, ctx);
   }
 
  private:
-  class Iterator final : public UnaryIterator {
+  class Iterator final : public IteratorOf<PaddedBatchDataset> {
    public:
-    Iterator(std::shared_ptr<const PaddedBatchDataset> dataset, IteratorPtr input)
-        : UnaryIterator(std::move(input)), dataset_(std::move(dataset)) {}
+    using IteratorOf::IteratorOf;
     Status GetNext(const IteratorContext& ctx, Element* element, bool* end) override {
-      const Padding& padding = dataset_->padding_;
+      const Padding& padding = dataset().padding_;
       std::vector<Element> elements;
-      while (static_cast<int64_t>(elements.size()) < padding.size) {
-        if (ctx.cancellation->cancelled()) return ctx.cancellation->status();
-        Element next;
-        RETURN_IF_ERROR(input_->GetNext(ctx, &next, end));
-        if (*end) break;
-        if (next.size() != padding.shapes.size()) {
-          return InvalidArgument("an element has ", next.size(), " components, padded_shapes ",
-                                 padding.shapes.size());
-        }
-        elements.push_back(std::move(next));
-      }
-      const bool whole = static_cast<int64_t>(elements.size()) == padding.size;
-      *end = elements.empty() || (!whole && padding.drop_remainder);
+      const auto check = [&](const Element& next) {
+        if (next.size() == padding.shapes.size()) return OkStatus();
+        return InvalidArgument("an element has ", next.size(), " components, padded_shapes ",
+                               padding.shapes.size());
+      };
+      RETURN_IF_ERROR(padding.size.Read(ctx, *input_, check, &elements, end));
       if (*end) return OkStatus();
       element->clear();
       for (size_t i = 0; i < padding.shapes.size(); ++i) {
@@ -134,9 +121,6 @@ class PaddedBatchDataset final : public Dataset {
       }
       return OkStatus();
     }
-
-   private:
-    const std::shared_ptr<const PaddedBatchDataset> dataset_;
   };
 
   const Padding padding_;
@@ -146,9 +130,9 @@ template <bool kMayDrop>
 class PaddedBatchKernel final : public DatasetKernel {
   StatusOr<DatasetPtr> MakeDataset(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
-    Padding padding{.drop_remainder = false};
-    ASSIGN_OR_RETURN(padding.size, ScalarInput<int64_t>(ctx, 1, "batch_size"));
-    if (padding.size <= 0) return InvalidArgument("Batch size must be greater than zero.");
+    Padding padding;
+    ASSIGN_OR_RETURN(padding.size.elements, ScalarInput<int64_t>(ctx, 1, "batch_size"));
+    if (padding.size.elements <= 0) return InvalidArgument("Batch size must be greater than zero.");
     const int count = static_cast<int>(input->spec().types.size());
     if (ctx.num_inputs() != 2 + 2 * count + (kMayDrop ? 1 : 0)) {
       return InvalidArgument("padded_shapes and padding_values must have one entry for each of ",
@@ -159,7 +143,7 @@ class PaddedBatchKernel final : public DatasetKernel {
                                    input->spec().types[i], &padding));
     }
     if (kMayDrop) {
-      ASSIGN_OR_RETURN(padding.drop_remainder,
+      ASSIGN_OR_RETURN(padding.size.drop_remainder,
                        ScalarInput<bool>(ctx, ctx.num_inputs() - 1, "drop_remainder"));
     }
     return std::make_shared<PaddedBatchDataset>(std::move(input), std::move(padding));

@@ -98,25 +98,14 @@ class ParallelMapDataset final : public Dataset {
   const bool keeps_count_;
 };
 
-class ParallelMapKernel final : public DatasetKernel {
- public:
-  Status Init(const KernelInit& node) override {
-    RETURN_IF_ERROR(function_.Init(node, "f", "Targuments"));
-    RETURN_IF_ERROR(node.Attr("preserve_cardinality", &keeps_count_));
-    return DatasetKernel::Init(node);
-  }
-
- private:
+class ParallelMapKernel final : public MappingKernel {
   StatusOr<DatasetPtr> MakeDataset(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
-    ASSIGN_OR_RETURN(CapturedFunction function, function_.Capture(ctx, 1));
-    ASSIGN_OR_RETURN(const int64_t parallel, ParallelCallsInput(ctx, 1 + function_.num_captured()));
+    ASSIGN_OR_RETURN(CapturedFunction function, mapping().Capture(ctx, 1));
+    ASSIGN_OR_RETURN(const int64_t parallel, ParallelCallsInput(ctx, 1 + mapping().num_captured()));
     return NewParallelMapDataset(spec(), std::move(input), std::move(function), parallel,
-                                 keeps_count_);
+                                 keeps_count());
   }
-
-  FunctionAttr function_;
-  bool keeps_count_ = false;
 };
 
 constexpr char kDoc[] =

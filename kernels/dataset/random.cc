@@ -17,8 +17,8 @@ class RandomDataset final : public Dataset {
       : Dataset(std::move(spec), {}), seeds_(std::move(seeds)) {}
   const char* Name() const override { return "Random"; }
   int64_t Cardinality() const override { return kInfiniteCardinality; }
-  StatusOr<IteratorPtr> NewIterator(const IteratorContext&) const override {
-    return std::make_unique<Iterator>(seeds_->Next());
+  StatusOr<IteratorPtr> NewIterator(const IteratorContext& ctx) const override {
+    return std::make_unique<Iterator>(seeds_->Next(ctx.origin));
   }
 
  private:

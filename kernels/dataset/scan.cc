@@ -78,27 +78,16 @@ class ScanDataset final : public Dataset {
   const bool keeps_count_;
 };
 
-class ScanKernel final : public DatasetKernel {
- public:
-  Status Init(const KernelInit& node) override {
-    RETURN_IF_ERROR(function_.Init(node, "f", "Targuments"));
-    RETURN_IF_ERROR(node.Attr("preserve_cardinality", &keeps_count_));
-    return DatasetKernel::Init(node);
-  }
-
- private:
+class ScanKernel final : public MappingKernel {
   StatusOr<DatasetPtr> MakeDataset(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
-    const int after = ctx.num_inputs() - function_.num_captured();
+    const int after = ctx.num_inputs() - mapping().num_captured();
     Element state;
     for (int i = 1; i < after; ++i) state.push_back(ctx.input(i));
-    ASSIGN_OR_RETURN(CapturedFunction function, function_.Capture(ctx, after));
+    ASSIGN_OR_RETURN(CapturedFunction function, mapping().Capture(ctx, after));
     return std::make_shared<ScanDataset>(spec(), std::move(input), std::move(function),
-                                         std::move(state), keeps_count_);
+                                         std::move(state), keeps_count());
   }
-
-  FunctionAttr function_;
-  bool keeps_count_ = false;
 };
 
 DatasetOp ScanOp(bool experimental) {

@@ -4,11 +4,13 @@
 // AnonymousRandomSeedGenerator, DummySeedGenerator, and the ops that delete them.
 #include <atomic>
 #include <memory>
+#include <utility>
+#include <vector>
 
-#include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "kernels/dataset/dataset_kernel.h"
 #include "kernels/dataset/seeds.h"
+#include "kernels/dataset/shared_handle.h"
 
 namespace penstock {
 namespace {
@@ -25,12 +27,9 @@ class AnonymousKernel final : public Kernel {
       ASSIGN_OR_RETURN(reshuffles, ScalarInput<bool>(ctx, 2, "reshuffle"));
     }
     static std::atomic<int64_t> last{0};
-    ctx.SetOutput(0, Tensor::Scalar(ResourceHandle{.device = ctx.device_name(),
-                                                   .container = kDefaultContainer,
-                                                   .name = StrCat("AnonymousSeedGenerator", ++last),
-                                                   .type = SeedGenerator::kType,
-                                                   .resource = std::make_shared<SeedGenerator>(
-                                                       seeds, reshuffles, *ctx.step().env)}));
+    auto generator = std::make_shared<SeedGenerator>(seeds, reshuffles, *ctx.step().env);
+    ctx.SetOutput(0, SharedHandle(ctx, StrCat("AnonymousSeedGenerator", ++last),
+                                  SeedGenerator::kType, std::move(generator)));
     ctx.SetOutput(1, Tensor::Scalar(Variant()));
     return OkStatus();
   }
@@ -40,56 +39,35 @@ class AnonymousKernel final : public Kernel {
 class DummyKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
-    ctx.SetOutput(0, Tensor::Scalar(ResourceHandle{.device = ctx.device_name(),
-                                                   .container = kDefaultContainer,
-                                                   .name = "dummy_seed_generator",
-                                                   .type = SeedGenerator::kType}));
+    ctx.SetOutput(0, SharedHandle(ctx, "dummy_seed_generator", SeedGenerator::kType, nullptr));
     return OkStatus();
   }
 };
 
-// Does nothing: the resource is deleted with its last handle.
-class DeleteKernel final : public Kernel {
- public:
-  Status Compute(KernelContext&) override { return OkStatus(); }
-};
-
-OpDef SeedsOp(const char* doc, std::vector<ArgDef> inputs, std::vector<ArgDef> outputs) {
-  return {
-      .doc = doc,
-      .inputs = std::move(inputs),
-      .outputs = std::move(outputs),
-      .shape = ScalarShape,
-      .gradient = NoGradient,
-      .stateful = true,
-      .not_alone = "hands out what datasets share: kernels/dataset has its tests",
-  };
-}
-
 const std::vector<ArgDef> kOutputs = {{"handle", "resource"}, {"deleter", "variant"}};
-const std::vector<ArgDef> kDeleted = {{"handle", "resource"}, {"deleter", "variant"}};
 constexpr char kDoc[] =
     "Makes a generator of seeds, which the iterators of shuffled datasets share.";
 constexpr char kDeleteDoc[] = "Declares that a generator of seeds is no longer used.";
 
 OP(AnonymousSeedGenerator) {
-  return SeedsOp(kDoc, {{"seed", "int64"}, {"seed2", "int64"}, {"reshuffle", "bool"}}, kOutputs);
+  return SharedHandleOp(kDoc, {{"seed", "int64"}, {"seed2", "int64"}, {"reshuffle", "bool"}},
+                        kOutputs);
 }
 OP(AnonymousRandomSeedGenerator) {
-  return SeedsOp(kDoc, {{"seed", "int64"}, {"seed2", "int64"}}, kOutputs);
+  return SharedHandleOp(kDoc, {{"seed", "int64"}, {"seed2", "int64"}}, kOutputs);
 }
 OP(DummySeedGenerator) {
-  return SeedsOp("Takes the place of a generator of seeds if a dataset has its own.", {},
-                 {{"handle", "resource"}});
+  return SharedHandleOp("Takes the place of a generator of seeds if a dataset has its own.", {},
+                        {{"handle", "resource"}});
 }
-OP(DeleteSeedGenerator) { return SeedsOp(kDeleteDoc, kDeleted, {}); }
-OP(DeleteRandomSeedGenerator) { return SeedsOp(kDeleteDoc, kDeleted, {}); }
+OP(DeleteSeedGenerator) { return DeleteSharedOp(kDeleteDoc); }
+OP(DeleteRandomSeedGenerator) { return DeleteSharedOp(kDeleteDoc); }
 
 KERNEL_ANY_TYPE(AnonymousSeedGenerator, AnonymousKernel);
 KERNEL_ANY_TYPE(AnonymousRandomSeedGenerator, AnonymousKernel);
 KERNEL_ANY_TYPE(DummySeedGenerator, DummyKernel);
-KERNEL_ANY_TYPE(DeleteSeedGenerator, DeleteKernel);
-KERNEL_ANY_TYPE(DeleteRandomSeedGenerator, DeleteKernel);
+KERNEL_ANY_TYPE(DeleteSeedGenerator, DeleteSharedKernel);
+KERNEL_ANY_TYPE(DeleteRandomSeedGenerator, DeleteSharedKernel);
 
 }  // namespace
 }  // namespace penstock

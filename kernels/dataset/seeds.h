@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/base/env.h"
 #include "core/base/mutex.h"
@@ -22,7 +23,7 @@ struct Seeds {
   }
 };
 
-// Thread-safe. A resource, because a graph may hold a handle to it.
+// Thread-safe. A resource, because a graph may hold a handle to it. Action in a StateLog: "next".
 class SeedGenerator final : public Resource {
  public:
   static constexpr char kType[] = "SeedGenerator";
@@ -32,11 +33,13 @@ class SeedGenerator final : public Resource {
   SeedGenerator(Seeds seeds, bool reshuffles, Env& env)
       : seeds_(Chosen(seeds, env)), reshuffles_(reshuffles), numbers_(seeds_.Stream()) {}
 
-  Seeds Next() {
+  Seeds Next(const UpdateOrigin& origin) {
     if (!reshuffles_) return seeds_;
     MutexLock lock(mu_);
     const int64_t first = numbers_();
-    return {first, numbers_()};
+    const int64_t second = numbers_();
+    Changed(origin, "next", [] { return std::vector<Tensor>(); });
+    return {first, second};
   }
   bool reshuffles() const { return reshuffles_; }
 

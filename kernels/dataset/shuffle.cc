@@ -34,7 +34,7 @@ class ShuffleDataset final : public Dataset {
   }
   StatusOr<IteratorPtr> NewIterator(const IteratorContext& ctx) const override {
     ASSIGN_OR_RETURN(IteratorPtr input, this->input().NewIterator(ctx));
-    return std::make_unique<Iterator>(Self(this), std::move(input));
+    return std::make_unique<Iterator>(Self(this), ctx.origin, std::move(input));
   }
 
  private:
@@ -43,9 +43,10 @@ class ShuffleDataset final : public Dataset {
 
   class Iterator final : public DatasetIterator {
    public:
-    Iterator(std::shared_ptr<const ShuffleDataset> dataset, IteratorPtr input)
+    Iterator(std::shared_ptr<const ShuffleDataset> dataset, const UpdateOrigin& origin,
+             IteratorPtr input)
         : dataset_(std::move(dataset)),
-          seeds_(dataset_->seeds_->Next()),
+          seeds_(dataset_->seeds_->Next(origin)),
           numbers_(seeds_.Stream()),
           input_(std::move(input)) {}
 
@@ -55,7 +56,7 @@ class ShuffleDataset final : public Dataset {
       RETURN_IF_ERROR(Fill(ctx));
       *end = buffer_.empty();
       if (*end) return OkStatus();
-      while (buffered_per_round_.front() == 0) EndRound();
+      while (buffered_per_round_.front() == 0) EndRound(ctx.origin);
       const int64_t chosen = int64_t{numbers_()} % buffered_per_round_.front();
       ++drawn_;
       *element = std::move(buffer_[chosen]);
@@ -73,7 +74,7 @@ class ShuffleDataset final : public Dataset {
       const int64_t count = dataset_->count_;
       while (static_cast<int64_t>(buffer_.size()) < dataset_->buffer_size_) {
         if (ctx.cancellation->cancelled()) return ctx.cancellation->status();
-        while (buffered_per_round_.size() > 1 && buffered_per_round_.front() == 0) EndRound();
+        while (buffered_per_round_.size() > 1 && buffered_per_round_.front() == 0) EndRound(ctx.origin);
         if (buffered_per_round_.size() > kRoundsMax && !buffer_.empty()) return OkStatus();
         if (!open_) {
           if (count >= 0 && round_ >= count) return OkStatus();
@@ -96,9 +97,9 @@ class ShuffleDataset final : public Dataset {
 
     // Is called when all elements of the oldest round have been returned. The next round draws from
     // a new sequence of random numbers.
-    void EndRound() {
+    void EndRound(const UpdateOrigin& origin) {
       buffered_per_round_.pop_front();
-      seeds_ = dataset_->seeds_->Next();
+      seeds_ = dataset_->seeds_->Next(origin);
       numbers_ = PhiloxNumbers(seeds_.Stream());
       drawn_ = 0;
     }

@@ -8,6 +8,7 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "kernels/dataset/dataset_kernel.h"
+#include "kernels/dataset/element_shapes.h"
 #include "kernels/dataset/iterator_resource.h"
 
 namespace penstock {
@@ -108,16 +109,6 @@ class CardinalityKernel final : public Kernel {
   }
 };
 
-Status SpecShape(ShapeScope& s) {
-  const auto& shapes = s.attr<std::vector<PartialShape>>("output_shapes");
-  if (static_cast<int>(shapes.size()) != s.num_outputs()) {
-    return InvalidArgument("output_shapes has ", shapes.size(), " elements, output_types ",
-                           s.num_outputs());
-  }
-  for (int i = 0; i < s.num_outputs(); ++i) s.set_output(i, shapes[i]);
-  return OkStatus();
-}
-
 constexpr char kNotAlone[] = "reads a dataset: kernels/dataset has its tests";
 
 OP(ReduceDataset) {
@@ -136,7 +127,7 @@ OP(ReduceDataset) {
                 {"output_shapes", ShapeList{}},
                 {"use_inter_op_parallelism", true},
                 {"metadata", ""}},
-      .shape = SpecShape,
+      .shape = ElementShapes,
       .gradient = NoGradient,
       .stateful = true,
       .not_alone = kNotAlone,
@@ -149,7 +140,7 @@ OP(DatasetToSingleElement) {
       .inputs = {{"dataset", "variant"}},
       .outputs = {{"components", List("output_types")}},
       .attrs = {TypesAttr("output_types", 1), {"output_shapes", ShapeList{}}, {"metadata", ""}},
-      .shape = SpecShape,
+      .shape = ElementShapes,
       .gradient = NoGradient,
       .stateful = true,
       .not_alone = kNotAlone,

@@ -45,10 +45,31 @@ StatusOr<JpegDecoding> JpegOptions(const KernelInit& node) {
   return options;
 }
 
-class DecodeKernel final : public Kernel {
+enum class DecodeOp { kPng, kJpeg, kGif, kBmp, kImage };
+
+const char* Name(DecodeOp op) {
+  switch (op) {
+    case DecodeOp::kPng:
+      return "DecodePng";
+    case DecodeOp::kJpeg:
+      return "DecodeJpeg";
+    case DecodeOp::kGif:
+      return "DecodeGif";
+    case DecodeOp::kBmp:
+      return "DecodeBmp";
+    case DecodeOp::kImage:
+      return "DecodeImage";
+  }
+  __builtin_unreachable();
+}
+
+class DecodeKernel : public Kernel {
+ public:
+  explicit DecodeKernel(DecodeOp op) : op_(op) {}
+
+ private:
   Status Init(const KernelInit& node) override {
-    op_ = node.op.name;
-    if (op_ == "DecodeGif") {
+    if (op_ == DecodeOp::kGif) {
       channels_ = 3;
       return OkStatus();
     }
@@ -56,11 +77,11 @@ class DecodeKernel final : public Kernel {
     if (channels_ != 0 && channels_ != 1 && channels_ != 3 && channels_ != 4) {
       return InvalidArgument("channels must be 0, 1, 3, or 4, got ", channels_);
     }
-    if (op_ == "DecodeJpeg") {
+    if (op_ == DecodeOp::kJpeg) {
       ASSIGN_OR_RETURN(jpeg_, JpegOptions(node));
     }
     if (node.attrs.count("dtype") > 0) RETURN_IF_ERROR(node.Attr("dtype", &dtype_));
-    if (op_ == "DecodeImage") return node.Attr("expand_animations", &expand_animations_);
+    if (op_ == DecodeOp::kImage) return node.Attr("expand_animations", &expand_animations_);
     return OkStatus();
   }
 
@@ -99,22 +120,23 @@ class DecodeKernel final : public Kernel {
         if (channels_ != 0 && channels_ != 3) {
           return InvalidArgument("channels must be 0 or 3 for GIF, got ", channels_);
         }
-        return DecodeGif(data, op_ == "DecodeImage" && !expand_animations_, sink);
+        return DecodeGif(data, op_ == DecodeOp::kImage && !expand_animations_, sink);
       case ImageFormat::kBmp:
-        if (op_ == "DecodeBmp" || op_ == "DecodeImage") return DecodeBmp(data, channels_, sink);
+        if (op_ == DecodeOp::kBmp || op_ == DecodeOp::kImage)
+          return DecodeBmp(data, channels_, sink);
         return InvalidArgument("Trying to decode BMP format using a wrong op. Use `decode_bmp` or ",
-                               "`decode_image` instead. Op used: ", op_);
+                               "`decode_image` instead. Op used: ", Name(op_));
       default:
         return InvalidArgument("Unknown image file format. One of JPEG, PNG, GIF, BMP required.");
     }
   }
 
   StatusOr<Shape> OutputShape(ImageFormat format, const ImageSize& size) const {
-    if (op_ == "DecodeBmp" && format != ImageFormat::kBmp) {
+    if (op_ == DecodeOp::kBmp && format != ImageFormat::kBmp) {
       return InvalidArgument("DecodeBmp takes BMP only");
     }
     const bool animation = format == ImageFormat::kGif;
-    if (op_ == "DecodeGif" || (animation && op_ == "DecodeImage" && expand_animations_)) {
+    if (op_ == DecodeOp::kGif || (animation && op_ == DecodeOp::kImage && expand_animations_)) {
       return Shape::Make(Dims{size.frames, size.height, size.width, size.channels});
     }
     if (animation && size.frames > 1) {
@@ -142,11 +164,16 @@ class DecodeKernel final : public Kernel {
     return OkStatus();
   }
 
-  std::string op_;
+  const DecodeOp op_;
   int channels_ = 0;
   JpegDecoding jpeg_;
   DType dtype_ = DType::kUint8;
   bool expand_animations_ = true;
+};
+
+template <DecodeOp kOp>
+struct DecodeKernelOf final : DecodeKernel {
+  DecodeKernelOf() : DecodeKernel(kOp) {}
 };
 
 class DecodeAndCropJpegKernel final : public Kernel {
@@ -238,7 +265,7 @@ OP(DecodePng) {
       .not_alone = "needs an image: kernels/image has its tests",
   };
 }
-KERNEL_ANY_TYPE(DecodePng, DecodeKernel);
+KERNEL_ANY_TYPE(DecodePng, DecodeKernelOf<DecodeOp::kPng>);
 
 OP(DecodeJpeg) {
   return {
@@ -251,7 +278,7 @@ OP(DecodeJpeg) {
       .not_alone = "needs an image: kernels/image has its tests",
   };
 }
-KERNEL_ANY_TYPE(DecodeJpeg, DecodeKernel);
+KERNEL_ANY_TYPE(DecodeJpeg, DecodeKernelOf<DecodeOp::kJpeg>);
 
 OP(DecodeAndCropJpeg) {
   return {
@@ -280,7 +307,7 @@ OP(DecodeGif) {
       .not_alone = "needs an image: kernels/image has its tests",
   };
 }
-KERNEL_ANY_TYPE(DecodeGif, DecodeKernel);
+KERNEL_ANY_TYPE(DecodeGif, DecodeKernelOf<DecodeOp::kGif>);
 
 OP(DecodeBmp) {
   return {
@@ -293,7 +320,7 @@ OP(DecodeBmp) {
       .not_alone = "needs an image: kernels/image has its tests",
   };
 }
-KERNEL_ANY_TYPE(DecodeBmp, DecodeKernel);
+KERNEL_ANY_TYPE(DecodeBmp, DecodeKernelOf<DecodeOp::kBmp>);
 
 OP(DecodeImage) {
   return {
@@ -314,7 +341,7 @@ OP(DecodeImage) {
       .not_alone = "needs an image: kernels/image has its tests",
   };
 }
-KERNEL_ANY_TYPE(DecodeImage, DecodeKernel);
+KERNEL_ANY_TYPE(DecodeImage, DecodeKernelOf<DecodeOp::kImage>);
 
 OP(ExtractJpegShape) {
   return {

@@ -70,6 +70,18 @@ StatusOr<ImageBatch> ImageBatch::Of(const char* what, const Shape& shape) {
   return b;
 }
 
+StatusOr<GradientImages> GradientImages::Of(const KernelContext& ctx) {
+  const Shape &grads = ctx.input(0).shape(), &original = ctx.input(1).shape();
+  GradientImages images;
+  ASSIGN_OR_RETURN(images.from, ImageBatch::Of("grads", grads));
+  ASSIGN_OR_RETURN(images.to, ImageBatch::Of("original_image", original));
+  if (images.from.batch == images.to.batch && images.from.channels == images.to.channels) {
+    return images;
+  }
+  return InvalidArgument("grads ", grads.ToString(), " and original_image ", original.ToString(),
+                         " must have the same batch and channels");
+}
+
 StatusOr<std::vector<int64_t>> SizeInput(const char* what, const Tensor& size) {
   if (size.dtype() != DType::kInt32 || size.rank() != 1 || size.dim(0) != 2) {
     return InvalidArgument(what, " must be a vector of height and width, is ", size.ToString());

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/op/kernel.h"
 #include "core/op/shape_scope.h"
 #include "core/tensor/tensor.h"
 
@@ -26,6 +27,13 @@ struct ImageBatch {
   static StatusOr<ImageBatch> Of(const char* what, const Shape& shape);
   int64_t row() const { return width * channels; }
   int64_t image() const { return height * row(); }
+};
+
+// The images of a gradient op: `from`, input 0 "grads", and `to`, input 1 "original_image".
+struct GradientImages {
+  ImageBatch from, to;
+  // InvalidArgument unless both have as many images and channels.
+  static StatusOr<GradientImages> Of(const KernelContext& ctx);
 };
 
 // Returns height and width from a vector of two positive int32.

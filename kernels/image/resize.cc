@@ -9,6 +9,7 @@
 #include "core/op/registry.h"
 #include "kernels/array/elements.h"
 #include "kernels/image/pixels.h"
+#include "kernels/image/resize_kernel.h"
 #include "kernels/image/taps.h"
 
 namespace penstock {
@@ -43,23 +44,8 @@ void Scatter(const Taps& taps, int64_t o, const float* from, int64_t n, float* t
 
 using MakeTaps = Taps (*)(const ResizeGrid&);
 
-class ResizeBase : public Kernel {
- protected:
-  Status Init(const KernelInit& node) override {
-    RETURN_IF_ERROR(node.Attr("align_corners", &align_corners_));
-    if (node.attrs.count("half_pixel_centers") == 0) return OkStatus();
-    RETURN_IF_ERROR(node.Attr("half_pixel_centers", &half_pixel_centers_));
-    if (!align_corners_ || !half_pixel_centers_) return OkStatus();
-    return InvalidArgument("If half_pixel_centers is True, align_corners must be False.");
-  }
-  ResizeGrid Grid(int64_t in, int64_t out) const {
-    return {in, out, align_corners_, half_pixel_centers_};
-  }
-  bool align_corners_ = false, half_pixel_centers_ = false;
-};
-
 template <MakeTaps kTaps>
-class Resize final : public ResizeBase {
+class Resize final : public ResizeKernel {
   Status Compute(KernelContext& ctx) override {
     const Tensor& images = ctx.input(0);
     ASSIGN_OR_RETURN(const ImageBatch in, ImageBatch::Of("images", images.shape()));
@@ -102,16 +88,11 @@ class Resize final : public ResizeBase {
 
 // Inputs: grads, and the images, of which only the shape is used.
 template <MakeTaps kTaps>
-class ResizeGradient final : public ResizeBase {
+class ResizeGradient final : public ResizeKernel {
   Status Compute(KernelContext& ctx) override {
     const Tensor& grads = ctx.input(0);
-    ASSIGN_OR_RETURN(const ImageBatch from, ImageBatch::Of("grads", grads.shape()));
-    ASSIGN_OR_RETURN(const ImageBatch to, ImageBatch::Of("original_image", ctx.input(1).shape()));
-    if (from.batch != to.batch || from.channels != to.channels) {
-      return InvalidArgument("grads ", grads.shape().ToString(), " and original_image ",
-                             ctx.input(1).shape().ToString(),
-                             " must have the same batch and channels");
-    }
+    ASSIGN_OR_RETURN(const GradientImages images, GradientImages::Of(ctx));
+    const ImageBatch &from = images.from, &to = images.to;
     Tensor* out;
     RETURN_IF_ERROR(ctx.Allocate(0, ctx.input(1).shape(), &out));
     if (grads.num_elements() == 0 || out->num_elements() == 0) {  // height or width may be huge
@@ -160,31 +141,16 @@ Status LikeOriginal(ShapeScope& s) {
   return OkStatus();
 }
 
-Attrs GridAttributes(const GradientScope& g) {
-  return {{"align_corners", g.attrs().at("align_corners")},
-          {"half_pixel_centers", g.attrs().at("half_pixel_centers")}};
-}
 // Integer images get no gradient.
 std::vector<Gradient> ResizedBack(const GradientScope& g, const char* op) {
   if (!IsFloating(g.dtype())) return {Gradient(), Gradient()};
   return {Call(op, {g.dy(), g.x(0)}, GridAttributes(g)), Gradient()};
 }
-// Returns the gradient of a gradient op for its first input, which is the forward op.
-std::vector<Gradient> ResizedAgain(const GradientScope& g, const char* op) {
-  const Output size = Call("Slice", {ShapeOf(g.x(0)), g.Const(Tensor::Vector<int32_t>({1})),
-                                     g.Const(Tensor::Vector<int32_t>({2}))});
-  return {Call(op, {g.dy(), size}, GridAttributes(g)), Gradient()};
-}
-
 const DTypes kPixelTypes = {DType::kInt8,  DType::kUint8, DType::kInt16,    DType::kUint16,
                             DType::kInt32, DType::kInt64, DType::kBfloat16, DType::kHalf,
                             DType::kFloat, DType::kDouble};
 #define PIXEL_TYPES \
   int8_t, uint8_t, int16_t, uint16_t, int32_t, int64_t, bfloat16, half, float, double
-
-std::vector<AttrDef> GridAttrs() {
-  return {{"align_corners", false}, {"half_pixel_centers", false}};
-}
 
 OpDef ResizeDef(const char* doc) {
   // Central differences do not work here: the results are floats, in which the small steps used for
@@ -211,7 +177,8 @@ OpDef GradientDef(const char* doc, const char* op, DTypes types) {
           .types = {{"T", types}},
           .attrs = GridAttrs(),
           .shape = LikeOriginal,
-          .gradient = [op](const GradientScope& g) { return ResizedAgain(g, op); },
+          // the op is linear, so the gradient of its gradient is the op itself
+          .gradient = [op](const GradientScope& g) { return ResizedBySize(g, op); },
           .examples = {{.inputs = {{{{1, 5, 2, 2}}}, {{{1, 3, 4, 2}}}}, .check_gradient = false}}};
 }
 OpDef AreaDef() {

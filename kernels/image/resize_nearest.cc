@@ -8,22 +8,16 @@
 #include "core/op/registry.h"
 #include "kernels/array/elements.h"
 #include "kernels/image/pixels.h"
-#include "kernels/image/taps.h"
+#include "kernels/image/resize_kernel.h"
 #include "kernels/math/add.h"
 
 namespace penstock {
 namespace {
 
-class NearestBase : public Kernel {
+class NearestBase : public ResizeKernel {
  protected:
-  Status Init(const KernelInit& node) override {
-    RETURN_IF_ERROR(node.Attr("align_corners", &align_corners_));
-    RETURN_IF_ERROR(node.Attr("half_pixel_centers", &half_pixel_centers_));
-    if (!align_corners_ || !half_pixel_centers_) return OkStatus();
-    return InvalidArgument("If half_pixel_centers is True, align_corners must be False.");
-  }
   std::vector<int64_t> Nearest(int64_t in, int64_t out) const {
-    const ResizeGrid grid{in, out, align_corners_, half_pixel_centers_};
+    const ResizeGrid grid = Grid(in, out);
     std::vector<int64_t> nearest(out);
     for (int64_t o = 0; o < out; ++o) nearest[o] = grid.Nearest(o);
     return nearest;
@@ -31,9 +25,6 @@ class NearestBase : public Kernel {
   static StatusOr<Shape> Resized(const ImageBatch& images, const std::vector<int64_t>& size) {
     return Shape::Make(Dims{images.batch, size[0], size[1], images.channels});
   }
-
- private:
-  bool align_corners_ = false, half_pixel_centers_ = false;
 };
 
 class ResizeNearest final : public NearestBase {
@@ -98,19 +89,6 @@ class ResizeNearestGrad final : public NearestBase {
   }
 };
 
-Attrs GridAttributes(const GradientScope& g) {
-  return {{"align_corners", g.attrs().at("align_corners")},
-          {"half_pixel_centers", g.attrs().at("half_pixel_centers")}};
-}
-std::vector<Gradient> Resized(const GradientScope& g, const char* op) {
-  const Output size = Call("Slice", {ShapeOf(g.x(0)), g.Const(Tensor::Vector<int32_t>({1})),
-                                     g.Const(Tensor::Vector<int32_t>({2}))});
-  return {Call(op, {g.dy(), size}, GridAttributes(g)), Gradient()};
-}
-std::vector<AttrDef> GridAttrs() {
-  return {{"align_corners", false}, {"half_pixel_centers", false}};
-}
-
 const DTypes kTypes = {DType::kInt8,   DType::kUint8,   DType::kInt16, DType::kUint16,
                        DType::kInt32,  DType::kInt64,   DType::kHalf,  DType::kFloat,
                        DType::kDouble, DType::kBfloat16};
@@ -127,7 +105,8 @@ OP(ResizeNearestNeighbor) {
       .types = {{"T", kTypes}},
       .attrs = GridAttrs(),
       .shape = [](ShapeScope& s) { return SizedShape(s, 1); },
-      .gradient = [](const GradientScope& g) { return Resized(g, "ResizeNearestNeighborGrad"); },
+      .gradient =
+          [](const GradientScope& g) { return ResizedBySize(g, "ResizeNearestNeighborGrad"); },
       .examples = {{.inputs = {{{{1, 3, 4, 2}}}, {{{2}, {5, 2}}}}}},
   };
 }
@@ -141,7 +120,7 @@ OP(ResizeNearestNeighborGrad) {
       .types = {{"T", kGradTypes}},
       .attrs = GridAttrs(),
       .shape = [](ShapeScope& s) { return SizedShape(s, 1); },
-      .gradient = [](const GradientScope& g) { return Resized(g, "ResizeNearestNeighbor"); },
+      .gradient = [](const GradientScope& g) { return ResizedBySize(g, "ResizeNearestNeighbor"); },
       .examples = {{.inputs = {{{{1, 5, 2, 2}}}, {{{2}, {3, 4}}}}}},
   };
 }

@@ -104,13 +104,8 @@ class ScaleAndTranslateKernel final : public ScaleBase {
 class ScaleGradKernel final : public ScaleBase {
   Status Compute(KernelContext& ctx) override {
     const Tensor& grads = ctx.input(0);
-    ASSIGN_OR_RETURN(const ImageBatch from, ImageBatch::Of("grads", grads.shape()));
-    ASSIGN_OR_RETURN(const ImageBatch to, ImageBatch::Of("original_image", ctx.input(1).shape()));
-    if (from.batch != to.batch || from.channels != to.channels) {
-      return InvalidArgument("grads ", grads.shape().ToString(), " and original_image ",
-                             ctx.input(1).shape().ToString(),
-                             " must have the same batch and channels");
-    }
+    ASSIGN_OR_RETURN(const GradientImages images, GradientImages::Of(ctx));
+    const ImageBatch &from = images.from, &to = images.to;
     Tensor* output;
     RETURN_IF_ERROR(ctx.Allocate(0, ctx.input(1).shape(), &output));
     ZeroElements(output->dtype(), output->mutable_raw_data(), output->num_elements());

@@ -4,7 +4,7 @@
 // 2.21.
 #include <numeric>
 
-#include "kernels/array/golden.h"
+#include "kernels/array/testing/golden.h"
 
 namespace penstock {
 namespace {

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <utility>
 
-#include "core/op/state_replay.h"
 #include "core/tensor/allocator.h"
 
 namespace penstock {
@@ -26,6 +25,8 @@ void CopyBytes(const Tensor& from, Tensor& to, int64_t begin, int64_t end) {
   std::memcpy(static_cast<char*>(to.mutable_raw_data()) + begin,
               static_cast<const char*>(from.raw_data()) + begin, end - begin);
 }
+
+std::vector<Tensor> NoValues() { return {}; }
 
 }  // namespace
 
@@ -92,7 +93,8 @@ StatusOr<std::vector<Snapshot::Part>> Snapshot::CopyWhole(const Variables& varia
   return parts;
 }
 
-Status Snapshot::CopyAhead(const std::string& save, const Variables& variables, Check check) {
+Status Snapshot::CopyAhead(const std::string& save, const Variables& variables, Check check,
+                           const UpdateOrigin& origin) {
   std::vector<Part> parts;
   bool again = false;
   {
@@ -101,6 +103,7 @@ Status Snapshot::CopyAhead(const std::string& save, const Variables& variables, 
     parts = std::exchange(parts_, {});
     save_ = save;
     kept_.reset();
+    Changed(origin, "copy", NoValues);
   }
   if (!again) {
     parts.clear();  // frees the old copies first, because they are large
@@ -109,7 +112,9 @@ Status Snapshot::CopyAhead(const std::string& save, const Variables& variables, 
     for (Part& part : parts) RETURN_IF_ERROR(CopyChanges(part, check));
   }
   MutexLock lock(mu_);
-  if (save_ == save) std::swap(parts_, parts);
+  if (save_ != save) return OkStatus();
+  std::swap(parts_, parts);
+  Changed(origin, "copy", NoValues);
   return OkStatus();
 }
 
@@ -118,11 +123,15 @@ void Snapshot::BringUpToDate(Part& part, const Tensor& value) {
   part.watch->Take([&](int64_t begin, int64_t end) { CopyBytes(value, part.copy, begin, end); });
 }
 
-StatusOr<std::vector<Tensor>> Snapshot::Cut(const std::string& save, const Variables& variables) {
+StatusOr<std::vector<Tensor>> Snapshot::Cut(const std::string& save, const Variables& variables,
+                                            const UpdateOrigin& origin) {
   std::vector<Part> parts;
   {
     MutexLock lock(mu_);
-    if (save_ == save) parts = std::exchange(parts_, {});
+    if (save_ == save) {
+      parts = std::exchange(parts_, {});
+      Changed(origin, "cut", NoValues);
+    }
   }
   std::vector<Tensor> values;
   for (const std::shared_ptr<Variable>& variable : variables) {
@@ -141,30 +150,23 @@ StatusOr<std::vector<Tensor>> Snapshot::Cut(const std::string& save, const Varia
   return values;
 }
 
-void Snapshot::Keep(const std::string& save, std::vector<Tensor> values) {
+void Snapshot::Keep(const std::string& save, std::vector<Tensor> values,
+                    const UpdateOrigin& origin) {
   MutexLock lock(mu_);
   save_ = save;
   kept_ = std::move(values);
+  Changed(origin, "keep", NoValues);
 }
 
-StatusOr<std::vector<Tensor>> Snapshot::Take(const std::string& save) {
+StatusOr<std::vector<Tensor>> Snapshot::Take(const std::string& save, const UpdateOrigin& origin) {
   MutexLock lock(mu_);
   if (save_ != save || !kept_) {
     return FailedPrecondition(
         "the snapshot of this save is gone: another save has begun, or the "
         "task was started again");
   }
+  Changed(origin, "take", NoValues);
   return *std::exchange(kept_, std::nullopt);
 }
 
-namespace {
-
-const ResourceMakerDeclaration maker("Snapshot",
-                                     [](const std::string&, const ReplayValues& values)
-                                         -> StatusOr<std::shared_ptr<Resource>> {
-                                       RETURN_IF_ERROR(values.Expect(0));
-                                       return std::make_shared<Snapshot>();
-                                     });
-
-}  // namespace
 }  // namespace penstock

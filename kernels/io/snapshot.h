@@ -11,6 +11,8 @@
 //
 // Each call names its save. The calls of one save come in order; a new save replaces an unfinished
 // one. Thread-safe. Never waits.
+//
+// Actions in a StateLog, all without values: "copy", "cut", "keep", "take".
 #pragma once
 
 #include <memory>
@@ -34,21 +36,21 @@ class Snapshot final : public Resource {
 
   const char* TypeName() const override { return "Snapshot"; }
   std::string DebugString() const override { return "Snapshot of variables"; }
-  // A snapshot is not replayed: on the store of a follower, a save begins anew with an empty
-  // snapshot.
-  const char* OpaqueReason() const override { return nullptr; }
+  const char* OpaqueReason() const override { return "it lives within one save"; }
 
   // Copies the variables' values while updates go on. A second call for the same save copies the
   // rows that have changed since the first. Calls `check` before each piece.
-  Status CopyAhead(const std::string& save, const Variables& variables, Check check);
+  Status CopyAhead(const std::string& save, const Variables& variables, Check check,
+                   const UpdateOrigin& origin);
   // Returns the current values of `variables`: the copies of those that were copied ahead, and the
   // shared buffers of the others.
-  StatusOr<std::vector<Tensor>> Cut(const std::string& save, const Variables& variables);
+  StatusOr<std::vector<Tensor>> Cut(const std::string& save, const Variables& variables,
+                                    const UpdateOrigin& origin);
   // Stores the values until Take is called.
-  void Keep(const std::string& save, std::vector<Tensor> values);
+  void Keep(const std::string& save, std::vector<Tensor> values, const UpdateOrigin& origin);
   // Returns the values that Keep stored. FailedPrecondition if Keep was not called for this save,
   // or another save has started since.
-  StatusOr<std::vector<Tensor>> Take(const std::string& save);
+  StatusOr<std::vector<Tensor>> Take(const std::string& save, const UpdateOrigin& origin);
 
  private:
   // A variable and its copy.

@@ -2,13 +2,14 @@
 //
 // SnapshotCopyAhead, SnapshotCut with SnapshotKeep, SnapshotTake: the three steps of a save that
 // does not stop updates (client/saver.h). Nodes with the same shared_name share a Snapshot; the
-// input `save` names the save.
+// input `save` names the save. On a server a Snapshot belongs to one session, and ends with it.
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/op/gradient.h"
+#include "core/op/private_attrs.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
 #include "kernels/io/file_kernel.h"
@@ -20,18 +21,23 @@ namespace {
 // Runs on the file threads, because copying ahead takes as long as reading a file.
 class SnapshotKernel : public FileKernel {
  public:
-  Status Init(const KernelInit& node) override { return node.Attr("shared_name", &name_); }
+  Status Init(const KernelInit& node) override {
+    RETURN_IF_ERROR(node.Attr("shared_name", &name_));
+    if (!node.attrs.contains(kPrivateContainerAttr)) return OkStatus();
+    return node.Attr(kPrivateContainerAttr, &container_);
+  }
 
  protected:
   StatusOr<std::shared_ptr<Snapshot>> Find(KernelContext& ctx) const {
     const auto make = [] { return std::make_shared<Snapshot>(); };
-    ASSIGN_OR_RETURN(std::shared_ptr<Resource> found,
-                     ctx.resources().LookupOrCreate("", name_, "Snapshot", make, ctx.origin()));
+    ASSIGN_OR_RETURN(
+        std::shared_ptr<Resource> found,
+        ctx.resources().LookupOrCreate(container_, name_, "Snapshot", make, ctx.origin()));
     return std::static_pointer_cast<Snapshot>(std::move(found));
   }
 
  private:
-  std::string name_;
+  std::string container_, name_;
 };
 
 // Returns the variables of the inputs [1, 1 + count), which are handles.
@@ -68,7 +74,8 @@ class CopyAheadKernel final : public SnapshotKernel {
     ASSIGN_OR_RETURN(const std::string save, StringInput(ctx, 0, "save"));
     ASSIGN_OR_RETURN(const auto variables, VariablesOf(ctx, ctx.num_inputs() - 1));
     ASSIGN_OR_RETURN(const auto snapshot, Find(ctx));
-    return snapshot->CopyAhead(save, variables, [&] { return CheckNotCancelled(ctx); });
+    return snapshot->CopyAhead(
+        save, variables, [&] { return CheckNotCancelled(ctx); }, ctx.origin());
   }
 };
 
@@ -78,7 +85,7 @@ class CutKernel final : public SnapshotKernel {
     ASSIGN_OR_RETURN(const std::string save, StringInput(ctx, 0, "save"));
     ASSIGN_OR_RETURN(const auto variables, VariablesOf(ctx, ctx.num_inputs() - 1));
     ASSIGN_OR_RETURN(const auto snapshot, Find(ctx));
-    ASSIGN_OR_RETURN(std::vector<Tensor> values, snapshot->Cut(save, variables));
+    ASSIGN_OR_RETURN(std::vector<Tensor> values, snapshot->Cut(save, variables, ctx.origin()));
     return SetOutputs(ctx, std::move(values));
   }
 };
@@ -90,7 +97,7 @@ class KeepKernel final : public SnapshotKernel {
     ASSIGN_OR_RETURN(const auto snapshot, Find(ctx));
     std::vector<Tensor> values;
     for (int i = 1; i < ctx.num_inputs(); ++i) values.push_back(ctx.TakeInput(i));
-    snapshot->Keep(save, std::move(values));
+    snapshot->Keep(save, std::move(values), ctx.origin());
     return OkStatus();
   }
 };
@@ -100,7 +107,7 @@ class TakeKernel final : public SnapshotKernel {
   Status Run(KernelContext& ctx) const override {
     ASSIGN_OR_RETURN(const std::string save, StringInput(ctx, 0, "save"));
     ASSIGN_OR_RETURN(const auto snapshot, Find(ctx));
-    ASSIGN_OR_RETURN(std::vector<Tensor> values, snapshot->Take(save));
+    ASSIGN_OR_RETURN(std::vector<Tensor> values, snapshot->Take(save, ctx.origin()));
     return SetOutputs(ctx, std::move(values));
   }
 };
@@ -113,6 +120,7 @@ OpDef SnapshotOp(const char* doc) {
       .shape = NoOutputs,
       .gradient = NoGradient,
       .stateful = true,
+      .in_session = true,
       .not_alone = "one of three steps of a save: kernels/io has their tests",
   };
 }

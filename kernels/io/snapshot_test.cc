@@ -10,8 +10,9 @@
 
 #include "core/base/env.h"
 #include "core/base/scheduler.h"
+#include "core/op/private_attrs.h"
 #include "gtest/gtest.h"
-#include "kernels/state/test_variables.h"
+#include "kernels/state/testing/test_variables.h"
 
 namespace penstock {
 namespace {
@@ -77,6 +78,21 @@ TEST_F(SnapshotTest, IsOfTheMomentOfTheCut) {
   const auto taken = Take("a");
   ASSERT_TRUE(taken.ok()) << taken.status();
   EXPECT_EQ(At((*taken)[0], 7), 2);
+}
+
+TEST_F(SnapshotTest, BelongsToOneSession) {
+  const auto cut = Cut("a");
+  ASSERT_TRUE(cut.ok()) << cut.status();
+  const auto in_session = [&](const char* op, const char* session) {
+    OpRunner runner = Op(op, "a");
+    runner.Attr(kPrivateContainerAttr, std::string(session));
+    return runner;
+  };
+  ASSERT_EQ(in_session("SnapshotKeep", "session/1").InList(*cut).Run().status(), OkStatus());
+  const std::vector<DType> types = {DType::kFloat, DType::kFloat};
+  EXPECT_EQ(in_session("SnapshotTake", "session/2").Attr("dtypes", types).Run().status().code(),
+            StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(in_session("SnapshotTake", "session/1").Attr("dtypes", types).Run().ok());
 }
 
 TEST_F(SnapshotTest, AnUpdateOfRowsDoesNotCopyTheTable) {
@@ -174,8 +190,8 @@ TEST_F(SnapshotTest, ATableThatGetsAnotherShapeIsShared) {
     const auto check = [&] {
       return ++pieces == 2 ? table.Assign(filled(rows), false, {}) : OkStatus();
     };
-    ASSERT_EQ(snapshot.CopyAhead("a", {variable}, check), OkStatus());
-    const auto cut = snapshot.Cut("a", {variable});
+    ASSERT_EQ(snapshot.CopyAhead("a", {variable}, check, {}), OkStatus());
+    const auto cut = snapshot.Cut("a", {variable}, {});
     ASSERT_TRUE(cut.ok()) << cut.status();
     EXPECT_EQ((*cut)[0].shape(), Shape({rows, kLength}));
     EXPECT_EQ(At((*cut)[0], rows - 1), static_cast<float>(rows));
@@ -198,8 +214,8 @@ TEST_F(SnapshotTest, EachCutHasTheShapeOfItsValue) {
   Snapshot snapshot;
   for (int round = 0; round < 50; ++round) {
     const std::string save = StrCat("s", round);
-    EXPECT_EQ(snapshot.CopyAhead(save, {variable}, [] { return OkStatus(); }), OkStatus());
-    const auto cut = snapshot.Cut(save, {variable});
+    EXPECT_EQ(snapshot.CopyAhead(save, {variable}, [] { return OkStatus(); }, {}), OkStatus());
+    const auto cut = snapshot.Cut(save, {variable}, {});
     EXPECT_TRUE(cut.ok()) << cut.status();
     if (!cut.ok()) break;
     const int64_t rows = (*cut)[0].shape().dim(0);

@@ -3,7 +3,7 @@
 // Tests Einsum. The expected numbers are those of TensorFlow 2.21; the inputs count from 1.
 #include "core/op/flops.h"
 #include "core/op/registry.h"
-#include "kernels/array/golden.h"
+#include "kernels/array/testing/golden.h"
 
 namespace penstock {
 namespace {

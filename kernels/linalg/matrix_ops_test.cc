@@ -2,7 +2,7 @@
 //
 // Tests Eig, Lu, functions of matrices, and banded systems. The expected numbers are those of
 // TensorFlow 2.21.
-#include "kernels/array/golden.h"
+#include "kernels/array/testing/golden.h"
 
 namespace penstock {
 namespace {

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "kernels/array/golden.h"
+#include "kernels/array/testing/golden.h"
 
 namespace penstock {
 namespace {

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "core/op/testing/op_runner.h"
-#include "kernels/math/test_tensors.h"
+#include "kernels/math/testing/test_tensors.h"
 
 namespace penstock {
 namespace {

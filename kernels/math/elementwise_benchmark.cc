@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Measures elementwise kernels and reductions: nanoseconds per call, and elements per second.
-#include "kernels/math/kernel_loop.h"
+#include "kernels/math/testing/kernel_loop.h"
 
 namespace penstock {
 namespace {

@@ -2,7 +2,7 @@
 //
 // Tests counting ops, cross products and SparseMatMul. The expected numbers are those of TensorFlow
 // 2.21.
-#include "kernels/array/golden.h"
+#include "kernels/array/testing/golden.h"
 
 namespace penstock {
 namespace {

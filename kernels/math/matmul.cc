@@ -47,13 +47,25 @@ StatusOr<Tensor> AsFloats(KernelContext& ctx, const Tensor& x) {
   return floats;
 }
 
-Status MatMulKernel::Init(const KernelInit& node) {
+Status TwoMatrixKernel::Init(const KernelInit& node) {
   bool transpose_a = false, transpose_b = false;
   RETURN_IF_ERROR(node.Attr("transpose_a", &transpose_a));
   RETURN_IF_ERROR(node.Attr("transpose_b", &transpose_b));
   if (transpose_a) a_ = Side::kTransposed;
   if (transpose_b) b_ = Side::kTransposed;
   return OkStatus();
+}
+
+StatusOr<Product> TwoMatrixKernel::ProductOf(const KernelContext& ctx) const {
+  const Shape &a = ctx.input(0).shape(), &b = ctx.input(1).shape();
+  if (a.rank() != 2 || b.rank() != 2) {
+    return InvalidArgument("a and b must be matrices, have shapes ", a.ToString(), " and ",
+                           b.ToString());
+  }
+  if (a.dim(a_ == Side::kPlain ? 1 : 0) != b.dim(b_ == Side::kPlain ? 0 : 1)) {
+    return InvalidArgument("Matrix size incompatible: a: ", a.ToString(), ", b: ", b.ToString());
+  }
+  return MakeProduct(a, b, a_, b_);
 }
 
 Status MatMulKernel::Compute(KernelContext& ctx) {
@@ -65,7 +77,7 @@ Status MatMulKernel::Compute(KernelContext& ctx) {
   }
   const Tensor& a = ctx.input(0);
   const Tensor& b = ctx.input(1);
-  ASSIGN_OR_RETURN(const Product product, MakeProduct(a.shape(), b.shape(), a_, b_));
+  ASSIGN_OR_RETURN(const Product product, MakeProduct(a.shape(), b.shape(), a_side(), b_side()));
   ASSIGN_OR_RETURN(const Shape shape, Shape::Make({product.m, product.n}));
   Tensor* c;
   RETURN_IF_ERROR(ctx.Allocate(0, shape, &c));

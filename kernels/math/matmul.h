@@ -23,15 +23,30 @@ using MultiplyFn = Status (*)(KernelContext& ctx, const Product& product, const 
 // Returns a half, bfloat16 or float tensor as float.
 StatusOr<Tensor> AsFloats(KernelContext& ctx, const Tensor& x);
 
-class MatMulKernel : public Kernel {
+// Base of ops that multiply two matrices, inputs 0 and 1, with the attributes transpose_a and
+// transpose_b.
+class TwoMatrixKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& node) override;
+
+ protected:
+  Side a_side() const { return a_; }
+  Side b_side() const { return b_; }
+  // Returns the product of the inputs. InvalidArgument, with TensorFlow's text, if they are no
+  // matrices, or do not fit.
+  StatusOr<Product> ProductOf(const KernelContext& ctx) const;
+
+ private:
+  Side a_ = Side::kPlain, b_ = Side::kPlain;
+};
+
+class MatMulKernel : public TwoMatrixKernel {
  public:
   explicit MatMulKernel(MultiplyFn multiply) : multiply_(multiply) {}
-  Status Init(const KernelInit& node) override;
   Status Compute(KernelContext& ctx) override;
 
  private:
   const MultiplyFn multiply_;
-  Side a_ = Side::kPlain, b_ = Side::kPlain;
 };
 
 // Multiplies batches of matrices. The dimensions before the last two broadcast; BatchMatMul

@@ -5,7 +5,7 @@
 #include <cblas.h>
 #include <dnnl.h>
 
-#include "kernels/math/kernel_loop.h"
+#include "kernels/math/testing/kernel_loop.h"
 
 extern "C" void omp_set_num_threads(int);
 

@@ -7,7 +7,7 @@
 #include <complex>
 
 #include "core/op/testing/op_runner.h"
-#include "kernels/math/test_tensors.h"
+#include "kernels/math/testing/test_tensors.h"
 
 namespace penstock {
 namespace {

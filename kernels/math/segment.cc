@@ -23,20 +23,8 @@ class SegmentKernel : public Kernel {
     }
     const std::vector<int64_t> segments = AsInt64(ids);
     RETURN_IF_ERROR(CheckSorted(segments));
-    const int64_t count = segments.empty() ? 0 : segments.back() + 1;
-    Dims dims(data.shape().dims().begin(), data.shape().dims().end());
-    dims[0] = count;
-    ASSIGN_OR_RETURN(const Shape shape, Shape::Make(dims));
-    Tensor* y;
-    RETURN_IF_ERROR(ctx.Allocate(0, shape, &y));
-    if (shape.num_elements() == 0) return OkStatus();
-    FoldSegments(ctx.threads(), fold_,
-                 {.data = data.raw_data(),
-                  .row = shape.num_elements() / count,
-                  .segments = segments,
-                  .zero_if_empty = true},
-                 count, y->mutable_raw_data());
-    return OkStatus();
+    return FoldIntoOutput(ctx, fold_, data, {.segments = segments, .zero_if_empty = true},
+                          CountOf(segments));
   }
 
  private:

@@ -19,6 +19,20 @@ void FoldSegments(Scheduler& threads, SegmentFold fold, const SegmentRows& rows,
   });
 }
 
+Status FoldIntoOutput(KernelContext& ctx, SegmentFold fold, const Tensor& data, SegmentRows rows,
+                      int64_t count) {
+  Dims dims(data.shape().dims().begin(), data.shape().dims().end());
+  dims[0] = count;
+  ASSIGN_OR_RETURN(const Shape shape, Shape::Make(dims));
+  Tensor* y;
+  RETURN_IF_ERROR(ctx.Allocate(0, shape, &y));
+  if (shape.num_elements() == 0) return OkStatus();
+  rows.data = data.raw_data();
+  rows.row = shape.num_elements() / count;
+  FoldSegments(ctx.threads(), fold, rows, count, y->mutable_raw_data());
+  return OkStatus();
+}
+
 std::vector<int64_t> AsInt64(const Tensor& ints) {
   if (ints.dtype() == DType::kInt32) {
     const auto flat = ints.flat<int32_t>();

@@ -40,6 +40,15 @@ using SegmentFold = void (*)(const SegmentRows& rows, int64_t first, int64_t las
 void FoldSegments(Scheduler& threads, SegmentFold fold, const SegmentRows& rows, int64_t count,
                   void* y);
 
+// Allocates output 0, with `count` rows like those of `data`, and folds the segments into it.
+// `rows` lacks `data` and `row`.
+Status FoldIntoOutput(KernelContext& ctx, SegmentFold fold, const Tensor& data, SegmentRows rows,
+                      int64_t count);
+// Returns the number of segments that sorted ids name.
+inline int64_t CountOf(absl::Span<const int64_t> segments) {
+  return segments.empty() ? 0 : segments.back() + 1;
+}
+
 // Returns the values of an int32 or int64 tensor.
 std::vector<int64_t> AsInt64(const Tensor& ints);
 // Checks that segment ids are not negative and never decrease. InvalidArgument has TensorFlow's

@@ -11,44 +11,19 @@
 namespace penstock {
 namespace {
 
-class SparseMatMulKernel final : public Kernel {
+class SparseMatMulKernel final : public TwoMatrixKernel {
  public:
-  Status Init(const KernelInit& node) override {
-    RETURN_IF_ERROR(node.Attr("transpose_a", &transpose_a_));
-    return node.Attr("transpose_b", &transpose_b_);
-  }
-
   Status Compute(KernelContext& ctx) override {
-    const Tensor &a = ctx.input(0), &b = ctx.input(1);
-    if (a.rank() != 2 || b.rank() != 2) {
-      return InvalidArgument("a and b must be matrices, have shapes ", a.shape().ToString(),
-                             " and ", b.shape().ToString());
-    }
-    const Product p = {.m = a.dim(transpose_a_ ? 1 : 0),
-                       .n = b.dim(transpose_b_ ? 0 : 1),
-                       .k = a.dim(transpose_a_ ? 0 : 1),
-                       .a = transpose_a_ ? Side::kTransposed : Side::kPlain,
-                       .b = transpose_b_ ? Side::kTransposed : Side::kPlain};
-    if (p.k != b.dim(transpose_b_ ? 1 : 0)) {
-      return InvalidArgument("Matrix size incompatible: a: ", a.shape().ToString(),
-                             ", b: ", b.shape().ToString());
-    }
-    if (std::max({p.m, p.n, p.k}) > std::numeric_limits<int32_t>::max()) {
-      return InvalidArgument("matrices of 2^31 or more rows or columns: shapes ",
-                             a.shape().ToString(), " and ", b.shape().ToString());
-    }
+    ASSIGN_OR_RETURN(const Product p, ProductOf(ctx));
     ASSIGN_OR_RETURN(const Shape shape, Shape::Make({p.m, p.n}));
-    ASSIGN_OR_RETURN(const Tensor left, AsFloats(ctx, a));
-    ASSIGN_OR_RETURN(const Tensor right, AsFloats(ctx, b));
+    ASSIGN_OR_RETURN(const Tensor left, AsFloats(ctx, ctx.input(0)));
+    ASSIGN_OR_RETURN(const Tensor right, AsFloats(ctx, ctx.input(1)));
     Tensor* c;
     RETURN_IF_ERROR(ctx.Allocate(0, shape, &c));
     if (shape.num_elements() == 0) return OkStatus();
     Multiply(ctx.threads(), p, left.data<float>(), right.data<float>(), c->mutable_data<float>());
     return OkStatus();
   }
-
- private:
-  bool transpose_a_ = false, transpose_b_ = false;
 };
 
 Status SparseMatMulShape(ShapeScope& s) {

@@ -24,12 +24,6 @@ Status CheckVectors(const Tensor& data, const Tensor& indices, const Tensor& ids
   return OkStatus();
 }
 
-StatusOr<Shape> WithRows(const Shape& like, int64_t rows) {
-  Dims dims(like.dims().begin(), like.dims().end());
-  dims[0] = rows;
-  return Shape::Make(dims);
-}
-
 // `num_segments` is input 3, if the op has it.
 class SparseSegmentKernel : public Kernel {
  public:
@@ -40,7 +34,7 @@ class SparseSegmentKernel : public Kernel {
     const std::vector<int64_t> rows = AsInt64(ctx.input(1)), segments = AsInt64(ctx.input(2));
     RETURN_IF_ERROR(CheckSorted(segments));
     RETURN_IF_ERROR(CheckRows(rows, data.dim(0)));
-    int64_t count = segments.empty() ? 0 : segments.back() + 1;
+    int64_t count = CountOf(segments);
     if (ctx.num_inputs() > 3) {
       ASSIGN_OR_RETURN(const int64_t wanted, IntScalar(ctx.input(3), "num_segments"));
       if (wanted < count) {
@@ -48,17 +42,7 @@ class SparseSegmentKernel : public Kernel {
       }
       count = wanted;
     }
-    ASSIGN_OR_RETURN(const Shape shape, WithRows(data.shape(), count));
-    Tensor* y;
-    RETURN_IF_ERROR(ctx.Allocate(0, shape, &y));
-    if (shape.num_elements() == 0) return OkStatus();
-    FoldSegments(ctx.threads(), fold_,
-                 {.data = data.raw_data(),
-                  .row = shape.num_elements() / count,
-                  .segments = segments,
-                  .rows = rows},
-                 count, y->mutable_raw_data());
-    return OkStatus();
+    return FoldIntoOutput(ctx, fold_, data, {.segments = segments, .rows = rows}, count);
   }
 
  private:
@@ -93,19 +77,9 @@ class SparseSegmentGradKernel : public Kernel {
       }
     }
     if (ctx.num_outputs() > 1) RETURN_IF_ERROR(Compact(ctx, indices.dtype(), &targets, &count));
-    ASSIGN_OR_RETURN(const Shape shape, WithRows(grad.shape(), count));
-    Tensor* y;
-    RETURN_IF_ERROR(ctx.Allocate(0, shape, &y));
-    if (shape.num_elements() == 0) return OkStatus();
     const std::vector<double> weights = Weights(segments, grad.dim(0));
-    FoldSegments(ctx.threads(), fold_,
-                 {.data = grad.raw_data(),
-                  .row = shape.num_elements() / count,
-                  .segments = targets,
-                  .rows = segments,
-                  .weights = weights},
-                 count, y->mutable_raw_data());
-    return OkStatus();
+    return FoldIntoOutput(ctx, fold_, grad,
+                          {.segments = targets, .rows = segments, .weights = weights}, count);
   }
 
  private:

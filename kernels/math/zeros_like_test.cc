@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "gtest/gtest.h"
-#include "kernels/array/op_check.h"
+#include "kernels/array/testing/op_check.h"
 
 namespace penstock {
 namespace {

@@ -3,7 +3,7 @@
 // Tests fractional pooling. The expected numbers are those of TensorFlow 2.21.
 #include <cmath>
 
-#include "kernels/array/golden.h"
+#include "kernels/array/testing/golden.h"
 
 namespace penstock {
 namespace {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // QuantizedMatMul and QuantizedConv2D: add up products of 8-bit integers exactly, in 32 bits.
-#include <limits>
 #include <vector>
 
 #include "core/op/flops.h"
@@ -9,6 +8,7 @@
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
 #include "kernels/math/gemm.h"
+#include "kernels/math/matmul.h"
 #include "kernels/nn/conv_geometry.h"
 #include "kernels/quantized/quantization.h"
 
@@ -32,50 +32,24 @@ StatusOr<Tensor> DistancesFromZero(KernelContext& ctx, const Tensor& x, Quantize
   return distances;
 }
 
-class QuantizedMatMulKernel final : public Kernel {
+class QuantizedMatMulKernel final : public TwoMatrixKernel {
  public:
-  Status Init(const KernelInit& node) override {
-    RETURN_IF_ERROR(node.Attr("transpose_a", &transpose_a_));
-    return node.Attr("transpose_b", &transpose_b_);
-  }
-
   Status Compute(KernelContext& ctx) override {
-    const Tensor &a = ctx.input(0), &b = ctx.input(1);
-    if (a.rank() != 2 || b.rank() != 2) {
-      return InvalidArgument("a and b must be matrices, have shapes ", a.shape().ToString(),
-                             " and ", b.shape().ToString());
-    }
-    const Product product = {.m = a.dim(transpose_a_ ? 1 : 0),
-                             .n = b.dim(transpose_b_ ? 0 : 1),
-                             .k = a.dim(transpose_a_ ? 0 : 1),
-                             .a = transpose_a_ ? Side::kTransposed : Side::kPlain,
-                             .b = transpose_b_ ? Side::kTransposed : Side::kPlain};
-    if (b.dim(transpose_b_ ? 1 : 0) != product.k) {
-      return InvalidArgument("a and b do not fit: shapes ", a.shape().ToString(), " and ",
-                             b.shape().ToString());
-    }
-    constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-    if (product.m > kMost || product.n > kMost || product.k > kMost) {
-      return Unimplemented("matrix products with a dimension above 2^31 - 1: ",
-                           a.shape().ToString(), " by ", b.shape().ToString());
-    }
+    ASSIGN_OR_RETURN(const Product product, ProductOf(ctx));
     ASSIGN_OR_RETURN(const QuantizedRange a_range, RangeInput(ctx, 2, "a"));
     ASSIGN_OR_RETURN(const QuantizedRange b_range, RangeInput(ctx, 4, "b"));
     if (a_range.min == a_range.max || b_range.min == b_range.max) {
       return InvalidArgument("expected min_a < max_a and min_b < max_b, are ", a_range.min, ", ",
                              a_range.max, ", ", b_range.min, ", ", b_range.max);
     }
-    ASSIGN_OR_RETURN(const Tensor left, DistancesFromZero(ctx, a, a_range, "a"));
-    ASSIGN_OR_RETURN(const Tensor right, DistancesFromZero(ctx, b, b_range, "b"));
+    ASSIGN_OR_RETURN(const Tensor left, DistancesFromZero(ctx, ctx.input(0), a_range, "a"));
+    ASSIGN_OR_RETURN(const Tensor right, DistancesFromZero(ctx, ctx.input(1), b_range, "b"));
     Tensor* out;
     RETURN_IF_ERROR(ctx.Allocate(0, Shape({product.m, product.n}), &out));
     Multiply(ctx.threads(), product, left.data<int32_t>(), right.data<int32_t>(),
              static_cast<int32_t*>(out->mutable_raw_data()));
     return SetRangeOutputs(ctx, 1, ProductRange<quint8, quint8>(a_range, b_range));
   }
-
- private:
-  bool transpose_a_ = false, transpose_b_ = false;
 };
 
 class QuantizedConvKernel final : public Kernel {

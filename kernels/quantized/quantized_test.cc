@@ -230,7 +230,7 @@ TEST(Quantized, MistakesAreNamed) {
   OpRunner no_fit("QuantizedMatMul");
   no_fit.In(kFilter.Reshaped({1, 4})).In(kFilter.Reshaped({1, 4}));
   no_fit.In(Float(0)).In(Float(1)).In(Float(0)).In(Float(1));
-  EXPECT_THAT(Mistake(no_fit), HasSubstr("do not fit"));
+  EXPECT_THAT(Mistake(no_fit), HasSubstr("Matrix size incompatible"));
   OpRunner no_range("QuantizedMatMul");
   no_range.In(kFilter.Reshaped({1, 4})).In(kFilter.Reshaped({4, 1}));
   no_range.In(Float(0)).In(Float(1)).In(Float(2)).In(Float(2));

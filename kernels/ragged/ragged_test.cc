@@ -3,7 +3,7 @@
 // Tests the ragged ops. The expected numbers are those of TensorFlow 2.21.
 #include <limits>
 
-#include "kernels/array/golden.h"
+#include "kernels/array/testing/golden.h"
 
 namespace penstock {
 namespace {

@@ -4,7 +4,7 @@
 // 2.21.
 #include "core/base/check.h"
 #include "gmock/gmock.h"
-#include "kernels/array/golden.h"
+#include "kernels/array/testing/golden.h"
 #include "kernels/ragged/ragged_value.h"
 
 namespace penstock {

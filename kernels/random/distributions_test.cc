@@ -10,7 +10,7 @@
 #include <limits>
 #include <map>
 
-#include "kernels/random/draw.h"
+#include "kernels/random/testing/draw.h"
 
 namespace penstock {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "core/base/env.h"
 #include "core/base/thread_pool.h"
-#include "kernels/random/draw.h"
 #include "kernels/random/fill_random.h"
+#include "kernels/random/testing/draw.h"
 
 namespace penstock {
 namespace {

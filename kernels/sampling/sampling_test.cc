@@ -7,7 +7,7 @@
 #include <limits>
 #include <numeric>
 
-#include "kernels/random/draw.h"
+#include "kernels/random/testing/draw.h"
 
 namespace penstock {
 namespace {

@@ -2,7 +2,7 @@
 //
 // Tests reductions, ops on a sparse and a dense tensor, products, filling of empty rows, and
 // serialization. The expected numbers are those of TensorFlow 2.21.
-#include "kernels/array/golden.h"
+#include "kernels/array/testing/golden.h"
 
 namespace penstock {
 namespace {

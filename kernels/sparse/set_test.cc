@@ -3,7 +3,7 @@
 // Tests sets and crossed features. The expected numbers are those of TensorFlow 2.21.
 #include <gmock/gmock.h>
 
-#include "kernels/array/golden.h"
+#include "kernels/array/testing/golden.h"
 
 namespace penstock {
 namespace {

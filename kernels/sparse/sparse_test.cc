@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tests sparse tensors. The expected numbers are those of TensorFlow 2.21.
-#include "kernels/array/golden.h"
+#include "kernels/array/testing/golden.h"
 
 namespace penstock {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#include "kernels/state/test_variables.h"
+#include "kernels/state/testing/test_variables.h"
 
 namespace penstock {
 namespace {

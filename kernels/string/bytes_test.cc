@@ -3,7 +3,7 @@
 // Tests ops on the bytes of strings. The expected values are those of TensorFlow 2.21.
 #include <zlib.h>
 
-#include "kernels/array/golden.h"
+#include "kernels/array/testing/golden.h"
 
 namespace penstock {
 namespace {

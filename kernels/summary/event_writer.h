@@ -3,8 +3,9 @@
 // EventWriter: the resource behind the handles of SummaryWriter: an event file that TensorBoard
 // reads. It has no file before Open and after Close.
 //
-// Thread-safe; calls wait for the disk. A StateLog does not record its changes, because the file is
-// state outside of the task.
+// Thread-safe; calls wait for the disk.
+//
+// Actions in a StateLog, all without values: "open", "write", "flush", "close".
 #pragma once
 
 #include <memory>
@@ -42,18 +43,25 @@ class EventWriter final : public Resource {
 
   // Begins a file "events.out.tfevents.SECONDS.HOST" + suffix. Returns OK if a file is open
   // already, as in TensorFlow. `env` must outlive the writer.
-  Status Open(Env& env, const Options& options) ABSL_LOCKS_EXCLUDED(mu_);
+  Status Open(Env& env, const Options& options, const UpdateOrigin& origin)
+      ABSL_LOCKS_EXCLUDED(mu_);
   // Each function adds one event. FailedPrecondition if no file is open; InvalidArgument if the
   // bytes are not a valid message of the function's type.
-  Status AddSummary(int64_t step, const std::string& summary) ABSL_LOCKS_EXCLUDED(mu_);
-  Status AddGraph(int64_t step, const std::string& graph_def) ABSL_LOCKS_EXCLUDED(mu_);
-  Status AddEvent(const std::string& event) ABSL_LOCKS_EXCLUDED(mu_);
-  Status Flush() ABSL_LOCKS_EXCLUDED(mu_);
+  Status AddSummary(int64_t step, const std::string& summary, const UpdateOrigin& origin)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  Status AddGraph(int64_t step, const std::string& graph_def, const UpdateOrigin& origin)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  Status AddEvent(const std::string& event, const UpdateOrigin& origin) ABSL_LOCKS_EXCLUDED(mu_);
+  Status Flush(const UpdateOrigin& origin) ABSL_LOCKS_EXCLUDED(mu_);
   // Closes the file. Returns OK if no file is open.
-  Status Close() ABSL_LOCKS_EXCLUDED(mu_);
+  Status Close(const UpdateOrigin& origin) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  Status Add(tensorflow::Event* event, int64_t step) ABSL_LOCKS_EXCLUDED(mu_);
+  Status Add(tensorflow::Event* event, int64_t step, const UpdateOrigin& origin)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // Adds an event as one change.
+  Status AddChange(const tensorflow::Event& event, const UpdateOrigin& origin)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status Write(const tensorflow::Event& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status FlushFile() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "kernels/summary/event_writer.h"
@@ -23,10 +24,14 @@ double WallTime(Env& env) {
   return static_cast<double>(env.WallMicros()) / static_cast<double>(kMicrosPerSecond);
 }
 
+std::vector<Tensor> NoValues() { return {}; }
+
 }  // namespace
 
 EventWriter::~EventWriter() {
-  const Status closed = Close();  // only CloseSummaryWriter reports errors
+  MutexLock lock(mu_);
+  if (file_ == nullptr) return;
+  const Status closed = file_->Close();  // only CloseSummaryWriter reports errors
   if (!closed.ok()) return;
 }
 
@@ -36,7 +41,7 @@ std::string EventWriter::DebugString() const {
                 file_ == nullptr ? "closed" : StrCat("writes to ", options_.directory));
 }
 
-Status EventWriter::Open(Env& env, const Options& options) {
+Status EventWriter::Open(Env& env, const Options& options, const UpdateOrigin& origin) {
   MutexLock lock(mu_);
   if (file_ != nullptr) return OkStatus();
   RETURN_IF_ERROR(env.CreateDirectories(options.directory));
@@ -46,6 +51,7 @@ Status EventWriter::Open(Env& env, const Options& options) {
   ASSIGN_OR_RETURN(file_, RecordWriter::Create(env, path));
   env_ = &env;
   options_ = options;
+  Changed(origin, "open", NoValues);
   tensorflow::Event version;
   version.set_wall_time(WallTime(env));
   version.set_file_version(kFileVersion);
@@ -53,47 +59,54 @@ Status EventWriter::Open(Env& env, const Options& options) {
   return FlushFile();
 }
 
-Status EventWriter::AddSummary(int64_t step, const std::string& summary) {
+Status EventWriter::AddSummary(int64_t step, const std::string& summary,
+                               const UpdateOrigin& origin) {
   tensorflow::Event event;
   if (!event.mutable_summary()->ParseFromString(summary)) {
     return InvalidArgument("tensor must be a serialized Summary, its ", summary.size(),
                            " bytes are none");
   }
-  return Add(&event, step);
+  return Add(&event, step, origin);
 }
 
-Status EventWriter::AddGraph(int64_t step, const std::string& graph_def) {
+Status EventWriter::AddGraph(int64_t step, const std::string& graph_def,
+                             const UpdateOrigin& origin) {
   if (!tensorflow::GraphDef().ParseFromString(graph_def)) {
     return InvalidArgument("tensor must be a serialized GraphDef, its ", graph_def.size(),
                            " bytes are none");
   }
   tensorflow::Event event;
   event.set_graph_def(graph_def);
-  return Add(&event, step);
+  return Add(&event, step, origin);
 }
 
-Status EventWriter::AddEvent(const std::string& bytes) {
+Status EventWriter::AddEvent(const std::string& bytes, const UpdateOrigin& origin) {
   tensorflow::Event event;
   if (!event.ParseFromString(bytes)) {
     return InvalidArgument("event must be a serialized Event, its ", bytes.size(),
                            " bytes are none");
   }
   MutexLock lock(mu_);
-  return Write(event);
+  return AddChange(event, origin);
 }
 
-Status EventWriter::Add(tensorflow::Event* event, int64_t step) {
+Status EventWriter::Add(tensorflow::Event* event, int64_t step, const UpdateOrigin& origin) {
   event->set_step(step);
   MutexLock lock(mu_);
   if (env_ != nullptr) event->set_wall_time(WallTime(*env_));
-  return Write(*event);
+  return AddChange(*event, origin);
 }
 
-Status EventWriter::Write(const tensorflow::Event& event) {
+Status EventWriter::AddChange(const tensorflow::Event& event, const UpdateOrigin& origin) {
   if (file_ == nullptr) {
     return FailedPrecondition("SummaryWriter '", name_,
                               "' has no file; run CreateSummaryFileWriter first");
   }
+  Changed(origin, "write", NoValues);
+  return Write(event);
+}
+
+Status EventWriter::Write(const tensorflow::Event& event) {
   RETURN_IF_ERROR(file_->Write(event.SerializeAsString()));
   ++unflushed_;
   const int64_t age_ns = env_->NowNanos() - flushed_ns_;
@@ -107,15 +120,19 @@ Status EventWriter::FlushFile() {
   return file_->Flush();
 }
 
-Status EventWriter::Flush() {
+Status EventWriter::Flush(const UpdateOrigin& origin) {
   MutexLock lock(mu_);
-  if (file_ != nullptr) return FlushFile();
-  return FailedPrecondition("SummaryWriter '", name_, "' has no file to flush");
+  if (file_ == nullptr) {
+    return FailedPrecondition("SummaryWriter '", name_, "' has no file to flush");
+  }
+  Changed(origin, "flush", NoValues);
+  return FlushFile();
 }
 
-Status EventWriter::Close() {
+Status EventWriter::Close(const UpdateOrigin& origin) {
   MutexLock lock(mu_);
   if (file_ == nullptr) return OkStatus();
+  Changed(origin, "close", NoValues);
   const std::unique_ptr<RecordWriter> file = std::move(file_);
   return file->Close();
 }

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/array/op_check.h"
+#include "kernels/array/testing/op_check.h"
 #include "proto/tensorflow/event.pb.h"
 
 namespace penstock {

@@ -54,22 +54,26 @@ class OpenKernel final : public WriterKernel {
     if (options.suffix.find('/') != std::string::npos) {
       return InvalidArgument("filename_suffix must have no '/', is '", options.suffix, "'");
     }
-    return writer.Open(*ctx.step().env, options);
+    return writer.Open(*ctx.step().env, options, ctx.origin());
   }
 };
 
 class FlushKernel final : public WriterKernel {
-  Status Use(KernelContext&, EventWriter& writer) const override { return writer.Flush(); }
+  Status Use(KernelContext& ctx, EventWriter& writer) const override {
+    return writer.Flush(ctx.origin());
+  }
 };
 
 class CloseKernel final : public WriterKernel {
-  Status Use(KernelContext&, EventWriter& writer) const override { return writer.Close(); }
+  Status Use(KernelContext& ctx, EventWriter& writer) const override {
+    return writer.Close(ctx.origin());
+  }
 };
 
 class ImportEventKernel final : public WriterKernel {
   Status Use(KernelContext& ctx, EventWriter& writer) const override {
     ASSIGN_OR_RETURN(const std::string event, StringInput(ctx, 1, "event"));
-    return writer.AddEvent(event);
+    return writer.AddEvent(event, ctx.origin());
   }
 };
 
@@ -77,7 +81,7 @@ class RawSummaryKernel final : public WriterKernel {
   Status Use(KernelContext& ctx, EventWriter& writer) const override {
     ASSIGN_OR_RETURN(const int64_t step, Int(ctx, 1, "step"));
     ASSIGN_OR_RETURN(const std::string summary, StringInput(ctx, 2, "tensor"));
-    return writer.AddSummary(step, summary);
+    return writer.AddSummary(step, summary, ctx.origin());
   }
 };
 
@@ -85,7 +89,7 @@ class GraphKernel final : public WriterKernel {
   Status Use(KernelContext& ctx, EventWriter& writer) const override {
     ASSIGN_OR_RETURN(const int64_t step, Int(ctx, 1, "step"));
     ASSIGN_OR_RETURN(const std::string graph, StringInput(ctx, 2, "tensor"));
-    return writer.AddGraph(step, graph);
+    return writer.AddGraph(step, graph, ctx.origin());
   }
 };
 
@@ -100,7 +104,7 @@ class TensorKernel final : public WriterKernel {
     }
     SummaryBuilder summary;
     summary.AddTensor(tag, tensor, metadata.empty() ? nullptr : &metadata);
-    return writer.AddSummary(step, summary.Serialize());
+    return writer.AddSummary(step, summary.Serialize(), ctx.origin());
   }
 };
 
@@ -115,7 +119,7 @@ class ScalarKernel final : public WriterKernel {
     }
     SummaryBuilder summary;
     summary.AddScalar(tag, static_cast<float>(value.scalar<T>()));
-    return writer.AddSummary(step, summary.Serialize());
+    return writer.AddSummary(step, summary.Serialize(), ctx.origin());
   }
 };
 
@@ -134,7 +138,7 @@ class HistogramKernel final : public WriterKernel {
     }
     SummaryBuilder summary;
     summary.AddHistogram(tag, histogram);
-    return writer.AddSummary(step, summary.Serialize());
+    return writer.AddSummary(step, summary.Serialize(), ctx.origin());
   }
 };
 
@@ -151,7 +155,7 @@ class ImageKernel final : public WriterKernel {
     ASSIGN_OR_RETURN(const std::string tag, StringInput(ctx, 2, "tag"));
     SummaryBuilder summary;
     RETURN_IF_ERROR(AddImages(tag, ctx.input(3), images_max_, ctx.input(4), &summary));
-    return writer.AddSummary(step, summary.Serialize());
+    return writer.AddSummary(step, summary.Serialize(), ctx.origin());
   }
 
   int64_t images_max_ = 0;
@@ -174,7 +178,7 @@ class AudioKernel final : public WriterKernel {
     }
     SummaryBuilder summary;
     RETURN_IF_ERROR(AddSounds(tag, ctx.input(3), rate.scalar<float>(), outputs_max_, &summary));
-    return writer.AddSummary(step, summary.Serialize());
+    return writer.AddSummary(step, summary.Serialize(), ctx.origin());
   }
 
   int64_t outputs_max_ = 0;

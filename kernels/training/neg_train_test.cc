@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "kernels/state/test_variables.h"
+#include "kernels/state/testing/test_variables.h"
 
 namespace penstock {
 namespace {

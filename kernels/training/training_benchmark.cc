@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "kernels/state/test_variables.h"
+#include "kernels/state/testing/test_variables.h"
 
 namespace penstock {
 namespace {

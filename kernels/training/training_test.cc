@@ -10,7 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "core/base/env.h"
-#include "kernels/state/test_variables.h"
+#include "kernels/state/testing/test_variables.h"
 
 namespace penstock {
 namespace {

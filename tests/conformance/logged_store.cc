@@ -41,10 +41,58 @@ std::vector<Tensor> LoggedStore::Run(const std::string& op, const OpCall& call) 
 
 std::vector<Tensor> LoggedStore::Watch(const std::string& op, const OpCall& call) {
   const std::string before = TextOf(*store_);
+  const Versions versions = VersionsOf(call);
   const size_t records = log_->entries().size();
   std::vector<Tensor> outputs = Run(op, call);
   CheckRecords(op, records, before);
+  CheckVersions(op, records, versions);
   return outputs;
+}
+
+std::vector<Tensor> LoggedStore::WatchChange(const std::string& op, const OpCall& call) {
+  const Versions before = VersionsOf(call);
+  std::vector<Tensor> outputs = Watch(op, call);
+  for (const auto& [resource, version] : before) {
+    if (resource->version() > version) return outputs;
+  }
+  faults_.push_back(StrCat(op, " changes a resource, but no version rises"));
+  return outputs;
+}
+
+LoggedStore::Versions LoggedStore::VersionsOf(const OpCall& call) const {
+  Versions versions;
+  for (const auto& [container, name] : store_->List()) {
+    const std::shared_ptr<Resource> resource = *store_->Lookup(container, name);
+    versions[resource] = resource->version();
+  }
+  for (const Tensor& input : call.inputs) {
+    if (input.dtype() != DType::kResource || input.num_elements() != 1) continue;
+    const auto& resource = input.scalar<ResourceHandle>().resource;
+    if (resource != nullptr) versions[resource] = resource->version();
+  }
+  return versions;
+}
+
+void LoggedStore::CheckVersions(const std::string& op, size_t records, const Versions& before) {
+  std::map<std::string, int64_t> recorded;
+  const auto entries = log_->entries();
+  for (size_t i = records; i < entries.size(); ++i) {
+    for (const auto& part : entries[i].parts) {
+      if (part.action == kRemoveAction) continue;
+      int64_t& changes = recorded[StrCat(part.container, "/", part.name)];
+      changes += part.action == kCreateAction ? part.version : 1;
+    }
+  }
+  for (const auto& [container, name] : store_->List()) {
+    const std::shared_ptr<Resource> resource = *store_->Lookup(container, name);
+    const auto found = before.find(resource);
+    const int64_t first = found == before.end() ? 0 : found->second;
+    const int64_t versions = resource->version() - first;
+    const int64_t seen = recorded[StrCat(container, "/", name)];
+    if (versions == seen) continue;
+    faults_.push_back(StrCat(op, " raises the version of '", name, "' by ", versions,
+                             ", the log sees ", seen, " changes"));
+  }
 }
 
 void LoggedStore::CheckRecords(const std::string& op, size_t records, const std::string& before) {
@@ -61,6 +109,10 @@ void LoggedStore::CheckRecords(const std::string& op, size_t records, const std:
     if (entry.parts[0].action == "unlock") continue;
     faults_.push_back(StrCat(op, " makes a record of no origin: ", RecordingLog::Text(entry)));
   }
+}
+
+int64_t VersionOf(const Tensor& handle) {
+  return handle.scalar<ResourceHandle>().resource->version();
 }
 
 std::string TextOf(const ResourceStore& store) {

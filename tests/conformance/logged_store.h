@@ -3,6 +3,8 @@
 // LoggedStore: a resource store with a StateLog, and functions that run ops on it.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -29,8 +31,12 @@ class LoggedStore {
 
   // Runs an op in a node of the same name. CHECKs that it succeeds.
   std::vector<Tensor> Run(const std::string& op, const OpCall& call = {}) const;
-  // Like Run; also checks that the log has a record if the store has changed.
+  // Like Run; also checks that the log has a record if the store has changed, and one for each
+  // version of each resource in the store.
   std::vector<Tensor> Watch(const std::string& op, const OpCall& call = {});
+  // Like Watch; also checks that a resource in the store, or behind a handle of `call`, has a new
+  // version.
+  std::vector<Tensor> WatchChange(const std::string& op, const OpCall& call = {});
   // Checks the records after the first `records` ones. `before` is the text of the store before
   // them. Adds mistakes to faults().
   void CheckRecords(const std::string& op, size_t records, const std::string& before);
@@ -43,10 +49,18 @@ class LoggedStore {
  private:
   const std::unique_ptr<RecordingLog> log_ = std::make_unique<RecordingLog>();
   const std::shared_ptr<ResourceStore> store_ = std::make_shared<ResourceStore>();
+  // Returns the version of each resource in the store, and of those behind the handles of `call`.
+  using Versions = std::map<std::shared_ptr<const Resource>, int64_t>;
+  Versions VersionsOf(const OpCall& call) const;
+  // Checks that the records after the first `records` ones are those of the new versions.
+  void CheckVersions(const std::string& op, size_t records, const Versions& before);
+
   std::vector<std::string> faults_;
   std::set<std::string> watched_;  // names of ops that Watch has run
 };
 
+// Returns the version of the resource behind a handle that has it attached.
+int64_t VersionOf(const Tensor& handle);
 // Returns a line for each resource: its description, and the value if it is a variable.
 std::string TextOf(const ResourceStore& store);
 // Returns a handle that has only names, like a handle from another task.

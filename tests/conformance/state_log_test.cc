@@ -257,9 +257,8 @@ void DynamicTables() {
   const Attrs bucket = {
       {"N", int64_t{1}}, {"buckets", int64_t{1}}, {"wanted", std::vector<int64_t>{0}}};
   const Tensor none = Tensor::Scalar(std::string());
-  const auto changes =
-      scene.Watch("DynamicTableExportChanges", {{one, Tensor::Scalar(std::string("a")), none, none},
-                                                bucket});
+  const auto changes = scene.Watch("DynamicTableExportChanges",
+                                   {{one, Tensor::Scalar(std::string("a")), none, none}, bucket});
   OpRunner merge("DynamicTableMerge", scene.store());
   const std::string before_merge = TextOf(*scene.store());
   const size_t records_before_merge = scene.log().entries().size();
@@ -375,7 +374,7 @@ void Iterators() {
       scene.Watch("RangeDataset", {.inputs = {Long(0), Long(9), Long(1)}, .attrs = spec})[0];
   const auto seeds =
       scene.Watch("AnonymousSeedGenerator", {.inputs = {Long(1), Long(2), Tensor::Scalar(true)}});
-  scene.Watch("ShuffleDatasetV2", {{range, Long(3), seeds[0]}, spec});
+  const Tensor shuffled = scene.Watch("ShuffleDatasetV2", {{range, Long(3), seeds[0]}, spec})[0];
   scene.Watch("ShuffleDatasetV3", {{range, Long(3), Long(1), Long(2), seeds[0]}, spec});
   scene.Watch("ShuffleAndRepeatDatasetV2",
               {{range, Long(3), Long(1), Long(2), Long(1), seeds[0]}, spec});
@@ -383,18 +382,67 @@ void Iterators() {
   scene.Watch("DeleteSeedGenerator", {{seeds[0], seeds[1]}});
   scene.Watch("DeleteRandomSeedGenerator", {{seeds[0], seeds[1]}});
   const auto cache = scene.Watch("AnonymousMemoryCache");
-  scene.Watch("CacheDatasetV2", {{range, Tensor::Scalar<std::string>(""), cache[0]}, spec});
+  const Tensor one =
+      scene.Watch("RangeDataset", {.inputs = {Long(0), Long(1), Long(1)}, .attrs = spec})[0];
+  const Tensor cached =
+      scene.Watch("CacheDatasetV2", {{one, Tensor::Scalar<std::string>(""), cache[0]}, spec})[0];
   scene.Watch("DeleteMemoryCache", {{cache[0], cache[1]}});
   const Tensor iterator = scene.Watch("IteratorV2", {.attrs = named})[0];
-  scene.Watch("MakeIterator", {{range, iterator}});
-  scene.Watch("IteratorGetNext", {{iterator}, spec});
-  scene.Watch("IteratorGetNextSync", {{iterator}, spec});
-  scene.Watch("IteratorGetNextAsOptional", {{iterator}, spec});
+  scene.WatchChange("MakeIterator", {{range, iterator}});
+  scene.WatchChange("IteratorGetNext", {{iterator}, spec});
+  scene.WatchChange("IteratorGetNextSync", {{iterator}, spec});
+  scene.WatchChange("IteratorGetNextAsOptional", {{iterator}, spec});
   scene.Watch("IteratorToStringHandle", {{iterator}});
   const Tensor state = scene.Watch("SerializeIterator", {{iterator}})[0];
-  scene.Watch("DeserializeIterator", {{iterator, state}});
-  scene.Watch("DeleteIterator", {{iterator, seeds[1]}});
+  scene.WatchChange("DeserializeIterator", {{iterator, state}});
+  // Seeds and caches are in no store, only behind handles, but have versions too.
+  const int64_t seeds_before = VersionOf(seeds[0]), cache_before = VersionOf(cache[0]);
+  scene.WatchChange("MakeIterator", {{shuffled, iterator}});
+  EXPECT_GT(VersionOf(seeds[0]), seeds_before);
+  scene.WatchChange("MakeIterator", {{cached, iterator}});
+  scene.WatchChange("IteratorGetNext", {{iterator}, spec});
+  EXPECT_EQ(VersionOf(cache[0]), cache_before);
+  OpRunner last("IteratorGetNext", scene.store());
+  last.In(iterator);
+  for (const auto& [name, value] : spec) last.Attr(name, value);
+  EXPECT_EQ(last.Run().status().code(), StatusCode::kOutOfRange);
+  EXPECT_GT(VersionOf(cache[0]), cache_before);
+  scene.WatchChange("DeleteIterator", {{iterator, seeds[1]}});
   Finish(scene, "a Iterator cannot be replayed: its dataset may read files and functions");
+}
+
+void Snapshots() {
+  LoggedStore scene;
+  const Tensor variable =
+      scene.Watch("VarHandleOp", {.attrs = {{"dtype", DType::kFloat}, {"shape", Shape({2})}}})[0];
+  scene.WatchChange("AssignVariableOp", {{variable, Floats({1, 2})}});
+  const Tensor save = Tensor::Scalar<std::string>("save");
+  const Attrs named = {{"shared_name", "snapshot"}};
+  Attrs typed = named;
+  typed["dtypes"] = kFloats;
+  scene.Watch("SnapshotCopyAhead", {.inputs = {save}, .attrs = named, .list = {variable}});
+  scene.WatchChange("SnapshotCopyAhead", {.inputs = {save}, .attrs = named, .list = {variable}});
+  const auto cut =
+      scene.WatchChange("SnapshotCut", {.inputs = {save}, .attrs = typed, .list = {variable}});
+  scene.WatchChange("SnapshotKeep", {.inputs = {save}, .attrs = named, .list = cut});
+  scene.WatchChange("SnapshotTake", {.inputs = {save}, .attrs = typed});
+  Finish(scene, "a Snapshot cannot be replayed: it lives within one save");
+}
+
+void SummaryWriters() {
+  LoggedStore scene;
+  const Tensor writer = scene.Watch("SummaryWriter")[0];
+  const Tensor name = Tensor::Scalar<std::string>("x");
+  scene.WatchChange("CreateSummaryFileWriter",
+                    {{writer, Tensor::Scalar(testing::TempDir() + "/events"), Int(10), Int(1000),
+                      Tensor::Scalar<std::string>("")}});
+  scene.WatchChange("WriteScalarSummary", {{writer, Long(1), name, Tensor::Scalar(1.f)}});
+  const Tensor empty = Tensor::Scalar<std::string>("");
+  scene.WatchChange("WriteGraphSummary", {{writer, Long(1), empty}});
+  scene.WatchChange("ImportEvent", {{writer, empty}});
+  scene.WatchChange("FlushSummaryWriter", {{writer}});
+  scene.WatchChange("CloseSummaryWriter", {{writer}});
+  Finish(scene, "cannot be replayed: it writes a file");
 }
 
 TEST(StateLogConformance, SeesEveryChangeOfEveryOp) {
@@ -410,6 +458,8 @@ TEST(StateLogConformance, SeesEveryChangeOfEveryOp) {
   Stacks();
   TensorArrays();
   Iterators();
+  Snapshots();
+  SummaryWriters();
   for (const OpDef* op : Registry::Global().ops()) {
     if (!HasHandle(*op) || kFlow.contains(op->name)) continue;
     EXPECT_TRUE(Covered().contains(op->name))

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/array/op_check.h"
+#include "kernels/array/testing/op_check.h"
 
 namespace penstock {
 

@@ -11,7 +11,7 @@
 #include "core/base/env.h"
 #include "core/base/thread_pool.h"
 #include "core/op/testing/op_runner.h"
-#include "kernels/array/op_check.h"
+#include "kernels/array/testing/op_check.h"
 
 namespace penstock {
 

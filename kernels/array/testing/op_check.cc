@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/array/op_check.h"
+#include "kernels/array/testing/op_check.h"
 
 #include <cstring>
 

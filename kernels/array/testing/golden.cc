@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/array/golden.h"
+#include "kernels/array/testing/golden.h"
 
 #include <cmath>
 

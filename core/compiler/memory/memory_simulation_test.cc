@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tests the walk one node at a time, by which an order is chosen: what a node will change must be
+// what it then does change.
+#include "core/compiler/memory/memory_simulation.h"
+
+#include <string>
+#include <vector>
+
+#include "core/compiler/testing/world.h"
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+class MemorySimulationTest : public testing::Test {
+ protected:
+  Node* Add(const std::string& name, const std::string& op, std::vector<Endpoint> inputs,
+            double bytes, const Attrs& attrs = {}) {
+    Node* const node = world_.Add(name, op, std::move(inputs), {.attrs = attrs});
+    world_.graph.set_assigned_device(node, kWorker);
+    if (node->num_outputs() > 0) costs_.RecordOutput(name, 0, bytes);
+    order_.push_back(node);
+    return node;
+  }
+  // Runs all nodes in their order. Returns the change that was announced for each.
+  std::vector<double> Changes() const {
+    const MemoryModel model(world_.graph, costs_);
+    MemorySimulation simulation(model, {});
+    std::vector<double> changes;
+    for (const Node* node : order_) {
+      changes.push_back(simulation.Change(*node));
+      simulation.RunNode(*node);
+    }
+    return changes;
+  }
+  // Returns the memory of the device after each node, if each changes it as announced.
+  std::vector<double> Sums() const {
+    std::vector<double> sums;
+    double now = 0;
+    for (const double change : Changes()) sums.push_back(now += change);
+    return sums;
+  }
+
+  World world_;
+  CostTable costs_;
+  std::vector<Node*> order_;
+};
+
+TEST_F(MemorySimulationTest, ANodeAddsItsOutputAndFreesWhatItReadsLast) {
+  Node* const a = Add("a", "Input", {}, 1000);
+  Node* const b = Add("b", "Heavy", {{a, 0}}, 300);
+  Node* const c = Add("c", "Heavy", {{b, 0}}, 20);
+  Add("d", "Sum2", {{a, 0}, {c, 0}}, 4);
+  // Nothing reads the last one, so it is gone when it has run.
+  EXPECT_EQ(Changes(), (std::vector<double>{1000, 300, 20 - 300, -1000 - 20}));
+  EXPECT_EQ(Sums().back(), 0);
+}
+
+TEST_F(MemorySimulationTest, AViewKeepsTheMemoryOfItsInput) {
+  Node* const a = Add("a", "Input", {}, 1000);
+  Node* const view = Add("view", "Identity", {{a, 0}}, 1000);
+  Add("reader", "Heavy", {{view, 0}}, 7);
+  EXPECT_EQ(Changes(), (std::vector<double>{1000, 0, -1000}));
+}
+
+TEST_F(MemorySimulationTest, AnInputThatIsReadTwiceIsFreedOnce) {
+  Node* const a = Add("a", "Input", {}, 1000);
+  Node* const b = Add("b", "Sum2", {{a, 0}, {a, 0}}, 10);
+  Add("c", "Heavy", {{b, 0}}, 5);
+  EXPECT_EQ(Changes(), (std::vector<double>{1000, 10 - 1000, -10}));
+}
+
+TEST_F(MemorySimulationTest, AFetchKeepsItsInput) {
+  Node* const a = Add("a", "Input", {}, 1000);
+  Add("fetch", "_Fetch", {{a, 0}}, 0, {{"T", DType::kFloat}, {"index", int64_t{0}}});
+  EXPECT_EQ(Changes(), (std::vector<double>{1000, 0}));
+}
+
+// The sums of the announced changes are what the whole walk finds between the nodes.
+TEST_F(MemorySimulationTest, AgreesWithTheProfileOfTheWholeStep) {
+  Node* x = Add("x", "Input", {}, 100);
+  std::vector<Node*> kept;
+  for (int i = 0; i < 5; ++i) {
+    x = Add(StrCat("up", i), "Heavy", {{x, 0}}, 1000.0 * (i + 1));
+    kept.push_back(x);
+  }
+  for (int i = 4; i >= 0; --i) x = Add(StrCat("down", i), "Sum2", {{x, 0}, {kept[i], 0}}, 50 + i);
+  const std::vector<double> sums = Sums();
+  const MemoryModel model(world_.graph, costs_);
+  const MemoryProfile profile = model.Profile(order_);
+  ASSERT_EQ(profile.devices.size(), 1u);
+  for (size_t i = 1; i < order_.size(); ++i) {
+    // While a node runs, its output is there too.
+    EXPECT_EQ(profile.devices[0].during[i], sums[i - 1] + model.Bytes({order_[i], 0}))
+        << order_[i]->name();
+  }
+}
+
+}  // namespace
+}  // namespace penstock

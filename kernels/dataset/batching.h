@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Code shared by datasets that make one element of several.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "kernels/dataset/dataset.h"
+
+namespace penstock {
+
+// Base of iterators with one input that read the settings of their dataset, a D.
+template <class D>
+class IteratorOf : public UnaryIterator {
+ public:
+  IteratorOf(std::shared_ptr<const D> dataset, IteratorPtr input)
+      : UnaryIterator(std::move(input)), dataset_(std::move(dataset)) {}
+
+ protected:
+  const D& dataset() const { return *dataset_; }
+
+ private:
+  const std::shared_ptr<const D> dataset_;
+};
+// Returns an iterator of type I, which is an IteratorOf.
+template <class I, class D>
+StatusOr<IteratorPtr> NewIteratorOf(const D* dataset, const IteratorContext& ctx) {
+  ASSIGN_OR_RETURN(IteratorPtr input, dataset->input().NewIterator(ctx));
+  return std::make_unique<I>(Dataset::Self(dataset), std::move(input));
+}
+
+// How many elements a batch has, and whether a smaller last one is dropped.
+struct BatchSize {
+  int64_t elements = 0;
+  bool drop_remainder = false;
+
+  // Returns the cardinality of a dataset of batches of `count` elements.
+  int64_t BatchesOf(int64_t count) const {
+    if (count < 0) return count;
+    return count / elements + (!drop_remainder && count % elements != 0);
+  }
+  // Reads the elements of the next batch. Sets `*end` if there is none. `check` is called with each
+  // element; its error ends the reading.
+  Status Read(const IteratorContext& ctx, DatasetIterator& input,
+              absl::FunctionRef<Status(const Element&)> check, std::vector<Element>* batch,
+              bool* end) const;
+};
+
+}  // namespace penstock
