@@ -74,7 +74,9 @@ class ShuffleDataset final : public Dataset {
       const int64_t count = dataset_->count_;
       while (static_cast<int64_t>(buffer_.size()) < dataset_->buffer_size_) {
         if (ctx.cancellation->cancelled()) return ctx.cancellation->status();
-        while (buffered_per_round_.size() > 1 && buffered_per_round_.front() == 0) EndRound(ctx.origin);
+        while (buffered_per_round_.size() > 1 && buffered_per_round_.front() == 0) {
+          EndRound(ctx.origin);
+        }
         if (buffered_per_round_.size() > kRoundsMax && !buffer_.empty()) return OkStatus();
         if (!open_) {
           if (count >= 0 && round_ >= count) return OkStatus();
