@@ -77,6 +77,10 @@ class Scheduler {
   virtual bool Spin(SpinHabit& habit, std::chrono::nanoseconds limit,
                     absl::FunctionRef<bool()> ready) = 0;
 
+  // Blocks this thread until `time_ns`; under a simulated clock, other closures run meanwhile.
+  // `what` as for a Condition. REQUIRES: the caller holds no mutex.
+  void SleepUntil(int64_t time_ns, const char* what);
+
  protected:
   friend class Condition;
 
@@ -136,6 +140,13 @@ class Condition {
   const char* const what_;
   std::condition_variable native_;  // for schedulers of real threads
 };
+
+inline void Scheduler::SleepUntil(int64_t time_ns, const char* what) {
+  Mutex mu;
+  Condition never(*this, what);
+  MutexLock lock(mu);
+  (void)never.WaitUntil(mu, time_ns, [] { return false; });
+}
 
 inline std::condition_variable& Scheduler::Native(Condition& condition) {
   return condition.native_;

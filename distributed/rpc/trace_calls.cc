@@ -105,12 +105,10 @@ class Watch {
 
 // Reads the other tasks' clocks several times, so that the offsets are accurate.
 void ReadClocks(const TraceServices& services, Cancellation* cancellation) {
-  Mutex mu;
-  Condition never(*services.threads, "the answers about the tasks' clocks");
   for (int i = 0; i < kClockReadings && !cancellation->cancelled(); ++i) {
     services.task->master().ReadClocks();
-    MutexLock lock(mu);
-    (void)never.WaitUntil(mu, services.env->NowNanos() + kClockPauseNanos, [] { return false; });
+    services.threads->SleepUntil(services.env->NowNanos() + kClockPauseNanos,
+                                 "the answers about the tasks' clocks");
   }
 }
 

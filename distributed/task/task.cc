@@ -122,11 +122,8 @@ void Task::Stop() {
 
 void Task::WaitForSteps() {
   worker_.steps().AbortAll(ShuttingDown());
-  Mutex mu;
-  Condition never(*parts_.scheduler, "the end of a task's steps");
-  MutexLock lock(mu);
   while (worker_.steps().counts().running > 0) {
-    never.WaitUntil(mu, parts_.env->NowNanos() + kPollNanos, [] { return false; });
+    parts_.scheduler->SleepUntil(parts_.env->NowNanos() + kPollNanos, "the end of a task's steps");
   }
 }
 
