@@ -79,6 +79,8 @@ struct ServerOptions {
   std::optional<std::string> calibration_file = std::nullopt;
   // Sessions that clients in this process have with this task do not go over the network.
   bool direct_sessions = true;
+  // A server has real sockets and threads, so it waits by Scheduler::Real(): NowNanos() of `env`
+  // must be that of Env::Real(). A simulation makes Tasks instead (distributed/sim).
   Env* env = &Env::Real();
   DeadlineTimer* timer = &DeadlineTimer::Real();
 };
