@@ -238,6 +238,11 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   std::atomic<uint64_t> next_graph_{1};
   std::atomic<int64_t> last_used_ns_{0};
   const int64_t created_ns_;
+
+  // No two of the five mutexes below are held at once. graph_mu_ is held
+  // while the function given to Extend runs, and while costs_ and placement_ are locked; a step's
+  // counters and times are updated with running_mu_ held. Continuations and tasks are called with
+  // none of the five held.
   mutable Mutex client_mu_;
   std::string client_ ABSL_GUARDED_BY(client_mu_);
 
