@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// MatchFiles: finds files by a pattern. Thread-safe. What is created or removed meanwhile may be
+// among the results or not.
 #pragma once
 
 #include <string>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The version of this program, and the version of TensorFlow that its exported graphs name. One
+// place for both, because peers, tools and files show or compare them.
 #pragma once
 
 namespace penstock {

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Constants on which both ends of a call between tasks, or of a client's call, must agree beside
+// the messages themselves. Raise the version with every change that the previous one would misread.
 #pragma once
 
 namespace penstock {

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// ReturnFreeMemory: makes a process small again after much of its memory has become free.
+// Thread-safe.
 #pragma once
 
 namespace penstock {

@@ -5,6 +5,9 @@
 //
 // Nodes with the same shared_name share a resource. Without a shared_name the resource belongs to
 // the node alone; on a server, to the node in one session (core/op/private_attrs.h).
+//
+// Thread-safe as every kernel is, because steps that run at the same time share it. Several of them
+// may be in Make at once; Check runs under the kernel's lock.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// SliceRequest, RestoredShapes: the first inputs of the kernels that save and restore tensors, and
+// the shapes of their outputs. A SliceRequest is valid as long as the inputs it was parsed from.
 #pragma once
 
 #include <string>

@@ -3,6 +3,9 @@
 // AutoTransport: has several transports, called roads, and uses for each producer the fastest
 // one that reaches it. It finds that road when a step first needs the producer, and logs it
 // once.
+//
+// Thread-safe like every Transport. No lock is held while a road or the log is called, because a
+// road may answer at once, on the same thread.
 #pragma once
 
 #include <functional>
