@@ -61,8 +61,6 @@ void Cancellation::Deregister(Token token) {
     lock.Unlock();
     return;
   }
-  // Not through a Scheduler: callbacks do not block, so this waits only briefly, for another
-  // thread. A simulation has one thread, on which no callback can be running now.
   while (running_ == token) callback_done_.Wait(mu_);
 }
 

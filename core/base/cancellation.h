@@ -7,8 +7,8 @@
 // wins: every callback and every later `status()` gets its status. Thread-safe. Invariants: (1)
 // each registered callback runs at most once; (2) Deregister returns only when the callback has
 // been removed or has finished running, so that the caller may then free the objects that the
-// callback captures (a callback must therefore not deregister itself); (3) no lock is held while a
-// callback runs.
+// callback captures (a callback must therefore neither deregister itself nor wait for another
+// closure); (3) no lock is held while a callback runs.
 #pragma once
 
 #include <atomic>
@@ -51,6 +51,9 @@ class Cancellation {
  private:
   std::atomic<bool> cancelled_{false};  // changed under mu_
   mutable Mutex mu_;
+  // Not a Condition, because a Cancellation has no scheduler: many are made where none is at hand.
+  // Under a simulated clock nobody waits here, because no other closure runs in the middle of a
+  // callback, which does not wait.
   CondVar callback_done_;
   Status status_ ABSL_GUARDED_BY(mu_);
   Token running_ ABSL_GUARDED_BY(mu_) = 0;  // the callback that is running; 0: none

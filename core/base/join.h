@@ -3,7 +3,9 @@
 // Join: calls one continuation when several asynchronous operations have ended. Wait: blocks until
 // one asynchronous operation has ended.
 //
-// Thread-safe: parts may end on any thread. `done` runs on the thread that ends the last part.
+// Thread-safe: the parts and the continuation may be called on any threads, at the same time. A
+// Join calls `done` on the thread that releases it last, with no lock held. Only one thread may
+// call Wait::Get, and only once.
 #pragma once
 
 #include <atomic>

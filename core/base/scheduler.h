@@ -77,6 +77,10 @@ class Scheduler {
   virtual bool Spin(SpinHabit& habit, std::chrono::nanoseconds limit,
                     absl::FunctionRef<bool()> ready) = 0;
 
+  // Blocks this thread until `time_ns`; under a simulated clock, other closures run meanwhile.
+  // `what` as for a Condition. REQUIRES: the caller holds no mutex.
+  void SleepUntil(int64_t time_ns, const char* what);
+
  protected:
   friend class Condition;
 
@@ -137,12 +141,11 @@ class Condition {
   std::condition_variable native_;  // for schedulers of real threads
 };
 
-// Blocks until `deadline_ns` has passed. `what` is that of Condition.
-inline void SleepUntil(Scheduler& scheduler, int64_t deadline_ns, const char* what) {
+inline void Scheduler::SleepUntil(int64_t time_ns, const char* what) {
   Mutex mu;
-  Condition never(scheduler, what);
+  Condition never(*this, what);
   MutexLock lock(mu);
-  (void)never.WaitUntil(mu, deadline_ns, [] { return false; });
+  (void)never.WaitUntil(mu, time_ns, [] { return false; });
 }
 
 inline std::condition_variable& Scheduler::Native(Condition& condition) {

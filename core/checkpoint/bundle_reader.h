@@ -4,7 +4,7 @@
 // slices.
 //
 // Opening verifies the whole index; reading a tensor verifies the tensor's checksum.
-// Thread-safe: several threads may read at the same time.
+// Thread-safe after Open: the index does not change, and data files are opened under a lock.
 #pragma once
 
 #include <map>

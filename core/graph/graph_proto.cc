@@ -10,7 +10,7 @@
 #include "core/base/version.h"
 #include "core/functions/function_inliner.h"
 #include "core/graph/tensor_name.h"
-#include "core/tensor/caching_allocator.h"
+#include "core/tensor/memory_account.h"
 #include "core/wire/attr_proto.h"
 #include "core/wire/tensor_fields.h"
 #include "core/wire/tensor_proto.h"

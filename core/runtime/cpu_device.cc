@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "core/runtime/cpu_rates.h"
-#include "core/tensor/caching_allocator.h"
-#include "core/tensor/huge_pages.h"
+#include "core/tensor/memory_account.h"
+#include "core/tensor/memory_limit.h"
 
 namespace penstock {
 namespace {

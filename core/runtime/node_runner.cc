@@ -10,7 +10,7 @@
 #include "core/runtime/node_stats.h"
 #include "core/runtime/node_values.h"
 #include "core/runtime/variable_inputs.h"
-#include "core/tensor/caching_allocator.h"
+#include "core/tensor/memory_account.h"
 
 namespace penstock {
 namespace {

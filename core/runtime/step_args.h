@@ -16,7 +16,7 @@
 namespace penstock {
 
 class KernelCache;    // core/runtime/kernel_cache.h
-class MemoryAccount;  // core/tensor/caching_allocator.h
+class MemoryAccount;  // core/tensor/memory_account.h
 class Poller;         // core/runtime/poller.h
 
 // Borrowed until the step's `done` is called.

@@ -10,6 +10,7 @@
 #include "core/base/check.h"
 #include "core/base/mutex.h"
 #include "core/tensor/huge_pages.h"
+#include "core/tensor/memory_account.h"
 
 namespace penstock {
 namespace {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/tensor/memory_account.h"
+
 #include <algorithm>
 #include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/tensor/caching_allocator.h"
 
 namespace penstock {
 namespace {

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "core/tensor/caching_allocator.h"
+#include "core/tensor/memory_account.h"
 #include "core/tensor/tensor.h"
 #include "gtest/gtest.h"
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/tensor/memory_limit.h"
+
 #include <sys/resource.h>
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <string>
 
-#include "core/tensor/huge_pages.h"
+#include "core/tensor/memory_limit.h"
 #include "gtest/gtest.h"
 
 namespace penstock {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <new>
 
-#include "core/tensor/caching_allocator.h"
+#include "core/tensor/memory_account.h"
 #include "core/tensor/resource_handle.h"
 #include "core/tensor/variant.h"
 

@@ -145,6 +145,8 @@ class Exchange final : public LinkListener {
   const Options options_;
   TaskLinks links_;
 
+  // Locked before those of the FormedGroups and PendingCalls. Not held while a message is sent
+  // or a call ends: these are noted as Actions, which RunActions does afterwards.
   mutable Mutex mu_;
   std::map<GroupKey, Group> groups_ ABSL_GUARDED_BY(mu_);
   std::map<uint32_t, std::shared_ptr<FormedGroup>> formed_ ABSL_GUARDED_BY(mu_);  // by id

@@ -198,6 +198,8 @@ class FormedGroup final : public std::enable_shared_from_this<FormedGroup> {
   int self_ = 0;                 // the number of this task
   bool one_session_ = true;
 
+  // Locked after the Exchange's. The functions of `options_` and all continuations, which may enter
+  // the Exchange, are called without it.
   mutable Mutex mu_;
   Status ended_ ABSL_GUARDED_BY(mu_);
   // Executions that may still end without an error.

@@ -84,6 +84,7 @@ void MasterSession::StartPartial(const Prepared& step, SetUp done, std::shared_p
   const std::string handle = StrCat(absl::Hex(id, absl::kZeroPad16));
   const auto run = std::make_shared<PartialRun>(step, tasks()[0].devices[0].name.ToString());
   std::vector<std::shared_ptr<PartialRun>> ended;  // destroyed after the lock is released
+  bool full = false;
   {
     MutexLock lock(partial_mu_);
     if (partial_runs_.size() >= kPartialRunsMax) {
@@ -94,11 +95,12 @@ void MasterSession::StartPartial(const Prepared& step, SetUp done, std::shared_p
         return true;
       });
     }
-    if (partial_runs_.size() >= kPartialRunsMax) {
-      return std::move(done)(ResourceExhausted("session ", this->handle(), " has ", kPartialRunsMax,
-                                               " partial runs that were not finished"));
-    }
-    partial_runs_.emplace(handle, run);
+    full = partial_runs_.size() >= kPartialRunsMax;
+    if (!full) partial_runs_.emplace(handle, run);
+  }
+  if (full) {
+    return std::move(done)(ResourceExhausted("session ", this->handle(), " has ", kPartialRunsMax,
+                                             " partial runs that were not finished"));
   }
   std::shared_ptr<Step> own;
   StartStep(step,

@@ -26,7 +26,7 @@
 #include "core/base/rooted_env.h"
 #include "core/base/thread_pool.h"
 #include "core/op/load_library.h"
-#include "core/tensor/caching_allocator.h"
+#include "core/tensor/memory_account.h"
 #include "distributed/calibration/calibrate.h"
 #include "distributed/insight/status_server.h"
 #include "distributed/insight/stuck_watch.h"

@@ -81,8 +81,8 @@ struct ServerOptions {
   std::optional<std::string> calibration_file = std::nullopt;
   // Whether clients in this process use this task's sessions directly, not over the network.
   bool direct_sessions = true;
-  // Files, and a clock that must run like the real one: gRPC, and the threads of a server, wait in
-  // real time. (A SimCluster has tasks on a simulated clock.)
+  // A server has real sockets and threads, so it waits by Scheduler::Real(): NowNanos() of `env`
+  // must be that of Env::Real(). A simulation makes Tasks instead (distributed/sim).
   Env* env = &Env::Real();
   DeadlineTimer* timer = &DeadlineTimer::Real();
 };

@@ -134,6 +134,8 @@ std::vector<TaskProbe> ProbeTasks(const std::vector<std::string>& addresses, int
   for (size_t i = 0; i < addresses.size(); ++i) {
     shared->probes.push_back(
         Failed(Outcome::kUnresolved, StrCat("the resolver took longer than ", timeout_ms, " ms")));
+    // A thread that nobody joins, and the clock of the machine: the system's resolver and sockets
+    // block, cannot be interrupted and take real time, so no scheduler could run this simulated.
     std::thread([shared, i, address = addresses[i], timeout_ms, &env] {
       TaskProbe probe = Probe(address, timeout_ms, env);
       MutexLock lock(shared->mu);

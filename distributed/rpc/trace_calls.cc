@@ -107,8 +107,8 @@ class Watch {
 void ReadClocks(const TraceServices& services, Cancellation* cancellation) {
   for (int i = 0; i < kClockReadings && !cancellation->cancelled(); ++i) {
     services.task->master().ReadClocks();
-    SleepUntil(*services.threads, services.env->NowNanos() + kClockPauseNanos,
-               "the answers about the tasks' clocks");
+    services.threads->SleepUntil(services.env->NowNanos() + kClockPauseNanos,
+                                 "the answers about the tasks' clocks");
   }
 }
 

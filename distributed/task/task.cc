@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "core/base/timeout.h"
-#include "core/tensor/caching_allocator.h"
-#include "core/tensor/huge_pages.h"
+#include "core/tensor/memory_account.h"
+#include "core/tensor/memory_limit.h"
 
 namespace penstock {
 namespace {
@@ -123,7 +123,7 @@ void Task::Stop() {
 void Task::WaitForSteps() {
   worker_.steps().AbortAll(ShuttingDown());
   while (worker_.steps().counts().running > 0) {
-    SleepUntil(*parts_.scheduler, parts_.env->NowNanos() + kPollNanos, "the end of a task's steps");
+    parts_.scheduler->SleepUntil(parts_.env->NowNanos() + kPollNanos, "the end of a task's steps");
   }
 }
 

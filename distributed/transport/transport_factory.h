@@ -23,6 +23,10 @@ struct GrpcHost;
 
 // Services of the task's process that are lent to its transport. Borrowed as long as the
 // transport lives.
+//
+// There is no Env or Scheduler among them: the transports that read a clock (shm, verbs) poll
+// memory and adapters on threads of their own, and their peers keep real time, so they read
+// Env::Real(). Simulated tasks have the transport of distributed/sim, which no factory makes.
 struct TransportHost {
   // The task's gRPC server, before it listens: a transport may register a service with it. Null
   // in a process without one.

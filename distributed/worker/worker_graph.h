@@ -15,7 +15,7 @@
 #include "core/base/done.h"
 #include "core/op/task_name.h"
 #include "core/runtime/executor.h"
-#include "core/tensor/caching_allocator.h"
+#include "core/tensor/memory_account.h"
 
 namespace penstock {
 
@@ -27,7 +27,7 @@ struct MemoryLimits {
 
 // The memory account of one session in a task, with the limits of the session and of each of its
 // steps. A tensor is charged from its creation by a kernel of the session until it is freed, even
-// while it is in a variable, in a queue, or on its way to a client. core/tensor/caching_allocator.h
+// while it is in a variable, in a queue, or on its way to a client. core/tensor/memory_account.h
 // lists the memory that is not counted. Immutable; held by shared pointers.
 class SessionMemory {
  public:

@@ -6,7 +6,7 @@
 
 #include "core/record/input_stream.h"
 #include "core/record/record_reader.h"
-#include "core/tensor/caching_allocator.h"
+#include "core/tensor/memory_account.h"
 
 namespace penstock {
 namespace {

@@ -144,7 +144,7 @@ class PrefetchDataset final : public Dataset {
     Cancellation stop_;
     const IteratorContext background_;
     Mutex input_mu_;  // locked before mu_
-    const IteratorPtr input_;
+    const IteratorPtr input_ ABSL_PT_GUARDED_BY(input_mu_);
     mutable Mutex mu_;
     Condition changed_;
     bool stopped_ ABSL_GUARDED_BY(mu_) = false;

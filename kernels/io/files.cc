@@ -9,7 +9,7 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
-#include "core/tensor/caching_allocator.h"
+#include "core/tensor/memory_account.h"
 #include "kernels/io/file_kernel.h"
 
 namespace penstock {

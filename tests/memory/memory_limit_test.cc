@@ -4,7 +4,7 @@
 // compares the compiler's predictions with the memory that the allocator counts.
 #include <cstdio>
 
-#include "core/tensor/caching_allocator.h"
+#include "core/tensor/memory_account.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/memory/trainings.h"

@@ -2,7 +2,7 @@
 #include "tests/memory/one_device.h"
 
 #include "core/base/cancellation.h"
-#include "core/tensor/caching_allocator.h"
+#include "core/tensor/memory_account.h"
 
 namespace penstock {
 namespace {

@@ -15,7 +15,7 @@
 #include "core/base/scheduler.h"
 #include "core/compiler/compile.h"
 #include "core/op/gradient.h"
-#include "core/tensor/caching_allocator.h"
+#include "core/tensor/memory_account.h"
 
 namespace penstock {
 namespace {

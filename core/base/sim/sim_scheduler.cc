@@ -174,10 +174,7 @@ void SimScheduler::ScheduleAt(int64_t at_ns, Closure closure) {
 }
 
 void SimScheduler::SleepUntil(int64_t at_ns) {
-  Mutex mu;
-  Condition never(*this, "its time to come");
-  MutexLock lock(mu);
-  never.WaitUntil(mu, at_ns, [] { return false; });
+  Scheduler::SleepUntil(at_ns, "its time to come");
 }
 
 std::unique_ptr<Thread> SimScheduler::StartThread(const std::string& name, Closure body) {

@@ -66,6 +66,23 @@ TEST(SimSchedulerTest, TheClockJumpsFromDeadlineToDeadline) {
   EXPECT_THAT(seconds, ElementsAre(1, 2, 3));
 }
 
+TEST(SimSchedulerTest, ASleeperLetsOthersRun) {
+  SimScheduler scheduler({});
+  Scheduler& any = scheduler;
+  std::vector<int64_t> seconds;
+  const int64_t start = scheduler.now_ns();
+  const auto note = [&] { seconds.push_back((scheduler.now_ns() - start) / kSecond); };
+  const Status status = scheduler.Run([&] {
+    scheduler.ScheduleAt(start + 1 * kSecond, note);
+    any.SleepUntil(start + 2 * kSecond, "the test's time to come");
+    note();
+    any.SleepUntil(start + 1 * kSecond, "a time that has passed");
+    note();
+  });
+  EXPECT_EQ(status, OkStatus());
+  EXPECT_THAT(seconds, ElementsAre(1, 2, 2));
+}
+
 TEST(SimSchedulerTest, AWaitLetsOthersRun) {
   SimScheduler scheduler({});
   Mutex mu;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EstimateCosts: what the passes that place nodes, order them or plan memory call before they read
-// costs.
+// EstimateCosts: predicts what each node costs, for the passes that weigh one order or device
+// against another. Each pass that needs estimates makes them anew, because the passes before it
+// have changed the graph. Not thread-safe: it writes to the context.
 #pragma once
 
 #include "core/base/status.h"

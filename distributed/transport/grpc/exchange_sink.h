@@ -7,7 +7,9 @@
 // messages grows with time, not with the number of small tensors. Large tensors are cut into
 // frames, and small ones overtake them.
 //
-// Thread-safe: steps send from any thread; events of the stream arrive on the loop's thread.
+// Thread-safe: steps send on any thread, and the stream's events come on the loop's threads. The
+// events of one kind follow each other, so `incoming_` and `consumer_`, which only reading uses,
+// need no lock.
 #pragma once
 
 #include <grpcpp/server_context.h>

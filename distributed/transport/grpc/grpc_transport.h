@@ -2,7 +2,9 @@
 //
 // GrpcTransport: moves tensors on Exchange streams, over the same connections and port as a task's
 // calls. There is one stream per producer: the consumer opens it when it first needs it, and again
-// after it was lost. Thread-safe, as every Transport is (transport.h).
+// after it was lost.
+//
+// Thread-safe like every Transport, once Serve has returned.
 #pragma once
 
 #include <map>

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/tensor/caching_allocator.h"
 #include "core/tensor/huge_pages.h"
+#include "core/tensor/memory_account.h"
 
 namespace penstock {
 

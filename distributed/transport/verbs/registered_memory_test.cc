@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "core/tensor/caching_allocator.h"
+#include "core/tensor/memory_account.h"
 #include "core/tensor/tensor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
