@@ -5,7 +5,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_split.h"
+#include "core/op/edge_name.h"
 #include "core/op/private_attrs.h"
 #include "core/op/resource.h"
 
@@ -15,12 +15,6 @@ namespace {
 constexpr int64_t kNanosPerMilli = 1'000'000;
 // The most nodes on the way from a handle to the node that makes it.
 constexpr int kHandleHopsMax = 100;
-
-// Returns the tensor's name for a key of the partitioner: "w:0" for "edge_12_w:0".
-std::string TensorOf(const std::string& edge) {
-  const std::vector<std::string> parts = absl::StrSplit(edge, absl::MaxSplits('_', 2));
-  return parts.size() == 3 && parts[0] == "edge" ? parts[2] : edge;
-}
 
 // Returns how a node uses its resource, from the name of the op.
 wire::UseReport::Kind KindOf(const std::string& op) {

@@ -16,11 +16,7 @@ namespace penstock {
 
 struct TracedRow {
   const NodeStats* stats = nullptr;
-  size_t device = 0;  // index in the step's devices
-  std::string op;
-  std::vector<std::string> inputs;  // names of nodes, control inputs included
-  // For a _Send or _Recv: "edge_12_w:0 @DEVICE", with the consumer's device.
-  std::string edge;
+  size_t device = 0;   // index in the step's devices
   bool waits = false;  // waits for other steps or tasks, does not compute
 };
 
