@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "core/runtime/timeline_label.h"
 #include "core/runtime/trace_events.h"
@@ -18,15 +17,6 @@ using nlohmann::json;
 struct Interval {
   int64_t start_ns, end_ns;
 };
-
-bool Waits(const NodeStats& node) {
-  const std::string& op = node.title();
-  if (absl::StrContains(op, "Recv")) return true;
-  for (const string_view family : {"Queue", "Barrier", "Accumulator", "Reader"}) {
-    if (absl::StartsWith(op, family)) return true;
-  }
-  return false;
-}
 
 // Returns the length of the union of the intervals.
 int64_t Covered(std::vector<Interval> intervals) {
@@ -99,7 +89,7 @@ StepTrace::Use StepTrace::use() const {
   for (const auto& [device, nodes] : NodesByDevice(steps_)) {
     std::vector<Interval> ran;
     for (const auto& [step, node] : nodes) {
-      if (!Waits(*node)) ran.push_back({node->start_ns, node->end_ns});
+      if (!WaitsForOthers(*node)) ran.push_back({node->start_ns, node->end_ns});
     }
     use.busy[device] = static_cast<double>(Covered(std::move(ran))) / all_ns;
   }

@@ -111,8 +111,8 @@ int64_t Observe(const RunningStep& step, const Iteration& it, const Executable::
   }
   if (!step.traced()) return end_ns - start_ns;
   // Constants and variables return memory that was allocated before the step. Nodes that
-  // the compiler added ("_...") are excluded: they pass on the tensors of other nodes.
-  const bool was_there = item.num_inputs == 0 && memory.empty() && node.op_name()[0] != '_';
+  // the compiler added are excluded: they pass on the tensors of other nodes.
+  const bool was_there = item.num_inputs == 0 && memory.empty() && !node.op().internal();
   const int64_t offset_ns = step.wall_offset_ns();
   NodeStats stats{.node = node.name(),
                   .op = node.op_name(),

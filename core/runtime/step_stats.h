@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/base/mutex.h"
+#include "core/op/registry.h"
 #include "core/tensor/dtype.h"
 #include "core/tensor/shape.h"
 
@@ -69,6 +70,11 @@ struct NodeStats {
   // Returns how a timeline calls the row: its op, or "RecvTensor".
   const std::string& title() const { return op.empty() ? node : op; }
 };
+
+// Returns whether the row is of an op that waits for other steps or tasks instead of computing,
+// such as a receive or an op of a queue, or is a transfer. `registry` tells an op's traits. False
+// for an op that it does not have.
+bool WaitsForOthers(const NodeStats& stats, const Registry& registry = Registry::Global());
 
 struct DeviceStats {
   std::string device;

@@ -65,6 +65,18 @@ TEST_P(StepStatsTest, SayWhatMemoryWasTaken) {
   EXPECT_EQ(nodes[names[1]].outputs[0].address, nodes[names[2]].outputs[0].address);
 }
 
+TEST(WaitsForOthersTest, TheTraitsOfOpsTell) {
+  const Registry registry({{.name = "Take", .may_wait = true},
+                           {.name = "Receive", .end = EndOp::kRecv},
+                           {.name = "QueueLikeSum"}},
+                          {});
+  EXPECT_TRUE(WaitsForOthers({.op = "Take"}, registry));
+  EXPECT_TRUE(WaitsForOthers({.op = "Receive"}, registry));
+  EXPECT_TRUE(WaitsForOthers({.node = kTransferStats}, registry));
+  EXPECT_FALSE(WaitsForOthers({.op = "QueueLikeSum"}, registry));
+  EXPECT_FALSE(WaitsForOthers({.op = "Unknown"}, registry));
+}
+
 TEST_P(StepStatsTest, SayWhatHappened) {
   TestGraph g;
   Node* const x = g.Feed(0);

@@ -110,9 +110,13 @@ TEST(CriticalPathTest, ATensorThatCameEarlyIsNotWaitedFor) {
                           "5 gap after the last node"));
 }
 
-TEST(CriticalPathTest, OpsOfQueuesWait) {
-  EXPECT_THAT(PathOf(Step(0, 20, {{kWorker, {Ran("d = QueueDequeueV2(q)", 0, 0, 20)}}})),
-              ElementsAre("20 waited QueueDequeueV2"));
+TEST(CriticalPathTest, OpsThatWaitForOthersDoNotCompute) {
+  for (const char* op : {"QueueDequeueV2", "SparseAccumulatorTakeGradient", "Unstage", "MutexLock",
+                         "ResourceAccumulatorTakeGradient", "CollectiveReduceV2", "_Recv"}) {
+    const std::string label = StrCat("d = ", op, "(q)");
+    EXPECT_THAT(PathOf(Step(0, 20, {{kWorker, {Ran(label, 0, 0, 20)}}})),
+                ElementsAre(StrCat("20 waited ", op)));
+  }
 }
 
 // In a loop, a node runs once in each iteration, and each run waits for the one

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "core/op/edge_name.h"
+#include "core/op/registry.h"
 
 namespace penstock {
 namespace {
@@ -21,17 +21,14 @@ using EdgeKey = std::pair<std::string, std::string>;
 
 EdgeKey KeyOf(const NodeStats::Transfer& transfer) { return {transfer.edge, transfer.to}; }
 
+bool IsSend(const NodeStats& row) {
+  const OpDef* const op = Registry::Global().FindOp(row.op);
+  return op != nullptr && op->end == EndOp::kSend;
+}
+
 int64_t BytesOf(const NodeStats& row) { return row.outputs.empty() ? 0 : row.outputs[0].bytes; }
 
 }  // namespace
-
-bool WaitsForOthers(const std::string& op) {
-  if (absl::StrContains(op, "Recv")) return true;
-  for (const string_view family : {"Queue", "Barrier", "Accumulator", "Reader", "Stage"}) {
-    if (absl::StartsWith(op, family)) return true;
-  }
-  return false;
-}
 
 TracedRows::TracedRows(const ClusterTrace::Step& step) : step_(step) {
   AddRows();
@@ -44,7 +41,7 @@ void TracedRows::AddRows() {
     for (const NodeStats& node : step_.devices[device].nodes) {
       if (node.node == kTransferStats) continue;
       by_name_[device][node.node].push_back(rows_.size());
-      rows_.push_back({.stats = &node, .device = device, .waits = WaitsForOthers(node.title())});
+      rows_.push_back({.stats = &node, .device = device, .waits = WaitsForOthers(node)});
     }
   }
   for (auto& names : by_name_) {
@@ -62,7 +59,7 @@ void TracedRows::AddTransfers() {
   for (size_t i = 0; i < rows_.size(); ++i) {
     const NodeStats& row = *rows_[i].stats;
     if (!row.transfer.has_value()) continue;
-    (absl::EndsWith(row.op, "Send") ? sends : recvs)[KeyOf(*row.transfer)].push_back(i);
+    (IsSend(row) ? sends : recvs)[KeyOf(*row.transfer)].push_back(i);
   }
   // Beside the row of a _Recv, a row says how many bytes were transferred, and from where.
   absl::flat_hash_map<EdgeKey, std::vector<const NodeStats*>> arrivals;
