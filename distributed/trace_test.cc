@@ -8,6 +8,7 @@
 
 #include "core/graph/builder.h"
 #include "distributed/insight/traced_rows.h"
+#include "distributed/insight/words.h"
 #include "distributed/rpc/ask_cluster.h"
 #include "distributed/testing/test_cluster.h"
 #include "gmock/gmock.h"
