@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/op/registry.h"
 #include "core/runtime/timeline_label.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -13,6 +14,10 @@ namespace penstock::client {
 namespace {
 
 using nlohmann::json;
+
+// In place of //kernels, only as far as traits go. MatMul and Relu have none.
+OP(_Recv) { return {.end = EndOp::kRecv}; }
+OP(QueueDequeueV2) { return {.may_wait = true}; }
 
 constexpr char kPs[] = "/job:ps/task:0/device:CPU:0";
 
