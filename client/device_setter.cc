@@ -5,30 +5,17 @@
 #include <memory>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "core/op/device_name.h"
 #include "core/op/private_attrs.h"
+#include "core/op/registry.h"
 
 namespace penstock::client {
 namespace {
 
 // Returns whether the node holds state that belongs on parameter servers.
 bool HoldsParameters(const Graph::NodeSpec& spec) {
-  static const auto* const kOps = new absl::flat_hash_set<std::string>{
-      "Variable",
-      "VariableV2",
-      "AutoReloadVariable",
-      "VarHandleOp",
-      "DynamicTable",
-      "MutableHashTable",
-      "MutableHashTableV2",
-      "MutableHashTableOfTensors",
-      "MutableHashTableOfTensorsV2",
-      "MutableDenseHashTable",
-      "MutableDenseHashTableV2",
-      "ResourceConditionalAccumulator",
-  };
-  return kOps->contains(spec.op) && !spec.attrs.contains(kLocalAttr);
+  const OpDef* const op = Registry::Global().FindOp(spec.op);
+  return op != nullptr && op->holds_parameters && !spec.attrs.contains(kLocalAttr);
 }
 
 // Returns the node whose state the new node works on, or null.

@@ -137,8 +137,8 @@ std::string NonFiniteOrigin::VariableOf(const Endpoint& output) const {
   for (const Variable& variable : program_.variables()) {
     if (!variable.handle().valid()) continue;
     if (program_.NodeOf(variable.handle()) != output.node->input(0).node) continue;
-    const std::string& op = output.node->op_name();
-    if (op == "ReadVariableOp" || op == "Identity") return variable.name();
+    const OpDef& op = output.node->op();
+    if (op.reads_variable || op.passes_through) return variable.name();
   }
   return "";
 }

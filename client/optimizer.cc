@@ -12,13 +12,22 @@ std::string NamesOf(const std::vector<Variable>& variables) {
                        [](std::string* out, const Variable& v) { StrAppend(out, v.name()); });
 }
 
+// Returns whether an output has the elements of the input of the same number, in the same order.
+// A view of another type, as Bitcast makes, has other elements, and any value may be fed to a
+// placeholder.
+bool HasElementsOfInput(const Node& node, int index) {
+  const OpDef& op = node.op();
+  const bool is_view = op.is_view || (op.passes_through && index == 0);
+  return is_view && !op.is_placeholder && node.output_type(index) == node.input_type(index);
+}
+
 // If `indices` is a reshape of a tensor whose elements are known to be distinct, returns that
 // tensor; else an invalid output. Other nodes use that tensor too, so it may already be on the
 // device that needs it.
 Output DistinctIndices(GraphBuilder& graph, Output indices) {
   const Node* node = graph.NodeOf(indices);
-  while (node != nullptr && (node->op().name == "Reshape" || node->op().name == "Identity")) {
-    const Endpoint input = node->input(0);
+  while (node != nullptr && HasElementsOfInput(*node, indices.index)) {
+    const Endpoint input = node->input(indices.index);
     node = input.node;
     indices = graph.OutputOf(node, input.index);
   }

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
+#include "core/runtime/timeline_label.h"
 #include "core/runtime/trace_events.h"
 
 namespace penstock::client {
@@ -17,24 +17,6 @@ using nlohmann::json;
 struct Interval {
   int64_t start_ns, end_ns;
 };
-
-// Nodes are labelled "NAME = Op(IN1, IN2)", and transfers "[BYTESB] EDGE from DEVICE to DEVICE".
-string_view OpOf(const NodeStats& node) {
-  string_view label = node.label;
-  const size_t equals = label.find(" = ");
-  if (equals == string_view::npos) return node.node;
-  label.remove_prefix(equals + 3);
-  return label.substr(0, label.find('('));
-}
-
-bool Waits(const NodeStats& node) {
-  const string_view op = OpOf(node);
-  if (absl::StrContains(op, "Recv")) return true;
-  for (const string_view family : {"Queue", "Barrier", "Accumulator", "Reader"}) {
-    if (absl::StartsWith(op, family)) return true;
-  }
-  return false;
-}
 
 // Returns the length of the union of the intervals.
 int64_t Covered(std::vector<Interval> intervals) {
@@ -107,7 +89,7 @@ StepTrace::Use StepTrace::use() const {
   for (const auto& [device, nodes] : NodesByDevice(steps_)) {
     std::vector<Interval> ran;
     for (const auto& [step, node] : nodes) {
-      if (!Waits(*node)) ran.push_back({node->start_ns, node->end_ns});
+      if (!WaitsForOthers(*node)) ran.push_back({node->start_ns, node->end_ns});
     }
     use.busy[device] = static_cast<double>(Covered(std::move(ran))) / all_ns;
   }
@@ -141,14 +123,14 @@ Status StepTrace::WriteJson(Env& env, const std::string& path) const {
   for (const auto& [device, nodes] : NodesByDevice(steps_)) {
     process = events.AddProcess(device);
     for (const auto& [step, node] : nodes) {
-      json args = {{"node", node->label},
+      json args = {{"node", TimelineLabel(*node)},
                    {"step", step},
                    {"ready_us", (node->scheduled_ns - origin_ns) * 1e-3}};
       if (node->node == kTransferStats && !node->outputs.empty()) {
         args["bytes"] = node->outputs[0].bytes;
       }
       events.Add(process, StrCat("thread ", node->thread),
-                 {std::string(OpOf(*node)), node->start_ns, node->end_ns, std::move(args)});
+                 {node->title(), node->start_ns, node->end_ns, std::move(args)});
     }
   }
   return env.WriteFileAtomically(path, events.Json());

@@ -225,7 +225,6 @@ TEST_P(TwoTasksTest, ErrorsNameTheTaskAndTheNode) {
   EXPECT_EQ(status.code(), StatusCode::kOutOfRange) << status;
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("From /job:ps/replica:0/task:0:\nend of input\n\t [[{{node TestFail}}]]"));
-  EXPECT_EQ(FailedTask(status), "/job:ps/replica:0/task:0");
   EXPECT_EQ(FailedNode(status), "TestFail");
   EXPECT_EQ(Run(*session, g, {}, {"nope:0"}), NotFound("FetchOutputs node nope:0: not found"));
   // The session can still be used.

@@ -8,6 +8,7 @@
 
 #include "core/graph/builder.h"
 #include "distributed/insight/traced_rows.h"
+#include "distributed/insight/words.h"
 #include "distributed/rpc/ask_cluster.h"
 #include "distributed/testing/test_cluster.h"
 #include "gmock/gmock.h"
@@ -101,7 +102,7 @@ TEST_F(TraceTest, RecordsTheStepsOfAllMastersWhateverTheirClientsDo) {
     }
     bool product = false;
     for (const TracedRow& row : rows.rows()) {
-      if (row.op != "MatMul") continue;
+      if (row.stats->op != "MatMul") continue;
       product = true;
       EXPECT_EQ(rows.DeviceOf(row), StrCat(kPs, "/device:CPU:0"));
       EXPECT_GE(row.stats->start_ns, row.stats->scheduled_ns);
@@ -155,7 +156,7 @@ TEST(LocalTraceTest, RecordsStepsOfOneTaskInTheClientsProcess) {
     EXPECT_LE(step.start_ns, step.end_ns);
     const TracedRows rows(step);
     EXPECT_TRUE(std::any_of(rows.rows().begin(), rows.rows().end(),
-                            [](const TracedRow& row) { return row.op == "Neg"; }));
+                            [](const TracedRow& row) { return row.stats->op == "Neg"; }));
   }
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "core/op/edge_name.h"
 #include "distributed/rpc/ask_cluster.h"
 #include "distributed/testing/two_tasks.h"
 #include "gmock/gmock.h"
@@ -139,15 +140,17 @@ TEST_P(TransfersTest, ATracedStepTellsBytesAndEndsOfEach) {
   const wire::SentReport after = SentByPs();
   EXPECT_EQ(after.bytes() - before.bytes(), kSize * 4);
   EXPECT_EQ(after.tensors() - before.tensors(), 1);
-  std::string label;
+  NodeStats row;
   for (const DeviceStats& device : metadata_.step_stats) {
     for (const NodeStats& node : device.nodes) {
-      if (node.node == kTransferStats) label = node.label;
+      if (node.node == kTransferStats) row = node;
     }
   }
-  EXPECT_THAT(label, HasSubstr("[40000B] edge_"));
-  EXPECT_THAT(label, HasSubstr("_Identity:0 from /job:ps/replica:0/task:0/device:CPU:0 to "
-                               "/job:worker/replica:0/task:0/device:CPU:0"));
+  ASSERT_TRUE(row.transfer.has_value());
+  EXPECT_EQ(row.outputs.at(0).bytes, 40000);
+  EXPECT_EQ(TensorOf(row.transfer->edge), "Identity:0");
+  EXPECT_EQ(row.transfer->from, "/job:ps/replica:0/task:0/device:CPU:0");
+  EXPECT_EQ(row.transfer->to, "/job:worker/replica:0/task:0/device:CPU:0");
 }
 
 TEST_P(TransfersTest, RoundedFloatsAreHalfAsLargeAndNearlyTheSame) {
@@ -271,7 +274,8 @@ TEST_P(TransfersTest, WeightsArriveInTheOrderOfTheLayers) {
   for (const DeviceStats& device : metadata_.step_stats) {
     for (const NodeStats& node : device.nodes) {
       if (node.node != kTransferStats || node.outputs.empty()) continue;
-      if (node.outputs[0].bytes == 64 * 64 * 4) arrived.emplace_back(node.end_ns, node.label);
+      if (node.outputs[0].bytes == 64 * 64 * 4)
+        arrived.emplace_back(node.end_ns, node.transfer->edge);
     }
   }
   std::sort(arrived.begin(), arrived.end());

@@ -11,7 +11,6 @@
 #include <tuple>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "client/device_setter.h"
 #include "client/optimizers.h"
 #include "client/session.h"
@@ -120,7 +119,7 @@ class EmbeddingTest : public testing::TestWithParam<Param> {
     int64_t largest = 0;
     for (const DeviceStats& device : metadata.step_stats) {
       for (const NodeStats& node : device.nodes) {
-        if (!absl::StrContains(node.label, "= _Recv(")) continue;
+        if (node.op != "_Recv") continue;
         for (const NodeStats::Out& out : node.outputs) largest = std::max(largest, out.bytes);
       }
     }

@@ -179,7 +179,7 @@ GeneratedOps GenerateOps(const Registry& registry, const std::string& include) {
   generated.source =
       StrCat("// SPDX-License-Identifier: Apache-2.0\n#include \"", include, "\"\n", kSourceBegin);
   for (const OpDef* op : registry.ops()) {
-    if (op->name[0] == '_') continue;
+    if (op->internal()) continue;
     const OpSignature signature(*op);
     const std::string head = Head(signature);
     StrAppend(&generated.header, "\n", Structs(signature), Documentation(*op, signature), head,

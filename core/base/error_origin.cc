@@ -8,15 +8,9 @@ namespace {
 
 constexpr char kNode[] = "penstock/node";
 constexpr char kShown[] = "penstock/node_shown";  // the text ends with a node's name
-constexpr char kTask[] = "penstock/task";
 
 bool Has(const Status& status, const char* payload) {
   return status.GetPayload(payload).has_value();
-}
-
-std::string TextOf(const Status& status, const char* payload) {
-  const auto cord = status.GetPayload(payload);
-  return cord.has_value() ? std::string(*cord) : "";
 }
 
 }  // namespace
@@ -31,7 +25,10 @@ Status InNode(const Status& status, string_view node) {
   return WithNode(Annotate(status, StrCat("node '", node, "'")), node);
 }
 
-std::string FailedNode(const Status& status) { return TextOf(status, kNode); }
+std::string FailedNode(const Status& status) {
+  const auto node = status.GetPayload(kNode);
+  return node.has_value() ? std::string(*node) : "";
+}
 
 Status ShowNode(const Status& status) {
   if (!Has(status, kNode) || Has(status, kShown)) return status;
@@ -44,13 +41,6 @@ Status ShowNode(const Status& status) {
 Status AtNode(const Status& status, string_view node) {
   return Has(status, kShown) ? status : ShowNode(WithNode(status, node));
 }
-
-Status WithTask(Status status, string_view task) {
-  if (!status.ok() && !Has(status, kTask)) status.SetPayload(kTask, absl::Cord(task));
-  return status;
-}
-
-std::string FailedTask(const Status& status) { return TextOf(status, kTask); }
 
 Status WithOriginOf(const Status& cause, Status status) {
   if (status.ok()) return status;

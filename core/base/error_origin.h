@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The origin of an error: the node and the task that caused it. Both are payloads of the Status, so
-// that code that handles the error need not parse its text. Annotate keeps payloads, and so do
-// errors that travel between tasks (distributed/calls/status_proto.h).
+// The origin of an error: the node that caused it. It is a payload of the Status, so that code that
+// handles the error need not parse its text. Annotate keeps payloads, and so do errors that travel
+// between tasks (distributed/calls/status_proto.h).
 //
 // All functions return an OK status as it is.
 #pragma once
@@ -28,13 +28,7 @@ Status ShowNode(const Status& status);
 // text shows a node already, that node failed first and stays.
 Status AtNode(const Status& status, string_view node);
 
-// Records which task failed ("/job:ps/replica:0/task:1"), unless one is recorded already. The text
-// stays.
-Status WithTask(Status status, string_view task);
-// Returns the recorded task, or "" if there is none.
-std::string FailedTask(const Status& status);
-
-// Copies the recorded node and task of `cause` to `status`, a consequence of `cause`.
+// Copies the recorded node of `cause` to `status`, a consequence of `cause`.
 Status WithOriginOf(const Status& cause, Status status);
 // Returns the same code and payloads with another text.
 Status WithMessage(const Status& status, string_view message);

@@ -9,14 +9,12 @@ namespace {
 TEST(ErrorOriginTest, OkStaysOk) {
   EXPECT_EQ(InNode(OkStatus(), "n"), OkStatus());
   EXPECT_EQ(AtNode(OkStatus(), "n"), OkStatus());
-  EXPECT_EQ(WithTask(OkStatus(), "t"), OkStatus());
   EXPECT_EQ(ShowNode(OkStatus()), OkStatus());
 }
 
 TEST(ErrorOriginTest, AnErrorWithoutOrigin) {
   const Status why = Internal("node 'x': why");
   EXPECT_EQ(FailedNode(why), "");
-  EXPECT_EQ(FailedTask(why), "");
   EXPECT_EQ(ShowNode(why), why);
 }
 
@@ -45,11 +43,10 @@ TEST(ErrorOriginTest, TextIsNotTakenForAnOrigin) {
   EXPECT_EQ(status.message(), "saw [[{{node there}}]]\n\t [[{{node here}}]]");
 }
 
-TEST(ErrorOriginTest, TheTaskThatFailedFirstStays) {
-  Status status = WithTask(Aborted("why"), "/job:ps/replica:0/task:1");
-  status = WithMessage(WithTask(status, "/job:ps/replica:0/task:2"), "other");
+TEST(ErrorOriginTest, AnotherTextKeepsTheOrigin) {
+  const Status status = WithMessage(WithNode(Aborted("why"), "n"), "other");
   EXPECT_EQ(status.message(), "other");
-  EXPECT_EQ(FailedTask(status), "/job:ps/replica:0/task:1");
+  EXPECT_EQ(FailedNode(status), "n");
 }
 
 }  // namespace

@@ -13,10 +13,10 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "core/base/env.h"
 #include "core/base/log_limiter.h"
 #include "core/base/mutex.h"
+#include "core/base/short_task.h"
 
 namespace penstock {
 namespace {
@@ -78,11 +78,6 @@ spdlog::level::level_enum LevelOf(LogLevel level) {
       break;
   }
   return spdlog::level::off;
-}
-
-// Omits the replica of a task's name, because it is always 0.
-std::string ShortTask(const std::string& task) {
-  return absl::StrReplaceAll(task, {{"/replica:0", ""}});
 }
 
 std::string PlainText(const std::string& text) {

@@ -142,6 +142,7 @@ Output BackwardLoop::ShapeOfForward(Output value, DType type) {
 
 int BackwardLoop::WithoutValue(const GraphBuilder::NewNode& node, Output value) {
   const auto unordered = builder_.ClearControlDependencies();
+  // Compares names: gradient functions ask for shapes and constants by these very ops.
   if (node.op == "Shape") {
     const auto type = node.attrs.find("out_type");
     const EdgeType* given = type == node.attrs.end() ? nullptr : type->second.get<EdgeType>();

@@ -79,6 +79,10 @@ Status CheckOp(const OpDef& op) {
   // The memory plan takes output i for a view of input i.
   RETURN_IF_ERROR(Expect(!op.is_view || op.inputs.size() >= op.outputs.size(), "op ", op.name,
                          " has fewer inputs than outputs, so it cannot be a view"));
+  RETURN_IF_ERROR(Expect(op.resource_use == ResourceUse::kOther || op.may_wait, "op ", op.name,
+                         " has a resource_use but not may_wait"));
+  RETURN_IF_ERROR(Expect(op.used_input == 0 || op.used_input < static_cast<int>(op.inputs.size()),
+                         "op ", op.name, " has no input ", op.used_input, ", its used_input"));
   return CheckDefaults(op);
 }
 

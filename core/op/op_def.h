@@ -156,6 +156,11 @@ enum class StackOp : uint8_t { kNone, kMake, kPush, kPop };
 // for each input.
 enum class ShapeOp : uint8_t { kNone, kShape, kRank, kSize, kPack };
 
+// The use that a node makes of a queue, barrier, accumulator, staging area or lock. kPuts fills or
+// closes it, for which nodes of kTakes may wait; kTakes empties it, for which nodes of kPuts may
+// wait. kLocks holds it for a time.
+enum class ResourceUse : uint8_t { kOther, kPuts, kTakes, kLocks };
+
 // Says whether kernels write output 0 into the buffer of an input if its type and size fit and
 // nothing else holds it: never, only for input 0, or for any input.
 enum class Reuse : uint8_t { kNone, kFirst, kAny };
@@ -195,14 +200,24 @@ struct OpDef {
   // May wait for another node, of this or another step, or end such a wait: queues, barriers,
   // accumulators, staging areas, locks, readers, collectives.
   bool may_wait = false;
-  bool shuffles = false;      // yields elements in an order fixed by its attributes `seed`, `seed2`
-  bool in_session = false;    // its state belongs to the session, independently of its attributes
+  ResourceUse resource_use = ResourceUse::kOther;
+  int used_input = 0;       // the input with the handle of the resource that resource_use is of
+  bool shuffles = false;    // yields elements in an order fixed by its attributes `seed`, `seed2`
+  bool in_session = false;  // its state belongs to the session, independently of its attributes
+  // Its state is a part of the model, which training programs spread over parameter servers.
+  bool holds_parameters = false;
   bool acts_outside = false;  // ends the process, prints, or uses files that its inputs name
   // The op that passes a reference on in the way this op passes a value on. Empty: none.
   std::string ref_form = "";
   // The reason why a test of all ops cannot call this one alone. Empty: it can.
   std::string not_alone = "";
   FlopsFn flops = nullptr;  // null: one per element of output 0
+
+  // Returns whether the op is the runtime's own: programs cannot use it, and the compiler adds its
+  // nodes. The names of such ops begin with "_", as TensorFlow's do.
+  bool internal() const { return name.starts_with('_'); }
+  // Returns whether a node of the op spends its time waiting for other nodes, and not computing.
+  bool waits_for_others() const { return may_wait || end == EndOp::kRecv; }
 };
 
 // Appends the types of all tensors of `arg`, given a node's complete attributes. InvalidArgument

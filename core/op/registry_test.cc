@@ -161,6 +161,10 @@ TEST(RegistryDeathTest, ChecksOurDeclarations) {
                "op A: the count 'N' of 'x' is not declared");
   EXPECT_DEATH(Registry({{.name = "A", .outputs = {{"y", "float"}}, .is_view = true}}, {}),
                "op A has fewer inputs than outputs, so it cannot be a view");
+  EXPECT_DEATH(Registry({{.name = "A", .resource_use = ResourceUse::kTakes}}, {}),
+               "op A has a resource_use but not may_wait");
+  EXPECT_DEATH(Registry({{.name = "A", .inputs = {{"x", "float"}}, .used_input = 1}}, {}),
+               "op A has no input 1, its used_input");
   EXPECT_DEATH(Registry({{.name = "A", .inputs = {{"x", "float"}, {"x", "float"}}}}, {}),
                "op A declares 'x' twice");
   EXPECT_DEATH(Registry({{.name = "A", .attrs = {{"o", OneOf{{"X"}}, "Y"}}}}, {}),

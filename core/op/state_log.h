@@ -25,8 +25,6 @@ struct UpdateOrigin {
   uint64_t incarnation = 0;  // of the task; 0: unknown
   string_view device = {};   // full name: "/job:ps/replica:0/task:0/device:CPU:0"
   string_view node = {};
-  // Returns the components of `device` that name the task.
-  string_view task() const { return device.substr(0, device.find("/device:")); }
 };
 
 struct ResourceId {

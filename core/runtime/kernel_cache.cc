@@ -6,7 +6,7 @@ namespace penstock {
 StatusOr<std::shared_ptr<Kernel>> KernelCache::Get(const Registry& registry,
                                                    string_view device_type,
                                                    const KernelInit& node) {
-  const bool shared = node.op.stateful && node.op.name[0] != '_';
+  const bool shared = node.op.stateful && !node.op.internal();
   MutexLock lock(mu_);
   const auto key = std::pair(node.device, node.name);
   if (shared) {

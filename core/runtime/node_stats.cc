@@ -13,26 +13,21 @@
 namespace penstock {
 namespace {
 
-// Returns "NAME = Op(IN1, IN2:1, ^CONTROL)". For a _Send or _Recv the text also has the edge and
-// the consumer's device, which are the same at both ends: "_send_w_0 = _Send(w, edge_12_w:0
-// @DEVICE)".
-std::string Label(const Node& node) {
-  std::string label = StrCat(node.name(), " = ", node.op_name(), "(");
-  string_view separator = "";
-  const auto add = [&](const auto&... parts) {
-    StrAppend(&label, separator, parts...);
-    separator = ", ";
-  };
-  for (int i = 0; i < node.num_inputs(); ++i) {
-    const Endpoint input = node.input(i);
-    add(input.node->name());
-    if (input.index > 0) StrAppend(&label, ":", input.index);
+std::vector<NodeStats::Input> InputsOf(const Node& node) {
+  std::vector<NodeStats::Input> inputs;
+  for (const Endpoint& input : node.inputs()) inputs.push_back({input.node->name(), input.index});
+  for (const Node* const control : node.control_inputs()) {
+    inputs.push_back({control->name(), NodeStats::Input::kControl});
   }
-  if (node.op().end == EndOp::kSend || node.op().end == EndOp::kRecv) {
-    add(*node.attr<std::string>("tensor_name"), " @", *node.attr<std::string>("recv_device"));
-  }
-  for (const Node* const control : node.control_inputs()) add("^", control->name());
-  return label + ")";
+  return inputs;
+}
+
+// Returns what a _Send and its _Recv both say of their edge; nullopt for other nodes.
+std::optional<NodeStats::Transfer> EdgeOf(const Node& node) {
+  if (node.op().end != EndOp::kSend && node.op().end != EndOp::kRecv) return std::nullopt;
+  return NodeStats::Transfer{.edge = *node.attr<std::string>("tensor_name"),
+                             .from = "",
+                             .to = *node.attr<std::string>("recv_device")};
 }
 
 NodeStats::Out Describe(int index, const Tensor& value) {
@@ -64,16 +59,15 @@ void DescribeVariable(const Tensor& reference, NodeStats* stats) {
 std::optional<NodeStats> TransferOf(const Node& recv, const NodeStats& stats) {
   if (recv.op().end != EndOp::kRecv) return std::nullopt;
   const std::string& from = *recv.attr<std::string>("send_device");
-  const std::string& to = *recv.attr<std::string>("recv_device");
   const StatusOr<TaskName> producer = TaskName::OfDevice(from);
-  const StatusOr<TaskName> consumer = TaskName::OfDevice(to);
+  const StatusOr<TaskName> consumer = TaskName::OfDevice(stats.transfer->to);
   if (!producer.ok() || !consumer.ok() || *producer == *consumer) return std::nullopt;
   NodeStats transfer = stats;
-  const int64_t bytes = stats.outputs.empty() ? 0 : stats.outputs[0].bytes;
   transfer.memory.clear();  // counted in the _Recv's row
   transfer.node = kTransferStats;
-  transfer.label =
-      StrCat("[", bytes, "B] ", *recv.attr<std::string>("tensor_name"), " from ", from, " to ", to);
+  transfer.op.clear();
+  transfer.inputs.clear();
+  transfer.transfer->from = from;
   return transfer;
 }
 
@@ -117,11 +111,13 @@ int64_t Observe(const RunningStep& step, const Iteration& it, const Executable::
   }
   if (!step.traced()) return end_ns - start_ns;
   // Constants and variables return memory that was allocated before the step. Nodes that
-  // the compiler added ("_...") are excluded: they pass on the tensors of other nodes.
-  const bool was_there = item.num_inputs == 0 && memory.empty() && node.op_name()[0] != '_';
+  // the compiler added are excluded: they pass on the tensors of other nodes.
+  const bool was_there = item.num_inputs == 0 && memory.empty() && !node.op().internal();
   const int64_t offset_ns = step.wall_offset_ns();
   NodeStats stats{.node = node.name(),
-                  .label = Label(node),
+                  .op = node.op_name(),
+                  .inputs = InputsOf(node),
+                  .transfer = EdgeOf(node),
                   .scheduled_ns = it.ready_ns[it.IndexOf(item)] + offset_ns,
                   .start_ns = start_ns + offset_ns,
                   .end_ns = end_ns + offset_ns,

@@ -6,6 +6,12 @@
 
 namespace penstock {
 
+bool WaitsForOthers(const NodeStats& stats, const Registry& registry) {
+  if (stats.node == kTransferStats) return true;
+  const OpDef* const op = registry.FindOp(stats.op);
+  return op != nullptr && op->waits_for_others();
+}
+
 void StepStatsCollector::Add(const std::string& device, NodeStats stats) {
   MutexLock lock(mu_);
   auto it = std::find_if(devices_.begin(), devices_.end(),

@@ -7,25 +7,41 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/mutex.h"
+#include "core/op/registry.h"
 #include "core/tensor/dtype.h"
 #include "core/tensor/shape.h"
 
 namespace penstock {
 
 // The `node` of the row for a transfer from another task, which is added besides the row of its
-// _Recv. Its label is "[BYTESB] EDGE from DEVICE to DEVICE"; its output has the type and bytes that
-// were sent, and is left out if the value is dead. It lasts from the beginning of the wait to the
-// arrival.
+// _Recv. It has no op. Its output has the type and bytes that were sent, and is left out if the
+// value is dead. It lasts from the beginning of the wait to the arrival.
 inline constexpr char kTransferStats[] = "RecvTensor";
 
 struct NodeStats {
+  struct Input {
+    static constexpr int kControl = -1;
+    std::string node;
+    int output = 0;  // kControl: a control input
+    bool operator==(const Input&) const = default;
+  };
+  struct Transfer {
+    std::string edge;  // core/op/edge_name.h
+    std::string from;  // the producer's device; "" except in a row kTransferStats
+    std::string to;    // the consumer's device
+    bool operator==(const Transfer&) const = default;
+  };
+
   std::string node;
-  std::string label;         // "NAME = Op(IN1, IN2)", which timeline viewers parse
-  int64_t scheduled_ns = 0;  // became ready; all times: wall clock, nanoseconds
+  std::string op;
+  std::vector<Input> inputs;         // control inputs last
+  std::optional<Transfer> transfer;  // of a _Send, a _Recv, or a row kTransferStats
+  int64_t scheduled_ns = 0;          // became ready; all times: wall clock, nanoseconds
   int64_t start_ns = 0;
   int64_t end_ns = 0;
   uint32_t thread = 0;  // small numbers, one per thread of the process
@@ -50,7 +66,15 @@ struct NodeStats {
   std::vector<Memory> memory;
   // Outputs that existed before: those of constants and variables.
   int64_t persistent_bytes = 0;
+
+  // Returns how a timeline calls the row: its op, or "RecvTensor".
+  const std::string& title() const { return op.empty() ? node : op; }
 };
+
+// Returns whether the row is of an op that waits for other steps or tasks instead of computing,
+// such as a receive or an op of a queue, or is a transfer. `registry` tells an op's traits. False
+// for an op that it does not have.
+bool WaitsForOthers(const NodeStats& stats, const Registry& registry = Registry::Global());
 
 struct DeviceStats {
   std::string device;

@@ -65,6 +65,18 @@ TEST_P(StepStatsTest, SayWhatMemoryWasTaken) {
   EXPECT_EQ(nodes[names[1]].outputs[0].address, nodes[names[2]].outputs[0].address);
 }
 
+TEST(WaitsForOthersTest, TheTraitsOfOpsTell) {
+  const Registry registry({{.name = "Take", .may_wait = true},
+                           {.name = "Receive", .end = EndOp::kRecv},
+                           {.name = "QueueLikeSum"}},
+                          {});
+  EXPECT_TRUE(WaitsForOthers({.op = "Take"}, registry));
+  EXPECT_TRUE(WaitsForOthers({.op = "Receive"}, registry));
+  EXPECT_TRUE(WaitsForOthers({.node = kTransferStats}, registry));
+  EXPECT_FALSE(WaitsForOthers({.op = "QueueLikeSum"}, registry));
+  EXPECT_FALSE(WaitsForOthers({.op = "Unknown"}, registry));
+}
+
 TEST_P(StepStatsTest, SayWhatHappened) {
   TestGraph g;
   Node* const x = g.Feed(0);
@@ -94,8 +106,10 @@ TEST_P(StepStatsTest, SayWhatHappened) {
   }
   EXPECT_GE(nodes["n1"].end_ns - nodes["n1"].start_ns, 2'000'000);
   EXPECT_GE(nodes["out/alias"].scheduled_ns, nodes["n1"].start_ns + 2'000'000);
-  EXPECT_EQ(nodes["out/alias"].label, "out/alias = TestAlias(n1)");
-  EXPECT_EQ(nodes["n3"].label, "n3 = TestAsync(out/alias, n0)");
+  EXPECT_EQ(nodes["out/alias"].op, "TestAlias");
+  EXPECT_EQ(nodes["n3"].op, "TestAsync");
+  EXPECT_EQ(nodes["n3"].inputs,
+            (std::vector<NodeStats::Input>{{.node = "out/alias"}, {.node = "n0"}}));
   ASSERT_EQ(nodes["out/alias"].outputs.size(), 2u);
   EXPECT_EQ(nodes["out/alias"].outputs[1].index, 1);
   EXPECT_EQ(nodes["out/alias"].outputs[1].dtype, DType::kBool);

@@ -30,7 +30,7 @@ Status ReadVariables(Iteration& it, const Executable::Item& item) {
     if (input.dtype() != DType::kResource) continue;
     StatusOr<Tensor> read = ReadVariable(input);
     // The author of the graph does not know nodes that the compiler added: do not name them.
-    if (!read.ok() && item.node->op_name()[0] == '_') {
+    if (!read.ok() && item.node->op().internal()) {
       return AtNode(read.status(), item.node->input(i).node->name());
     }
     ASSIGN_OR_RETURN(Tensor value, std::move(read));

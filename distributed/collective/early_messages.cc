@@ -6,8 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "core/base/error_origin.h"
-
 namespace penstock::collective {
 namespace {
 
@@ -35,11 +33,9 @@ void EarlyMessages::Keep(Early message, int64_t now_ns) {
     group.messages.push_back(std::move(message));
     return;
   }
-  Drop(group,
-       WithTask(ResourceExhausted("a message of ", bytes, " bytes from ", message.from.ToString(),
-                                  " was dropped before the group had formed here: ", bytes_,
-                                  " bytes wait already, at most ", bytes_max_, " may"),
-                message.from.ToString()));
+  Drop(group, ResourceExhausted("a message of ", bytes, " bytes from ", message.from.ToString(),
+                                " was dropped before the group had formed here: ", bytes_,
+                                " bytes wait already, at most ", bytes_max_, " may"));
 }
 
 void EarlyMessages::Drop(Group& group, Status why) {
@@ -77,11 +73,9 @@ void EarlyMessages::Expire(int64_t now_ns) {
     Group& group = it->second;
     const int64_t waited_ns = now_ns - group.since_ns;
     if (waited_ns > kWaitNanosMax && !group.messages.empty()) {
-      const std::string from = group.messages.front().from.ToString();
-      Drop(group, WithTask(Unavailable("messages of ", from,
-                                       " have waited longer than a minute for the group to form "
-                                       "here, and were dropped"),
-                           from));
+      Drop(group, Unavailable("messages of ", group.messages.front().from.ToString(),
+                              " have waited longer than a minute for the group to form here, and "
+                              "were dropped"));
     }
     it = waited_ns > kFormNanos ? Erase(it) : std::next(it);
   }

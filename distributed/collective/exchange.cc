@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
-#include "core/base/error_origin.h"
 
 namespace penstock::collective {
 namespace {
@@ -25,9 +24,9 @@ Status DepartureError(const Status& why, const TaskName& task, const GroupKey& g
     case StatusCode::kInvalidArgument:
     case StatusCode::kResourceExhausted:
     case StatusCode::kUnimplemented:
-      return WithTask(Status(why.code(), text), task.ToString());
+      return Status(why.code(), text);
     default:
-      return WithTask(Aborted(text), task.ToString());
+      return Aborted(text);
   }
 }
 
@@ -391,7 +390,6 @@ void Exchange::Connected(const TaskName& task) {
 }
 
 void Exchange::Lost(const TaskName& task, const Status& why) {
-  const Status lost = WithTask(why, task.ToString());
   std::vector<std::shared_ptr<FormedGroup>> ended;
   Actions actions;
   {
@@ -401,7 +399,7 @@ void Exchange::Lost(const TaskName& task, const Status& why) {
         it = it->second.rank.task == task ? group.joined.erase(it) : std::next(it);
       }
       FailWaiting(
-          key, group, Annotate(lost, key.ToString()),
+          key, group, Annotate(why, key.ToString()),
           [&](const Waiting& w) { return w.tasks.contains(task); }, &actions);
     }
     for (const auto& [id, formed] : formed_) {
@@ -409,7 +407,7 @@ void Exchange::Lost(const TaskName& task, const Status& why) {
     }
     early_.ForgetGroupsOf(task);
   }
-  for (const auto& formed : ended) EndFormed(*formed, Annotate(lost, formed->key().ToString()));
+  for (const auto& formed : ended) EndFormed(*formed, Annotate(why, formed->key().ToString()));
   RunActions(std::move(actions));
 }
 

@@ -7,7 +7,6 @@
 #include <tuple>
 
 #include "absl/strings/str_join.h"
-#include "core/base/error_origin.h"
 #include "distributed/collective/algorithms.h"
 #include "distributed/collective/fingerprint.h"
 #include "distributed/collective/merge.h"
@@ -501,11 +500,10 @@ Status FormedGroup::CheckRoomFor(const Mailbox::Slot& slot, const TaskName& from
   if (mailbox_.bytes() + bytes <= options_.unclaimed_bytes_max || mailbox_.Waits(slot)) {
     return OkStatus();
   }
-  const std::string self = tasks_[self_].ToString();
-  return WithTask(ResourceExhausted(key().ToString(), ": ", mailbox_.bytes(), " bytes wait for ",
-                                    self, " to take part, and ", from.ToString(), " sends ", bytes,
-                                    " more; at most ", options_.unclaimed_bytes_max, " may wait"),
-                  self);
+  return ResourceExhausted(key().ToString(), ": ", mailbox_.bytes(), " bytes wait for ",
+                           tasks_[self_].ToString(), " to take part, and ", from.ToString(),
+                           " sends ", bytes, " more; at most ", options_.unclaimed_bytes_max,
+                           " may wait");
 }
 
 std::string FormedGroup::Missing(int64_t instance) const {

@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "core/op/task_name.h"
+#include "distributed/insight/words.h"
 
 namespace penstock {
 namespace {
@@ -25,11 +25,6 @@ std::map<std::string, std::vector<Edge>> EdgesOf(const ClusterTrace& trace) {
 }
 
 }  // namespace
-
-std::string TaskOfDevice(const std::string& device) {
-  const StatusOr<TaskName> task = TaskName::OfDevice(device);
-  return task.ok() ? task->ToString() : device;
-}
 
 // Uses Dijkstra's algorithm, with the errors as the lengths of edges.
 std::map<std::string, TaskClock> CompareClocks(const ClusterTrace& trace) {

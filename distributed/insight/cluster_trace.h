@@ -60,8 +60,4 @@ std::map<std::string, TaskClock> CompareClocks(const ClusterTrace& trace);
 // stay as they are.
 void AlignTimes(const std::map<std::string, TaskClock>& clocks, ClusterTrace* trace);
 
-// Returns "/job:ps/replica:0/task:0" for "/job:ps/replica:0/task:0/device:CPU:0"; returns
-// `device` unchanged if it is not the name of a device.
-std::string TaskOfDevice(const std::string& device);
-
 }  // namespace penstock

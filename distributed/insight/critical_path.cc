@@ -58,10 +58,10 @@ class Walk {
                StrCat(transfer->tensor, from), task);
       if (producer_last) return transfer->send;
     } else {
-      AddUntil(row.stats->start_ns, row.waits ? PathSegment::kWait : PathSegment::kKernel, row.op,
-               task);
+      AddUntil(row.stats->start_ns, row.waits ? PathSegment::kWait : PathSegment::kKernel,
+               row.stats->title(), task);
     }
-    AddUntil(row.stats->scheduled_ns, PathSegment::kQueueing, row.op, task);
+    AddUntil(row.stats->scheduled_ns, PathSegment::kQueueing, row.stats->title(), task);
     const size_t before = rows_.LastInput(index);
     if (before != kNone) AddUntil(EndOf(before), PathSegment::kGap, "between nodes", task);
     return before;

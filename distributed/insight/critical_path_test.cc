@@ -3,6 +3,7 @@
 
 #include <numeric>
 
+#include "core/runtime/timeline_label.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -17,18 +18,16 @@ constexpr int64_t kMicro = 1'000;
 
 // Returns the row of a node. All times are in microseconds.
 NodeStats Ran(const std::string& label, int64_t ready, int64_t start, int64_t end) {
-  return {.node = label.substr(0, label.find(" = ")),
-          .label = label,
-          .scheduled_ns = ready * kMicro,
-          .start_ns = start * kMicro,
-          .end_ns = end * kMicro};
+  NodeStats row{.node = label.substr(0, label.find(" = ")),
+                .scheduled_ns = ready * kMicro,
+                .start_ns = start * kMicro,
+                .end_ns = end * kMicro};
+  ParseTimelineLabel(label, &row);
+  return row;
 }
 
-NodeStats Arrived(const std::string& label, int64_t bytes) {
-  NodeStats row = Ran(label, 0, 0, 0);
-  row.node = kTransferStats;
-  row.outputs.push_back({.bytes = bytes});
-  return row;
+NodeStats Arrived(NodeStats::Transfer transfer, int64_t bytes) {
+  return {.node = kTransferStats, .transfer = std::move(transfer), .outputs = {{.bytes = bytes}}};
 }
 
 ClusterTrace::Step Step(int64_t start, int64_t end, std::vector<DeviceStats> devices) {
@@ -84,7 +83,7 @@ TEST(CriticalPathTest, CrossesTasksAlongTransfers) {
               Ran("_send_w_0 = _Send(slow, " + edge + ")", 40, 40, 41)}},
             {kWorker,
              {Ran("x = Placeholder()", 2, 2, 3), Ran("_recv_w_0 = _Recv(" + edge + ")", 2, 2, 61),
-              Arrived(StrCat("[400B] edge_3_w:0 from ", kPs, " to ", kWorker), 200),
+              Arrived({.edge = "edge_3_w:0", .from = kPs, .to = kWorker}, 200),
               Ran("y = MatMul(x, _recv_w_0)", 62, 64, 95)}}});
   EXPECT_THAT(PathOf(step),
               ElementsAre("10 gap before the first node", "2 queued VariableV2", "2 ran VariableV2",
@@ -111,9 +110,13 @@ TEST(CriticalPathTest, ATensorThatCameEarlyIsNotWaitedFor) {
                           "5 gap after the last node"));
 }
 
-TEST(CriticalPathTest, OpsOfQueuesWait) {
-  EXPECT_THAT(PathOf(Step(0, 20, {{kWorker, {Ran("d = QueueDequeueV2(q)", 0, 0, 20)}}})),
-              ElementsAre("20 waited QueueDequeueV2"));
+TEST(CriticalPathTest, OpsThatWaitForOthersDoNotCompute) {
+  for (const char* op : {"QueueDequeueV2", "SparseAccumulatorTakeGradient", "Unstage", "MutexLock",
+                         "ResourceAccumulatorTakeGradient", "CollectiveReduceV2", "_Recv"}) {
+    const std::string label = StrCat("d = ", op, "(q)");
+    EXPECT_THAT(PathOf(Step(0, 20, {{kWorker, {Ran(label, 0, 0, 20)}}})),
+                ElementsAre(StrCat("20 waited ", op)));
+  }
 }
 
 // In a loop, a node runs once in each iteration, and each run waits for the one

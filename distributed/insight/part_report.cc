@@ -4,8 +4,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/match.h"
-#include "absl/strings/str_split.h"
+#include "core/op/edge_name.h"
 #include "core/op/private_attrs.h"
 #include "core/op/resource.h"
 
@@ -16,24 +15,18 @@ constexpr int64_t kNanosPerMilli = 1'000'000;
 // The maximum number of nodes between the use of a handle and the node that makes it.
 constexpr int kHandleHopsMax = 100;
 
-// Returns the tensor's name for a key of the partitioner: "w:0" for "edge_12_w:0".
-std::string TensorOf(const std::string& edge) {
-  const std::vector<std::string> parts = absl::StrSplit(edge, absl::MaxSplits('_', 2));
-  return parts.size() == 3 && parts[0] == "edge" ? parts[2] : edge;
-}
-
-// Returns how a node uses its resource, from the name of the op.
-wire::UseReport::Kind KindOf(const std::string& op) {
-  const auto has = [&](const char* part) { return absl::StrContains(op, part); };
-  if (has("Dequeue") || has("Unstage") || has("TakeMany") || has("TakeGradient") ||
-      absl::StartsWith(op, "ReaderRead")) {
-    return wire::UseReport::TAKE;
+wire::UseReport::Kind KindOf(const OpDef& op) {
+  switch (op.resource_use) {
+    case ResourceUse::kPuts:
+      return wire::UseReport::PUT;
+    case ResourceUse::kTakes:
+      return wire::UseReport::TAKE;
+    case ResourceUse::kLocks:
+      return wire::UseReport::LOCK;
+    case ResourceUse::kOther:
+      break;
   }
-  if (has("Enqueue") || has("InsertMany") || has("ApplyGradient") || op == "Stage" ||
-      op == "QueueClose" || op == "QueueCloseV2" || op == "BarrierClose") {
-    return wire::UseReport::PUT;
-  }
-  return op == "MutexLock" ? wire::UseReport::LOCK : wire::UseReport::OTHER;
+  return wire::UseReport::OTHER;
 }
 
 // Returns whether the node passes its first input on, unchanged.
@@ -66,7 +59,7 @@ void AddWait(const StepActivity::Wait& wait, const std::string& device, int64_t 
   report->set_device(device);
   report->set_age_ms(wait.since_ns == 0 ? -1 : (now_ns - wait.since_ns) / kNanosPerMilli);
   report->set_iteration(wait.iteration);
-  report->set_kind(KindOf(node.op_name()));
+  report->set_kind(KindOf(node.op()));
   if (node.op().end == EndOp::kRecv) {
     const std::string* const source = node.attr<std::string>("send_device");
     const std::string* const edge = node.attr<std::string>("tensor_name");
@@ -82,8 +75,7 @@ void AddWait(const StepActivity::Wait& wait, const std::string& device, int64_t 
 
 std::optional<wire::ResourceName> ResourceOf(const Node& node, const std::string& device) {
   const Node* maker = &node;
-  // The queue of a reader is its second input.
-  int input = absl::StartsWith(node.op_name(), "ReaderRead") ? 1 : 0;
+  int input = node.op().used_input;
   for (int hop = 0; maker->attr<std::string>("shared_name") == nullptr; ++hop, input = 0) {
     if (hop == kHandleHopsMax || maker->num_inputs() <= input) return std::nullopt;
     if (hop > 0 && !PassesOn(*maker)) return std::nullopt;
@@ -120,7 +112,7 @@ void AddActivity(const Graph& graph, const std::string& device, const StepActivi
   }
   const auto held_up = HeldUp(activity);
   for (const Node* const node : graph.nodes()) {
-    const wire::UseReport::Kind kind = KindOf(node->op_name());
+    const wire::UseReport::Kind kind = KindOf(node->op());
     if (kind == wire::UseReport::OTHER) continue;
     auto resource = ResourceOf(*node, device);
     if (!resource.has_value()) continue;

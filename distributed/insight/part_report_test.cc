@@ -70,6 +70,35 @@ TEST_F(PartReportTest, AHandleIsFollowedToItsMaker) {
   EXPECT_EQ(resource->container(), "session/s");
 }
 
+// An op says which input has the handle of what it works on, and how it works on it.
+TEST_F(PartReportTest, AReadTakesFromTheQueueOfItsReader) {
+  const Output reader = CallIn(builder_, "WholeFileReaderV2", {}, {});
+  const Outputs read = CallN("ReaderReadV2", {reader, Queue("files")});
+  const wire::PartReport part = Report({.waits = {{.node = NodeOf(read[0]), .since_ns = 1}}});
+  EXPECT_EQ(part.wait(0).kind(), wire::UseReport::TAKE);
+  EXPECT_EQ(part.wait(0).resource().name(), "files");
+}
+
+TEST_F(PartReportTest, ALockIsReported) {
+  const Output mutex = CallIn(builder_, "MutexV2", {}, {{"shared_name", "m"}});
+  const Output lock = Call("MutexLock", {mutex});
+  const wire::PartReport part = Report({.waits = {{.node = NodeOf(lock), .since_ns = 1}}});
+  EXPECT_EQ(part.wait(0).kind(), wire::UseReport::LOCK);
+  EXPECT_EQ(part.wait(0).resource().name(), "m");
+}
+
+TEST_F(PartReportTest, ClearingAStageMakesRoomInIt) {
+  const Attrs stage = {{"dtypes", kFloat}, {"shared_name", "s"}};
+  const Output one = Constant(builder_, Tensor::Scalar(1.0f));
+  const Output put = CallIn(builder_, "Stage", {Outputs{one}}, stage);
+  const Output clear = CallIn(builder_, "StageClear", {}, stage);
+  const wire::PartReport part = Report({.waits = {{.node = NodeOf(put), .since_ns = 1}}});
+  ASSERT_EQ(part.use_size(), 2);
+  EXPECT_EQ(part.use(0).kind(), wire::UseReport::PUT);
+  EXPECT_EQ(part.use(1).node(), NodeOf(clear)->name());
+  EXPECT_EQ(part.use(1).kind(), wire::UseReport::TAKE);
+}
+
 TEST_F(PartReportTest, ANodeWithoutAHandleHasNoResource) {
   const Output x = Constant(builder_, Tensor::Scalar(1.0f));
   EXPECT_FALSE(ResourceOf(*NodeOf(x * 2.0), kCpu).has_value());

@@ -156,7 +156,7 @@ std::vector<TracedCost> CostsOf(const ClusterTrace& trace) {
       const TracedRow& row = rows.rows()[i];
       if (rows.TransferInto(i) != nullptr) continue;
       add({.name = row.stats->node,
-           .op = row.op,
+           .op = row.stats->title(),
            .task = TaskOfDevice(rows.DeviceOf(row)),
            .nanos = row.stats->end_ns - row.stats->start_ns,
            .count = 1});

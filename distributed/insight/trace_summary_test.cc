@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/runtime/timeline_label.h"
 #include "distributed/insight/trace_timeline.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -20,12 +21,13 @@ constexpr int64_t kMilli = 1'000'000;
 
 // Returns the row of a node. All times are in milliseconds.
 NodeStats Ran(const std::string& label, int64_t start, int64_t end) {
-  return {.node = label.substr(0, label.find(" = ")),
-          .label = label,
-          .scheduled_ns = start * kMilli,
-          .start_ns = start * kMilli,
-          .end_ns = end * kMilli,
-          .thread = 4};
+  NodeStats row{.node = label.substr(0, label.find(" = ")),
+                .scheduled_ns = start * kMilli,
+                .start_ns = start * kMilli,
+                .end_ns = end * kMilli,
+                .thread = 4};
+  ParseTimelineLabel(label, &row);
+  return row;
 }
 
 // Returns a worker's step of `length` ms, most of which is a product; from 1 to 3 ms it
@@ -33,9 +35,9 @@ NodeStats Ran(const std::string& label, int64_t start, int64_t end) {
 ClusterTrace::Step TrainStep(int64_t begin, int64_t length) {
   const std::string ps = StrCat(kPs, "/device:CPU:0"), worker = StrCat(kWorker, "/device:CPU:0");
   const std::string edge = StrCat("edge_3_w:0 @", worker);
-  NodeStats arrived = Ran(StrCat("[100B] edge_3_w:0 from ", ps, " to ", worker), 0, 0);
-  arrived.node = kTransferStats;
-  arrived.outputs.push_back({.bytes = 100});
+  const NodeStats arrived{.node = kTransferStats,
+                          .transfer = {{.edge = "edge_3_w:0", .from = ps, .to = worker}},
+                          .outputs = {{.bytes = 100}}};
   NodeStats product = Ran("y = MatMul(x, _recv_w_0)", begin + 4, begin + length);
   product.scheduled_ns -= kMilli;
   return {

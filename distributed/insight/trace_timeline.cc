@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "core/runtime/timeline_label.h"
 #include "core/runtime/trace_events.h"
 #include "distributed/insight/traced_rows.h"
 #include "distributed/insight/words.h"
@@ -94,12 +95,12 @@ class Drawing {
     if (node.start_ns - node.scheduled_ns >= kQueueingNanosMin) {
       boxes.push_back({device + " queueing",
                        {"ready: " + node.node, node.scheduled_ns, node.start_ns,
-                        json{{"op", row.op}, {"step", step + 1}}}});
+                        json{{"op", node.title()}, {"step", step + 1}}}});
     }
     boxes.push_back(
         {row.waits ? device + " waits" : StrCat(device, " thread ", node.thread),
-         {row.op, node.start_ns, node.end_ns,
-          json{{"node", node.label},
+         {node.title(), node.start_ns, node.end_ns,
+          json{{"node", TimelineLabel(node)},
                {"step", step + 1},
                {"ready_us", Micros(node.scheduled_ns)},
                {"queued_us", static_cast<double>(node.start_ns - node.scheduled_ns) * 1e-3}}}});

@@ -16,12 +16,8 @@ namespace penstock {
 
 struct TracedRow {
   const NodeStats* stats = nullptr;
-  size_t device = 0;  // index in the step's devices
-  std::string op;
-  std::vector<std::string> inputs;  // names of nodes, control inputs included
-  // For a _Send or _Recv: "edge_12_w:0 @DEVICE", with the consumer's device.
-  std::string edge;
-  bool waits = false;  // waits for other steps or tasks, does not compute
+  size_t device = 0;   // index in the step's devices
+  bool waits = false;  // WaitsForOthers
 };
 
 // The transfer of a tensor from one device to another.
@@ -65,9 +61,5 @@ class TracedRows {
   absl::flat_hash_map<size_t, size_t> transfer_into_;
   std::vector<absl::flat_hash_map<std::string, std::vector<size_t>>> by_name_;  // by device
 };
-
-// Returns whether rows of this op spend their time waiting for other steps or tasks, as _Recv and
-// ops of queues do.
-bool WaitsForOthers(const std::string& op);
 
 }  // namespace penstock

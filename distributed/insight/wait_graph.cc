@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "distributed/insight/words.h"
+
 namespace penstock {
 namespace {
 
@@ -19,8 +21,6 @@ bool Ends(wire::UseReport::Kind use, wire::UseReport::Kind wait) {
 }
 
 }  // namespace
-
-std::string TaskOf(const std::string& device) { return device.substr(0, device.find("/device:")); }
 
 WaitGraph::WaitGraph(const wire::ClusterReport& cluster) {
   for (const wire::ClusterTask& task : cluster.task()) {
@@ -73,7 +73,7 @@ std::vector<size_t> WaitGraph::WaitsOf(const std::string& task, uint64_t step_id
 // up by a wait of the same step that is not for a tensor. All such waits are added.
 void WaitGraph::AddTransfer(Wait* wait) {
   const uint64_t step_id = wait->part->step_id();
-  Way way{.task = TaskOf(wait->wait->from_device()), .step_id = step_id};
+  Way way{.task = TaskOfDevice(wait->wait->from_device()), .step_id = step_id};
   const wire::ClusterTask* const source = FindTask(way.task);
   const wire::PartReport* const part = FindPart(way.task, step_id);
   if (source == nullptr || !source->has_report()) {

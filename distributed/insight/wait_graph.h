@@ -80,7 +80,4 @@ class WaitGraph {
   std::vector<Wait> waits_;
 };
 
-// Returns "/job:ps/replica:0/task:1" for the name of a device or a task.
-std::string TaskOf(const std::string& device);
-
 }  // namespace penstock

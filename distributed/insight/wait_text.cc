@@ -21,7 +21,7 @@ std::string DeviceText(const std::string& device) { return ShortTask(device); }
 
 std::string ResourceText(const WaitGraph& graph, const wire::ResourceName& name) {
   const wire::ResourceReport* const resource = graph.FindResource(name);
-  const std::string task = ShortTask(TaskOf(name.device()));
+  const std::string task = ShortTask(TaskOfDevice(name.device()));
   if (resource == nullptr) return StrCat("'", name.name(), "' on ", task);
   if (!resource->has_queue()) return StrCat(resource->text(), ", on ", task);
   const wire::QueueReport& queue = resource->queue();
@@ -37,7 +37,7 @@ std::string WaitText(const WaitGraph& graph, const WaitGraph::Wait& wait) {
   if (w.iteration() > 0) StrAppend(&text, ", in iteration ", w.iteration(), " of its loop,");
   StrAppend(&text, " waits", ForText(w.age_ms()));
   if (!w.from_device().empty()) {
-    const std::string task = TaskOf(w.from_device());
+    const std::string task = TaskOfDevice(w.from_device());
     StrAppend(&text, ", for the tensor '", w.tensor(), "' from ",
               DeviceText(task == wait.task ? w.from_device() : task));
     if (wait.missing == WaitGraph::Missing::kTaskSilent)

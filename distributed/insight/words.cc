@@ -3,7 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_replace.h"
+#include "core/op/task_name.h"
 
 namespace penstock {
 
@@ -29,8 +29,9 @@ std::string BytesText(int64_t bytes) {
   return absl::StrFormat(unit == 0 || value >= 100 ? "%.0f %s" : "%.1f %s", value, units[unit]);
 }
 
-std::string ShortTask(const std::string& task) {
-  return absl::StrReplaceAll(task, {{"/replica:0", ""}});
+std::string TaskOfDevice(const std::string& device) {
+  const StatusOr<TaskName> task = TaskName::OfDevice(device);
+  return task.ok() ? task->ToString() : device;
 }
 
 std::string StepText(uint64_t step_id) {

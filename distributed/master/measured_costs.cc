@@ -8,9 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "core/base/mutex.h"
+#include "core/op/edge_name.h"
 #include "core/op/task_name.h"
 
 namespace penstock {
@@ -38,32 +37,15 @@ Ends EndsOf(const std::vector<DeviceStats>& stats, const MeasuredCosts::ClocksAh
   return ends;
 }
 
-// A row kTransferStats: "[BYTESB] edge_ID_NODE:OUTPUT from DEVICE to DEVICE".
-struct TransferLabel {
-  std::string node, from, to;
-};
-
-std::optional<TransferLabel> ParseLabel(const std::string& label) {
-  const std::vector<std::string> words = absl::StrSplit(label, ' ');
-  if (words.size() != 6 || words[2] != "from" || words[4] != "to") return std::nullopt;
-  string_view edge = words[1];
-  if (!absl::ConsumePrefix(&edge, "edge_")) return std::nullopt;
-  const size_t id_end = edge.find('_'), node_end = edge.rfind(':');
-  if (id_end == string_view::npos || node_end == string_view::npos || node_end <= id_end) {
-    return std::nullopt;  // a control edge
-  }
-  return TransferLabel{.node = std::string(edge.substr(id_end + 1, node_end - id_end - 1)),
-                       .from = words[3],
-                       .to = words[5]};
-}
-
-// Adds a transfer to `*costs`. `ahead_ns`: by how much the clock of the receiving task is ahead.
+// Adds a transfer to `*costs`. `stats`: a row kTransferStats. `ahead_ns`: by how much the clock of
+// the receiving task is ahead.
 void RecordTransfer(const NodeStats& stats, const Ends& ends, int64_t ahead_ns, CostTable* costs) {
-  const std::optional<TransferLabel> label = ParseLabel(stats.label);
-  if (!label.has_value() || stats.outputs.empty()) return;  // dead, or a control edge
-  const auto made = ends.find({label->from, label->node});
-  const StatusOr<DeviceName> from = DeviceName::Parse(label->from);
-  const StatusOr<DeviceName> to = DeviceName::Parse(label->to);
+  if (!stats.transfer.has_value() || stats.outputs.empty()) return;  // another program's, or dead
+  const std::optional<EdgeName> edge = EdgeName::Parse(stats.transfer->edge);
+  if (!edge.has_value() || edge->output == EdgeName::kControl) return;
+  const auto made = ends.find({stats.transfer->from, edge->node});
+  const StatusOr<DeviceName> from = DeviceName::Parse(stats.transfer->from);
+  const StatusOr<DeviceName> to = DeviceName::Parse(stats.transfer->to);
   if (made == ends.end() || !from.ok() || !to.ok()) return;
   // Values are sent as soon as they are made. If the consumer began to wait only later, an unknown
   // part of the transfer was over by then, and the rest would make the link seem faster than it is.

@@ -54,7 +54,7 @@ TEST(MeasuredCostsTest, TransfersTellOfLinks) {
   constexpr char kOther[] = "/job:b/replica:0/task:1/device:CPU:0";
   const auto transfer = [&](const std::string& edge, int64_t start, int64_t end) {
     return NodeStats{.node = kTransferStats,
-                     .label = StrCat("[40B] ", edge, " from ", kCpu, " to ", kOther),
+                     .transfer = {{.edge = edge, .from = kCpu, .to = kOther}},
                      .start_ns = start,
                      .end_ns = end,
                      .outputs = {{.index = 0, .dtype = DType::kFloat, .bytes = 40}}};
@@ -78,7 +78,7 @@ TEST(MeasuredCostsTest, TransfersThatWereUnderWayTellNothing) {
   constexpr int64_t kBytes = 1'000'000;
   const auto transfer = [&](int64_t start) {
     return NodeStats{.node = kTransferStats,
-                     .label = StrCat("[1000000B] edge_3_x:0 from ", kCpu, " to ", kOther),
+                     .transfer = {{.edge = "edge_3_x:0", .from = kCpu, .to = kOther}},
                      .start_ns = start,
                      .end_ns = 10'150,
                      .outputs = {{.index = 0, .dtype = DType::kFloat, .bytes = kBytes}}};
@@ -97,7 +97,7 @@ TEST(MeasuredCostsTest, ClocksOfTwoHostsAreCompared) {
   constexpr char kOther[] = "/job:b/replica:0/task:1/device:CPU:0";
   constexpr int64_t kAhead = 1'000'000;
   const NodeStats transfer = {.node = kTransferStats,
-                              .label = StrCat("[40B] edge_3_x:0 from ", kCpu, " to ", kOther),
+                              .transfer = {{.edge = "edge_3_x:0", .from = kCpu, .to = kOther}},
                               .start_ns = 10 + kAhead,
                               .end_ns = 200 + kAhead,
                               .outputs = {{.index = 0, .dtype = DType::kFloat, .bytes = 40}}};

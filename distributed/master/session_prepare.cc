@@ -270,7 +270,7 @@ void MasterSession::LogPlacement(const std::vector<Partition>& partitions) const
   std::string text;
   for (const Partition& partition : partitions) {
     for (const Node* const node : partition.graph.nodes()) {
-      if (node->op().name.starts_with('_')) continue;
+      if (node->op().internal()) continue;
       StrAppend(&text, node->name(), ": (", node->op().name, "): ", partition.device, "\n");
     }
   }

@@ -16,7 +16,8 @@ int64_t BytesOf(const RecordedStep& step) {
   size_t bytes = sizeof(step);
   for (const DeviceStats& device : step.devices) {
     for (const NodeStats& node : device.nodes) {
-      bytes += sizeof(node) + node.node.size() + node.label.size() +
+      bytes += sizeof(node) + node.node.size() + node.op.size() +
+               node.inputs.size() * sizeof(NodeStats::Input) +
                node.outputs.size() * sizeof(NodeStats::Out) +
                node.memory.size() * sizeof(NodeStats::Memory);
     }

@@ -86,7 +86,7 @@ TEST_F(StepRecorderTest, MemoryIsBounded) {
 
     recording = *recorder_.Begin({.steps = 10, .bytes = 1 << 20});
     RecordedStep large = StepOf(1);
-    large.devices[0].nodes[0].label.resize(2 << 20);
+    large.devices[0].nodes[0].op.resize(2 << 20);
     recorder_.Take()->Add(std::move(large));
     EXPECT_EQ(recording->cut(), "the record takes more than 1 MiB");
     recorder_.End(recording);

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "core/base/fault_point.h"
+#include "core/op/private_attrs.h"
 #include "core/op/state_replay.h"
 #include "core/op/variable.h"
 
@@ -22,9 +24,6 @@ const FaultPoint kDisorder(FaultPoint::kBug, "replica/log-out-of-order",
 const FaultPoint kLostRecord(FaultPoint::kBug, "replica/record-lost",
                              "a record of the state log is not sent");
 
-// The prefix of containers whose resources end with their session (core/op/private_attrs.h). They
-// are not replicated, because no other process can continue a session.
-constexpr char kSessionContainer[] = "session/";
 constexpr char kVariable[] = "Variable", kMutex[] = "Mutex";
 // Changes of a running step are sent once this many bytes wait; else at the step's end.
 constexpr int64_t kSendAheadBytes = 1 << 20;
@@ -62,8 +61,10 @@ std::vector<Tensor> DescribeVariable(const Variable& variable, int64_t* version)
 ReplicaLog::ReplicaLog(Env& env, Scheduler& scheduler)
     : env_(env), changed_(scheduler, "changes that a follower needs") {}
 
+// Resources that end with their session are not replicated, because no other process can continue a
+// session.
 bool ReplicaLog::IsPrivate(const ResourceChange& change) {
-  return change.resource.container.substr(0, sizeof(kSessionContainer) - 1) == kSessionContainer;
+  return absl::StartsWith(change.resource.container, kPrivateContainerPrefix);
 }
 
 void ReplicaLog::Record(const StateChange& change) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "core/runtime/timeline_label.h"
 #include "core/wire/attr_proto.h"
 #include "proto/tensorflow/cluster.pb.h"
 #include "proto/tensorflow/step_stats.pb.h"
@@ -15,7 +16,7 @@ constexpr int64_t kNanosPerMicro = 1000;
 
 void ToProto(const NodeStats& node, tensorflow::NodeExecStats* proto) {
   proto->set_node_name(node.node);
-  proto->set_timeline_label(node.label);
+  proto->set_timeline_label(TimelineLabel(node));
   proto->set_thread_id(node.thread);
   proto->set_scheduled_nanos(node.scheduled_ns);
   proto->set_scheduled_micros(node.scheduled_ns / kNanosPerMicro);
@@ -52,12 +53,12 @@ void ToProto(const NodeStats& node, tensorflow::NodeExecStats* proto) {
 
 StatusOr<NodeStats> FromProto(const tensorflow::NodeExecStats& proto) {
   NodeStats node{.node = proto.node_name(),
-                 .label = proto.timeline_label(),
                  .scheduled_ns = proto.scheduled_nanos(),
                  .start_ns = proto.all_start_nanos(),
                  .end_ns = proto.all_start_nanos() + proto.all_end_rel_nanos(),
                  .thread = proto.thread_id(),
                  .persistent_bytes = proto.memory_stats().persistent_memory_size()};
+  ParseTimelineLabel(proto.timeline_label(), &node);
   for (const tensorflow::NodeOutput& output : proto.output()) {
     const tensorflow::TensorDescription& tensor = output.tensor_description();
     const tensorflow::AllocationDescription& memory = tensor.allocation_description();

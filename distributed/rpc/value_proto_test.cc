@@ -24,6 +24,25 @@ TEST(ValueProtoTest, StatsSayWhichOutputHeldWhat) {
   EXPECT_EQ(node.outputs[0].bytes, 8);
 }
 
+TEST(ValueProtoTest, StatsSayWhatANodeIsAndWhatWasTransferred) {
+  const std::string ps = "/job:ps/replica:0/task:0/device:CPU:0";
+  const std::string worker = "/job:worker/replica:0/task:0/device:CPU:0";
+  const NodeStats sum{.node = "sum",
+                      .op = "AddV2",
+                      .inputs = {{"a"}, {"b", 1}, {"init", NodeStats::Input::kControl}}};
+  const NodeStats transfer{.node = kTransferStats,
+                           .transfer = {{.edge = "edge_12_w:0", .from = ps, .to = worker}},
+                           .outputs = {{.dtype = DType::kFloat, .shape = {2}, .bytes = 8}}};
+  tensorflow::StepStats proto;
+  ToProto(std::vector<DeviceStats>{{worker, {sum, transfer}}}, &proto);
+  EXPECT_EQ(proto.dev_stats(0).node_stats(0).timeline_label(), "sum = AddV2(a, b:1, ^init)");
+  const auto stats = FromProto(proto);
+  ASSERT_TRUE(stats.ok()) << stats.status();
+  EXPECT_EQ(stats->at(0).nodes.at(0).op, sum.op);
+  EXPECT_EQ(stats->at(0).nodes.at(0).inputs, sum.inputs);
+  EXPECT_EQ(stats->at(0).nodes.at(1).transfer, transfer.transfer);
+}
+
 TEST(ValueProtoTest, CostGraphsComeBackInMicroseconds) {
   tensorflow::CostGraphDef proto;
   ToProto(std::vector<CostNode>{{.name = "a", .device = "d", .nanos = 1},

@@ -4,19 +4,11 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "core/op/edge_name.h"
 #include "core/runtime/waiting_keys.h"
 #include "distributed/collective/exchange.h"
 
 namespace penstock {
-namespace {
-
-// Returns the tensor's name for a key of the partitioner: "w:0" for "edge_12_w:0".
-string_view TensorOf(string_view edge) {
-  const size_t number_end = edge.find('_', edge.find('_') + 1);
-  return number_end == string_view::npos ? edge : edge.substr(number_end + 1);
-}
-
-}  // namespace
 
 Step::Step(int64_t id, TaskName task, std::string session, int64_t begun_ns,
            collective::Exchange* exchange)

@@ -59,7 +59,9 @@ StatusOr<Traffic> TrafficOf(const std::vector<Partition>& partitions, const Task
   return traffic;
 }
 
-std::string PrivateContainer(const std::string& session) { return StrCat("session/", session); }
+std::string PrivateContainer(const std::string& session) {
+  return StrCat(kPrivateContainerPrefix, session);
+}
 
 // Sets kPrivateContainerAttr (core/op/private_attrs.h) on nodes whose resources belong only to the
 // session.
@@ -388,16 +390,16 @@ void Worker::RunGraph(const RunGraphArgs& args, Done done) {
               {.threads = &threads_, .timer = &timer_, .task = self_.name}, std::move(passed));
   });
   StepArgs step_args{.step_id = args.step_id,
-                           .rendezvous = step.get(),
-                           .cancellation = &step->cancellation(),
-                           .step_resources = &step->resources(),
-                           .deadline_ns = args.deadline_ns,
-                           .feeds = args.feeds,
-                           .num_feeds = args.num_feeds,
-                           .fetches = args.fetches,
-                           .num_fetches = args.num_fetches,
-                           .stats = args.stats,
-                           .may_start_here = args.may_start_here};
+                     .rendezvous = step.get(),
+                     .cancellation = &step->cancellation(),
+                     .step_resources = &step->resources(),
+                     .deadline_ns = args.deadline_ns,
+                     .feeds = args.feeds,
+                     .num_feeds = args.num_feeds,
+                     .fetches = args.fetches,
+                     .num_fetches = args.num_fetches,
+                     .stats = args.stats,
+                     .may_start_here = args.may_start_here};
   if (args.on_this_thread && (*graph)->one_part()) {
     step_args.poller = poller();
     return std::move(ran)((*graph)->Run(step_args));

@@ -188,6 +188,7 @@ OpDef ApplyOp(HandleForm form) {
   op.inputs.push_back({"gradient", "dtype"});
   op.types = {{"dtype", kFloating}};
   op.may_wait = true;
+  op.resource_use = ResourceUse::kPuts;
   return op;
 }
 OpDef NumOp(HandleForm form) {
@@ -210,6 +211,7 @@ OpDef TakeOp(HandleForm form) {
   op.types = {{"dtype", kFloating}};
   op.shape = form == HandleForm::kRef ? UnknownShape : TakeShape;
   op.may_wait = true;
+  op.resource_use = ResourceUse::kTakes;
   return op;
 }
 OpDef SparseApplyOp() {
@@ -222,6 +224,7 @@ OpDef SparseApplyOp() {
   op.types = {{"dtype", kFloating}};
   op.attrs = {{"has_known_shape", Bools{}}};
   op.may_wait = true;
+  op.resource_use = ResourceUse::kPuts;
   return op;
 }
 OpDef SparseTakeOp() {
@@ -235,11 +238,16 @@ OpDef SparseTakeOp() {
   op.types = {{"dtype", kFloating}};
   op.shape = SparseTakeShape;
   op.may_wait = true;
+  op.resource_use = ResourceUse::kTakes;
   return op;
 }
 
 OP(ConditionalAccumulator) { return DenseOp(HandleForm::kRef); }
-OP(ResourceConditionalAccumulator) { return DenseOp(HandleForm::kResource); }
+OP(ResourceConditionalAccumulator) {
+  OpDef op = DenseOp(HandleForm::kResource);
+  op.holds_parameters = true;
+  return op;
+}
 OP(AccumulatorApplyGradient) { return ApplyOp(HandleForm::kRef); }
 OP(ResourceAccumulatorApplyGradient) { return ApplyOp(HandleForm::kResource); }
 OP(AccumulatorNumAccumulated) { return NumOp(HandleForm::kRef); }

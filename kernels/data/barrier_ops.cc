@@ -175,6 +175,7 @@ OpDef InsertManyOp() {
   op.attrs = {{"component_index", Ints{}}};
   op.shape = InsertManyShape;
   op.may_wait = true;
+  op.resource_use = ResourceUse::kPuts;
   return op;
 }
 OpDef TakeManyOp() {
@@ -187,6 +188,7 @@ OpDef TakeManyOp() {
               {"timeout_ms", -1}};
   op.shape = TakeManyShape;
   op.may_wait = true;
+  op.resource_use = ResourceUse::kTakes;
   return op;
 }
 OpDef CloseOp() {
@@ -195,6 +197,7 @@ OpDef CloseOp() {
       "completed, unless cancel_pending_enqueues is set.");
   op.attrs = {{"cancel_pending_enqueues", false}};
   op.may_wait = true;
+  op.resource_use = ResourceUse::kPuts;
   return op;
 }
 

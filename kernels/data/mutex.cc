@@ -187,6 +187,7 @@ OP(MutexLock) {
       .gradient = NoGradient,
       .stateful = true,
       .may_wait = true,
+      .resource_use = ResourceUse::kLocks,
       .not_alone = "waits for another op: kernels/data has its tests",
   };
 }

@@ -214,6 +214,7 @@ OpDef EnqueueOp(HandleForm form, std::string doc) {
   op.inputs.push_back({"components", List("Tcomponents")});
   op.attrs = {{"Tcomponents", TypeList{.min_length = 1}}, {"timeout_ms", -1}};
   op.may_wait = true;
+  op.resource_use = ResourceUse::kPuts;
   return op;
 }
 OpDef EnqueueOneOp(HandleForm form) {
@@ -230,6 +231,7 @@ OpDef DequeueOp(HandleForm form, std::string doc) {
   op.outputs = {{"components", List("component_types")}};
   op.attrs = {{"component_types", TypeList{.min_length = 1}}, {"timeout_ms", -1}};
   op.may_wait = true;
+  op.resource_use = ResourceUse::kTakes;
   return op;
 }
 OpDef DequeueOneOp(HandleForm form) {
@@ -262,6 +264,7 @@ OpDef CloseOp(HandleForm form) {
                  "set.");
   op.attrs = {{"cancel_pending_enqueues", false}};
   op.may_wait = true;
+  op.resource_use = ResourceUse::kPuts;
   return op;
 }
 OpDef ScalarOp(HandleForm form, const char* output, const char* type, std::string doc) {

@@ -158,6 +158,8 @@ OpDef ReadOp(HandleForm form) {
                   {{"key", "string"}, {"value", "string"}});
   op.inputs.push_back({"queue_handle", HandleType(form)});
   op.may_wait = true;
+  op.resource_use = ResourceUse::kTakes;
+  op.used_input = 1;
   return op;
 }
 OpDef ReadUpToOp(HandleForm form) {
@@ -168,6 +170,8 @@ OpDef ReadUpToOp(HandleForm form) {
   op.inputs.push_back({"num_records", "int64"});
   op.shape = ReadUpToShape;
   op.may_wait = true;
+  op.resource_use = ResourceUse::kTakes;
+  op.used_input = 1;
   return op;
 }
 OpDef NumRecordsOp(HandleForm form) {

@@ -128,6 +128,7 @@ OpDef StageOp() {
   OpDef op = StagingOp("Adds a tuple of tensors to a staging area. Waits while it is full.", 1);
   op.inputs = {{"values", List("dtypes")}};
   op.may_wait = true;
+  op.resource_use = ResourceUse::kPuts;
   return op;
 }
 OpDef UnstageOp(const char* doc) {
@@ -135,6 +136,7 @@ OpDef UnstageOp(const char* doc) {
   op.outputs = {{"values", List("dtypes")}};
   op.shape = UnknownShape;
   op.may_wait = true;
+  op.resource_use = ResourceUse::kTakes;
   op.not_alone = "waits for another op: kernels/data has its tests";
   return op;
 }
@@ -143,6 +145,7 @@ OpDef StagePeekOp() {
       "Returns the tuple at an index of a staging area, and keeps it there. Waits until "
       "there is one.");
   op.inputs = {{"index", "int32"}};
+  op.resource_use = ResourceUse::kOther;  // makes no room
   return op;
 }
 OpDef StageSizeOp() {
@@ -155,6 +158,7 @@ OpDef StageSizeOp() {
 OpDef StageClearOp() {
   OpDef op = StagingOp("Removes all tuples from a staging area.", 0);
   op.may_wait = true;
+  op.resource_use = ResourceUse::kTakes;
   op.examples = {{.attrs = {{"dtypes", EmptyList()}}}};
   return op;
 }

@@ -181,6 +181,7 @@ OP(DynamicTable) {
       .gradient = NoGradient,
       .examples = {Example{.attrs = {{"width", int64_t{2}}}}},
       .stateful = true,
+      .holds_parameters = true,
   };
 }
 KERNEL_ANY_TYPE(DynamicTable, TableKernel);

@@ -105,8 +105,6 @@ Status SwapFile::Write(int64_t offset, const void* data, int64_t bytes, PieceChe
     if (n <= 0) return Fails("writing");
     done += n;
   }
-  MutexLock lock(mu_);
-  written_ += bytes;
   return OkStatus();
 }
 
@@ -126,11 +124,6 @@ Status SwapFile::Read(int64_t offset, void* data, int64_t bytes, PieceCheck chec
 int64_t SwapFile::bytes_in_use() const {
   MutexLock lock(mu_);
   return in_use_;
-}
-
-int64_t SwapFile::bytes_written() const {
-  MutexLock lock(mu_);
-  return written_;
 }
 
 }  // namespace penstock

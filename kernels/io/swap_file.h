@@ -45,7 +45,6 @@ class SwapFile {
   Status Read(int64_t offset, void* data, int64_t bytes, PieceCheck check);
 
   int64_t bytes_in_use() const ABSL_LOCKS_EXCLUDED(mu_);
-  int64_t bytes_written() const ABSL_LOCKS_EXCLUDED(mu_);  // since the process started
 
  private:
   Status Open() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -56,7 +55,6 @@ class SwapFile {
   int fd_ = -1;  // set under mu_, before the first part is taken
   int64_t end_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t in_use_ ABSL_GUARDED_BY(mu_) = 0;
-  int64_t written_ ABSL_GUARDED_BY(mu_) = 0;
   std::map<int64_t, int64_t> free_ ABSL_GUARDED_BY(mu_);  // bytes by offset; neighbours are merged
 };
 

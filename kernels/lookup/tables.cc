@@ -98,8 +98,14 @@ OpDef TableOp(const char* doc, HandleForm form, bool value_shape = false) {
   return op;
 }
 
+OpDef MutableTableOp(const char* doc, HandleForm form, bool value_shape = false) {
+  OpDef op = TableOp(doc, form, value_shape);
+  op.holds_parameters = true;
+  return op;
+}
+
 OpDef DenseTableOp(HandleForm form) {
-  OpDef op = TableOp(
+  OpDef op = MutableTableOp(
       "Makes a mutable hash table whose keys may be vectors. empty_key and deleted_key "
       "cannot be used as keys.",
       form, true);
@@ -122,10 +128,12 @@ constexpr char kOfTensorsDoc[] = "Makes a mutable hash table from keys to vector
 
 OP(HashTable) { return TableOp(kHashDoc, HandleForm::kRef); }
 OP(HashTableV2) { return TableOp(kHashDoc, HandleForm::kResource); }
-OP(MutableHashTable) { return TableOp(kMutableDoc, HandleForm::kRef); }
-OP(MutableHashTableV2) { return TableOp(kMutableDoc, HandleForm::kResource); }
-OP(MutableHashTableOfTensors) { return TableOp(kOfTensorsDoc, HandleForm::kRef, true); }
-OP(MutableHashTableOfTensorsV2) { return TableOp(kOfTensorsDoc, HandleForm::kResource, true); }
+OP(MutableHashTable) { return MutableTableOp(kMutableDoc, HandleForm::kRef); }
+OP(MutableHashTableV2) { return MutableTableOp(kMutableDoc, HandleForm::kResource); }
+OP(MutableHashTableOfTensors) { return MutableTableOp(kOfTensorsDoc, HandleForm::kRef, true); }
+OP(MutableHashTableOfTensorsV2) {
+  return MutableTableOp(kOfTensorsDoc, HandleForm::kResource, true);
+}
 OP(MutableDenseHashTable) { return DenseTableOp(HandleForm::kRef); }
 OP(MutableDenseHashTableV2) { return DenseTableOp(HandleForm::kResource); }
 KERNEL_ANY_TYPE(HashTable, TableKernel<Kind::kHash>);

@@ -128,6 +128,7 @@ OP(Variable) {
       .gradient = NoGradient,
       .examples = {{.attrs = {{"shape", Shape({2, 3})}}}},
       .stateful = true,
+      .holds_parameters = true,
   };
 }
 KERNEL_ANY_TYPE(Variable, VariableKernel);
@@ -142,6 +143,7 @@ OP(VariableV2) {
       .gradient = NoGradient,
       .examples = {{.attrs = {{"shape", Shape({2, 3})}}}},
       .stateful = true,
+      .holds_parameters = true,
   };
 }
 KERNEL_ANY_TYPE(VariableV2, VariableKernel);
@@ -160,6 +162,7 @@ OP(VarHandleOp) {
       .gradient = NoGradient,
       .examples = {{.attrs = {{"shape", Shape({2, 3})}}}},
       .stateful = true,
+      .holds_parameters = true,
   };
 }
 KERNEL_ANY_TYPE(VarHandleOp, VariableKernel);

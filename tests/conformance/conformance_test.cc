@@ -26,7 +26,7 @@ namespace {
 
 // Returns why an op cannot run alone. Empty: it can, and must have samples that work.
 std::string WhyNotAlone(const OpDef& op) {
-  if (op.name[0] == '_') return "the runtime's own: it has no meaning outside a partition";
+  if (op.internal()) return "the runtime's own: it has no meaning outside a partition";
   if (op.flow != FlowOp::kNone) return "the executor runs it, in a graph";
   for (const ArgDef& input : op.inputs) {
     const bool handle = input.name == "handle" || input.name.ends_with("_handle");

@@ -219,7 +219,7 @@ int Main(int argc, char** argv) {
   std::printf("%s: %s\n", device->name().c_str(), device->info().description.c_str());
   Counts counts = options.counts;
   for (const OpDef* op : Registry::Global().ops()) {
-    if (op->name <= options.after || op->name[0] == '_') continue;  // "_" ops run between devices
+    if (op->name <= options.after || op->internal()) continue;  // they run between devices
     if (!options.ops.empty() && options.ops.count(op->name) == 0) continue;
     if (!CheckOp(*op, *device, &counts)) GoOnAfter(*op, counts, argc, argv);
   }

@@ -357,7 +357,7 @@ std::vector<const OpDef*> Ops() {
   for (const OpDef* op : Registry::Global().ops()) {
     // Skip control-flow ops, which the executor itself runs, and the runtime's own ops, which
     // cannot run alone.
-    const bool alone = op->flow == FlowOp::kNone && op->name[0] != '_';
+    const bool alone = op->flow == FlowOp::kNone && !op->internal();
     if (alone && !op->acts_outside) ops.push_back(op);
   }
   return ops;

@@ -107,7 +107,7 @@ StatusOr<std::set<std::pair<int, int>>> SharedBuffers(const SampleCall& call, in
 }
 
 bool CanBeSampled(const OpDef& op) {
-  if (op.name[0] == '_' || op.flow != FlowOp::kNone || op.end != EndOp::kNone || op.acts_outside ||
+  if (op.internal() || op.flow != FlowOp::kNone || op.end != EndOp::kNone || op.acts_outside ||
       !op.not_alone.empty() || op.outputs.empty() || op.inputs.empty()) {
     return false;
   }
@@ -174,7 +174,7 @@ bool WaitsForNoNode(const OpDef& op, const Kernel& kernel) {
       "ReduceDataset",
       "StageSize",
   };
-  return op.name[0] == '_' || dynamic_cast<const FileKernel*>(&kernel) != nullptr ||
+  return op.internal() || dynamic_cast<const FileKernel*>(&kernel) != nullptr ||
          kThem.contains(op.name);
 }
 

@@ -10,6 +10,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
+#include "core/base/suggest.h"
 #include "core/op/load_library.h"
 #include "core/op/registry.h"
 #include "tools/penstock/commands.h"
@@ -59,10 +60,11 @@ std::vector<const OpDef*> Matching(const Registry& registry, string_view filter)
 // Returns an error that names ops with a spelling similar to `filter`, or that contain its
 // beginning.
 Status NothingMatches(const Registry& registry, string_view filter) {
-  const Status similar = registry.GetOp(filter).status();
-  if (absl::StrContains(similar.message(), "did you mean")) {
-    return Annotate(similar, StrCat("--grep=", filter));
-  }
+  std::vector<string_view> names;
+  for (const OpDef* op : registry.ops()) names.push_back(op->name);
+  const std::string similar = SuggestNames(filter, names);
+  if (!similar.empty())
+    return NotFound("--grep=", filter, ": there is no op '", filter, "'", similar);
   std::string near;
   for (size_t size = filter.size() - 1; size >= kBeginningMin && near.empty(); --size) {
     const auto matching = Matching(registry, filter.substr(0, size));

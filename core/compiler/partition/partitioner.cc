@@ -10,6 +10,7 @@
 
 #include "core/base/error_origin.h"
 #include "core/compiler/partition/control_loops.h"
+#include "core/op/edge_name.h"
 
 namespace penstock {
 namespace {
@@ -113,9 +114,9 @@ class Partitioner {
       } else {
         RETURN_IF_ERROR(CheckIsInAllIterations(*source.node, device));
         const Endpoint local{copies_[source.node->id()], source.index};
-        const std::string tensor =
-            StrCat("edge_", source.node->id(), "_", source.node->name(), ":", source.index);
-        ASSIGN_OR_RETURN(received, Transfer(local, tensor, *source.node, device));
+        const EdgeName edge{
+            .id = source.node->id(), .node = source.node->name(), .output = source.index};
+        ASSIGN_OR_RETURN(received, Transfer(local, edge, *source.node, device));
       }
     }
     return Endpoint{received, 0};
@@ -162,17 +163,17 @@ class Partitioner {
                                   .attrs = {{"dtype", DType::kFloat},
                                             {"value", Tensor(DType::kFloat, Shape({0}))}},
                                   .device = from}));
-      const std::string tensor = StrCat("edge_", source->id(), "_^", source->name());
-      ASSIGN_OR_RETURN(received, Transfer({token, 0}, tensor, *source, device));
+      const EdgeName edge{.id = source->id(), .node = source->name(), .output = EdgeName::kControl};
+      ASSIGN_OR_RETURN(received, Transfer({token, 0}, edge, *source, device));
     }
     return received;
   }
 
   // The pair of ends of one tensor's way from beside `original`. Returns the _Recv.
-  StatusOr<Node*> Transfer(Endpoint source, const std::string& tensor, const Node& original,
+  StatusOr<Node*> Transfer(Endpoint source, const EdgeName& edge, const Node& original,
                            const std::string& to) {
     const std::string& from = Device(original);
-    const Attrs names = {{"tensor_name", tensor},
+    const Attrs names = {{"tensor_name", edge.ToString()},
                          {"send_device", from},
                          {"send_device_incarnation", static_cast<int64_t>(incarnations_.at(from))},
                          {"recv_device", to},

@@ -214,20 +214,6 @@ double CostTable::EstimatedNanos(const Node& node, const DeviceRates& rates) con
          std::max(work.flops / rates.flops_per_ns, work.bytes / rates.bytes_per_ns);
 }
 
-double CostTable::TransferNanos(const Node& src, int output, const DeviceInfo& from,
-                                const DeviceInfo& to) const {
-  if (from.name == to.name) return 0;
-  LinkRates link;
-  if (from.name.SameTask(to.name)) {
-    const LinkRates &a = from.link_in_task, &b = to.link_in_task;
-    link = {.bytes_per_ns = std::min(a.bytes_per_ns, b.bytes_per_ns),
-            .latency_ns = std::max(a.latency_ns, b.latency_ns)};
-  } else {
-    link = LinkBetween(from, to);
-  }
-  return link.latency_ns + OutputBytes(src, output) / link.bytes_per_ns;
-}
-
 double CostTable::OutputBytes(const Node& node, int output) const {
   const auto index = static_cast<size_t>(output);
   const Measured* const measured = FindMeasured(node);

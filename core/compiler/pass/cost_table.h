@@ -82,9 +82,6 @@ class CostTable {
   bool IsMeasured(const Node& node) const;
   // Without a measurement or an estimate: the time of a kernel that does nothing.
   double NodeNanos(const Node& node, const DeviceInfo& device) const;
-  // From `src`'s device to another. 0 on the same device.
-  double TransferNanos(const Node& src, int output, const DeviceInfo& from,
-                       const DeviceInfo& to) const;
   // The estimated number of floating-point operations.
   double Flops(const Node& node) const;
   // 0 if the output was neither measured nor estimated.

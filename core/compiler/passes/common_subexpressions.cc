@@ -14,7 +14,7 @@ namespace penstock {
 namespace {
 
 bool MayMerge(const Node& node) {
-  if (node.op().stateful || node.op_name()[0] == '_') return false;
+  if (node.op().stateful || node.op().internal()) return false;
   if (node.num_inputs() == 0 && !node.op().is_constant) return false;  // placeholders have names
   if (FlowOpOf(node) != FlowOp::kNone) return false;
   const auto is_ref = [](const EdgeType& type) { return type.ref; };

@@ -25,7 +25,7 @@ constexpr int64_t kFoldedBytesMax = 10 << 20;
 bool IsConst(const Node& node) { return node.op().is_constant && node.control_inputs().empty(); }
 
 bool MayFold(const Node& node) {
-  if (node.op().stateful || node.name().empty() || node.op_name()[0] == '_') return false;
+  if (node.op().stateful || node.name().empty() || node.op().internal()) return false;
   if (node.op().is_constant || node.num_outputs() == 0) return false;
   if (!node.control_inputs().empty() || FlowOpOf(node) != FlowOp::kNone) return false;
   for (const EdgeType& type : node.output_types()) {

@@ -131,7 +131,7 @@ class Pruner {
     // core/functions makes _SwitchN of a program's Case.
     const bool made_on_import =
         node->op_name() == kFilledConstOp || node->op().flow == FlowOp::kSwitch;
-    if (node->op_name()[0] == '_' && !made_on_import) {
+    if (node->op().internal() && !made_on_import) {
       return InNode(InvalidArgument("op ", node->op_name(),
                                     " is the runtime's own and cannot be used in programs"),
                     node->name());

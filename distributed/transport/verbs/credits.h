@@ -45,8 +45,6 @@ class MessageCredits {
   explicit MessageCredits(int queue_depth)
       : messages_max_((static_cast<uint32_t>(queue_depth) - kReserve) / 2) {}
 
-  uint32_t messages_max() const { return messages_max_; }
-
   // For the sender: returns whether a message may be sent. Sent and Confirmed are also for the
   // sender.
   bool CanSend() const { return sent_ < messages_max_; }

@@ -60,7 +60,6 @@ class VerbsDevice : public std::enable_shared_from_this<VerbsDevice> {
   ibv_pd* domain() const { return domain_; }
   // Returns how many RDMA reads of one queue pair the device runs at the same time.
   int reads_max() const { return reads_max_; }
-  bool takes_page_faults() const { return takes_page_faults_; }
   // Returns one line: the settings in effect.
   std::string Describe() const;
 

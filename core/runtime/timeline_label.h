@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Timeline labels: the text that TensorFlow's StepStats and its timeline have of a row. Only that
+// message carries a row as text; code that has a NodeStats reads its fields.
+#pragma once
+
+#include <string>
+
+#include "core/runtime/step_stats.h"
+
+namespace penstock {
+
+// Returns "NAME = Op(IN1, IN2:1, ^CONTROL)". The row of a _Send or _Recv also has the edge and the
+// consumer's device: "_send_w_0 = _Send(w, edge_12_w:0 @DEVICE)". The row of a transfer
+// (kTransferStats) is "[BYTESB] EDGE from DEVICE to DEVICE". The label of another row without an op
+// is the node's name.
+std::string TimelineLabel(const NodeStats& stats);
+
+// Sets op, inputs and transfer from a label that TimelineLabel made of a row of node `stats->node`.
+// Leaves them as they are if `label` has another form: other programs have forms of their own.
+void ParseTimelineLabel(string_view label, NodeStats* stats);
+
+}  // namespace penstock
