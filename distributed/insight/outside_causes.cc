@@ -44,7 +44,9 @@ class CutFinder {
       const auto& [from, to] = pair;
       const auto back = cuts_.find({to, from});
       if (back != cuts_.end() && to < from) continue;  // described with the other direction
-      findings.push_back(Describe(from, to, cut, back != cuts_.end()));
+      Cut shown = cut;
+      if (back != cuts_.end()) shown.since_ms = std::max(cut.since_ms, back->second.since_ms);
+      findings.push_back(Describe(from, to, shown, back != cuts_.end()));
     }
     return findings;
   }
