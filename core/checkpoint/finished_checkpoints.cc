@@ -2,6 +2,7 @@
 #include "core/checkpoint/finished_checkpoints.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
@@ -16,6 +17,7 @@ constexpr char kTemporary[] = "_temp_";
 struct Noted {
   Mutex mu;
   std::vector<FinishedCheckpoint> list ABSL_GUARDED_BY(mu);  // newest first
+  std::vector<FailedSave> failed ABSL_GUARDED_BY(mu);        // newest first
 };
 Noted& TheNoted() {
   static Noted& noted = *new Noted;
@@ -36,9 +38,57 @@ std::string WithoutStep(const std::string& path, int64_t* step) {
   return path.substr(0, dash);
 }
 
+// Returns the checkpoint that a file in a folder "..._temp_..." is a part of; else the path.
+std::string WholeCheckpoint(const std::string& path) {
+  return path.substr(0, path.find(kTemporary));
+}
+
+// Removes the record of failures of the same path, and returns it; an empty one if there is none.
+FailedSave TakeFailed(const std::string& path, Noted& noted)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(noted.mu) {
+  int64_t step = 0;
+  const std::string name = WithoutStep(WholeCheckpoint(path), &step);
+  for (auto it = noted.failed.begin(); it != noted.failed.end(); ++it) {
+    if (WithoutStep(it->path, &step) != name) continue;
+    FailedSave found = std::move(*it);
+    noted.failed.erase(it);
+    return found;
+  }
+  return {};
+}
+
 }  // namespace
 
+void NoteFailedSave(const std::string& path, const std::string& node, const Status& status,
+                    Env& env) {
+  if (absl::IsCancelled(status)) return;
+  const int64_t now_ns = env.NowNanos();
+  Noted& noted = TheNoted();
+  MutexLock lock(noted.mu);
+  FailedSave failed = TakeFailed(path, noted);
+  if (failed.times == 0) failed.first_failed_ns = now_ns;
+  failed.path = WholeCheckpoint(path);
+  (void)WithoutStep(failed.path, &failed.step);
+  failed.node = node;
+  failed.status = status;
+  failed.failed_ns = now_ns;
+  ++failed.times;
+  noted.failed.insert(noted.failed.begin(), std::move(failed));
+  if (noted.failed.size() > kPathsMax) noted.failed.pop_back();
+}
+
+std::vector<FailedSave> FailedSaves() {
+  Noted& noted = TheNoted();
+  MutexLock lock(noted.mu);
+  return noted.failed;
+}
+
 void NoteFinishedCheckpoint(const std::string& path, Env& env) {
+  {
+    Noted& noted = TheNoted();
+    MutexLock lock(noted.mu);
+    (void)TakeFailed(path, noted);
+  }
   if (path.find(kTemporary) != std::string::npos) return;
   FinishedCheckpoint finished{.path = path, .finished_ns = env.NowNanos()};
   const std::string name = WithoutStep(path, &finished.step);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The checkpoints that ops of this process have finished writing, so that people can see how much
-// work a failure would lose now. Used for display only. Thread-safe.
+// The checkpoints that ops of this process have finished writing, and those that they could not
+// write, so that people can see how much work a failure would lose now. Used for display only.
+// Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "core/base/env.h"
+#include "core/base/status.h"
 
 namespace penstock {
 
@@ -25,5 +27,24 @@ void NoteFinishedCheckpoint(const std::string& path, Env& env);
 
 // Returns the recorded checkpoints, newest first.
 std::vector<FinishedCheckpoint> LastCheckpoints();
+
+// Saves to one path, without its number, that have failed since the last one that succeeded.
+struct FailedSave {
+  std::string path;  // of the newest failure: the checkpoint, even if only a part of it was written
+  int64_t step = -1;
+  std::string node;  // the op's
+  Status status;
+  int64_t failed_ns = 0, first_failed_ns = 0;  // Env::NowNanos()
+  int64_t times = 0;
+};
+
+// Records that an op could not write the checkpoint, or a part of it in a folder "..._temp_...".
+// Ignores cancelled ops. A later NoteFinishedCheckpoint of the same path, or of a part of it,
+// removes the record. If there are too many paths, forgets the oldest.
+void NoteFailedSave(const std::string& path, const std::string& node, const Status& status,
+                    Env& env);
+
+// Returns the recorded failures, newest first.
+std::vector<FailedSave> FailedSaves();
 
 }  // namespace penstock

@@ -36,5 +36,26 @@ TEST(FinishedCheckpointsTest, NamesMayBeAnything) {
   EXPECT_EQ(LastCheckpoints()[0].path, "run99/x");
 }
 
+TEST(FailedSavesTest, LastUntilASaveOfThatPathSucceeds) {
+  Env& env = Env::Real();
+  const Status full = ResourceExhausted("No space left on device");
+  NoteFailedSave("disk/a.ckpt-5_temp_7/part-00000-of-00002", "save/SaveV2", full, env);
+  NoteFailedSave("disk/b.ckpt-1", "save/SaveV2", full, env);
+  NoteFailedSave("disk/a.ckpt-10_temp_8/part-00000-of-00002", "save/SaveV2_1", full, env);
+  NoteFailedSave("disk/c.ckpt-1", "save/SaveV2", Cancelled("given up"), env);
+  std::vector<FailedSave> failed = FailedSaves();
+  ASSERT_EQ(failed.size(), 2u);
+  EXPECT_EQ(failed[0].path, "disk/a.ckpt-10");
+  EXPECT_EQ(failed[0].step, 10);
+  EXPECT_EQ(failed[0].node, "save/SaveV2_1");
+  EXPECT_EQ(failed[0].status, full);
+  EXPECT_EQ(failed[0].times, 2);
+  EXPECT_LE(failed[0].first_failed_ns, failed[0].failed_ns);
+  EXPECT_EQ(failed[1].path, "disk/b.ckpt-1");
+  NoteFinishedCheckpoint("disk/a.ckpt-20_temp_9/part-00000-of-00002", env);
+  NoteFinishedCheckpoint("disk/b.ckpt-2", env);
+  EXPECT_TRUE(FailedSaves().empty());
+}
+
 }  // namespace
 }  // namespace penstock

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "distributed/insight/outside_causes.h"
 #include "distributed/insight/wait_graph.h"
 #include "distributed/insight/wait_text.h"
 #include "distributed/insight/words.h"
@@ -30,6 +31,9 @@ class Explainer {
   Explanation Explain() {
     CollectSteps();
     FindSilentTasks();
+    FindAll(FindCutPairs(cluster_, graph_, patience_ms_));
+    FindAll(FindAwaitedVariables(cluster_, patience_ms_));
+    FindAll(FindFailedSaves(cluster_));
     FindNewSessions();
     FindMissingParts();
     FindCycles();
@@ -52,6 +56,9 @@ class Explainer {
 
   bool LongEnough(int64_t age_ms) const { return age_ms >= patience_ms_; }
   void Find(std::string finding) { explanation_.findings.push_back(std::move(finding)); }
+  void FindAll(std::vector<std::string> findings) {
+    for (std::string& finding : findings) Find(std::move(finding));
+  }
 
   void CollectSteps() {
     for (const wire::ClusterTask& task : cluster_.task()) {
@@ -108,10 +115,13 @@ class Explainer {
       std::map<std::string, std::pair<size_t, int64_t>> waiting;
       for (const wire::NewSessionReport& session : task.report().new_session()) {
         if (!LongEnough(session.age_ms())) continue;
-        std::vector<std::string> silent;
+        std::set<std::string> silent;
         for (const std::string& needed : session.task()) {
           const wire::ClusterTask* const other = graph_.FindTask(needed);
-          if (other == nullptr || other->has_error()) silent.push_back(ShortTask(needed));
+          if (other == nullptr || other->has_error()) silent.insert(ShortTask(needed));
+        }
+        for (const wire::UnansweredTask& unanswered : session.unanswered()) {
+          silent.insert(ShortTask(unanswered.task()));
         }
         auto& [count, age_ms] = waiting[absl::StrJoin(silent, ", ")];
         ++count;

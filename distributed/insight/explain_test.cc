@@ -226,6 +226,90 @@ TEST_F(ExplainTest, ATaskThatDoesNotAnswer) {
           HasSubstr("1 new session of /job:worker/task:0 waits, for 9 s, for /job:ps/task:0")));
 }
 
+// Task A has missed B's heartbeats and waits for its answer, but both have told what they do.
+TEST_F(ExplainTest, TasksThatCannotReachEachOther) {
+  Add(kA, R"(new_session { age_ms: 9000 task: '$B'
+                           unanswered { task: '$B' error { message: 'Deadline Exceeded' } } }
+             peer { task: '$B' incarnation: 5 heartbeats_missed: 2 silent_ms: 4100 })");
+  Add(kB, "self { task: '$B' incarnation: 5 }");
+  EXPECT_THAT(
+      Findings(),
+      ElementsAre(AllOf(HasSubstr("/job:worker/task:0 cannot reach /job:ps/task:0, for 9 s"),
+                        HasSubstr("both of them have answered"), HasSubstr("heartbeats")),
+                  HasSubstr("1 new session of /job:worker/task:0 waits, for 9 s, for "
+                            "/job:ps/task:0")));
+  cluster_.mutable_task(1)->mutable_report()->add_peer()->CopyFrom(
+      Task("peer { task: '$A' heartbeats_missed: 2 silent_ms: 4100 }").peer(0));
+  EXPECT_THAT(Findings()[0],
+              HasSubstr("/job:ps/task:0 and /job:worker/task:0 cannot reach each other, for 9 s"));
+}
+
+TEST_F(ExplainTest, ATaskThatOnlyTheOperatorReaches) {
+  cluster_.set_asked(kA);
+  Add(kA, "");
+  Add(kB, "");
+  cluster_.mutable_task(1)->mutable_unreached_by_asked()->set_message("Deadline Exceeded");
+  EXPECT_THAT(Findings(),
+              ElementsAre(HasSubstr("/job:worker/task:0 cannot reach /job:ps/task:0, although")));
+}
+
+TEST_F(ExplainTest, ATensorThatWasNotAskedFor) {
+  Add(kA, R"(part { step_id: 7 age_ms: 5000
+                    wait { node: 'r' op: '_Recv' age_ms: 4500 tensor: 'sum:0'
+                           from_device: '$B/device:CPU:0' } })");
+  Add(kB, "part { step_id: 7 age_ms: 5000 unasked_by: '$A' }");
+  EXPECT_THAT(Findings(), ElementsAre(HasSubstr("'sum:0' of step 7 is ready, but was not asked")));
+}
+
+// Heartbeats that were meant for the incarnation before a restart.
+TEST_F(ExplainTest, ARestartedTaskIsNotCutOff) {
+  Add(kA, "peer { task: '$B' incarnation: 5 heartbeats_missed: 3 silent_ms: 6000 }");
+  Add(kB, "self { task: '$B' incarnation: 6 }");
+  EXPECT_THAT(Findings(), IsEmpty());
+}
+
+constexpr char kAwaited[] = R"(
+    session { handle: 's' }
+    awaited_variable { name $Q(w) age_ms: 900 first_age_ms: 12000 times: 12 }
+    awaited_variable { name $Q(b) age_ms: 900 first_age_ms: 12000 times: 12 }
+    awaited_variable { name $Q(once) age_ms: 900 first_age_ms: 900 times: 1 }
+    awaited_variable { name $Q(long_ago) age_ms: 50000 first_age_ms: 90000 times: 9 })";
+
+TEST_F(ExplainTest, VariablesThatNobodyInitialises) {
+  Add(kA, "");
+  Add(kB, kAwaited);
+  EXPECT_THAT(Findings(),
+              ElementsAre(AllOf(
+                  HasSubstr("Nobody has initialised the variables 'w', 'b' on /job:ps/task:0"),
+                  HasSubstr("for 12 s: they have asked 12 times, last 900 ms ago"),
+                  HasSubstr("the chief, in most programs /job:worker/task:0, has no session"),
+                  Not(HasSubstr("long_ago")))));
+  cluster_.mutable_task(0)->mutable_report()->add_session()->set_handle("c");
+  EXPECT_THAT(Findings(), ElementsAre(HasSubstr("has a session, so its program may lack")));
+}
+
+TEST_F(ExplainTest, TheChiefDoesNotAnswer) {
+  AddSilent(kA);
+  Add(kB, kAwaited);
+  EXPECT_THAT(Findings()[1], HasSubstr("/job:worker/task:0, does not answer"));
+}
+
+TEST_F(ExplainTest, ACheckpointThatCannotBeWritten) {
+  const char* const failed = R"(
+      failed_save { path: '/full/model.ckpt-20' step: 20 node: 'save/SaveV2' age_ms: 3000
+                    first_age_ms: 33000 times: 4 error { message: 'No space left on device' } })";
+  Add(kB, failed);
+  EXPECT_THAT(Findings(), IsEmpty());  // no session is left that would save
+  Add(kA, "session { handle: 's' }");
+  EXPECT_THAT(
+      Findings(),
+      ElementsAre(AllOf(
+          HasSubstr(
+              "Checkpoint /full/model.ckpt-20 could not be written by /job:ps/task:0, 3 s ago"),
+          HasSubstr("'save/SaveV2' failed with No space left on device"),
+          HasSubstr("failure number 4 in a row there, for 33 s"))));
+}
+
 TEST_F(ExplainTest, ATaskThatHasLostItsPart) {
   Add(kA, "session { handle: 's' step { step_id: 7 age_ms: 5000 running_in: '$B' } }");
   Add(kB, "");

@@ -14,6 +14,7 @@
 #include "core/base/blocking_calls.h"
 #include "core/base/version.h"
 #include "core/checkpoint/finished_checkpoints.h"
+#include "core/op/awaited_variables.h"
 #include "core/op/element_holder.h"
 #include "core/op/variable.h"
 #include "distributed/insight/part_report.h"
@@ -75,6 +76,8 @@ class Reporter {
       checkpoint->set_step(last.step);
       checkpoint->set_age_ms(AgeMs(last.finished_ns));
     }
+    AddFailedSaves();
+    AddAwaitedVariables();
     AddMemory();
     for (std::string& call : BlockingCall::List(env_)) report_.add_blocking_call(std::move(call));
     for (const auto& [to, sent] : task_.worker().steps().SentTo()) {
@@ -82,6 +85,45 @@ class Reporter {
       report->set_to(to.ToString());
       report->set_bytes(sent.bytes);
       report->set_tensors(sent.tensors);
+    }
+  }
+
+  void AddFailedSaves() {
+    for (const FailedSave& failed : FailedSaves()) {
+      wire::FailedSaveReport* const report = report_.add_failed_save();
+      report->set_path(failed.path);
+      report->set_step(failed.step);
+      report->set_node(failed.node);
+      SetError(failed.status, report->mutable_error());
+      report->set_age_ms(AgeMs(failed.failed_ns));
+      report->set_first_age_ms(AgeMs(failed.first_failed_ns));
+      report->set_times(failed.times);
+    }
+  }
+
+  // Leaves out variables that have got a value since, and those of other tasks of this process.
+  void AddAwaitedVariables() {
+    for (const AwaitedVariable& awaited : AwaitedVariables()) {
+      const std::vector<Worker::Store> stores = task_.worker().stores();
+      const bool own = std::any_of(stores.begin(), stores.end(), [&](const Worker::Store& store) {
+        return store.device == awaited.device;
+      });
+      const bool has_value =
+          std::any_of(stores.begin(), stores.end(), [&](const Worker::Store& store) {
+            if (store.device != awaited.device) return false;
+            const auto found = store.resources->Lookup(awaited.container, awaited.name);
+            if (!found.ok()) return false;
+            const auto* const variable = dynamic_cast<const Variable*>(found->get());
+            return variable == nullptr || variable->initialized();
+          });
+      if (!own || has_value) continue;
+      wire::AwaitedVariableReport* const report = report_.add_awaited_variable();
+      report->mutable_name()->set_device(awaited.device);
+      report->mutable_name()->set_container(awaited.container);
+      report->mutable_name()->set_name(awaited.name);
+      report->set_age_ms(AgeMs(awaited.last_ns));
+      report->set_first_age_ms(AgeMs(awaited.first_ns));
+      report->set_times(awaited.times);
     }
   }
 
@@ -119,6 +161,11 @@ class Reporter {
       wire::NewSessionReport* const report = report_.add_new_session();
       report->set_age_ms(AgeMs(wait->begun_ns()));
       for (const TaskWait::Task& task : wait->tasks()) report->add_task(task.id.name);
+      for (const auto& [task, why] : wait->unanswered()) {
+        wire::UnansweredTask* const unanswered = report->add_unanswered();
+        unanswered->set_task(task.name);
+        SetError(why, unanswered->mutable_error());
+      }
     }
   }
 

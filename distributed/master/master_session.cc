@@ -316,7 +316,7 @@ Status MasterSession::Finished(const Prepared& step, const RunOptions& options, 
 Status MasterSession::RunLocal(const PreparedStep& step, const RunOptions& options,
                                absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
                                StepStatsCollector* stats) {
-  ASSIGN_OR_RETURN(LocalStep* const running, TakeLocalStep());
+  ASSIGN_OR_RETURN(LocalStep* const running, TakeLocalStep(step));
   Cancellation& cancellation = running->cancellation;
   Cancellation::Token token = 0;
   const bool registered =
@@ -346,7 +346,7 @@ Status MasterSession::RunLocal(const PreparedStep& step, const RunOptions& optio
   return status;
 }
 
-StatusOr<MasterSession::LocalStep*> MasterSession::TakeLocalStep() {
+StatusOr<MasterSession::LocalStep*> MasterSession::TakeLocalStep(const PreparedStep& prepared) {
   MutexLock lock(running_mu_);
   if (closed_) [[unlikely]]
     return Closed();
@@ -356,13 +356,13 @@ StatusOr<MasterSession::LocalStep*> MasterSession::TakeLocalStep() {
   }
   LocalStep* const step = idle_local_steps_.back();
   idle_local_steps_.pop_back();
-  step->running = true;
+  step->running = &prepared;
   return step;
 }
 
 void MasterSession::ReturnLocalStep(LocalStep* step) {
   MutexLock lock(running_mu_);
-  step->running = false;
+  step->running = nullptr;
   // After Close the step stays registered, because Close may be about to cancel it.
   if (closed_) [[unlikely]]
     return none_running_.NotifyAll();
@@ -538,24 +538,28 @@ Status MasterSession::Close() {
 
 Status MasterSession::Close(const Status& why) {
   std::vector<std::shared_ptr<MasterStep>> steps;
-  std::vector<LocalStep*> local_steps;
+  std::vector<std::pair<LocalStep*, Status>> local_steps;
   {
     MutexLock lock(running_mu_);
     if (std::exchange(closed_, true)) return OkStatus();
     for (const auto& [id, step] : steps_) steps.push_back(step);
     for (const auto& step : local_steps_) {
-      if (step->running) local_steps.push_back(step.get());
+      if (step->running == nullptr) continue;
+      local_steps.emplace_back(step.get(), WhileRunning(why, *step->running));
     }
   }
-  for (const auto& step : steps) step->Abort(why);
-  for (LocalStep* step : local_steps) step->cancellation.Cancel(why);
-  bool ended = false;
+  for (const auto& step : steps) step->Abort(WhileRunning(why, step->prepared()));
+  for (const auto& [step, ends] : local_steps) step->cancellation.Cancel(ends);
+  Status ended;
   {
     MutexLock lock(running_mu_);
     const int64_t latest_ns =
         options_.services.env->NowNanos() + TimeoutNanos(TimeoutMs(kMinuteMs));
     const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(running_mu_) { return !AnyRunning(); };
-    ended = none_running_.WaitUntil(running_mu_, latest_ns, none);
+    if (!none_running_.WaitUntil(running_mu_, latest_ns, none)) {
+      ended = DeadlineExceeded("session ", handle(),
+                               " was closed, but did not end in time: ", RunningText());
+    }
   }
   {
     MutexLock lock(callables_mu_);
@@ -568,8 +572,7 @@ Status MasterSession::Close(const Status& why) {
   if (options_.counters != nullptr) options_.counters->AddBegun(steps_begun());
   DeleteInTasks();
   FreeGraph();
-  return ended ? OkStatus()
-               : DeadlineExceeded("steps of session ", handle(), " did not end in time");
+  return ended;
 }
 
 void MasterSession::FreeGraph() {
@@ -581,7 +584,7 @@ void MasterSession::FreeGraph() {
 
 bool MasterSession::AnyRunning() const {
   for (const auto& step : local_steps_) {
-    if (step->running) return true;
+    if (step->running != nullptr) return true;
   }
   return !steps_.empty();
 }

@@ -146,7 +146,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   using Prepared = std::shared_ptr<PreparedStep>;
   struct LocalStep {
     Cancellation cancellation;
-    bool running = false;
+    const PreparedStep* running = nullptr;  // null: idle
   };
 
   explicit MasterSession(Options options);
@@ -224,7 +224,11 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   Status CheckTasks(const PreparedStep& step) const;
   int64_t DeadlineOf(const RunOptions& options, bool several_tasks) const;
   int64_t NextStepId();
-  StatusOr<LocalStep*> TakeLocalStep();
+  // Returns `why` with the names of the step that it ends.
+  static Status WhileRunning(const Status& why, const PreparedStep& step);
+  // Returns a text that names the running steps, and the tasks in which they run.
+  std::string RunningText() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(running_mu_);
+  StatusOr<LocalStep*> TakeLocalStep(const PreparedStep& step);
   void ReturnLocalStep(LocalStep* step);
   void StepEnded(int64_t id, bool partial, const Status& status);
   void TaskLost(const TaskId& task, const Status& why);

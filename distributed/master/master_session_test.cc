@@ -115,8 +115,8 @@ TEST_F(MasterSessionTest, CloseAbortsWhatRunsAndWaits) {
         "close", [&] { closed = session_->Close(Cancelled("the client has gone")); });
     Pass(10);
     EXPECT_FALSE(closed.has_value());
-    EXPECT_THAT(ps_->log,
-                Contains(AllOf(StartsWith("AbortStep"), HasSubstr("the client has gone"))));
+    EXPECT_THAT(ps_->log, Contains(AllOf(StartsWith("AbortStep"), HasSubstr("the client has gone"),
+                                         HasSubstr("; it was running a step of 'both'"))));
     End(*ps_, Cancelled("aborted"));
     Pass(10);
     EXPECT_FALSE(closed.has_value()) << "the worker's part runs";
@@ -135,6 +135,8 @@ TEST_F(MasterSessionTest, CloseDoesNotWaitForEver) {
         const int64_t begin_ms = NowMs();
         const Status closed = session_->Close(Cancelled("enough"));
         EXPECT_EQ(closed.code(), StatusCode::kDeadlineExceeded) << closed;
+        EXPECT_THAT(std::string(closed.message()),
+                    AllOf(HasSubstr("a step of 'there' runs in "), HasSubstr("/job:ps")));
         EXPECT_NEAR(static_cast<double>(NowMs() - begin_ms), 500, 5);
         End(*ps_);
       },

@@ -74,12 +74,25 @@ void TaskWait::ChooseReplicas() {
   }
 }
 
+void TaskWait::NoteUnanswered() {
+  unanswered_.clear();
+  for (size_t i = 0; i < answers_.size(); ++i) {
+    if (!answers_[i].ok()) unanswered_.emplace_back(options_.tasks[i].id, answers_[i].status());
+  }
+}
+
+std::vector<std::pair<TaskId, Status>> TaskWait::unanswered() const {
+  MutexLock lock(mu_);
+  return unanswered_;
+}
+
 void TaskWait::RoundEnded() {
   Status end;
   {
     MutexLock lock(mu_);
     if (!answered_.has_value()) return;
     ChooseReplicas();
+    NoteUnanswered();
     const bool all = std::all_of(answers_.begin(), answers_.end(),
                                  [](const auto& answer) { return answer.ok(); });
     if (!all) {

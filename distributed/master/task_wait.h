@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
@@ -47,6 +48,8 @@ class TaskWait : public std::enable_shared_from_this<TaskWait> {
   // Return the tasks that are asked, and the time when the wait began, by the Env's clock.
   const std::vector<Task>& tasks() const { return options_.tasks; }
   int64_t begun_ns() const { return begun_ns_; }
+  // Returns the tasks that did not answer in the last round of questions, and why; for inspection.
+  std::vector<std::pair<TaskId, Status>> unanswered() const;
 
   // To be called once.
   void Start() { Ask(); }
@@ -60,13 +63,15 @@ class TaskWait : public std::enable_shared_from_this<TaskWait> {
   void ChooseReplicas();
   void RoundEnded();
   std::optional<Answered> TakeAnswered();
+  void NoteUnanswered() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status Silent() const;
 
   const Options options_;
   const int64_t begun_ns_;
   const int64_t deadline_ns_;
 
-  Mutex mu_;
+  mutable Mutex mu_;
+  std::vector<std::pair<TaskId, Status>> unanswered_ ABSL_GUARDED_BY(mu_);
   std::optional<Answered> answered_ ABSL_GUARDED_BY(mu_);  // set until it is called
   std::optional<DeadlineTimer::Token> next_round_ ABSL_GUARDED_BY(mu_);
   // Each call of a round writes its own element; they are read between rounds.

@@ -53,9 +53,13 @@ TEST_F(TaskWaitTest, OnlyTheSilentAreAskedAgain) {
   Simulate([&] {
     Answers(0);
     clients_[1]->status = Unavailable("nobody is there");
-    Start(10'000);
+    const auto wait = Start(10'000);
     Pass(1'600);
     EXPECT_EQ(times_answered_, 0);
+    const auto unanswered = wait->unanswered();
+    ASSERT_EQ(unanswered.size(), 1u);
+    EXPECT_EQ(unanswered[0].first, Id(1));
+    EXPECT_EQ(unanswered[0].second, Unavailable("nobody is there"));
     EXPECT_EQ(clients_[0]->status_calls.size(), 1u);
     EXPECT_EQ(clients_[1]->status_calls.size(), 4u) << "at 0, 500, 1000 and 1500 ms";
     Answers(1);

@@ -252,10 +252,10 @@ bool ReplicaLog::TakeBatch(int64_t deadline_ns, int64_t bytes_max, Batch* batch)
     }
     queue_bytes_ -= bytes;
     counts_.fed_bytes += bytes;
-    batch->committed = committed_;
-    if (!queue_.empty()) {
-      batch->committed = std::min(committed_, queue_.front().position - 1);
-    }
+    // If records up to the cut are left for the next push, the follower keeps the last cut: a
+    // position between them may lie amid a step, half of which must not survive this process.
+    const bool all_sent = queue_.empty() || queue_.front().position > committed_;
+    batch->committed = all_sent ? committed_ : sent_committed_;
     const bool becomes_whole = !whole_ && copied_ns_ != 0 && batch->committed >= copied_at_;
     whole_ = whole_ || becomes_whole;
     batch->whole = whole_;

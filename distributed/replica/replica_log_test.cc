@@ -179,6 +179,25 @@ TEST_F(ReplicaLogTest, TheFollowerKeepsAllOfAStepOrNothing) {
   EXPECT_EQ(Shadow("v"), "2");
 }
 
+TEST_F(ReplicaLogTest, AStepThatNeedsSeveralPushesIsKeptWithTheLast) {
+  const auto v = Make("v", 1), w = Make("w", 1);
+  ASSERT_EQ(BeginFeed(), OkStatus());
+  Feed();
+  Begin(2);
+  Assign(*v, 2, 2);
+  Assign(*w, 2, 2);
+  End(2);
+  ReplicaLog::Batch first;
+  ASSERT_TRUE(log_.TakeBatch(0, /*bytes_max=*/1, &first));
+  EXPECT_EQ(first.changes.size(), 1u);
+  ASSERT_EQ(Push(std::move(first)), OkStatus());
+  EXPECT_EQ(Shadow("v"), "1") << "the primary may die here";
+  Feed();
+  EXPECT_EQ(Shadow("v"), "2");
+  EXPECT_EQ(Shadow("w"), "2");
+  EXPECT_TRUE(Ended(2));
+}
+
 TEST_F(ReplicaLogTest, AStepThatDoesNotEndHoldsOthersUpForAMomentOnly) {
   const auto v = Make("v", 1);
   ASSERT_EQ(BeginFeed(), OkStatus());

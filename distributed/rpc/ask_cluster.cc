@@ -2,16 +2,19 @@
 #include "distributed/rpc/ask_cluster.h"
 
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/strip.h"
 #include "core/base/error_origin.h"
-#include "distributed/cluster/cluster_spec.h"
+#include "core/base/scheduler.h"
 #include "distributed/calls/channel.h"
 #include "distributed/calls/status_proto.h"
 #include "distributed/calls/unary_call.h"
+#include "distributed/cluster/cluster_spec.h"
+#include "distributed/rpc/value_proto.h"
 #include "distributed/security/connection_diagnosis.h"
 #include "distributed/security/credentials.h"
-#include "distributed/rpc/value_proto.h"
 #include "proto/penstock/insight.grpc.pb.h"
 
 namespace penstock {
@@ -19,6 +22,8 @@ namespace {
 
 // How long to wait for the asked task itself, beyond the time for other tasks, in milliseconds.
 constexpr int64_t kOwnMs = 1'000, kCostsMs = 60'000, kTraceMs = 10'000;
+// The most silent tasks that are asked directly: each needs a thread.
+constexpr size_t kSilentTasksMax = 16;
 
 // Calls the task at an address, from a process outside its cluster.
 struct AskedTask {
@@ -97,6 +102,25 @@ StatusOr<wire::ClusterReport> AskCluster(const std::string& target, int64_t time
   const Status status = FromGrpc(task.stub->GetCluster(&context, request, &report), "");
   if (!status.ok()) return Explained(task, status);
   return report;
+}
+
+void AskSilentTasks(wire::ClusterReport* report, int64_t timeout_ms) {
+  std::vector<std::unique_ptr<Thread>> threads;  // their destructors wait
+  for (wire::ClusterTask& task : *report->mutable_task()) {
+    if (!task.has_error() || threads.size() == kSilentTasksMax) continue;
+    threads.push_back(Scheduler::Real().StartThread("ask a silent task", [&task, timeout_ms] {
+      const auto asked = TaskAt(task.address());
+      if (!asked.ok()) return;
+      grpc::ClientContext context;
+      SetTimeout(timeout_ms, &context);
+      wire::TaskReport answer;
+      const grpc::Status status = asked->stub->GetTask(&context, {}, &answer);
+      // The address may mean another host here, where another cluster runs.
+      if (!status.ok() || answer.self().task() != task.name()) return;
+      *task.mutable_report() = std::move(answer);
+      task.set_allocated_unreached_by_asked(task.release_error());
+    }));
+  }
 }
 
 StatusOr<wire::CostReport> AskCosts(const std::string& target, int steps_max) {

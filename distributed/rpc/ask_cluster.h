@@ -21,6 +21,10 @@ namespace penstock {
 // answer; the text names it.
 StatusOr<wire::ClusterReport> AskCluster(const std::string& target, int64_t timeout_ms = 1'500);
 
+// Asks the tasks that the asked task could not reach for their reports, from this process, for up
+// to `timeout_ms`. A report replaces the error, which becomes ClusterTask.unreached_by_asked.
+void AskSilentTasks(wire::ClusterReport* report, int64_t timeout_ms = 500);
+
 // Asks the task at `target` for the costs of its own sessions, of at most `steps_max` steps each.
 // Waits up to 60 s, because the task has to compile the steps; DeadlineExceeded says so. Other
 // errors as above.

@@ -228,7 +228,9 @@ TEST_F(LocalSessionTest, CloseCancelsRunningSteps) {
   EXPECT_TRUE(AwaitBlocked());
   EXPECT_TRUE(session->Close().ok());
   runner.join();
-  EXPECT_EQ(status, Cancelled("Step was cancelled by an explicit call to `Session::Close()`."));
+  EXPECT_EQ(status, Cancelled("Step was cancelled by an explicit call to `Session::Close()`. It "
+                              "was running a step of '",
+                              block.name(), "'"));
   EXPECT_EQ(Run({}, {block.name()}), FailedPrecondition("Session is closed."));
   EXPECT_TRUE(session->Close().ok());
 }

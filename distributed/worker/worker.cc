@@ -145,6 +145,10 @@ Status Worker::CreateSession(const WorkerSessionOptions& options) {
 }
 
 void Worker::DeleteSession(const std::string& handle) {
+  EndSession(handle, Cancelled("session ", handle, " was closed"));
+}
+
+void Worker::EndSession(const std::string& handle, const Status& why) {
   if (kSessionsStay.Fires()) return;
   std::shared_ptr<Session> session;
   {
@@ -154,9 +158,8 @@ void Worker::DeleteSession(const std::string& handle) {
     session = std::move(it->second);
     sessions_.erase(it);
   }
-  const Status closed = Cancelled("session ", handle, " was closed");
-  exchange_->EndSession(handle, closed);
-  steps_.AbortSession(handle, closed);
+  exchange_->EndSession(handle, why);
+  steps_.AbortSession(handle, why);
   for (const auto& [device, store] : session->isolated) store->ClearAll();
   for (const auto& device : devices_) {
     device->resources().ClearContainer(PrivateContainer(handle));
@@ -195,17 +198,23 @@ std::vector<std::string> Worker::TouchSessions(const std::vector<std::string>& h
 }
 
 void Worker::ReapSessions() {
-  std::vector<std::string> expired;
+  std::vector<std::pair<std::string, int64_t>> expired;  // the time since the last sign of each
   const int64_t now = env_.NowNanos();
   {
     MutexLock lock(mu_);
     for (const auto& [handle, session] : sessions_) {
       const int64_t lease_ns = TimeoutNanos(session->options.lease_ms);
       if (lease_ns == 0) continue;
-      if (now - session->last_sign_ns > lease_ns || kLeaseEnds.Fires()) expired.push_back(handle);
+      const int64_t silent_ns = now - session->last_sign_ns;
+      if (silent_ns > lease_ns || kLeaseEnds.Fires()) expired.emplace_back(handle, silent_ns);
     }
   }
-  for (const std::string& handle : expired) DeleteSession(handle);
+  // Aborted, not Cancelled: a master that still runs steps of the session shall make a new one.
+  for (const auto& [handle, silent_ns] : expired) {
+    EndSession(handle,
+               Aborted(self_.ToString(), " has ended session ", handle,
+                       ", because it has not heard its master for ", silent_ns / 1'000'000, " ms"));
+  }
 }
 
 StatusOr<std::shared_ptr<Worker::Session>> Worker::FindSession(const std::string& handle) const {

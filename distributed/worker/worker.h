@@ -172,6 +172,8 @@ class Worker {
     int64_t last_sign_ns = 0;
   };
   Device* FindDevice(string_view name) const;
+  // Deletes the session, and ends its steps with `why`.
+  void EndSession(const std::string& handle, const Status& why);
   StatusOr<std::shared_ptr<Session>> FindSession(const std::string& handle) const;
   StatusOr<std::vector<TaskId>> TasksOf(const std::string& session) const;
   StatusOr<std::shared_ptr<WorkerGraph>> MakeGraph(Session& session,

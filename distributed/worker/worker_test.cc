@@ -130,6 +130,20 @@ TEST_F(WorkerTest, ADeletedSessionTakesItsStepsAlong) {
   });
 }
 
+// A master that was cut off for longer than the lease may still run steps of the session. Their
+// error tells its client to make a new session.
+TEST_F(WorkerTest, TheEndOfALeaseAbortsItsSteps) {
+  Working([&] {
+    worker_->Begin("leased", {.lease_ms = 60'000});
+    ASSERT_EQ(worker().RegisterGraph("leased", 1, TestWorker::Stall()), OkStatus());
+    scheduler_.ScheduleAt(env_.NowNanos() + 61'000'000'000, [&] { worker().ReapSessions(); });
+    const Status ended = worker_->Run("leased", 1, 1).status;
+    EXPECT_TRUE(absl::IsAborted(ended)) << ended;
+    EXPECT_THAT(std::string(ended.message()),
+                HasSubstr("has ended session leased, because it has not heard its master for 61"));
+  });
+}
+
 TEST_F(WorkerTest, ALeaseEndsWithoutASignOfTheMaster) {
   Working([&] {
     worker_->Begin("leased", {.lease_ms = 60'000});

@@ -37,15 +37,23 @@ class SaveKernel : public FileKernel {
     constexpr int kFirstTensor = 3;
     const int count = ctx.num_inputs() - kFirstTensor;
     ASSIGN_OR_RETURN(const SliceRequest request, SliceRequest::Parse(ctx, count));
-    ASSIGN_OR_RETURN(const auto writer, BundleWriter::Create(env, request.file));
-    for (int i = 0; i < count; ++i) {
-      RETURN_IF_ERROR(CheckNotCancelled(ctx));
-      RETURN_IF_ERROR(
-          writer->AddAs(request.names[i], request.slices[i], ctx.input(kFirstTensor + i)));
+    const Status saved = Write(ctx, env, request, kFirstTensor);
+    if (!saved.ok()) {
+      NoteFailedSave(request.file, ctx.node_name(), saved, *ctx.step().env);
+      return saved;
     }
-    RETURN_IF_ERROR(writer->Finish());
     NoteFinishedCheckpoint(request.file, *ctx.step().env);
     return OkStatus();
+  }
+
+  static Status Write(KernelContext& ctx, Env& env, const SliceRequest& request, int first_tensor) {
+    ASSIGN_OR_RETURN(const auto writer, BundleWriter::Create(env, request.file));
+    for (int i = 0; i < ctx.num_inputs() - first_tensor; ++i) {
+      RETURN_IF_ERROR(CheckNotCancelled(ctx));
+      RETURN_IF_ERROR(
+          writer->AddAs(request.names[i], request.slices[i], ctx.input(first_tensor + i)));
+    }
+    return writer->Finish();
   }
 
   int64_t bytes_per_second_ = 0;  // 0: no limit
@@ -94,8 +102,12 @@ class MergeKernel : public FileKernel {
   Status Run(KernelContext& ctx) const override {
     ASSIGN_OR_RETURN(const auto sources, StringsInput(ctx, 0, "checkpoint_prefixes"));
     ASSIGN_OR_RETURN(const std::string destination, StringInput(ctx, 1, "destination_prefix"));
-    RETURN_IF_ERROR(
-        MergeBundles(*ctx.step().env, {sources.begin(), sources.end()}, destination, options_));
+    const Status merged =
+        MergeBundles(*ctx.step().env, {sources.begin(), sources.end()}, destination, options_);
+    if (!merged.ok()) {
+      NoteFailedSave(destination, ctx.node_name(), merged, *ctx.step().env);
+      return merged;
+    }
     NoteFinishedCheckpoint(destination, *ctx.step().env);
     return OkStatus();
   }

@@ -3,6 +3,7 @@
 // The ops that create variables, tell whether they have a value, and destroy them.
 
 #include "core/base/mutex.h"
+#include "core/op/awaited_variables.h"
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "kernels/state/variable_kernel.h"
@@ -79,7 +80,12 @@ class IsInitializedKernel : public Kernel {
     }
     Tensor* output = nullptr;
     RETURN_IF_ERROR(ctx.Allocate(0, {}, &output));
-    *output->mutable_data<bool>() = variable.ok() && (*variable)->initialized();
+    const bool initialized = variable.ok() && (*variable)->initialized();
+    *output->mutable_data<bool>() = initialized;
+    if (!initialized) {
+      const auto& handle = ctx.input(0).scalar<ResourceHandle>();
+      NoteAwaitedVariable(ctx.device_name(), handle.container, handle.name, *ctx.step().env);
+    }
     return OkStatus();
   }
 };

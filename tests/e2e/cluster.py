@@ -146,15 +146,19 @@ def free_ports(count):
 class StuckCluster(ClusterTest):
     """A ps and two workers that only serve, and clients whose steps hang (hang.cc)."""
 
-    def start_servers(self, flags=None):
-        """`flags` of single tasks, by (job, index)."""
+    def start_servers(self, flags=None, proxy=None):
+        """`flags` of single tasks, by (job, index). Other tasks reach the ps through `proxy`."""
         ps, *workers = ["127.0.0.1:%d" % port for port in free_ports(3)]
         self.target = "grpc://" + workers[0]
         self.tasks = {}
+        self.worker_targets = ["grpc://" + worker for worker in workers]
+        if proxy:
+            proxy.forward_to(ps)
         for job, index in (("ps", 0), ("worker", 0), ("worker", 1)):
+            ps_hosts = proxy.address if proxy and job == "worker" else ps
             self.tasks[job, index] = self.spawn(
                 [PENSTOCK, "server", "--job_name=" + job, "--task_index=%d" % index,
-                 "--ps_hosts=" + ps, "--worker_hosts=" + ",".join(workers),
+                 "--ps_hosts=" + ps_hosts, "--worker_hosts=" + ",".join(workers),
                  *(flags or {}).get((job, index), [])], " serves at ")
 
     def spawn(self, command, until):
@@ -171,8 +175,9 @@ class StuckCluster(ClusterTest):
                 return process
         self.fail("%r did not say %r:\n%s" % (command, until, "".join(said)))
 
-    def hang(self, kind):
-        return self.spawn([HANG, "--kind=" + kind, "--target=" + self.target], "begun")
+    def hang(self, kind, *flags, target=None):
+        command = [HANG, "--kind=" + kind, "--target=" + (target or self.target), *flags]
+        return self.spawn(command, "begun")
 
 
 def main():

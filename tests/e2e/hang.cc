@@ -9,9 +9,11 @@
 #include <thread>
 
 #include "client/control_flow.h"
+#include "client/initializers.h"
 #include "client/mutex.h"
 #include "client/program.h"
 #include "client/session.h"
+#include "client/training.h"
 #include "core/op/gradient.h"
 
 namespace penstock {
@@ -77,16 +79,60 @@ StatusOr<Output> AccumulatorOneShort(client::Program& program, Session& session)
               {{"dtype", DType::kFloat}});
 }
 
-Status Hang(const std::string& kind, const std::string& target) {
+void Begun() {
+  std::printf("begun\n");
+  std::fflush(stdout);
+}
+
+// Trains as the chief, which saves after each step, or as a worker that waits for the chief. The
+// variable of 1 MB is on the ps.
+Status Train(client::TrainingOptions options) {
+  client::Program program;
+  const auto ps = program.DeviceScope(Queue::kPs);
+  client::Variable(program, "weights", Shape({512, 512}), client::Zeros());
+  const Output one = Constant(program, Tensor::Scalar<int64_t>(1));
+  options.save_every_steps = 1;
+  client::TrainingLoop loop(program, {.train = program.GlobalStep().AssignAdd(one)}, options);
+  Begun();
+  return loop.Run();
+}
+
+// Asks again and again whether a variable has a value.
+Status AwaitVariable(client::Program& program, Session& session) {
+  const auto ps = program.DeviceScope(Queue::kPs);
+  const client::Variable variable(program, "forgotten", Shape({2}), client::Zeros());
+  const Output initialized = variable.IsInitialized();
+  Begun();
+  while (true) {
+    ASSIGN_OR_RETURN(const Tensor answer, session.Fetch(initialized));
+    if (answer.scalar<bool>()) return OkStatus();
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+}
+
+// Makes a new session after each failure, as training loops do.
+Status Retry(client::Program& program, Output step, const std::string& target) {
+  Begun();
+  while (true) {
+    const auto session = Session::New(program, target, {.operation_timeout_ms = 60'000});
+    if (!session.ok()) continue;
+    Status status;
+    while (status.ok()) status = (*session)->Execute(step);
+  }
+}
+
+Status Hang(const std::string& kind, const std::string& target, const std::string& folder) {
+  if (kind == "save") return Train({.target = target, .checkpoint_dir = folder});
+  if (kind == "chief") return Train({.target = target, .is_chief = false});
   client::Program program;
   const auto worker = program.DeviceScope("/job:worker/task:0/cpu:0");
   const Output x = Constant(program, Tensor::Scalar(2.0f));
   ASSIGN_OR_RETURN(const auto session, Session::New(program, target));
   const auto begin = [&](Output step) {
-    std::printf("begun\n");
-    std::fflush(stdout);
+    Begun();
     return session->Execute(step);
   };
+  if (kind == "variable") return AwaitVariable(program, *session);
   if (kind == "dequeue") return begin(Queue(program, "input", 10).Take() * 2.0);
   if (kind == "enqueue") {
     const Output put = Queue(program, "full", 1).Put(x);
@@ -134,7 +180,8 @@ Status Hang(const std::string& kind, const std::string& target) {
         [](const Outputs& v) { return Outputs{v[0] * 1.0}; });
     return begin(last[0]);
   }
-  if (kind == "steps") {  // repeated steps that use all tasks, for tests that stop a task
+  // repeated steps that use all tasks, for tests that stop a task or cut the network
+  if (kind == "steps" || kind == "retry") {
     Output sum = x;
     for (const char* device : {"/job:ps/task:0/cpu:0", "/job:worker/task:1/cpu:0"}) {
       const auto scope = program.DeviceScope(device);
@@ -142,6 +189,7 @@ Status Hang(const std::string& kind, const std::string& target) {
                  {sum, Call("RandomUniform", {Constant(program, Tensor::Vector<int32_t>({}))},
                             {{"dtype", DType::kFloat}})});
     }
+    if (kind == "retry") return Retry(program, sum, target);
     Status status = begin(sum);
     while (status.ok()) status = session->Execute(sum);
     return status;
@@ -151,11 +199,12 @@ Status Hang(const std::string& kind, const std::string& target) {
 
 int Main(int argc, char** argv) {
   CLI::App app;
-  std::string kind, target;
+  std::string kind, target, folder;
   app.add_option("--kind", kind)->required();
   app.add_option("--target", target)->required();
+  app.add_option("--checkpoint_dir", folder);
   CLI11_PARSE(app, argc, argv);
-  const Status status = Hang(kind, target);
+  const Status status = Hang(kind, target, folder);
   std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
   return status.ok() ? 0 : 1;
 }

@@ -3,19 +3,19 @@
 """Tests that `penstock why` names the cause of a stuck cluster within five seconds."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 from cluster import PENSTOCK, StuckCluster, main  # noqa: E402
+from network import Proxy  # noqa: E402
 
 
-class WhyTest(StuckCluster):
-    def setUp(self):
-        self.start_servers()
-
+class WhyCluster(StuckCluster):
     def why(self, *flags):
         """Returns the output of `penstock why`; checks that it takes less than five seconds."""
         begun = time.monotonic()
@@ -27,6 +27,11 @@ class WhyTest(StuckCluster):
 
     def explained(self, *needed, flags=("--patience_ms=300",)):
         return self.until(lambda: self.why(*flags), *needed)
+
+
+class WhyTest(WhyCluster):
+    def setUp(self):
+        self.start_servers()
 
     def test_nothing_is_stuck(self):
         said = self.explained("3 tasks, all answer", "no step runs", "Nothing is stuck")
@@ -84,6 +89,26 @@ class WhyTest(StuckCluster):
         self.explained("/job:ps/task:0 at 127.0.0.1:", "does not answer",
                        "1 new session of /job:worker/task:0 waits", "for /job:ps/task:0")
 
+    def test_a_chief_that_is_missing(self):
+        self.hang("chief", target=self.worker_targets[1])
+        self.explained("Nobody has initialised the variables ", "'weights'", "on /job:ps/task:0",
+                       "Clients wait for them", "the chief, in most programs /job:worker/task:0, "
+                       "has no session: its program has not started, or has ended",
+                       "Sessions now: /job:worker/task:1 (1)")
+
+    def test_a_variable_that_nobody_initialises(self):
+        self.hang("variable")
+        self.explained("Nobody has initialised the variable 'forgotten' on /job:ps/task:0",
+                       "Clients wait for it", "/job:worker/task:0, has a session")
+
+    def test_a_disk_that_takes_no_checkpoint(self):
+        folder = tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
+        resource.prlimit(self.tasks["ps", 0].pid, resource.RLIMIT_FSIZE, (65536, 65536))
+        self.hang("save", "--checkpoint_dir=" + folder)
+        self.explained("Checkpoint %s/model.ckpt-" % folder,
+                       "could not be written by /job:ps/task:0", "cannot write", "File too large",
+                       "in a row there")
+
     def test_the_task_asked_is_stopped(self):
         asked = self.tasks["worker", 0]
         os.kill(asked.pid, signal.SIGSTOP)
@@ -95,6 +120,30 @@ class WhyTest(StuckCluster):
         self.assertEqual(ran.returncode, 1)
         address = self.target.replace("grpc://", "")
         self.assertIn("the task at %s does not answer" % address, ran.stderr)
+
+
+class PartitionTest(WhyCluster):
+    def setUp(self):
+        self.proxy = Proxy()
+        self.addCleanup(self.proxy.close)
+        self.start_servers(proxy=self.proxy)
+
+    def cut(self):
+        """Cuts the network between the ps and the worker whose client repeats steps."""
+        self.hang("retry")
+        self.until(lambda: self.why("--patience_ms=0"), "1 session;")
+        self.proxy.cut(self.tasks["worker", 0].pid)
+
+    def test_two_tasks_that_cannot_reach_each_other(self):
+        self.cut()
+        self.target = self.worker_targets[1]
+        self.explained("/job:worker/task:0 cannot reach /job:ps/task:0, for ",
+                       "although both of them have answered now", "3 tasks, all answer")
+
+    def test_a_task_that_only_the_operator_reaches(self):
+        self.cut()
+        self.explained("/job:worker/task:0 cannot reach /job:ps/task:0, for ",
+                       "3 tasks, all answer")
 
 
 class LogTest(StuckCluster):

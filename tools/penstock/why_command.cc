@@ -18,11 +18,10 @@ void AddWhyCommand(CLI::App& app, int* exit_code) {
   why->footer(
       "Asks the task at the address, and through it every task of its cluster, which nodes of\n"
       "running steps wait, for which queue, tensor or lock, since when, and who could end that.\n"
-      "First come the culprits: tasks that do not answer, queues that nobody fills, steps that "
-      "wait\n"
-      "for each other, loops without an end. Below stands what they follow from. Nothing is "
-      "changed\n"
-      "in the cluster. A step is described when it has run for a second.\n\n"
+      "First come the culprits: tasks that do not answer or cannot reach each other, variables\n"
+      "that nobody initialises, queues that nobody fills, steps that wait for each other, loops\n"
+      "without an end, checkpoints that cannot be written. Below stands what follows from them.\n"
+      "Nothing is changed in the cluster. A step is described when it has run for a second.\n\n"
       "  penstock why grpc://127.0.0.1:2222\n");
   struct Options {
     std::string target;
@@ -56,6 +55,7 @@ void AddWhyCommand(CLI::App& app, int* exit_code) {
     *exit_code = ExitCodeOf(report.status());
     if (report.status().code() == StatusCode::kInvalidArgument) *exit_code = 2;
     if (!report.ok()) return;
+    AskSilentTasks(&*report);
     const Explanation explanation = Explain(*report, options->patience_ms, options->steps);
     std::fputs(explanation.ToString().c_str(), stdout);
   });

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The variables without a value that steps of this process have asked for: clients that wait until
+// another client has initialised them ask again and again. Used for display only. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/env.h"
+
+namespace penstock {
+
+struct AwaitedVariable {
+  std::string device, container, name;
+  int64_t first_ns = 0, last_ns = 0;  // Env::NowNanos() of the first and the last question
+  int64_t times = 0;
+};
+
+// Records that a step has asked whether the variable has a value, and that it has none. A question
+// that comes a minute after the last one counts as the first. If there are too many variables,
+// forgets the one that was asked for first.
+void NoteAwaitedVariable(const std::string& device, const std::string& container,
+                         const std::string& name, Env& env);
+
+// Returns the recorded variables in order of device, container and name. Some of them may have got
+// a value since.
+std::vector<AwaitedVariable> AwaitedVariables();
+
+}  // namespace penstock

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Finds causes of a stuck cluster that no wait of a running step shows: a network that is cut
+// between two tasks, variables that no client initialises, and checkpoints that cannot be written.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "distributed/insight/wait_graph.h"
+#include "proto/penstock/insight.pb.h"
+
+namespace penstock {
+
+// Each function returns findings as complete sentences. Younger waits than `patience_ms` are
+// ignored.
+
+// Names the pairs of tasks of which one cannot reach the other, although both have answered.
+std::vector<std::string> FindCutPairs(const wire::ClusterReport& cluster, const WaitGraph& graph,
+                                      int64_t patience_ms);
+
+// Names the variables without a value that sessions wait for, and whether the chief is there.
+std::vector<std::string> FindAwaitedVariables(const wire::ClusterReport& cluster,
+                                              int64_t patience_ms);
+
+// Names the checkpoints that could not be written. Empty if no session is left that would try
+// again.
+std::vector<std::string> FindFailedSaves(const wire::ClusterReport& cluster);
+
+}  // namespace penstock
