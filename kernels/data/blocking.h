@@ -5,9 +5,9 @@
 //
 // Operations wait in lines, first come, first served; with kAnyOrder, an operation that cannot
 // continue yet does not hold up the later ones of its line. A waiting operation holds no thread:
-// the thread that changes the state continues the operations at the heads of the lines, and calls their
-// Done without a lock. Every wait ends when the step is cancelled (a deadline cancels it too) or
-// when the resource is dropped. Thread-safe.
+// the thread that changes the state continues the operations at the heads of the lines, and calls
+// their Done without a lock. Every wait ends when the step is cancelled (a deadline cancels it too)
+// or when the resource is dropped. Thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -131,16 +131,16 @@ OpDef MapGetOp(const char* doc) {
 OpDef MapPeekOp() {
   return MapGetOp(
       "Returns the components at `indices` (a vector, strictly increasing; one for each of "
-      "`dtypes`) of the tuple with this key, and keeps them in the staging map. Waits until the tuple is "
-      "complete. InvalidArgument if a component is out of bounds, was taken before, or has another "
-      "type than dtypes says.");
+      "`dtypes`) of the tuple with this key, and keeps them in the staging map. Waits until the "
+      "tuple is complete. InvalidArgument if a component is out of bounds, was taken before, or "
+      "has another type than dtypes says.");
 }
 OpDef MapUnstageOp() {
   return MapGetOp(
       "Takes the components at `indices` (a vector, strictly increasing; one for each of "
-      "`dtypes`) of the tuple with this key out of a staging map. The tuple is gone when all its components "
-      "have been taken. Waits until the tuple is complete. InvalidArgument if a component is out of "
-      "bounds, was taken before, or has another type than dtypes says.");
+      "`dtypes`) of the tuple with this key out of a staging map. The tuple is gone when all its "
+      "components have been taken. Waits until the tuple is complete. InvalidArgument if a "
+      "component is out of bounds, was taken before, or has another type than dtypes says.");
 }
 OpDef MapUnstageNoKeyOp() {
   OpDef op = MapGetOp(
