@@ -162,7 +162,7 @@ OP(TensorMapLookup) {
       .types = {{"key_dtype", kAnyType}, {"value_dtype", kAnyType}},
       .shape = NoneOfMapShape,
       .gradient = LookupGradient,
-      .examples = {{.inputs = {{{}}, {{}}}, .attrs = {{"value_dtype", DType::kFloat}}}},
+      .examples = {{.inputs = {{{{2, 3}}}, {{}}}, .attrs = {{"value_dtype", DType::kFloat}}}},
       .not_alone = kNotAlone,
   };
 }
@@ -176,7 +176,7 @@ OP(TensorMapInsert) {
       .types = {{"key_dtype", kAnyType}, {"value_dtype", kAnyType}},
       .shape = MapShape,
       .gradient = InsertGradient,
-      .examples = {{.inputs = {{{}}, {{}}, {{{2, 3}}}}}},
+      .examples = {{.inputs = {{{{2, 3}}}, {{}}, {{{2, 3}}}}}},
       .not_alone = kNotAlone,
   };
 }
@@ -190,7 +190,7 @@ OP(TensorMapErase) {
       .types = {{"key_dtype", kAnyType}, {"value_dtype", kAnyType}},
       .shape = MapShape,
       .gradient = EraseGradient,
-      .examples = {{.inputs = {{{}}, {{}}}, .attrs = {{"value_dtype", DType::kFloat}}}},
+      .examples = {{.inputs = {{{{2, 3}}}, {{}}}, .attrs = {{"value_dtype", DType::kFloat}}}},
       .not_alone = kNotAlone,
   };
 }
@@ -203,7 +203,7 @@ OP(TensorMapHasKey) {
       .types = {{"key_dtype", kAnyType}},
       .shape = MapShape,
       .gradient = NoGradient,
-      .examples = {{.inputs = {{{}}, {{}}}}},
+      .examples = {{.inputs = {{{{2, 3}}}, {{}}}}},
       .not_alone = kNotAlone,
   };
 }
@@ -217,7 +217,7 @@ OP(TensorMapStackKeys) {
       .types = {{"key_dtype", kAnyType}},
       .shape = NoneOfMapShape,
       .gradient = NoGradient,
-      .examples = {{.inputs = {{{}}}, .attrs = {{"key_dtype", DType::kInt32}}}},
+      .examples = {{.inputs = {{{{2, 3}}}}, .attrs = {{"key_dtype", DType::kInt32}}}},
       .not_alone = kNotAlone,
   };
 }
