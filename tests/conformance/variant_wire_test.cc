@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests the encoding of lists, maps and optionals. The bytes below are from TensorFlow's SerializeTensor.
-// Penstock must decode them, and decode its own encoding of the same values.
+// Tests the encoding of lists, maps and optionals. The bytes below are from TensorFlow's
+// SerializeTensor. Penstock must decode them, and decode its own encoding of the same values.
 #include <functional>
 #include <string>
 
