@@ -340,7 +340,7 @@ TEST(InlineFunctions, For) {
         "n/loop/enter_3 = Enter(x, ^before)\n",
         "n/loop/cond/goes_on = SelectV2(n/loop/cond/up:0, n/loop/cond/below:0, "
         "n/loop/cond/above:0)\n",
-        "n/loop/body/number = Cast(n/loop/switch_0:1)\n",
+        "n/loop/body/number = Cast(n/loop/switch_0:1, ^n/loop/pivot)\n",
         "n/loop/body/call/sum = AddV2(n/loop/switch_3:1, n/loop/switch_3:1)\n",
         "n/loop/next_0 = NextIteration(n/loop/body:0)\n",
         "n/loop = IdentityN(n/loop/exit_0, n/loop/exit_1, n/loop/exit_2, n/loop/exit_3)\n"
