@@ -127,6 +127,23 @@ TEST_F(TensorLists, GradientsOfOptionals) {
   CheckGradients(Weighed(values[0]) * values[1], {x, z});
 }
 
+// The value of key 1 is replaced, that of key 2 is read twice, that of key 3 never.
+TEST_F(TensorLists, GradientsOfMaps) {
+  const Output x = Input({1, 2}), z = Input({3, 4});
+  const auto insert = [&](Output map, int32_t key, Output value) {
+    return Call("TensorMapInsert", {map, Int(key), value});
+  };
+  const Attrs dtype = {{"value_dtype", DType::kDouble}};
+  const auto lookup = [&](Output map, int32_t key) {
+    return Call("TensorMapLookup", {map, Int(key)}, dtype);
+  };
+  const Output map =
+      insert(insert(insert(Call("EmptyTensorMap", {}), 1, x * x), 2, x * z), 3, z * z);
+  const Output again = insert(map, 1, Sin(z));
+  const Output erased = Call("TensorMapErase", {again, Int(3)}, dtype);
+  CheckGradients(Weighed(lookup(erased, 1)) * lookup(again, 2) + lookup(map, 2), {x, z});
+}
+
 // Reads one list and writes another one, like map_fn.
 TEST_F(TensorLists, GradientsOfALoopOverPlaces) {
   const Output x = Input(Tensor::Of<double>({3, 2}, {1, 2, 3, 4, 5, 6})), w = Input({0.5, 0.25});

@@ -4,6 +4,7 @@
 // GraphDef. Only the files of the function inliner use it.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,12 @@ class FunctionExpansion {
   Status ExpandCase(const tensorflow::NodeDef& node, int depth);
   Status ExpandBranches(const tensorflow::NodeDef& node, const Branches& branches, int depth);
   Status ExpandWhile(const tensorflow::NodeDef& node, int depth);
+  Status ExpandFor(const tensorflow::NodeDef& node, bool in_flow, int depth);
+  // Remembers `node`, whose name in the new graph is `name`, if it is a constant string.
+  void NoteString(const tensorflow::NodeDef& node, const std::string& name);
+  // Takes the first input of a RemoteCall, which names a device, and returns the device of the
+  // body. `device`: that of the node.
+  StatusOr<std::string> TakeTarget(const std::string& device, InputNames* inputs) const;
   // Returns the name of the appended node.
   StatusOr<std::string> AddLoopToken(const tensorflow::NodeDef& node);
 
@@ -59,10 +66,11 @@ class FunctionExpansion {
   Status Append(tensorflow::NodeDef node);
 
   const tensorflow::GraphDef& graph_;
-  const FunctionLibrary library_;
+  FunctionLibrary library_;
   const int64_t nodes_max_;
   const int64_t bytes_max_;
   int64_t bytes_ = 0;  // size of the appended nodes
+  std::map<std::string, std::string> strings_;  // constant strings, by name in the new graph
   tensorflow::GraphDef& out_;
 };
 

@@ -10,6 +10,7 @@
 
 #include "core/base/error_origin.h"
 #include "core/functions/function_expansion.h"
+#include "core/op/device_name.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "proto/tensorflow/graph.pb.h"
@@ -109,6 +110,7 @@ FunctionExpansion::FunctionExpansion(const tensorflow::GraphDef& graph, const Re
 
 Status FunctionExpansion::Run() {
   const std::set<std::string> in_flow = library_.NodesInFlow(graph_.node());
+  for (const NodeProto& node : graph_.node()) NoteString(node, node.name());
   for (const NodeProto& node : graph_.node()) {
     RETURN_IF_ERROR(InNode(Expand(node, in_flow.count(node.name()) > 0, 0), node.name()));
   }
@@ -123,9 +125,13 @@ Status FunctionExpansion::Expand(const NodeProto& node, bool in_flow, int depth)
   if (IsIf(node.op())) return ExpandIf(node, depth);
   if (IsCase(node.op())) return ExpandCase(node, depth);
   if (IsWhile(node.op())) return ExpandWhile(node, depth);
+  if (IsFor(node.op())) return ExpandFor(node, in_flow, depth);
   FunctionCall call{
       .name = node.name(), .device = node.device(), .inputs = InputNames(node), .in_flow = in_flow};
-  if (IsCall(node.op())) {
+  if (IsRemoteCall(node.op())) {
+    ASSIGN_OR_RETURN(call.device, TakeTarget(node.device(), &call.inputs));
+  }
+  if (IsCall(node.op()) || IsRemoteCall(node.op())) {
     const auto f = node.attr().find("f");
     if (f == node.attr().end() || f->second.value_case() != tensorflow::AttrValue::kFunc) {
       return InvalidArgument("attribute 'f' is no function");
@@ -148,6 +154,7 @@ Status FunctionExpansion::ExpandCall(FunctionCall call, int depth, Returned* ret
   RETURN_IF_ERROR(body.BindArguments());
   RETURN_IF_ERROR(AddBegin(*function, &call));
   const std::set<std::string> in_flow = library_.NodesInFlow(function->node_def());
+  for (const NodeProto& node : function->node_def()) NoteString(node, body.Rename(node.name()));
   for (const NodeProto& node : function->node_def()) {
     ASSIGN_OR_RETURN(const NodeProto copy, body.Copy(node));
     RETURN_IF_ERROR(Expand(copy, call.in_flow || in_flow.count(node.name()) > 0, depth + 1));
@@ -174,6 +181,33 @@ Status FunctionExpansion::ExpandCall(FunctionCall call, int depth, Returned* ret
     for (const auto& [name, node] : function->control_ret()) control.push_back(body.Rename(node));
   }
   return AddResults(call, values, types, control);
+}
+
+void FunctionExpansion::NoteString(const NodeProto& node, const std::string& name) {
+  if (node.op() != "Const") return;
+  const auto value = node.attr().find("value");
+  if (value == node.attr().end() || value->second.tensor().string_val_size() != 1) return;
+  strings_.emplace(name, value->second.tensor().string_val(0));
+}
+
+StatusOr<std::string> FunctionExpansion::TakeTarget(const std::string& device,
+                                                    InputNames* inputs) const {
+  if (inputs->data.empty()) return InvalidArgument("there is no input 'target'");
+  const std::string target = inputs->data[0].substr(0, inputs->data[0].find(':'));
+  inputs->data.erase(inputs->data.begin());
+  const auto found = strings_.find(target);
+  if (found == strings_.end()) {
+    return Unimplemented("input 'target' must be a constant string, because functions are inlined ",
+                         "before a step runs; it is '", target, "'");
+  }
+  ASSIGN_OR_RETURN(DeviceName name, DeviceName::Parse(found->second));
+  ASSIGN_OR_RETURN(const DeviceName own, DeviceName::Parse(device));
+  if (!name.job && !name.task) {  // the device is one of the node's own task
+    name.job = own.job;
+    name.replica = own.replica;
+    name.task = own.task;
+  }
+  return name.ToString();
 }
 
 Status FunctionExpansion::CheckTypes(const char* attr, const std::vector<DataType>& types,

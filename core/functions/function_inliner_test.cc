@@ -315,6 +315,79 @@ TEST(InlineFunctions, ALoopMayHaveNoVariables) {
             "w = NoOp(^w/exit_0)\n");
 }
 
+// for (int i = s; i < s; i += s) x = step(i, x).
+const char kStep[] = R"(
+  node { name: 's' op: 'Placeholder' }
+  node { name: 'n' op: 'For' input: 's' input: 's' input: 's' input: 'x' input: '^before'
+         attr { key: 'T' value { list { type: DT_FLOAT } } }
+         attr { key: 'body' value { func { name: 'step' } } } }
+  library { function {
+    signature { name: 'step' input_arg { name: 'i' type: DT_INT32 }
+                input_arg { name: 'x' type: DT_FLOAT } output_arg { name: 'y' type: DT_FLOAT } }
+    node_def { name: 'sum' op: 'AddV2' input: 'x' input: 'x' input: '^i'
+               attr { key: 'T' value { type: DT_FLOAT } } }
+    ret { key: 'y' value: 'sum:z:0' }
+  } })";
+
+TEST(InlineFunctions, For) {
+  const std::string loop = Inline(std::string(kX) + kStep);
+  for (const char* lines :
+       {"n/range/check = Assert(n/range/valid:0, n/range/error:0, s, s, s)\n"
+        "n/range/long_start = Cast(s, ^n/range/check)\n",
+        "n/range = IdentityN(n/range/long_start:0, n/range/long_limit:0, n/range/long_delta:0, "
+        "^before)\n"
+        "n/loop/enter_0 = Enter(n/range:0, ^before)\n",
+        "n/loop/enter_3 = Enter(x, ^before)\n",
+        "n/loop/cond/goes_on = SelectV2(n/loop/cond/up:0, n/loop/cond/below:0, "
+        "n/loop/cond/above:0)\n",
+        "n/loop/body/number = Cast(n/loop/switch_0:1, ^n/loop/pivot)\n",
+        "n/loop/body/call/sum = AddV2(n/loop/switch_3:1, n/loop/switch_3:1)\n",
+        "n/loop/next_0 = NextIteration(n/loop/body:0)\n",
+        "n/loop = IdentityN(n/loop/exit_0, n/loop/exit_1, n/loop/exit_2, n/loop/exit_3)\n"
+        "n = IdentityN(n/loop:3, ^n/loop)\n"}) {
+    EXPECT_TRUE(Contains(loop, lines)) << lines << loop;
+  }
+  std::string wrong = kStep;
+  wrong.replace(wrong.find("input: 'x' "), 11, "");
+  EXPECT_EQ(Inline(kX + wrong),
+            "node 'n': T names 1 types, and there are 3 inputs, start, limit and delta among them");
+  wrong = kStep;
+  wrong.replace(wrong.find("type: DT_FLOAT"), 14, "type: DT_FLOAT type: DT_FLOAT");
+  wrong.replace(wrong.find("input: 'x' "), 11, "input: 'x' input: 'x' ");
+  EXPECT_EQ(Inline(kX + wrong),
+            "node 'n': T names 2 types, and the function 'step' returns 1 tensors");
+}
+
+TEST(InlineFunctions, RemoteCallsRunOnTheirTarget) {
+  const auto text = [](const std::string& target, const std::string& device) {
+    return std::string(kX) + "node { name: 't' op: 'Const' attr { key: 'value' value { tensor {" +
+           " dtype: DT_STRING string_val: '" + target + "' } } } }" +
+           "node { name: 'r' op: 'RemoteCall' input: 't' input: 'x' device: '" + device + "'" +
+           "attr { key: 'f' value { func { name: 'double' } } } }" + Library(kDouble);
+  };
+  const auto device = [&](const std::string& target, const std::string& own) {
+    tensorflow::GraphDef out;
+    const Status status =
+        InlineFunctions(FromText(text(target, own)), TestOps(), 1000, 1 << 20, &out);
+    return status.ok() ? out.node(2).device() : std::string(status.message());
+  };
+  EXPECT_EQ(Inline(text("/gpu:1", "")),
+            "x = Placeholder()\n"
+            "t = Const()\n"
+            "r/sum = AddV2(x, x, ^r/effect)\n"
+            "r/effect = NoOp()\n"
+            "r = IdentityN(r/sum:0, ^r/effect)\n");
+  EXPECT_EQ(device("/gpu:1", ""), "/device:GPU:1");
+  EXPECT_EQ(device("/cpu:0", "/job:ps/task:2"), "/job:ps/task:2/device:CPU:0");
+  EXPECT_EQ(device("/job:w/task:1/cpu:0", "/job:ps/task:2"), "/job:w/task:1/device:CPU:0");
+  EXPECT_TRUE(Contains(device("nowhere", ""), "node 'r': ")) << device("nowhere", "");
+  std::string fed = text("/gpu:1", "");
+  fed.replace(fed.find("op: 'Const'"), 11, "op: 'Placeholder'");
+  EXPECT_EQ(Inline(fed),
+            "node 'r': input 'target' must be a constant string, because functions are inlined "
+            "before a step runs; it is 't'");
+}
+
 TEST(InlineFunctions, AConditionMayHaveAnyType) {
   const std::string text = R"(
     node { name: 'if' op: 'If' input: 'x' input: 'x' input: '^before'

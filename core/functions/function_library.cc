@@ -21,8 +21,10 @@ bool IsCall(const std::string& op) {
 bool IsIf(const std::string& op) { return op == "If" || op == "StatelessIf"; }
 bool IsWhile(const std::string& op) { return op == "While" || op == "StatelessWhile"; }
 bool IsCase(const std::string& op) { return op == "Case" || op == "StatelessCase"; }
+bool IsFor(const std::string& op) { return op == "For"; }
+bool IsRemoteCall(const std::string& op) { return op == "RemoteCall"; }
 bool IsFunctional(const std::string& op) {
-  return IsCall(op) || IsIf(op) || IsCase(op) || IsWhile(op);
+  return IsCall(op) || IsIf(op) || IsCase(op) || IsWhile(op) || IsFor(op) || IsRemoteCall(op);
 }
 
 bool RunsOnlyNeededNodes(const NodeProto& node) {
@@ -102,6 +104,20 @@ std::vector<std::string> FunctionLibrary::NodesWithEffects(const FunctionProto& 
     if (in_flow.count(node.name()) == 0 && HasEffects(node)) nodes.push_back(node.name());
   }
   return nodes;
+}
+
+Status FunctionLibrary::Add(FunctionProto function) {
+  const std::string name = function.signature().name();
+  auto added = std::make_shared<const FunctionProto>(std::move(function));
+  if (!functions_.emplace(name, added.get()).second) {
+    return InvalidArgument("there is a function '", name, "', which the loop needs itself");
+  }
+  const auto& nodes = added->node_def();
+  if (std::any_of(nodes.begin(), nodes.end(), [&](const auto& n) { return HasEffects(n); })) {
+    with_effects_.insert(name);
+  }
+  added_.push_back(std::move(added));
+  return OkStatus();
 }
 
 StatusOr<const FunctionProto*> FunctionLibrary::Find(const std::string& name) const {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -29,6 +30,8 @@ bool IsCall(const std::string& op);
 bool IsIf(const std::string& op);
 bool IsCase(const std::string& op);
 bool IsWhile(const std::string& op);
+bool IsFor(const std::string& op);
+bool IsRemoteCall(const std::string& op);
 bool IsFunctional(const std::string& op);  // any of the above
 // Returns whether a node was written by tf.cond, tf.while_loop or tf.switch_case: its functions
 // have the semantics of a graph, in which only nodes that a step needs run. TensorFlow runs all
@@ -42,6 +45,8 @@ class FunctionLibrary {
  public:
   FunctionLibrary(const tensorflow::GraphDef& graph, const Registry& registry);
 
+  // Adds a function. InvalidArgument if there is one with its name.
+  Status Add(tensorflow::FunctionDef function);
   StatusOr<const tensorflow::FunctionDef*> Find(const std::string& name) const;
   // Returns whether `name` is a function and not an op.
   bool HasInsteadOfOp(const std::string& name) const;
@@ -73,6 +78,7 @@ class FunctionLibrary {
 
   const Registry& registry_;
   std::map<std::string, const tensorflow::FunctionDef*> functions_;
+  std::vector<std::shared_ptr<const tensorflow::FunctionDef>> added_;
   std::set<std::string> with_effects_;  // names of functions
 };
 

@@ -29,20 +29,25 @@ void Blocking::Start(int line, std::shared_ptr<Operation> operation) {
 }
 
 void Blocking::Advance(Ended* ended) {
-  using Progress = Operation::Progress;
   for (bool changed = true; changed;) {
     changed = false;
-    for (Line& line : lines_) {
-      while (!line.empty()) {
-        const std::shared_ptr<Operation> head = line.front();
-        const StatusOr<Progress> tried = head->Try();
-        if (tried.ok() && *tried == Progress::kNone) break;
-        changed = true;
-        if (tried.ok() && *tried == Progress::kSome) break;
-        End(head, tried.status(), ended);
-      }
-    }
+    for (Line& line : lines_) changed |= AdvanceLine(line, ended);
   }
+}
+
+bool Blocking::AdvanceLine(Line& line, Ended* ended) {
+  using Progress = Operation::Progress;
+  bool changed = false;
+  for (auto next = line.begin(); next != line.end();) {
+    const std::shared_ptr<Operation> operation = *next;
+    const StatusOr<Progress> tried = operation->Try();
+    const bool waits = tried.ok() && *tried != Progress::kDone;
+    changed |= !waits || *tried == Progress::kSome;
+    if (waits && order_ == Order::kFirstComeFirstServed) break;
+    ++next;
+    if (!waits) End(operation, tried.status(), ended);
+  }
+  return changed;
 }
 
 void Blocking::End(const std::shared_ptr<Operation>& operation, Status status, Ended* ended) {

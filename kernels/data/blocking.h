@@ -3,12 +3,14 @@
 // Blocking: the base of resources whose operations may have to wait for one another: queues,
 // barriers, accumulators.
 //
-// Operations wait in lines (queues of operations), first come, first served. A waiting operation
+// Operations wait in lines (queues of operations), first come, first served; with kAnyOrder, an
+// operation that cannot continue yet does not delay the later ones of its line. A waiting operation
 // holds no thread: the thread that changes the state also continues the operations at the heads of
 // the lines, and calls their Done without a lock. Every wait ends when the step is cancelled (a
 // deadline cancels it too) or when the resource is dropped. Thread-safe.
 #pragma once
 
+#include <cstdint>
 #include <list>
 #include <memory>
 #include <string>
@@ -37,6 +39,7 @@ class Blocking : public Resource, public std::enable_shared_from_this<Blocking> 
  public:
   class Operation;
   using Line = std::list<std::shared_ptr<Operation>>;
+  enum class Order : uint8_t { kFirstComeFirstServed, kAnyOrder };
 
   // An operation of one caller.
   class Operation {
@@ -80,15 +83,17 @@ class Blocking : public Resource, public std::enable_shared_from_this<Blocking> 
 
   // `type` (such as "FIFOQueue") must never be freed. Advance tries operations of lower lines
   // first.
-  Blocking(const char* type, std::string name, int lines)
-      : type_(type), name_(std::move(name)), lines_(lines) {}
+  Blocking(const char* type, std::string name, int lines,
+           Order order = Order::kFirstComeFirstServed)
+      : type_(type), name_(std::move(name)), order_(order), lines_(lines) {}
 
   // Puts `operation` at the end of a line and advances the lines.
   void Start(int line, std::shared_ptr<Operation> operation) ABSL_LOCKS_EXCLUDED(mu_);
   // Ends everything that waits in `line`: calls Undo, and sets the status `why`. Call Finish
   // afterwards.
   void EndAll(int line, const Status& why, Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Tries the heads of the lines until nothing changes any more. Call Finish afterwards.
+  // Tries the heads of the lines, or all operations if they continue in any order, until nothing
+  // changes any more. Call Finish afterwards.
   void Advance(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Calls the Done of each ended operation. REQUIRES that no lock is held.
   static void Finish(const Ended& ended);
@@ -101,11 +106,14 @@ class Blocking : public Resource, public std::enable_shared_from_this<Blocking> 
  private:
   void End(const std::shared_ptr<Operation>& operation, Status status, Ended* ended)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Tries the operations of one line. Returns whether anything changed.
+  bool AdvanceLine(Line& line, Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Withdraw(const std::shared_ptr<Operation>& operation, const Status& why)
       ABSL_LOCKS_EXCLUDED(mu_);
 
   const char* const type_;
   const std::string name_;
+  const Order order_;
   std::vector<Line> lines_ ABSL_GUARDED_BY(mu_);
   bool dropped_ ABSL_GUARDED_BY(mu_) = false;
 };

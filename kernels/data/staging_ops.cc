@@ -5,111 +5,16 @@
 #include <utility>
 
 #include "core/op/gradient.h"
-#include "core/op/private_attrs.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
 #include "kernels/array/arguments.h"
 #include "kernels/data/handle_kernel.h"
 #include "kernels/data/staging_area.h"
+#include "kernels/data/staging_kernel.h"
 
 namespace penstock {
-namespace {
 
-class StagingKernel : public AsyncKernel {
- public:
-  Status Init(const KernelInit& node) final {
-    RETURN_IF_ERROR(node.Attr("container", &container_));
-    RETURN_IF_ERROR(node.Attr("shared_name", &name_));
-    RETURN_IF_ERROR(node.Attr("capacity", &limits_.elements));
-    RETURN_IF_ERROR(node.Attr("memory_limit", &limits_.bytes));
-    RETURN_IF_ERROR(node.Attr("dtypes", &dtypes_));
-    if (!name_.empty()) return OkStatus();
-    name_ = node.name;
-    if (!node.attrs.contains(kPrivateContainerAttr)) return OkStatus();
-    return node.Attr(kPrivateContainerAttr, &container_);
-  }
-
-  void ComputeAsync(KernelContext& ctx, Done done) final {
-    auto area = Area(ctx);
-    if (!area.ok()) return std::move(done)(area.status());
-    Use(**area, ctx, std::move(done));
-  }
-
- protected:
-  virtual void Use(StagingArea& area, KernelContext& ctx, Done done) const = 0;
-
-  const std::vector<DType>& dtypes() const { return dtypes_; }
-
- private:
-  StatusOr<std::shared_ptr<StagingArea>> Area(KernelContext& ctx) const {
-    const auto make = [&] { return std::make_shared<StagingArea>(name_, limits_); };
-    ASSIGN_OR_RETURN(
-        std::shared_ptr<Resource> found,
-        ctx.resources().LookupOrCreate(container_, name_, "StagingArea", make, ctx.origin()));
-    auto area = std::static_pointer_cast<StagingArea>(std::move(found));
-    if (area->limits() == limits_) return area;
-    return InvalidArgument("staging area '", name_, "' exists already, with capacity ",
-                           area->limits().elements, " and memory_limit ", area->limits().bytes,
-                           " where this node says ", limits_.elements, " and ", limits_.bytes);
-  }
-
-  std::string container_, name_;
-  StagingArea::Limits limits_;
-  std::vector<DType> dtypes_;
-};
-
-// Writes the components of an element to the outputs.
-StagingArea::Receive ToOutputs(KernelContext& ctx) {
-  return [&ctx](Element element) {
-    for (size_t i = 0; i < element.size(); ++i) {
-      ctx.SetOutput(static_cast<int>(i), std::move(element[i]));
-    }
-  };
-}
-
-class StageKernel final : public StagingKernel {
- protected:
-  void Use(StagingArea& area, KernelContext& ctx, Done done) const override {
-    Element element;
-    for (int i = 0; i < ctx.num_inputs(); ++i) element.push_back(ctx.TakeInput(i));
-    area.Stage(std::move(element), CallerOf(ctx), std::move(done));
-  }
-};
-
-class UnstageKernel final : public StagingKernel {
- protected:
-  void Use(StagingArea& area, KernelContext& ctx, Done done) const override {
-    area.Unstage(dtypes(), ToOutputs(ctx), CallerOf(ctx), std::move(done));
-  }
-};
-
-class StagePeekKernel final : public StagingKernel {
- protected:
-  void Use(StagingArea& area, KernelContext& ctx, Done done) const override {
-    const auto index = IntScalar(ctx.input(0), "index");
-    if (!index.ok()) return std::move(done)(index.status());
-    if (*index < 0) return std::move(done)(InvalidArgument("index must be >= 0, is ", *index));
-    area.Peek(*index, dtypes(), ToOutputs(ctx), CallerOf(ctx), std::move(done));
-  }
-};
-
-class StageSizeKernel final : public StagingKernel {
- protected:
-  void Use(StagingArea& area, KernelContext& ctx, Done done) const override {
-    ctx.SetOutput(0, Tensor::Scalar(static_cast<int32_t>(area.size())));
-    std::move(done)(OkStatus());
-  }
-};
-
-class StageClearKernel final : public StagingKernel {
- protected:
-  void Use(StagingArea& area, KernelContext& ctx, Done done) const override {
-    area.Clear(ctx.origin());
-    std::move(done)(OkStatus());
-  }
-};
-
-// `min_types`: the least number of dtypes, which is 0 for ops that neither take nor return tensors.
+// Ops that neither take nor return tensors may have no dtypes.
 OpDef StagingOp(const char* doc, int64_t min_types) {
   return {
       .doc = doc,
@@ -123,6 +28,68 @@ OpDef StagingOp(const char* doc, int64_t min_types) {
       .stateful = true,
   };
 }
+
+namespace {
+
+class AreaKernel : public StagingKernel<StagingArea> {
+ protected:
+  AreaKernel() : StagingKernel("StagingArea") {}
+  std::shared_ptr<StagingArea> Make(const std::string& name,
+                                    const StagingArea::Limits& limits) const final {
+    return std::make_shared<StagingArea>(name, limits);
+  }
+};
+
+// Writes the components of an element to the outputs.
+StagingArea::Receive ToOutputs(KernelContext& ctx) {
+  return [&ctx](Element element) {
+    for (size_t i = 0; i < element.size(); ++i) {
+      ctx.SetOutput(static_cast<int>(i), std::move(element[i]));
+    }
+  };
+}
+
+class StageKernel final : public AreaKernel {
+ protected:
+  void Use(StagingArea& area, KernelContext& ctx, Done done) const override {
+    Element element;
+    for (int i = 0; i < ctx.num_inputs(); ++i) element.push_back(ctx.TakeInput(i));
+    area.Stage(std::move(element), CallerOf(ctx), std::move(done));
+  }
+};
+
+class UnstageKernel final : public AreaKernel {
+ protected:
+  void Use(StagingArea& area, KernelContext& ctx, Done done) const override {
+    area.Unstage(dtypes(), ToOutputs(ctx), CallerOf(ctx), std::move(done));
+  }
+};
+
+class StagePeekKernel final : public AreaKernel {
+ protected:
+  void Use(StagingArea& area, KernelContext& ctx, Done done) const override {
+    const auto index = IntScalar(ctx.input(0), "index");
+    if (!index.ok()) return std::move(done)(index.status());
+    if (*index < 0) return std::move(done)(InvalidArgument("index must be >= 0, is ", *index));
+    area.Peek(*index, dtypes(), ToOutputs(ctx), CallerOf(ctx), std::move(done));
+  }
+};
+
+class StageSizeKernel final : public AreaKernel {
+ protected:
+  void Use(StagingArea& area, KernelContext& ctx, Done done) const override {
+    ctx.SetOutput(0, Tensor::Scalar(static_cast<int32_t>(area.size())));
+    std::move(done)(OkStatus());
+  }
+};
+
+class StageClearKernel final : public AreaKernel {
+ protected:
+  void Use(StagingArea& area, KernelContext& ctx, Done done) const override {
+    area.Clear(ctx.origin());
+    std::move(done)(OkStatus());
+  }
+};
 
 OpDef StageOp() {
   OpDef op = StagingOp("Adds a tuple of tensors to a staging area. Waits while it is full.", 1);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests Const, _FilledConst, Placeholder, PlaceholderV2, PlaceholderWithDefault.
+// Tests Const, _FilledConst, FakeParam, Placeholder, PlaceholderV2, PlaceholderWithDefault.
 #include <gtest/gtest.h>
 
 #include <complex>
 
 #include "core/op/testing/op_runner.h"
+#include "core/tensor/variant.h"
 
 namespace penstock {
 namespace {
@@ -45,6 +46,23 @@ TEST(FilledConst, HasItsValueEverywhere) {
   ExpectFilled<float>(2.5f);
   ExpectFilled<int64_t>(int64_t{1} << 40);
   ExpectFilled<std::complex<double>>({1, -2});
+}
+
+// TensorFlow's shapes, too.
+TEST(FakeParam, HasZeros) {
+  const auto text = [](DType dtype, const PartialShape& shape) {
+    const auto y = OpRunner("FakeParam").Attr("dtype", dtype).Attr("shape", shape).Run1();
+    return y.ok() ? y->ToString() : std::string(y.status().message());
+  };
+  EXPECT_EQ(text(DType::kFloat, PartialShape({2, 1})), "float[2,1] 0 0");
+  EXPECT_EQ(text(DType::kInt32, PartialShape({-1, 3})), "int32[0,3]");
+  EXPECT_EQ(text(DType::kInt64, PartialShape()), "int64[] 0");
+  const auto none = OpRunner("FakeParam")
+                        .Attr("dtype", DType::kVariant)
+                        .Attr("shape", PartialShape::Scalar())
+                        .Run1();
+  ASSERT_TRUE(none.ok());
+  EXPECT_EQ(none->scalar<Variant>().value, nullptr);
 }
 
 TEST(Placeholder, MustBeFed) {

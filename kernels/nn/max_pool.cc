@@ -39,7 +39,45 @@ constexpr T Lowest() {
 
 template <class T>
 class MaxPoolKernel final : public PoolKernel {
+  Status Init(const KernelInit& node) override {
+    if (!node.attrs.contains("ksize")) return PoolKernel::Init(node);
+    std::vector<int64_t> sizes, strides;
+    RETURN_IF_ERROR(node.Attr("ksize", &sizes));
+    RETURN_IF_ERROR(node.Attr("strides", &strides));
+    ASSIGN_OR_RETURN(depth_, DepthWindow(sizes, strides));
+    if (depth_ == 1) return PoolKernel::Init(node);
+    return WindowAttrs::From(node.attrs, /*need_strides=*/false).status();
+  }
+
   Status Compute(KernelContext& ctx) override {
+    int64_t depth = depth_;
+    if (ctx.num_inputs() > 1) {
+      ASSIGN_OR_RETURN(depth, DepthWindowInput(ctx.input(1), ctx.input(2)));
+    }
+    return depth == 1 ? PoolPixels(ctx) : PoolChannels(ctx, depth);
+  }
+
+  static Status PoolChannels(KernelContext& ctx, int64_t depth) {
+    const Tensor& image = ctx.input(0);
+    ASSIGN_OR_RETURN(const Shape shape, DepthwiseShape(image.shape(), depth));
+    Tensor* out;
+    RETURN_IF_ERROR(ctx.Allocate(0, shape, &out));
+    const T* x = image.template data<T>();
+    T* y = out->template mutable_data<T>();
+    const double nanos = 1 + static_cast<double>(depth);
+    ctx.threads().ParallelFor(shape.num_elements(), nanos, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        T largest = x[i * depth];
+        for (int64_t c = i * depth + 1; c < (i + 1) * depth; ++c) {
+          largest = (largest != largest) | (x[c] <= largest) ? largest : x[c];
+        }
+        y[i] = largest;
+      }
+    });
+    return OkStatus();
+  }
+
+  Status PoolPixels(KernelContext& ctx) const {
     ASSIGN_OR_RETURN(const PoolGeometry g, Geometry(ctx, ctx.input(0).shape(), 1));
     Tensor* out;
     RETURN_IF_ERROR(ctx.Allocate(0, g.output(), &out));
@@ -62,6 +100,8 @@ class MaxPoolKernel final : public PoolKernel {
     });
     return OkStatus();
   }
+
+  int64_t depth_ = 1;  // channels of a window; in V2 ops an input says it
 };
 
 // A bool as wide as T, so that loops over both fill vector registers.
@@ -162,16 +202,24 @@ Status GradGradShape(ShapeScope& s) {
 
 OP(MaxPool) {
   return {
-      .doc = "Returns the largest element in a window that slides over height and width.",
+      .doc = "Returns the largest element in a window that slides over height and width, or of "
+             "groups of neighbouring channels: then ksize and strides are [1, 1, 1, k], the number "
+             "of channels is a multiple of k, and there is no gradient. Unimplemented for other "
+             "windows, InvalidArgument for sizes that are not positive.",
       .inputs = {{"input", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", RealWithoutWideUnsigned(), DType::kFloat}},
       .attrs = PoolAttrs(PoolPadding::kExplicitToo),
-      .shape = PoolShape,
+      .shape = MaxPoolShape,
       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
         return {Call("MaxPoolGrad", {g.x(), g.y(), g.dy()}, WindowAttributes(g))};
       },
-      .examples = {{.inputs = {{{{1, 3, 4, 2}}}}, .attrs = ExampleWindow()}},
+      .examples = {{.inputs = {{{{1, 3, 4, 2}}}}, .attrs = ExampleWindow()},
+                   {.inputs = {{{{1, 2, 2, 4}}}},
+                    .attrs = {{"ksize", std::vector<int64_t>{1, 1, 1, 2}},
+                              {"strides", std::vector<int64_t>{1, 1, 1, 2}},
+                              {"padding", "VALID"}},
+                    .check_gradient = false}},
   };
 }
 KERNEL(MaxPool, MaxPoolKernel, POOL_TYPES);
@@ -225,7 +273,7 @@ OP(MaxPoolV2) {
       .outputs = {{"output", "T"}},
       .types = {{"T", RealWithoutWideUnsigned(), DType::kFloat}},
       .attrs = PoolV2Attrs(),
-      .shape = PoolShape,
+      .shape = MaxPoolShape,
       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
         return {Call("MaxPoolGradV2", {g.x(0), g.y(), g.dy(), g.x(1), g.x(2)}, WindowAttributes(g)),
                 Gradient(), Gradient()};

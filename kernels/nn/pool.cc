@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/nn/pool.h"
 
+#include <utility>
+
 namespace penstock {
 namespace {
 
@@ -77,6 +79,72 @@ Status PoolShape(ShapeScope& s) {
     out.set_dim(dim, size);
   }
   s.set_output(0, out);
+  return OkStatus();
+}
+
+StatusOr<int64_t> DepthWindow(const std::vector<int64_t>& sizes,
+                              const std::vector<int64_t>& strides) {
+  if (sizes.size() != 4 || sizes[3] <= 1) return 1;  // CheckSpatial refuses wrong sizes
+  if (sizes[0] != 1 || sizes[1] != 1 || sizes[2] != 1) {
+    return Unimplemented(
+        "MaxPooling supports exactly one of pooling across depth or pooling across width/height.");
+  }
+  if (strides.size() != 4 || strides[3] != sizes[3]) {
+    return Unimplemented(
+        "Depthwise max pooling requires the depth window to equal the depth stride");
+  }
+  if (strides[0] != 1 || strides[1] != 1 || strides[2] != 1) {
+    return Unimplemented("Depthwise max pooling requires strides of 1 over height and width");
+  }
+  return sizes[3];
+}
+
+StatusOr<int64_t> DepthWindowInput(const Tensor& sizes, const Tensor& strides) {
+  std::vector<int64_t> read_sizes, read_strides;
+  for (const auto& [input, values] : {std::pair(&sizes, &read_sizes), {&strides, &read_strides}}) {
+    if (input->dtype() != DType::kInt32 || input->rank() != 1) return 1;  // ReadSizes refuses it
+    const auto numbers = input->flat<int32_t>();
+    values->assign(numbers.begin(), numbers.end());
+  }
+  return DepthWindow(read_sizes, read_strides);
+}
+
+StatusOr<Shape> DepthwiseShape(const Shape& image, int64_t depth) {
+  if (image.rank() != 4) {
+    return InvalidArgument("input must be a batch of images with 4 dimensions, channels last, has ",
+                           "shape ", image.ToString());
+  }
+  if (image.dim(3) % depth != 0) {
+    return Unimplemented(
+        "Depthwise max pooling requires the depth window to evenly divide the input depth");
+  }
+  return Shape::Make({image.dim(0), image.dim(1), image.dim(2), image.dim(3) / depth});
+}
+
+Status MaxPoolShape(ShapeScope& s) {
+  std::vector<int64_t> sizes, strides;
+  if (s.attrs().count("ksize") > 0) {
+    sizes = s.attr<std::vector<int64_t>>("ksize");
+    strides = s.attr<std::vector<int64_t>>("strides");
+  } else if (!s.ConstantInts(1, &sizes) || !s.ConstantInts(2, &strides)) {
+    ASSIGN_OR_RETURN(const PartialShape image, s.WithRank(0, 4));
+    PartialShape out = PartialShape::UnknownOfRank(4);
+    if (image.known_rank()) out.set_dim(0, image.dim(0));
+    s.set_output(0, out);
+    return OkStatus();
+  }
+  ASSIGN_OR_RETURN(const int64_t depth, DepthWindow(sizes, strides));
+  if (depth == 1) return PoolShape(s);
+  RETURN_IF_ERROR(WindowAttrs::From(s.attrs(), /*need_strides=*/false).status());
+  ASSIGN_OR_RETURN(PartialShape image, s.WithRank(0, 4));
+  if (!image.known_rank()) image = PartialShape::UnknownOfRank(4);
+  if (image.fully_known()) {
+    ASSIGN_OR_RETURN(const Shape out, DepthwiseShape(image.ToShape(), depth));
+    s.set_output(0, out);
+    return OkStatus();
+  }
+  image.set_dim(3, PartialShape::kUnknown);
+  s.set_output(0, image);
   return OkStatus();
 }
 

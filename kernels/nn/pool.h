@@ -73,6 +73,17 @@ class PoolKernel : public Kernel {
 // Shape function of pooling ops whose window is given by attributes or (V2) by constant inputs.
 Status PoolShape(ShapeScope& s);
 
+// Windows over channels, which only MaxPool and MaxPoolV2 have: groups of neighbouring channels.
+// Returns the channels of a window; 1 for windows over height and width. Unimplemented if windows
+// overlap, leave gaps or extend over height or width, too.
+StatusOr<int64_t> DepthWindow(const std::vector<int64_t>& sizes,
+                              const std::vector<int64_t>& strides);
+StatusOr<int64_t> DepthWindowInput(const Tensor& sizes, const Tensor& strides);
+// Returns the shape of the pooled images. Unimplemented unless `depth` divides their channels.
+StatusOr<Shape> DepthwiseShape(const Shape& image, int64_t depth);
+// Shape function of MaxPool and MaxPoolV2.
+Status MaxPoolShape(ShapeScope& s);
+
 // Returns the attributes of the forward op that its gradient op copies.
 Attrs WindowAttributes(const GradientScope& g);
 

@@ -49,6 +49,40 @@ TEST(MaxPoolTest, ChannelsAreSeparateAndNegativesAndNansSurvive) {
   EXPECT_TRUE(std::isnan(y->flat<float>()[1]));
 }
 
+// Errors, and values without NaN, are TensorFlow's.
+TEST(MaxPoolTest, WindowsOverChannels) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Pooling pairs = {{1, 1, 1, 2}, {1, 1, 1, 2}, "VALID"};
+  const Tensor x = Image(1, 2, {0, -1, 2, -3, 4, -5, -7, -6});
+  const auto y = Pool("MaxPool", pairs, {x});
+  ASSERT_TRUE(y.ok()) << y.status();
+  EXPECT_EQ(y->shape(), Shape({1, 1, 2, 2}));
+  EXPECT_THAT(y->flat<float>(), ElementsAre(0, 2, 4, -6));
+  const auto z = Pool("MaxPool", pairs, {Image(1, 1, {nan, 1, 2, nan})});
+  ASSERT_TRUE(z.ok()) << z.status();
+  EXPECT_TRUE(std::isnan(z->flat<float>()[0]) && std::isnan(z->flat<float>()[1]));
+  const auto v2 = [&](const std::vector<int32_t>& sizes, const std::vector<int32_t>& strides) {
+    return OpRunner("MaxPoolV2")
+        .In(x)
+        .In(Tensor::Vector(sizes))
+        .In(Tensor::Vector(strides))
+        .Attr("padding", "VALID")
+        .ShapesKnow(OpRunner::Known::kShapes)
+        .Run1();
+  };
+  const auto same = v2({1, 1, 1, 4}, {1, 1, 1, 4});
+  ASSERT_TRUE(same.ok()) << same.status();
+  EXPECT_THAT(same->flat<float>(), ElementsAre(2, 4));
+  const auto error = [&](std::vector<int64_t> ksize, std::vector<int64_t> strides) {
+    return std::string(Pool("MaxPool", {ksize, strides, "VALID"}, {x}).status().message());
+  };
+  EXPECT_THAT(error({1, 1, 1, 3}, {1, 1, 1, 3}), HasSubstr("evenly divide the input depth"));
+  EXPECT_THAT(error({1, 1, 1, 2}, {1, 1, 1, 1}), HasSubstr("equal the depth stride"));
+  EXPECT_THAT(error({1, 1, 2, 2}, {1, 1, 1, 2}), HasSubstr("supports exactly one of pooling"));
+  EXPECT_THAT(error({1, 1, 1, 2}, {1, 1, 2, 2}), HasSubstr("strides of 1"));
+  EXPECT_FALSE(v2({1, 1, 1, 3}, {1, 1, 1, 3}).ok());
+}
+
 TEST(MaxPoolTest, GradientGoesToTheFirstMaximum) {
   const Tensor x = Image(2, 4, {5, 5, 1, 2, 5, 0, 2, 2});
   const Tensor y = *Pool("MaxPool", kTwoByTwo, {x});

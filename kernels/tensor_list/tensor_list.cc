@@ -23,15 +23,6 @@ Status CheckType(const TensorListValue& list, DType dtype) {
                          Name(list.element_dtype()));
 }
 
-bool HeldByNobodyElse(const Tensor& handle) {
-  if (!handle.unique()) return false;
-  // Copies the pointer so that this thread is ordered after the last release of another reference.
-  // In libstdc++, incrementing the count is ordered after the decrement before it; reading the
-  // count is not.
-  const std::shared_ptr<VariantValue> own = handle.scalar<Variant>().value;
-  return own.use_count() == 2;
-}
-
 }  // namespace
 
 std::string TensorListValue::ToString() const {
@@ -159,6 +150,15 @@ StatusOr<const TensorListValue*> ListInput(KernelContext& ctx, int i, DType dtyp
   ASSIGN_OR_RETURN(const TensorListValue* list, ListInput(ctx, i));
   RETURN_IF_ERROR(CheckType(*list, dtype));
   return list;
+}
+
+bool HeldByNobodyElse(const Tensor& handle) {
+  if (!handle.unique()) return false;
+  // Copying the pointer orders this thread after the release by the last other holder: in
+  // libstdc++, incrementing the count is ordered after the decrement that precedes it. Reading the
+  // count would not be.
+  const std::shared_ptr<VariantValue> own = handle.scalar<Variant>().value;
+  return own.use_count() == 2;
 }
 
 StatusOr<OwnList> TakeList(KernelContext& ctx, int i) {

@@ -79,6 +79,9 @@ StatusOr<const TensorListValue*> ListOf(const Variant& variant, DType dtype);
 StatusOr<const TensorListValue*> ListInput(KernelContext& ctx, int i);
 StatusOr<const TensorListValue*> ListInput(KernelContext& ctx, int i, DType dtype);
 
+// Returns whether no other tensor holds the value of a scalar variant: a kernel may change it.
+bool HeldByNobodyElse(const Tensor& handle);
+
 // A list that a kernel may change, and outputs.
 struct OwnList {
   Tensor handle;          // the output

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests the encoding of lists and optionals. The bytes below are from TensorFlow's SerializeTensor.
-// Penstock must decode them, and decode its own encoding of the same values.
+// Tests the encoding of lists, maps and optionals. The bytes below are from TensorFlow's
+// SerializeTensor. Penstock must decode them, and decode its own encoding of the same values.
 #include <functional>
 #include <string>
 
@@ -42,6 +42,11 @@ constexpr char kSome[] =
 // OptionalNone()
 constexpr char kNone[] =
     "0815120022201f0a1a74656e736f72666c6f773a3a646174613a3a4f7074696f6e616c120100";
+// EmptyTensorMap() with "k": [1.5, 2.0] and 7: 3 inserted
+constexpr char kMap[] =
+    "081512002247460a1574656e736f72666c6f773a3a54656e736f724d61701a07080312003a01071a07080312003a01"
+    "031a070807120042016b1a1208011204120208022a080000c03f00000040";
+constexpr char kEmptyMap[] = "081512002218170a1574656e736f72666c6f773a3a54656e736f724d6170";
 
 TensorProto Parse(const char* hex) {
   TensorProto proto;
@@ -84,8 +89,21 @@ TEST(VariantWire, ReadsTensorFlowsOptionals) {
   EXPECT_EQ(Read(Parse(kNone)).ToString(), "variant[] <an empty optional>");
 }
 
+TEST(VariantWire, ReadsTensorFlowsMaps) {
+  EXPECT_EQ(Read(Parse(kEmptyMap)).ToString(), "variant[] <a map of 0 tensors>");
+  const Tensor map = Read(Parse(kMap));
+  EXPECT_EQ(map.ToString(), "variant[] <a map of 2 tensors>");
+  const auto value = OpRunner("TensorMapLookup")
+                         .In(map)
+                         .In(Tensor::Scalar<std::string>("k"))
+                         .Attr("value_dtype", DType::kFloat)
+                         .Run1();
+  ASSERT_TRUE(value.ok()) << value.status();
+  EXPECT_EQ(value->ToString(), "float[2] 1.5 2");
+}
+
 TEST(VariantWire, WritesWhatItReads) {
-  for (const char* hex : {kEmpty, kGaps, kPair, kSome, kNone}) {
+  for (const char* hex : {kEmpty, kGaps, kPair, kSome, kNone, kMap, kEmptyMap}) {
     const Tensor tensor = Read(Parse(hex));
     TensorProto written;
     ASSERT_TRUE(TensorToProto(tensor, &written).ok());
@@ -97,7 +115,7 @@ TEST(VariantWire, WritesWhatItReads) {
 
 // Compares the bytes of values without tensors; a tensor has two valid encodings.
 TEST(VariantWire, MetadataIsTensorFlows) {
-  for (const char* hex : {kEmpty, kNone}) {
+  for (const char* hex : {kEmpty, kNone, kEmptyMap}) {
     const TensorProto theirs = Parse(hex);
     TensorProto ours;
     ASSERT_TRUE(TensorToProto(Read(theirs), &ours).ok());

@@ -57,6 +57,38 @@ def loops_with_gradients(cluster):
 
 
 @program("v2")
+def loops_by_functions(cluster):
+    x = v1.placeholder(tf.float32, [2], name="x")
+    start, limit, delta = (v1.placeholder(tf.int32, []) for _ in range(3))
+
+    @tf.function(input_signature=[tf.TensorSpec([], tf.int32), tf.TensorSpec([2], tf.float32)])
+    def body(i, value):
+        return value * 2.0 + tf.cast(i, tf.float32)
+
+    @tf.function(input_signature=[tf.TensorSpec([2], tf.float32)])
+    def double(value):
+        return value * 2.0
+
+    with v1.device("/job:worker/task:0"):
+        steps = tf.raw_ops.For(start=start, limit=limit, delta=delta, input=[x],
+                               body=body.get_concrete_function())[0]
+        there = tf.raw_ops.RemoteCall(target="/job:worker/replica:0/task:0/device:CPU:0", args=[x],
+                                      Tout=[tf.float32], f=double.get_concrete_function())[0]
+        nothing = tf.raw_ops.FakeParam(dtype=tf.float32, shape=[None, 3])
+    with cluster.session() as session:
+        ranges = ((0, 3, 1), (5, 0, -2), (0, 7, 3), (4, 4, 0), (4, 4, 1))
+        results = [session.run(steps, {x: [1.0, 2.0], start: s, limit: l, delta: d})
+                   for s, l, d in ranges]
+        results += [session.run([there, nothing], {x: [1.0, 2.0]})]
+        for s, l, d in ((1, 0, 0), (0, 5, -1), (5, 0, 1)):
+            try:
+                session.run(steps, {x: [1.0, 2.0], start: s, limit: l, delta: d})
+            except tf.errors.InvalidArgumentError as error:
+                results.append("Invalid start/limit/delta" in str(error))
+        return results
+
+
+@program("v2")
 def functions(cluster):
     """tf.function in a graph: calls, nested calls, gradients through them, variables inside."""
     w = v1.get_variable("w", initializer=[[1.0, 2.0], [3.0, 4.0]])

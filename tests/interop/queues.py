@@ -237,6 +237,35 @@ def staging_areas(cluster):
         return result + [session.run(size)]
 
 
+@program("ref", "resource")
+def staging_maps(cluster):
+    with tf.device("/job:worker/task:1"):
+        staged = data_flow_ops.MapStagingArea([tf.float32, tf.string], shapes=[[2], []],
+                                              names=["x", "name"], ordered=True, capacity=2,
+                                              shared_name="staged")
+        key = v1.placeholder(tf.int64, [])
+        x, name = v1.placeholder(tf.float32, [2]), v1.placeholder(tf.string, [])
+        put, put_x = staged.put(key, {"x": x, "name": name}), staged.put(key, {"x": x}, ["x"])
+        put_name = staged.put(key, {"name": name}, ["name"])
+        get, get_name, peek = staged.get(key), staged.get(key, ["name"]), staged.peek(key)
+        sizes, clear = [staged.size(), staged.incomplete_size()], staged.clear()
+        first = staged.get()
+    with cluster.session() as session:
+        session.run(put_x, {key: 9, x: [1., 2.]})
+        result = [session.run(sizes)]
+        session.run(put_name, {key: 9, name: "pieces"})
+        session.run(put, {key: 4, x: [3., 4.], name: "whole"})
+        waiting = threading.Thread(target=session.run,
+                                   args=(put, {key: 5, x: [7., 8.], name: "late"}))
+        waiting.start()
+        result += [session.run(peek, {key: 9}), session.run(get, {key: 9})]
+        waiting.join()
+        result += [session.run(sizes), session.run(first), session.run(get_name, {key: 5}),
+                   session.run(sizes)]
+        session.run(clear)
+        return result + [session.run(sizes)]
+
+
 @program("resource")
 def critical_sections(cluster):
     with tf.device("/job:ps/task:0"):

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FakeParam: a value that takes the place of one that a branch does not compute.
+#include <cstring>
+
+#include "core/op/gradient.h"
+#include "core/op/registry.h"
+#include "core/op/shape_scope.h"
+
+namespace penstock {
+namespace {
+
+class FakeParamKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& node) override {
+    PartialShape shape;
+    RETURN_IF_ERROR(node.Attr("shape", &shape));
+    Dims dims;
+    for (int i = 0; shape.known_rank() && i < shape.rank(); ++i) {
+      dims.push_back(shape.dim(i) == PartialShape::kUnknown ? 0 : shape.dim(i));
+    }
+    ASSIGN_OR_RETURN(shape_, Shape::Make(dims));
+    return OkStatus();
+  }
+  Status Compute(KernelContext& ctx) override {
+    Tensor* output;
+    RETURN_IF_ERROR(ctx.Allocate(0, shape_, &output));
+    if (IsPlain(output->dtype()) && output->bytes() > 0) {
+      std::memset(output->mutable_raw_data(), 0, output->bytes());
+    }
+    return OkStatus();
+  }
+
+ private:
+  Shape shape_;
+};
+
+OP(FakeParam) {
+  return {
+      .doc = "Returns a tensor of type dtype whose values nothing should read: branches of a "
+             "conditional return it where only another branch computes a value. It has zeros, "
+             "empty strings or empty variants; dimensions that `shape` leaves open are 0, and "
+             "without a known rank it is a scalar. InvalidArgument if `shape` is too large.",
+      .outputs = {{"output", "dtype"}},
+      .types = {{"dtype", kAnyType}},
+      .attrs = {{"shape", Shapes{}}},
+      .shape = [](ShapeScope& s) -> Status {
+        s.set_output(0, s.attr<PartialShape>("shape"));
+        return OkStatus();
+      },
+      .gradient = NoGradient,
+      .examples = {{.attrs = {{"shape", PartialShape({2, 3})}}}},
+  };
+}
+KERNEL_ANY_TYPE(FakeParam, FakeParamKernel);
+
+}  // namespace
+}  // namespace penstock
