@@ -70,7 +70,7 @@ std::optional<NodeStats> TransferOf(const Node& recv, const NodeStats& stats) {
   if (!producer.ok() || !consumer.ok() || *producer == *consumer) return std::nullopt;
   NodeStats transfer = stats;
   const int64_t bytes = stats.outputs.empty() ? 0 : stats.outputs[0].bytes;
-  transfer.memory.clear();  // counted in the _Recv's row
+  transfer.memory.clear();  // the memory is counted in the _Recv's row
   transfer.node = kTransferStats;
   transfer.label =
       StrCat("[", bytes, "B] ", *recv.attr<std::string>("tensor_name"), " from ", from, " to ", to);
