@@ -4,8 +4,9 @@
 // is the signal's cause (SIGSEGV, SIGABRT and the like). A signal that arrives meanwhile goes to
 // another thread of the process, or stays pending.
 //
-// Use it around calls of foreign code that keeps data where a handler's stack frame would be. Costs
-// two system calls, 0.3 us together. Scopes may nest; each must be destroyed on its own thread.
+// Use it around calls of foreign code that keeps data below its stack pointer, where the stack
+// frame of a signal handler would overwrite the data. Costs two system calls, 0.3 us together.
+// Scopes may nest; each must be destroyed on its own thread.
 #pragma once
 
 #include <signal.h>

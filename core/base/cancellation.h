@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cancellation: tells all operations that still wait in a step that the step has ended (error
-// elsewhere, deadline, closed session, dead peer).
+// Cancellation: tells all operations that still wait in a step that the step has ended (an error in
+// another node, the deadline, a closed session, a dead peer).
 //
 // One Cancellation belongs to one step; blocked operations register a callback. The first Cancel
 // wins: every callback and every later `status()` gets its status. Thread-safe. Invariants: (1)
@@ -37,15 +37,15 @@ class Cancellation {
   Status status() const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Calls every registered callback on this thread, oldest first. `why` must not be OK. Later calls
-  // do nothing, and may return before the first one's callbacks have run.
+  // do nothing, and may return before the callbacks of the first call have run.
   void Cancel(const Status& why) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Returns false, registering nothing, if already cancelled: the caller then ends with status().
   [[nodiscard]] bool Register(Callback callback, Token* token) ABSL_LOCKS_EXCLUDED(mu_);
   void Deregister(Token token) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Makes this object as good as new for the next step. REQUIRES: no callback is registered and no
-  // other thread uses the object.
+  // Returns this object to its initial state, for the next step. REQUIRES: no callback is
+  // registered and no other thread uses the object.
   void Reset() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

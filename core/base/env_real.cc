@@ -22,7 +22,8 @@
 namespace penstock {
 namespace {
 
-// Returns the text for an error if the process' limit for file sizes made a write fail, else "".
+// Returns text that tells the process' limit for file sizes, to append to an error; "" if there is
+// no limit.
 std::string FileSizeLimit() {
   rlimit limit;
   if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "";
@@ -35,12 +36,12 @@ Status FileError(int error, string_view doing, const std::string& path) {
   const std::string what = StrCat("cannot ", doing, " '", path, "'");
   const Status status = absl::ErrnoToStatus(error, what);
   if (error != EFBIG) return status;
-  // Not OutOfRange, Abseil's code for EFBIG: a training loop takes that for the end of its data.
+  // Abseil's code for EFBIG is OutOfRange, which a training loop takes for the end of its data.
   return ResourceExhausted(status.message(), FileSizeLimit());
 }
 
-// Ignores SIGXFSZ, which a write beyond the limit for file sizes raises, and which ends the
-// process. The write then fails with EFBIG. A handler that the program has set stays.
+// Ignores SIGXFSZ, so that a write beyond the limit for file sizes fails with EFBIG. Unless it is
+// ignored, this signal ends the process. A handler that the program has set stays.
 void IgnoreFileSizeSignal() {
   struct sigaction current = {};
   if (sigaction(SIGXFSZ, nullptr, &current) != 0) return;
@@ -161,7 +162,7 @@ class RealRandomAccessFile final : public RandomAccessFile {
       if (got > 0) {
         done += got;
       } else if (got == 0) {
-        return PastEnd(offset, count, offset + done);  // it was truncated after it was opened
+        return PastEnd(offset, count, offset + done);  // truncated after it was opened
       } else if (errno != EINTR) {
         return FileError(errno, "read", path_);
       }
@@ -184,7 +185,7 @@ Status ReadInto(const std::string& path, std::string* contents) {
   struct stat info;
   ASSIGN_OR_RETURN(const Descriptor fd, OpenForReading(path, &info));
   if (info.st_size > 0) contents->reserve(info.st_size + 1);
-  char block[64 << 10];  // not by size: files in /proc have size 0
+  char block[64 << 10];  // the size is unknown: files in /proc have size 0
   for (;;) {
     const ssize_t got = read(fd.get(), block, sizeof block);
     if (got == 0) return OkStatus();
@@ -291,7 +292,7 @@ class RealEnv final : public Env {
   }
 
  private:
-  // Leaves errno unchanged: the caller still needs the one of mkdir.
+  // Leaves errno unchanged, because the caller still needs mkdir's error.
   static bool IsDirectory(const std::string& path) {
     const int error = errno;
     struct stat info;

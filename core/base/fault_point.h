@@ -8,8 +8,8 @@
 //
 // A mishap is a fault that the code has to survive: an answer that counts as missing, a batch that
 // is cut short. A bug breaks a promise: the simulator has to notice it. A Chooser decides which
-// points fire. Only the simulator sets one; without it no point fires, and Fires() costs a load and
-// a branch. Not for code that runs per op.
+// points fire. Only the simulator sets a Chooser. Without a Chooser no point fires, and Fires()
+// costs a load and a branch. Code that runs for every op has no fault points.
 //
 // Points have static storage duration. Thread-safe except for SetChooser.
 #pragma once

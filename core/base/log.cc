@@ -176,7 +176,8 @@ class Logger {
         "penstock", std::make_shared<spdlog::sinks::ansicolor_stderr_sink_mt>(
                         colourless ? spdlog::color_mode::never : spdlog::color_mode::automatic));
     logger_->flush_on(spdlog::level::trace);
-    // Mistakes in the environment are reported when a server starts or flags are parsed.
+    // Ignores invalid environment variables. Servers report them when they start, and AddLogFlags
+    // when flags are parsed.
     Set(LogOptionsOfEnvironment({}).value_or(LogOptions()));
   }
 

@@ -12,10 +12,11 @@
 //   {"time":"2026-11-25T12:59:01.123Z","level":"warning","task":"/job:worker/task:0",
 //    "event":"task_lost","text":"...","peer":"/job:ps/task:0"}             (on one line)
 //
-// The settings hold for the process: text and level `info`, unless PENSTOCK_LOG_FORMAT,
-// PENSTOCK_LOG_LEVEL or SetLogOptions change them. Control characters are escaped and all lines of
-// a text but the first are indented, so that text from another process cannot look like a log line.
-// Colour is used only on a terminal, and not if NO_COLOR is set. Thread-safe.
+// The settings apply to the whole process. The defaults are text and level `info`;
+// PENSTOCK_LOG_FORMAT, PENSTOCK_LOG_LEVEL and SetLogOptions change them. Control characters are
+// escaped and all lines of a text but the first are indented, so that text from another process
+// cannot look like a log line. Colour is used only on a terminal, and not if NO_COLOR is set.
+// Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -63,8 +64,8 @@ struct LogLine {
   std::string text;       // the event for people, without the task and without a full stop
   std::vector<LogField> fields = {};
   // If true, the first ten lines with this task and event are written, then one every ten seconds,
-  // which tells how many were left out. Set it for events that a client, or a step in a loop, can
-  // cause any number of times.
+  // with the number of lines left out before it. Set it for events that a client, or a step in a
+  // loop, can cause any number of times.
   bool limited = false;
 };
 void Log(const LogLine& line);

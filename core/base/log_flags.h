@@ -7,11 +7,11 @@
 
 namespace penstock {
 
-// Adds --log_format and --log_level, which override the environment. An invalid value, also one in
-// the environment, is a CLI::ParseError. Uses the app's preparse_callback.
+// Adds --log_format and --log_level, which override the environment. An invalid value, in a flag or
+// in the environment, raises CLI::ParseError. Uses the app's preparse_callback.
 void AddLogFlags(CLI::App& app);
 
-// Puts this process's log settings into the environment, so that programs that it starts use them.
+// Puts this process's log settings into the environment, so that child processes use them.
 void PassLogOptionsOn();
 
 }  // namespace penstock

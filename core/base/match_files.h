@@ -15,8 +15,9 @@ namespace penstock {
 // component of the path. Directories that do not exist or cannot be read count as empty.
 std::vector<std::string> MatchFiles(Env& env, const std::string& pattern);
 
-// PermissionDenied if the directory in front of the pattern's first wildcard is outside of a
-// RootedEnv's directory. For callers that find no match, so that the user learns the reason.
+// Returns PermissionDenied if the directory in front of the pattern's first wildcard is outside of
+// a RootedEnv's directory, else OK. A caller that finds no match calls it, so that the user learns
+// the reason.
 Status CheckPattern(Env& env, const std::string& pattern);
 
 }  // namespace penstock

@@ -18,7 +18,8 @@ namespace penstock {
 namespace {
 
 constexpr char kOutsidePayload[] = "penstock/outside_file_root";
-// A rename elsewhere in the tree makes the system call fail; it can then be repeated.
+// If another process renames a directory meanwhile, openat2 fails with EAGAIN and is repeated, up
+// to this many times.
 constexpr int kAttempts = 64;
 
 int OpenBeneath(int directory, const std::string& path, int flags) {

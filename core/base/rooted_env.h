@@ -3,10 +3,10 @@
 // RootedEnv: the files of another Env, limited to one directory. A server with --file_root passes
 // it to all code that runs graphs, so that no op reaches a file outside.
 //
-// A relative path starts in the directory; an absolute one must begin with it. The kernel resolves
-// the rest (openat2 with RESOLVE_BENEATH), so ".." and symbolic links cannot lead out of the
-// directory, not even while other processes rename files there. An absolute link counts as leading
-// out. For a path that leads out the error is PermissionDenied; the text names the path and the
+// A relative path starts in the directory; an absolute one must begin with it. Linux resolves the
+// rest of the path (openat2 with RESOLVE_BENEATH), so ".." and symbolic links cannot lead out of
+// the directory, not even while other processes rename files there. An absolute link counts as
+// leading out. A path that leads out is an error PermissionDenied, which names the path and the
 // flag. Everything else is as in Env: thread-safe, errors name the path.
 #pragma once
 
@@ -30,7 +30,7 @@ class RootedEnv final : public ForwardingEnv {
   StatusOr<std::unique_ptr<WritableFile>> NewWritableFile(const std::string& path) override;
   StatusOr<std::unique_ptr<RandomAccessFile>> OpenFile(const std::string& path) override;
   StatusOr<std::string> ReadFile(const std::string& path) override;
-  // Also true for the directories above the root, because MatchFiles passes through them.
+  // Returns true for the directories above the root, too, because MatchFiles passes through them.
   bool FileExists(const std::string& path) override;
   StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) override;
   Status CreateDirectories(const std::string& path) override;
@@ -41,7 +41,8 @@ class RootedEnv final : public ForwardingEnv {
 
  private:
   class Handle;
-  // A handle of the folder that holds an entry, and the path under which `base_` finds the entry.
+  // A handle of the directory that holds an entry, and the path under which `base_` finds the
+  // entry.
   struct Entry;
 
   RootedEnv(Env& base, std::string flag, std::vector<std::string> roots, int fd)

@@ -84,11 +84,12 @@ class Scheduler {
  protected:
   friend class Condition;
 
-  // The least work for which another thread joins a loop: for less, the hand-over costs more than
-  // it saves.
+  // The minimum work, in nanoseconds, for which another thread joins a loop. For less work, waking
+  // the thread costs more than it saves.
   static constexpr double kShareNanosMin = 5'000;
 
-  // ParallelFor of a loop that is worth more than one thread: total >= 2, cost_ns > 0.
+  // Implements ParallelFor for a loop with enough work for several threads. REQUIRES: total >= 2,
+  // cost_ns > 0.
   virtual void Split(int64_t total, double cost_ns, Range fn) = 0;
   // Releases `mu`, waits for Notify(condition) and locks `mu` again. May return without a
   // notification. Returns false if `deadline_ns` has passed.

@@ -30,9 +30,9 @@ bool SpinUntil(Ready ready, std::chrono::nanoseconds limit) {
   return false;
 }
 
-// Learns where spinning is in vain, because the change comes from another task or from a core that
-// other threads use. After several failures in a row, a thread spins there only now and then. Use
-// one object per thread and place (thread_local).
+// Learns at which places of the code spinning is in vain, because the awaited change comes from
+// another task, or from a core that other threads use. After several failures in a row, a thread
+// spins at that place only now and then. Use one object per thread and place (thread_local).
 class SpinHabit {
  public:
   template <class Ready>

@@ -35,7 +35,8 @@ class LoopWatch {
 };
 
 // While it lives, loops that this thread begins are watched, also in the threads that help. Scopes
-// nest like calls. Null: loops run to their end, as a loop must that changes shared data in place.
+// nest like calls. If the watch is null, loops run to their end. A loop that changes shared data in
+// place needs that.
 class WatchedLoops {
  public:
   explicit WatchedLoops(const LoopWatch* watch) : outer_(std::exchange(current_, watch)) {}

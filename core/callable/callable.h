@@ -7,9 +7,10 @@
 //   ASSIGN_OR_RETURN(auto call, callable->NewCall());
 //   RETURN_IF_ERROR(call->Run(place, {x}, &results));
 //
-// A run is a step of its own, inside the step or the resource that starts it. An error in it is
-// returned as the run's status and ends nothing else; the CallPlace's cancellation ends the run.
-// Both classes are thread-safe. A Call may run several times at once, and must outlive its runs.
+// A run is a step of its own, inside the step or the resource that starts it. An error of the run
+// is returned as its status, and does not end the step that started the run. Cancelling the
+// CallPlace ends the run. Both classes are thread-safe. A Call may run several times at once, and
+// must outlive its runs.
 #pragma once
 
 #include <functional>
@@ -68,8 +69,8 @@ class Callable : public std::enable_shared_from_this<Callable> {
   const std::vector<DType>& result_types() const { return result_types_; }
   // Returns whether one of its kernels may wait for an event outside the call, such as a queue.
   bool waits() const { return waits_; }
-  // If the function only passes arguments on as its results: the argument's index of each result.
-  // Else empty.
+  // Returns the index of an argument for each result, if the function only passes arguments on as
+  // its results; else an empty vector.
   const std::vector<int>& passed_on() const { return passed_on_; }
 
  protected:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Checkpoints that hold changes only. Such a checkpoint has string scalars whose names end in
-// kBaseSuffix; each is the file name of the checkpoint, in the same directory, that has the values
-// of before, or empty if the values beside it are complete.
+// kBaseSuffix. Each holds the file name of the older checkpoint, in the same directory, to which
+// the changes are to be applied; an empty string means that this checkpoint has complete values.
 #pragma once
 
 #include <string>

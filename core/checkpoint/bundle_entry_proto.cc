@@ -15,7 +15,8 @@ constexpr int kShardsMax = 99999;
 Status CheckSize(const BundleEntry& entry) {
   const int64_t elements = entry.shape.num_elements();
   if (entry.dtype == DType::kString) {
-    // Strings need at least one byte of length each, and the checksum of the lengths.
+    // Each string takes at least one byte for its length. The checksum of the lengths takes four
+    // bytes.
     if (entry.size - 4 < elements) {
       return DataLoss("size ", entry.size, " is too small for ", elements, " strings");
     }

@@ -62,7 +62,8 @@ TEST(SliceText, RoundTrips) {
 
 TEST(SliceKey, IsOrderPreservingCode) {
   using namespace std::string_literals;
-  // 0; "w" and its end; rank 2; start and length of each dimension.
+  // The key is 0, then "w" and its terminator, then rank 2, then start and length of each
+  // dimension.
   EXPECT_EQ(SliceKey("w", *TensorSlice::Parse("0,2:-")), "\0w\0\x01\x01\x02\x80\x82\x80\x7f"s);
   EXPECT_EQ(SliceKey("\xff\0"s, {}), "\0\xff\0\0\xff\0\x01\0"s);
   const struct {
@@ -209,7 +210,7 @@ TEST(Bundle, MisuseIsAnError) {
   EXPECT_EQ(BundleReader::Open(env, Prefix("none")).status().code(), StatusCode::kNotFound);
 }
 
-// A writer publishes no checkpoint rather than one that no reader can read.
+// A writer that was given names or slices that readers reject publishes nothing.
 TEST(Bundle, WhatNoReaderUnderstandsIsNotPublished) {
   const Tensor two = Counting<float>({2});
   const struct {

@@ -29,12 +29,13 @@ class BundleWriter final : public CheckpointWriter {
   static StatusOr<std::unique_ptr<BundleWriter>> Create(Env& env, std::string prefix);
   ~BundleWriter() override;
 
-  // InvalidArgument also for a name that begins with a zero byte, because the keys of slices do.
+  // InvalidArgument also if the name begins with a zero byte, because the keys of slices begin with
+  // one.
   Status Add(string_view name, const Tensor& tensor) override;
   Status AddSlice(string_view name, const Shape& whole, const TensorSlice& slice,
                   const Tensor& tensor) override;
-  // InvalidArgument if no reader would accept the result: slices that overlap, names of tens of
-  // KiB.
+  // InvalidArgument if readers would reject the result, because slices overlap or a name has tens
+  // of KiB.
   Status Finish() override;
 
  private:

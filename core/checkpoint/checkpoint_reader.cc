@@ -31,7 +31,7 @@ StatusOr<Tensor> CheckpointReader::ReadAs(DType dtype, string_view name,
   return ReadSlice(name, slice, allocator);
 }
 
-// Client programs depend on these words.
+// Client programs parse this text.
 Status CheckpointReader::KeyNotFound(string_view name) const {
   const std::vector<std::string> saved = names();
   return NotFound("Key ", name, " not found in checkpoint '", prefix_, "'",

@@ -3,9 +3,10 @@
 // CheckpointReader: reads the tensors of a checkpoint in either of TensorFlow's formats
 // (FORMAT.md).
 //
-// Every tensor that it returns has been verified. The files may be hostile: memory for a tensor is
-// allocated only if the file is large enough to hold it (in a V1 file, a byte can hold up to 22
-// elements). Thread-safe. Errors are DataLoss if the files are damaged, and name file and tensor.
+// Every tensor that it returns has been verified. The files may be hostile. So memory for a tensor
+// is allocated only if the file is large enough to hold the tensor; in a V1 file, which may be
+// compressed, a byte can hold up to 22 elements. Thread-safe. Errors are DataLoss if the files are
+// damaged, and name file and tensor.
 #pragma once
 
 #include <memory>
@@ -29,7 +30,7 @@ class CheckpointReader {
  public:
   virtual ~CheckpointReader() = default;
 
-  // Returns the prefix with which it was opened.
+  // Returns the prefix with which the checkpoint was opened.
   const std::string& prefix() const { return prefix_; }
   // Returns the names of all tensors in ascending order.
   virtual std::vector<std::string> names() const = 0;

@@ -14,7 +14,7 @@ class CheckpointWriter {
  public:
   virtual ~CheckpointWriter() = default;
 
-  // InvalidArgument for an empty name, one that was added before, or a type that cannot be saved.
+  // InvalidArgument if the name is empty or was added before, or if the type cannot be saved.
   virtual Status Add(string_view name, const Tensor& tensor) = 0;
   // Adds the slice `slice` of a tensor of shape `whole`. May be called again for other slices of
   // the tensor.

@@ -145,7 +145,7 @@ TEST_F(HostileIndexTest, EntriesThatLieAreErrors) {
 
 TEST_F(HostileIndexTest, SlicesThatLieAreErrors) {
   const std::vector<std::function<void(BundleEntry&)>> lies = {
-      [](BundleEntry& e) { e.slices.pop_back(); },              // a hole
+      [](BundleEntry& e) { e.slices.pop_back(); },              // part of the tensor is missing
       [](BundleEntry& e) { e.slices.push_back(e.slices[0]); },  // twice
       [](BundleEntry& e) {
         e.slices[1] = {{{1, 2}, {}}};
@@ -161,7 +161,7 @@ TEST_F(HostileIndexTest, SlicesThatLieAreErrors) {
   }
 }
 
-// Otherwise a file of a megabyte could hold a tensor of any size.
+// If slices could share bytes, a file of a megabyte could hold a tensor of any size.
 TEST_F(HostileIndexTest, SlicesThatShareBytesAreErrors) {
   const Status status = ReadWith([](auto& entries) {
     const std::string first = SliceKey("sliced", {{{0, 2}, {}}});

@@ -21,8 +21,9 @@ struct FinishedCheckpoint {
 };
 
 // Records that the checkpoint is complete and visible. Ignores the partial checkpoints that a saver
-// keeps in a folder "..._temp_..." until they are merged. Replaces the entry of a path that differs
-// only in its number. If there are too many paths, forgets the oldest.
+// keeps in a folder "..._temp_..." until they are merged. A checkpoint replaces the recorded one
+// whose path differs only in the number at its end. If there are too many paths, forgets the
+// oldest.
 void NoteFinishedCheckpoint(const std::string& path, Env& env);
 
 // Returns the recorded checkpoints, newest first.

@@ -63,7 +63,7 @@ Status PublishBundle(Env& env, const std::string& prefix, int num_shards,
   const std::string temporary = TemporaryPath(env, index);
   Status status = WriteSynced(env, temporary, contents);
   if (status.ok()) status = MoveIntoPlace(env, temporary, index, renames);
-  // The first error is reported; after success there is nothing to remove.
+  // An error here is ignored: the first error is reported.
   if (!status.ok()) env.RemoveFile(temporary).IgnoreError();
   return status;
 }

@@ -14,7 +14,7 @@ class TensorSliceProto;
 
 namespace penstock {
 
-// Keeps the extents as they are in the message, without checking that they fit a tensor.
+// Copies starts and lengths from the message, without checking that they fit a tensor.
 TensorSlice SliceFromProto(const tensorflow::TensorSliceProto& proto);
 void SliceToProto(const TensorSlice& slice, tensorflow::TensorSliceProto* proto);
 // InvalidArgument if a size is unknown or negative.

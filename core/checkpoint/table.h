@@ -39,7 +39,7 @@ class Table {
     int64_t size = 0;  // without the type byte and the checksum
   };
   struct DataBlock {
-    std::string last_key;  // or a key between it and the next block's first
+    std::string last_key;  // or a key between it and the next block's first key
     BlockHandle handle;
   };
 

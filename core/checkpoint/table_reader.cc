@@ -138,7 +138,7 @@ Status Table::ReadIndex() {
   }
   blocks_end_ = file_->size() - kFooterBytes;
 
-  // The block is not used, but damage to it is damage to the file.
+  // The contents of this block are not used, but a damaged block means a damaged file.
   std::string block;
   RETURN_IF_ERROR(ReadBlock(metaindex, "metaindex", &block));
   const auto ignore = [](string_view, string_view) { return OkStatus(); };

@@ -14,7 +14,8 @@
 
 namespace penstock {
 
-// 1 MiB, so that a piece is still in the second-level cache when it is written after its checksum.
+// 1 MiB: a piece is still in the second-level cache when it is written, after its checksum has been
+// computed.
 inline constexpr int64_t kPieceBytes = 1 << 20;
 
 struct WrittenBytes {

@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-// A limit, because overlaps are searched pair by pair.
+// Overlaps are searched pair by pair, so the time grows with the square of this number.
 constexpr size_t kSlicesMax = 16384;
 
 Status BadSlice(string_view text) {

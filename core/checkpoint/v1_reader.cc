@@ -141,7 +141,7 @@ StatusOr<SavedTensor> V1Reader::Describe(string_view name) const {
 StatusOr<std::vector<const V1Reader::Part*>> V1Reader::PartsOf(const Entry& entry,
                                                                const TensorSlice& box) const {
   const int64_t wanted = CommonElements(box, box);
-  // Check before memory is allocated for them.
+  // Check the number of elements before memory is allocated for them.
   if (wanted / kElementsPerByteMax > bytes_) {
     return DataLoss(wanted, " elements are more than ", bytes_, " bytes can hold");
   }

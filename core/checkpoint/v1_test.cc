@@ -141,7 +141,7 @@ class DamagedV1Test : public testing::Test {
               OkStatus());
     return entries;
   }
-  // Reads a file with one entry changed, under checksums that match.
+  // Reads a file with one entry changed, with checksums that match.
   Status ReadWithEntry(const std::string& key,
                        const std::function<void(tensorflow::SavedTensorSlices&)>& change) {
     std::map<std::string, std::string> entries = Entries();

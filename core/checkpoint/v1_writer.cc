@@ -46,7 +46,7 @@ Status V1Writer::AddSlice(string_view name, const Shape& whole, const TensorSlic
     return Unimplemented("tensor '", name, "' is ", Name(tensor.dtype()),
                          ", which a V1 checkpoint cannot hold; SaveV2 can");
   }
-  // Each value needs at least a byte, and a complex one counts as two values.
+  // Each value needs at least a byte, and a complex number counts as two values.
   if (tensor.num_elements() > INT32_MAX / 2) return TooLarge(name);
   Entry& entry = tensors_[std::string(name)];
   if (entry.slices.empty()) {

@@ -48,7 +48,8 @@ StatusOr<std::unique_ptr<WritableFile>> SteadyEnv::NewWritableFile(const std::st
   return std::make_unique<File>(*this, std::move(file));
 }
 
-// Waits until the time for the bytes written before is over.
+// Waits until the bytes written before have taken as long as the rate demands, and reserves the
+// time for `bytes` more.
 Status SteadyEnv::Wait(size_t bytes) {
   for (int64_t now = NowNanos(); now < next_ns_; now = NowNanos()) {
     RETURN_IF_ERROR(check_());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SteadyEnv: an Env that limits the bytes per second written to new files, so that saving a
-// checkpoint during a training leaves it enough of the disk and the network.
+// checkpoint during a training leaves the training enough of the disk and the network.
 #pragma once
 
 #include <cstdint>

@@ -31,11 +31,11 @@ StatusOr<std::vector<Partition>> Compile(const Graph& graph, const std::vector<D
 absl::Span<const Pass> Passes();
 std::vector<std::string> PassNames();
 
-// InvalidArgument names the first of `names` that is not a pass, or is a pass that steps need, and
-// lists the passes that may be disabled.
+// Returns OK if every name is that of an optional pass. Else InvalidArgument names the first other
+// name, and lists the passes that may be disabled.
 Status CheckDisabledPasses(const std::vector<std::string>& names);
 
-// As Compile, with another table of passes: for tests of passes.
+// Compiles with another table of passes. For tests of passes.
 StatusOr<std::vector<Partition>> RunPasses(absl::Span<const Pass> passes, const Graph& graph,
                                            const std::vector<DeviceInfo>& devices,
                                            const CompileOptions& options, CompileReport* report);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of passes, and how it is run.
+// Tests the table of passes, and the compiler that runs it.
 #include "core/compiler/compile.h"
 
 #include <string>
@@ -25,7 +25,7 @@ std::vector<std::string> Ran(const CompileReport& report) {
   return names;
 }
 
-// a + a, twice: something to fold, to merge and to sweep.
+// a + a, twice: a graph with nodes to fold, to merge and to remove.
 struct Sums : World {
   Sums() {
     Node* a = Add("a", "Input");

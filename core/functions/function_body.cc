@@ -54,7 +54,7 @@ Status FillParameters(const AttrMap& values, AttrMap* attrs) {
   return OkStatus();
 }
 
-// "loc:@x" refers to the node x of the same body.
+// Renames the nodes in colocation attributes: "loc:@x" refers to the node x of the same body.
 void RenameColocation(const std::string& prefix, const std::set<std::string>& body,
                       NodeProto* node) {
   const auto found = node->mutable_attr()->find(kColocationAttr);
@@ -149,14 +149,14 @@ StatusOr<NodeProto> FunctionBody::Copy(const NodeProto& node) const {
   RenameColocation(call_.name, names_, &copy);
   copy.clear_input();
   const InputNames inputs(node);
-  bool waits = false;  // for another node of the body, and so for the call's inputs
+  bool waits = false;  // waits for a node of the body, and so for the call's inputs
   for (const std::string& input : inputs.data) {
     ASSIGN_OR_RETURN(const std::string renamed, RenameTensor(input));
     copy.add_input(renamed);
     waits |= arguments_.count(input.substr(0, input.find(':'))) == 0;
   }
   for (const std::string& before : inputs.control) {
-    if (arguments_.count(before) > 0) continue;  // the call has waited for it already
+    if (arguments_.count(before) > 0) continue;  // the call has already waited for it
     copy.add_input(StrCat("^", Rename(before)));
     waits = true;
   }

@@ -39,13 +39,13 @@ struct FunctionCall {
   std::string function;
   const AttrMap* attrs = nullptr;  // the values of the function's parameters
   InputNames inputs;
-  // Whether the call is in a loop or on a branch. There, a node without inputs must wait for
+  // True if the call is in a loop or on a branch. There, a node without inputs must wait for
   // another node.
   bool in_flow = false;
-  // For a call in_flow without control inputs: the node that nodes without inputs wait for. Empty:
-  // none.
+  // If in_flow is true and the call has no control inputs: the node for which nodes without inputs
+  // wait. Empty: none.
   std::string begins = "";
-  // Whether the call waits for the nodes of the body that must run although nothing uses their
+  // True if the call waits for the nodes of the body that must run although nothing uses their
   // results.
   bool keeps_effects = true;
 };

@@ -91,7 +91,7 @@ Status FunctionExpansion::ExpandWhile(const NodeProto& node, int depth) {
   RETURN_IF_ERROR(CheckTypes("T", declared, turn.function, next));
   std::vector<std::string> results;
   for (size_t i = 0; i < declared.size(); ++i) results.push_back(Output(turn.name, i));
-  std::vector<std::string> ended;  // what the node waits for besides its values
+  std::vector<std::string> ended;  // control inputs of the node itself
   if (declared.empty()) {
     results.push_back(name("turned"));
     RETURN_IF_ERROR(
@@ -104,7 +104,8 @@ Status FunctionExpansion::ExpandWhile(const NodeProto& node, int depth) {
   return AddResults({.name = node.name(), .device = node.device()}, values, declared, ended);
 }
 
-// A loop without variables needs a value that goes round, or nothing would start its iterations.
+// Adds a value that is carried from iteration to iteration. A loop without variables needs it,
+// because otherwise nothing would start an iteration.
 StatusOr<std::string> FunctionExpansion::AddLoopToken(const NodeProto& node) {
   std::vector<std::string> from;
   for (const std::string& before : InputNames(node).control) from.push_back(Control(before));

@@ -242,7 +242,7 @@ TEST(InlineFunctions, AConditionalRunsStatefulNodesOfItsBranches) {
   EXPECT_FALSE(apart("")) << "a step that needs a result must run the assignment";
   EXPECT_TRUE(Contains(Inline(InFlow("If", branches, "") + Library(kAssigns)),
                        "n/then = IdentityN(n/switch_1:1, ^n/pivot_then, ^n/then/call)\n"));
-  // tf.cond's branches are as nodes of the graph: only those run that a step needs.
+  // The branches of tf.cond behave like nodes of the graph: only the nodes that a step needs run.
   const std::string lowered = "attr { key: '_lower_using_switch_merge' value { b: true } }";
   EXPECT_TRUE(apart(lowered));
   EXPECT_TRUE(Contains(Inline(InFlow("If", branches, lowered) + Library(kAssigns)),

@@ -25,7 +25,7 @@ class NodeDef;
 
 namespace penstock {
 
-// Returns true for ops that have functions as attributes.
+// Returns true for ops that call the function in an attribute, such as PartitionedCall.
 bool IsCall(const std::string& op);
 bool IsIf(const std::string& op);
 bool IsCase(const std::string& op);
@@ -50,22 +50,23 @@ class FunctionLibrary {
   StatusOr<const tensorflow::FunctionDef*> Find(const std::string& name) const;
   // Returns whether `name` is a function and not an op.
   bool HasInsteadOfOp(const std::string& name) const;
-  // Returns whether a node uses resources: it must run on their device, also if it is in a
-  // function.
+  // Returns whether a node uses resources. Such a node must run on the device of the resources,
+  // even if it is in a function.
   bool UsesResources(const tensorflow::NodeDef& node) const;
   // Returns whether a node must run although nothing uses its results: its op is stateful, or it
   // calls a function with such a node. `node` belongs to the graph or to a function.
   bool HasEffects(const tensorflow::NodeDef& node) const;
   // Returns the nodes of a function that run although the function's results do not need them,
   // for which a call must wait. If the function names such nodes itself, in control_ret, there are
-  // no others. Nodes on branches and in loops made of Switch and Enter are not among them: they
-  // may not run, and then the call could not either.
+  // no others. Nodes on branches and in loops made of Switch and Enter are left out: if such a node
+  // did not run, the call could not run, either.
   std::vector<std::string> NodesWithEffects(const tensorflow::FunctionDef& function) const;
   // Returns the flat number of output `index` of the argument `arg` of a node.
   StatusOr<int> OutputIndex(const tensorflow::NodeDef& node, const std::string& arg,
                             int index) const;
-  // Returns the names of those of `nodes` that run depending on the control flow among them: those
-  // that depend on a Switch or an Enter. `nodes` are the nodes of a graph or of a function's body.
+  // Returns the names of the nodes among `nodes` that depend on a Switch or an Enter, so that
+  // control flow decides whether they run. `nodes` are the nodes of a graph or of a function's
+  // body.
   std::set<std::string> NodesInFlow(
       const google::protobuf::RepeatedPtrField<tensorflow::NodeDef>& nodes) const;
 

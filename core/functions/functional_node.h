@@ -16,7 +16,7 @@ class NodeDef;
 
 namespace penstock {
 
-// InvalidArgument if the attribute is no function.
+// InvalidArgument if the attribute is not a function.
 StatusOr<const tensorflow::NameAttrList*> FunctionAttr(const tensorflow::NodeDef& node,
                                                        const std::string& name);
 

@@ -96,7 +96,7 @@ Output BackwardLoop::End() {
 
 void BackwardLoop::Push(Output stack, Output value) {
   if (!stack.valid() || !value.valid()) return;
-  // Iterations push one after the other, as in the forward loop.
+  // Each iteration pushes after the one before, as in the forward loop.
   const auto in_turn = builder_.ControlDependencies({pivot()});
   const auto here = builder_.ColocateWith(stack);
   const Output push =

@@ -26,8 +26,8 @@ class BackwardLoop final : public LoopContext {
     Node* merge = nullptr;
   };
   Variable AddVariable(Output initial);
-  // Sets the value of `variable` in the next iteration; returns its value after the loop, outside
-  // of it.
+  // Sets the value of `variable` in the next iteration. Returns the variable's value after the
+  // loop, as an output outside of the loop.
   Output Close(const Variable& variable, Output next);
   // Returns the counter: the number of iterations, down to 1.
   Output number() const { return number_; }
@@ -48,8 +48,8 @@ class BackwardLoop final : public LoopContext {
   void AddCounter();
   bool InForwardLoop(Output output) const;
   Output ShapeOfForward(Output value, DType type);
-  // Returns the id of a node that computes the same as `node` without `value` itself, or -1 if
-  // there is none.
+  // Returns the id of a node that computes the same as `node`, but from the shape of `value`
+  // instead of `value` itself; -1 if there is none.
   int WithoutValue(const GraphBuilder::NewNode& node, Output value);
 
   ForwardGraph& graph_;

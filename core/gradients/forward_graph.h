@@ -5,8 +5,8 @@
 // stack for each tensor that the gradient needs, so that the backward loop can go through the
 // iterations in reverse.
 //
-// Both only add nodes and change none, so that steps that exist already still run as before.
-// Private to this folder; errors are sticky in the builder.
+// Both classes add nodes but change none, so that prepared steps still run as before. Private to
+// this folder; errors are sticky in the builder.
 #pragma once
 
 #include <map>
@@ -52,8 +52,8 @@ class ForwardLoop {
   // Returns, outside of the loop, the stack on which each iteration pushes `value`, a tensor of the
   // loop.
   Output StackOf(Output value);
-  // Returns, outside of the loop, an empty stack for values like `value`. It exists if and only if
-  // the loop runs.
+  // Returns, outside of the loop, an empty stack for values like `value`. The stack is created if
+  // and only if the loop runs.
   Output NewStack(Output value);
 
  private:
@@ -69,7 +69,7 @@ class ForwardLoop {
   std::vector<LoopVariable> variables_;
   std::vector<Node*> invariants_;
   bool swap_memory_ = false;
-  Output anchor_;                      // runs if and only if the loop runs, beside it
+  Output anchor_;                      // outside of the loop; runs if and only if the loop runs
   Output count_, next_number_, next_;  // next_number_ + NextIteration = next_
   Node* pushed_ = nullptr;             // runs when all values of an iteration have been pushed
   std::map<std::pair<int, int>, Output> stacks_;
@@ -90,7 +90,7 @@ class ForwardGraph {
   int FrameOf(Output output) const;
   // Returns true if `frame` is `inner`, or encloses it.
   bool Encloses(int frame, int inner) const;
-  // The frame in which gradients are built: that of the builder's context.
+  // Returns the frame in which gradients are built: the frame of the builder's context.
   int base_frame() const { return base_frame_; }
   void set_base_frame(int frame) { base_frame_ = frame; }
 
@@ -98,8 +98,8 @@ class ForwardGraph {
   // `like`.
   Output Record(Output output, int frame, Output like);
   StatusOr<ForwardLoop*> Loop(int frame);
-  // Returns an output, in the builder's context, of a node that runs if and only if the branch
-  // does.
+  // Returns an output, in the builder's context, of a node that runs if and only if the branch is
+  // taken.
   Output PivotOf(const Branch& branch);
 
  private:

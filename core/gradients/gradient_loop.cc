@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // GradientWalk: the gradient of a loop. The gradient of each loop-carried value is a variable of
-// the backward loop: it starts as the gradient of the loop's result, and each iteration propagates
-// it back through the body. The body's gradients of invariants are summed over the iterations.
+// the backward loop: this variable starts as the gradient of the loop's result, and each iteration
+// propagates it back through the body. The gradients of invariants, which each iteration computes,
+// are summed over the iterations.
 #include <algorithm>
 #include <utility>
 
@@ -91,8 +92,9 @@ bool GradientWalk::TakesKept(int frame) const {
   });
 }
 
-// The gradient of `frame` is built: the loops that have kept values for `frame` wait for one loop
-// less. If `backward` leaves gradients for those loops, they also wait for its end when they run.
+// Called when the gradient of `frame` has been built. The loops that keep values for `frame` then
+// wait for one loop less. If `backward` leaves gradients for those loops, they must also run after
+// it.
 void GradientWalk::KeptAreProcessed(int frame, BackwardLoop* backward) {
   const std::vector<int>& of_node = forward_->frames().of_node;
   for (const auto& [push, pop] : kept_.pairs()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GradientWalk: finds the nodes between xs and ys, and counts the consumers that each of them waits
-// for.
+// GradientWalk: finds the nodes between xs and ys, and counts the consumers for which each of these
+// nodes waits.
 #include "core/gradients/gradient_walk.h"
 
 namespace penstock {
@@ -169,8 +169,9 @@ const Node* GradientWalk::KeptBy(const Node& node) const {
   return push != nullptr && Between(push) && Between(&node) ? push : nullptr;
 }
 
-// Checks values that a loop keeps on stacks and that depend on xs. The node that pushed each must
-// be known, and neither loop may run several times, because each run would have stacks of its own.
+// Checks values that a loop keeps on stacks and that depend on xs. The node that pushed each value
+// must be known. Neither the loop that pushes nor the loop that pops may run several times, because
+// each run would have stacks of its own.
 Status GradientWalk::CheckKeptValues() const {
   const LoopFrames& frames = forward_->frames();
   const auto once = [&](const Node* node) {

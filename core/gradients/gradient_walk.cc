@@ -12,8 +12,8 @@ Status GradientWalk::Seed(const Outputs& dys) {
     if (!dy.valid()) {
       dy = OnesLike(ys_[i]);
     } else if (InGradientScope(dy.name())) {
-      // An Identity gives a gradient from outside a name in this walk's scope. kernels/tensor_array
-      // tells the arrays of different gradients apart by such names.
+      // The Identity gives a gradient that the caller passed in a name in this walk's scope.
+      // kernels/tensor_array tells the arrays of different gradients apart by such names.
       dy = Identity(dy);
     }
     parts_[{ys_[i].node, ys_[i].index}].push_back(dy);

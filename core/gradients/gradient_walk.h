@@ -2,8 +2,8 @@
 //
 // GradientWalk: walks backwards from ys to xs and builds the gradients. It calls a node's gradient
 // function when all consumers of the node on paths between xs and ys have contributed their
-// gradients. A loop counts as one node of the frame around it: its gradient is a backward loop, in
-// which the walk goes through the loop's body. Private to this folder.
+// gradients. In the frame around it, a loop counts as one node. The gradient of a loop is a
+// backward loop, in which the walk goes through the loop's body. Private to this folder.
 #pragma once
 
 #include <deque>
@@ -45,7 +45,7 @@ class GradientWalk {
   Status MarkBackward();
   Status CountConsumers();
   Status CheckKeptValues() const;
-  // If `node` is a StackPop and gradients flow from it to the matching StackPush: returns the push,
+  // If `node` is a StackPop and gradients flow from it to the matching StackPush, returns the push;
   // else null.
   const Node* KeptBy(const Node& node) const;
   bool Between(const Node* node) const {
@@ -53,8 +53,8 @@ class GradientWalk {
   }
   // Returns true if a gradient flows through input i of `node` to the input's source.
   bool FlowsInto(const Node& node, int i) const;
-  // Returns true for Enters, Merges and Switches of loops and Exits: the loop's gradient handles
-  // them.
+  // Returns true for the Enters, Merges, Switches and Exits of a loop, which the loop's gradient
+  // handles.
   bool IsLoopStructure(const Node& node) const;
   Unit UnitOf(Endpoint source) const;
   int& Pending(const Unit& unit);
@@ -98,7 +98,7 @@ class GradientWalk {
   absl::flat_hash_map<const Node*, Output> kept_gradients_;  // the stacks of gradients, by push
   LoopGradient* loop_ = nullptr;                             // the loop whose body is being walked
   std::vector<bool> below_xs_;                               // by node id: depends on an x
-  std::vector<bool> between_;                                // a y depends on it, too
+  std::vector<bool> between_;                                // also: a y depends on it
   std::vector<int> pending_nodes_;  // by node id: consumers in between_ that have not contributed
   std::vector<int> pending_loops_;  // by frame
   std::deque<Unit> ready_;
@@ -107,7 +107,7 @@ class GradientWalk {
 };
 
 // The name scope in which gradients are built. The function returns true if a component of `name`
-// is it.
+// is this scope.
 inline constexpr char kGradientScope[] = "gradients";
 bool InGradientScope(string_view name);
 

@@ -12,7 +12,7 @@
 
 namespace penstock {
 
-// Returns one Gradient per x; none() if no y depends on it through differentiable ops. `dys` are
+// Returns one Gradient per x: none() if no y depends on the x through differentiable ops. `dys` are
 // the gradients of ys; ones are used if it is empty. Unimplemented names a node on the way whose op
 // has no gradient function.
 StatusOr<std::vector<Gradient>> AddGradients(GraphBuilder& builder, const Outputs& ys,

@@ -100,7 +100,7 @@ TEST_F(GradientsTest, SeveralOutputsOfOneNode) {
 TEST_F(GradientsTest, StopsWhereNothingFlows) {
   const Output x = Placeholder("x"), z = Placeholder("z"), dy = Placeholder("dy");
   EXPECT_TRUE(Gradients({z}, {x}, {dy})[0].none());                // unrelated
-  EXPECT_TRUE(Gradients({StopGradient(x)}, {x}, {dy})[0].none());  // on purpose
+  EXPECT_TRUE(Gradients({StopGradient(x)}, {x}, {dy})[0].none());  // StopGradient ends gradients
   EXPECT_EQ(Text(Gradients({StopGradient(x) * x}, {x}, {dy})[0]), "Mul(dy, StopGradient(x))");
   const Output i = Cast(Cast(x, DType::kInt32), DType::kFloat);
   EXPECT_TRUE(Gradients({i}, {x}, {dy})[0].none());  // integers

@@ -15,9 +15,9 @@ namespace penstock {
 
 class KeptValues {
  public:
-  // Pairs pushes and pops by the node that made their stack; its handle reaches them through Enters
-  // and Switches. Stacks with more than one push or pop, or with handles from other ops, are left
-  // out.
+  // Pairs pushes and pops by the node that made their stack. The stack's handle reaches them
+  // through Enters and Switches. Leaves out stacks with more than one push or pop, and stacks whose
+  // handle comes from another op.
   static KeptValues Find(const Graph& graph);
 
   // Returns null if there is none.

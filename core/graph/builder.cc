@@ -17,7 +17,7 @@ namespace penstock {
 
 namespace {
 
-// The combined settings of the open scopes. Opening one copies this and changes the copy.
+// The combined settings of the open scopes. Opening a scope copies them and changes the copy.
 struct Scopes {
   std::string prefix;  // "a/b/"
   std::vector<std::variant<DeviceName, GraphBuilder::DeviceFunction>> devices;
@@ -94,7 +94,7 @@ struct GraphBuilder::State {
   Graph graph;
   ShapeInference shapes{graph};
   Status status;
-  std::vector<Scopes> scopes{1};  // the last one is in force
+  std::vector<Scopes> scopes{1};  // the settings in force are last
   absl::flat_hash_set<std::string> scope_names;
   absl::flat_hash_map<std::string, int> suffixes;
 };
@@ -224,7 +224,7 @@ GraphBuilder::Scope::~Scope() {
 }
 
 GraphBuilder::Scope GraphBuilder::Open() {
-  // Not push_back(back()): the argument would be in the vector that is being reallocated.
+  // Copy first: push_back(back()) would read from the vector that is being reallocated.
   Scopes copy = state_->scopes.back();
   state_->scopes.push_back(std::move(copy));
   return Scope(this);

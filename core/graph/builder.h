@@ -70,9 +70,9 @@ class GraphBuilder : public GraphSink {
     explicit Scope(GraphBuilder* builder) : builder_(builder) {}
     GraphBuilder* builder_;
   };
-  // Names of nodes begin with "outer/name/"; a scope of the same name opened twice is "name_1" the
-  // second time. A name that ends in "/" is absolute and not made unique: use it to reopen a scope.
-  // "" is the root.
+  // Names of new nodes begin with "outer/name/". A second scope of the same name is called
+  // "name_1". A name that ends in "/" is absolute and not made unique: use it to reopen a scope. ""
+  // is the root.
   Scope NameScope(string_view name);
   std::string name_scope() const;  // "outer/name/", or ""
   // Components of the device name given here override those of outer scopes; "" overrides nothing.
@@ -95,7 +95,7 @@ class GraphBuilder : public GraphSink {
   // Restores the scopes that were in force when the innermost context scope was opened, except for
   // control dependencies. A context uses it to add the nodes that lead into it.
   Scope OutsideScope();
-  // No context, control dependencies, devices or colocation are in force inside; names are.
+  // Inside, name scopes stay in force, but no context, control dependencies, devices or colocation.
   Scope BareScope();
   Context* context() const;  // null if there is none
 

@@ -27,8 +27,8 @@ Output FlowContext::Import(Output output) {
   return imported_[{output.node, output.index}] = led;
 }
 
-// A control edge must not come from outside. The result is the node through which an output of
-// `node` enters.
+// A control edge must not come from outside. Returns the node through which an output of `node`
+// enters instead.
 StatusOr<Node*> FlowContext::ImportControl(Node* node) {
   if (own_.contains(node->id())) return node;
   Output value = builder_.OutputOf(node);

@@ -34,7 +34,7 @@ class FlowContext : public GraphBuilder::Context {
 
   // Returns the tensor as nodes in this context see it.
   Output Import(Output output);
-  // Marks a node as inside, although it was not built in this context's scope.
+  // Marks a node as inside this context, although it was not built in the context's scope.
   void Adopt(Output output) { own_.insert(output.node); }
   bool Owns(int node) const { return own_.contains(node); }
   // Sets the output after which nodes without inputs run.
@@ -86,8 +86,8 @@ class LoopContext : public FlowContext {
   const std::string& frame() const { return frame_; }
   // Adds a loop-carried value; returns its first value, inside.
   Output Enter(Output initial);
-  // Returns a tensor that is the same in every iteration. Import does this too, but only for
-  // tensors from outside.
+  // Returns `value` as a loop invariant, which is the same in every iteration. Import does the
+  // same, but only for tensors from outside.
   Output EnterInvariant(Output value);
 
  protected:

@@ -93,11 +93,11 @@ class Graph {
   Graph Clone() const;  // with the same ids
 
   const Registry& registry() const { return *registry_; }
-  int num_nodes() const { return num_nodes_; }  // without removed ones
+  int num_nodes() const { return num_nodes_; }  // without removed nodes
   int max_id() const { return static_cast<int>(nodes_.size()); }
   Node* node(int id) const { return nodes_[id].get(); }  // null if removed
   Node* FindNode(string_view name) const;                // null if there is none
-  std::vector<Node*> nodes() const;                      // without removed ones, in order of id
+  std::vector<Node*> nodes() const;                      // without removed nodes, in order of id
 
   // The description of a new node. AddNode completes and checks attributes, derives the types, and
   // checks every input's type against its source. Errors name the node. An input may be Endpoint{},
@@ -120,8 +120,8 @@ class Graph {
   Status ReplaceUses(Endpoint from, Endpoint to);
   // REQUIRES: no data consumers are left. Drops the node's control edges.
   void RemoveNode(Node* node);
-  // Removes all nodes with ids from `first_id` on, in whatever state their edges are. REQUIRES: no
-  // older node depends on them.
+  // Removes all nodes with ids from `first_id` on, even if their inputs are not connected yet.
+  // REQUIRES: no older node depends on them.
   void RemoveNodesFrom(int first_id);
   void set_requested_device(Node* node, std::string device) {
     node->requested_device_ = std::move(device);
@@ -161,8 +161,8 @@ class Graph {
   int num_nodes_ = 0;
 };
 
-// Returns true for the edge that closes a loop: NextIteration to Merge. Only such an edge may go
-// backwards.
+// Returns true for the edge that closes a loop: from a NextIteration to a Merge. Only such an edge
+// may go backwards.
 bool IsLoopBackEdge(const Node& src, const Node& dst);
 
 // Returns true if `name` consists of letters, digits and _.\/>- and begins with a letter, a digit,
@@ -179,8 +179,8 @@ struct TensorName {
   bool operator==(const TensorName&) const = default;
 };
 
-// Returns the shapes of all outputs, inferred forwards over the whole graph (values of constants
-// are used). Shape errors name the node.
+// Returns the shapes of all outputs, inferred forwards over the whole graph, with the values of
+// constants. Shape errors name the node.
 using ShapeMap = std::vector<std::vector<PartialShape>>;  // by node id, by output
 StatusOr<ShapeMap> InferShapes(const Graph& graph);
 

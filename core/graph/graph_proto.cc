@@ -43,7 +43,7 @@ int64_t TensorBytes(const AttrValue& attr) {
 // becomes the op _FilledConst (kernels/flow/filled_const.cc), which stores the value as a scalar
 // and makes the tensor when it runs. Export turns it into a Const again.
 constexpr char kFilledConstOp[] = "_FilledConst";
-// Smaller tensors are made on import, so that all steps share them.
+// Tensors smaller than this are made on import, so that all steps share them.
 constexpr int64_t kFilledConstBytesMin = int64_t{16} << 20;
 
 // The rough memory of a node without its names and tensors: 600 bytes in a session's graph, and the
@@ -51,7 +51,8 @@ constexpr int64_t kFilledConstBytesMin = int64_t{16} << 20;
 constexpr int64_t kNodeBytes = 1200;
 constexpr int64_t kInlinedBytesMax = int64_t{1} << 31;
 
-// ResourceExhausted if the task has no memory for the graph. Otherwise the process might be killed.
+// Returns ResourceExhausted if the task has no memory for the graph. Without this check the process
+// might be killed.
 Status CheckMemoryFor(const tensorflow::GraphDef& def) {
   const int64_t wanted =
       kNodeBytes * def.node_size() + 2 * static_cast<int64_t>(def.ByteSizeLong());
@@ -78,7 +79,7 @@ bool IsFilledConst(const tensorflow::NodeDef& def) {
          shape->num_elements() >= kFilledConstBytesMin / static_cast<int64_t>(SizeOf(*dtype));
 }
 
-// Adds the attributes "value", a scalar, and "shape". REQUIRES: IsFilledConst(def).
+// Adds the attributes "value", a scalar, and "shape" to `attrs`. REQUIRES: IsFilledConst(def).
 Status ReadFilledConst(const tensorflow::NodeDef& def, Attrs* attrs) {
   tensorflow::TensorProto value = def.attr().at("value").tensor();
   ASSIGN_OR_RETURN(PartialShape shape, ShapeFromProto(value.tensor_shape()));
@@ -114,7 +115,7 @@ class Importer {
  private:
   struct Later {
     Node* node;
-    int input;  // among its data inputs; unused for a control edge
+    int input;  // index of the data input; unused for a control edge
     TensorNameView source;
   };
 
@@ -189,7 +190,8 @@ Status Importer::ReadAttrs(const tensorflow::NodeDef& def, bool filled, Attrs* a
     } else if (op != nullptr && Declares(*op, name)) {
       return Annotate(value.status(), StrCat("attribute '", name, "'"));
     }
-    // Else ignore it: another program's attribute of a kind that this version does not know.
+    // An attribute that the op does not declare, of a kind that this version does not know, is
+    // ignored.
   }
   return OkStatus();
 }
@@ -226,7 +228,8 @@ void ExportNode(const Node& node, tensorflow::NodeDef* def) {
 Status ImportGraph(const tensorflow::GraphDef& def, Graph* graph, const ImportLimits& limits) {
   if (CallsFunctions(def)) {
     tensorflow::GraphDef inlined;
-    // The expanded messages, the graph made of them and the compiled graph are in memory together.
+    // The limit is a fraction because the expanded messages, the graph made of them and the
+    // compiled graph are in memory at the same time.
     const int64_t bytes_max = std::min(kInlinedBytesMax, MemoryAccount::Task().available() / 4);
     RETURN_IF_ERROR(InlineFunctions(def, graph->registry(), limits.nodes_max, bytes_max, &inlined));
     return ImportGraph(inlined, graph, limits);

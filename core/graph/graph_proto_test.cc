@@ -41,7 +41,7 @@ std::string ErrorOf(const std::string& text, const ImportLimits& limits = {}) {
   EXPECT_TRUE(ImportGraph(FromText(Node("old", "NoOp")), &graph).ok());
   const Status status = ImportGraph(FromText(text), &graph, limits);
   EXPECT_FALSE(status.ok()) << text;
-  // The graph is unchanged.
+  // A failed import leaves the graph unchanged.
   EXPECT_EQ(Print(graph), "old = NoOp()\n") << text;
   EXPECT_EQ(graph.max_id(), 1);
   EXPECT_TRUE(graph.Validate().ok());

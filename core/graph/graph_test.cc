@@ -137,7 +137,7 @@ TEST_F(GraphTest, ChangesEdges) {
   EXPECT_TRUE(a->out_edges().empty());
   EXPECT_EQ(b->out_edges().size(), 3);
   EXPECT_FALSE(graph_.ReplaceUses({b, 0}, {i, 0}).ok());
-  EXPECT_EQ(b->out_edges().size(), 3);  // all edges move, or none
+  EXPECT_EQ(b->out_edges().size(), 3);  // all edges move or no edge moves
   ExpectConsistent();
   graph_.RemoveNode(a);
   graph_.RemoveNode(product);

@@ -10,13 +10,14 @@ namespace penstock {
 
 namespace {
 
-// Values are tracked only for shapes, so values longer than any shape are ignored.
+// Values are tracked only because they may become shapes, so values with more elements than any
+// shape are ignored.
 constexpr int64_t kFollowedElementsMax = kMaxRank;
 // After this number of rounds without a fixed point, the shapes of loop-carried values count as
 // unknown. Two rounds suffice for a loop, and one more for each loop around it.
 constexpr int kRoundsMax = 8;
 
-// Returns the integers as a tensor; invalid if one does not fit the type.
+// Returns the integers as a tensor; an invalid tensor if a value does not fit the type.
 Tensor Integers(DType dtype, const Shape& shape, absl::Span<const int64_t> values) {
   Tensor result(dtype, shape);
   for (size_t i = 0; i < values.size(); ++i) {
@@ -201,7 +202,8 @@ Status ShapeInference::Update() {
       taken = shapes_[id][0];
     }
     if (settled) break;
-    // The error may come from shapes that never occur when the step runs.
+    // The shapes of this round are assumptions, so the error may come from shapes that never occur
+    // when the step runs.
     const bool give_up = round == kRoundsMax || !status.ok();
     for (const auto& [id, taken] : around) {
       if (give_up) shapes_[id][0] = PartialShape();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ShapeInference: infers the shapes of a graph's outputs and follows the graph as it grows. Besides
-// shapes it tracks small integer values (Const, Shape of a known shape, Pack of scalars, ...) and
-// the contents of resource handles, because shape functions ask for them.
+// ShapeInference: infers the shapes of a graph's outputs, also of nodes that are added later.
+// Besides shapes it tracks small integer values (Const, Shape of a known shape, Pack of scalars,
+// ...) and the contents of resource handles, because shape functions ask for them.
 //
 // Each node is inferred once, after its sources. Loop-carried values and unconnected inputs have
 // unknown shape. Borrows the graph. Not thread-safe.

@@ -22,12 +22,13 @@ class Reachability {
     size_t source;  // < kSourcesMax
   };
 
-  // Borrows nothing. Follows the graph's edges as they are now, including loop back edges. Data
-  // inputs are followed only if `source` returns a node, which counts as the input's source.
+  // Copies the graph's present edges, including loop back edges, and does not borrow the graph.
+  // Data inputs are followed only if `source` returns a node, which counts as the input's source.
   using Source = absl::FunctionRef<const Node*(const Node& node, int input)>;
   Reachability(const Graph& graph, Source source);
 
-  // Forgets all earlier seeds. Each source then leads from the nodes that `seeds` gives for it.
+  // Replaces all earlier seeds. Each source then leads to its seeds, the nodes that `seeds` gives
+  // for it, and to all nodes after them.
   void Find(absl::Span<const Seed> seeds);
   // Returns the sources with a seed that is `node` or leads to it. Valid until the next Find.
   // REQUIRES: the graph had the node at construction.
@@ -38,7 +39,7 @@ class Reachability {
 
  private:
   std::vector<int> part_of_;      // by node id: its strongly connected component
-  std::vector<int> first_input_;  // size components + 1; the inputs of component c are
+  std::vector<int> first_input_;  // size components + 1. The inputs of component c are
   std::vector<int> part_inputs_;  // part_inputs_[first_input_[c], first_input_[c + 1])
   std::vector<Sources> sources_;  // by component
 };

@@ -38,8 +38,8 @@ struct Signature {
 // The names of the nodes of a tf.train.Saver. All empty: the graph has no saver.
 struct SaverNames {
   std::string filename_tensor;  // feed it with the path
-  std::string save_tensor;      // fetch it: yields the path of the saved checkpoint
-  std::string restore_op;       // run it
+  std::string save_tensor;      // fetch it to save: yields the path of the saved checkpoint
+  std::string restore_op;       // run this node to restore
   int max_to_keep = 0;
   bool sharded = false;
   bool v1_format = false;
@@ -87,7 +87,8 @@ struct MetaGraph {
                                                  const Graph& graph) const;
 };
 
-// These add the nodes to `graph`; after an error it is unchanged.
+// ReadMetaGraphFile and ReadSavedModel add the nodes to `graph`; after an error `graph` is
+// unchanged.
 
 // Reads a ".meta" file of a saver.
 StatusOr<MetaGraph> ReadMetaGraphFile(Env& env, const std::string& path, Graph* graph);

@@ -115,7 +115,7 @@ StatusOr<Collection> CollectionFromProto(const tensorflow::CollectionDef& proto)
       return Collection{std::move(bytes)};
     }
     default:
-      return Collection{};  // an empty one has no kind
+      return Collection{};  // an empty collection has no kind
   }
 }
 
@@ -140,7 +140,7 @@ Status ReadAssets(const Graph& graph, const tensorflow::MetaGraphDef& def, MetaG
         StrCat("/", file, "/").find("/../") != std::string::npos) {
       return InvalidArgument("asset_file_def.filename '", file, "' leads out of the folder");
     }
-    // TensorFlow lists a file again for each further graph of the SavedModel.
+    // TensorFlow lists a file once for each graph of the SavedModel. It is kept once.
     const auto known = std::find_if(meta->assets.begin(), meta->assets.end(),
                                     [&](const Asset& asset) { return asset.tensor == tensor; });
     if (known == meta->assets.end()) {
@@ -153,7 +153,7 @@ Status ReadAssets(const Graph& graph, const tensorflow::MetaGraphDef& def, MetaG
   return OkStatus();
 }
 
-// Reads all data except the graph, and checks them against the graph.
+// Reads all fields except the graph, and checks them against the graph.
 StatusOr<MetaGraph> ReadRest(const tensorflow::MetaGraphDef& def, const Graph& graph) {
   MetaGraph meta;
   meta.tags.assign(def.meta_info_def().tags().begin(), def.meta_info_def().tags().end());

@@ -41,7 +41,7 @@ std::optional<Reduction> StaticReduction(const PartialShape& x, const PartialSha
       reduction.axes.push_back(i);
       reduction.reshape = true;
     } else if (x.dim(i - added) == PartialShape::kUnknown) {
-      return std::nullopt;  // it may be 1, and the result's dimension larger
+      return std::nullopt;  // it may be 1, and the result's dimension may be larger
     }
   }
   return reduction;

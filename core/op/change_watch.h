@@ -32,8 +32,8 @@ class ChangeWatch {
   ChangeWatch(const ChangeWatch&) = delete;
   ChangeWatch& operator=(const ChangeWatch&) = delete;
 
-  // Returns whether the whole value has changed since the watch began, so that a copy of it is
-  // useless.
+  // Returns whether the whole value has changed since the watch began, so that pieces copied before
+  // are useless.
   bool all() const;
   // Calls fn(begin, end) with the byte ranges that have changed since the last Take, in order, and
   // forgets them. `fn` must not call the watch or the variable.

@@ -20,10 +20,10 @@ void CollectDeclarations();
 // Stops collecting and returns the collected declarations.
 Declared TakeDeclarations();
 
-// Adds ops and kernels to the registry that Registry::Global() returns from now on. The registry
-// that it returned before stays as it is. InvalidArgument if the declarations contradict each other
-// or registered ones. AlreadyExists if a node would match an added and a registered kernel. After
-// an error nothing has changed. One call at a time.
+// Adds ops and kernels to the registry that Registry::Global() returns from now on. Registries that
+// it returned before do not change. InvalidArgument if the declarations contradict each other or
+// registered ones. AlreadyExists if a node would match an added and a registered kernel. After an
+// error nothing has changed. One call at a time.
 Status ExtendGlobalRegistry(const Declared& added);
 
 }  // namespace penstock

@@ -41,7 +41,7 @@ struct DeviceRates {
   double bytes_per_ns = 10;  // of its memory
   double launch_ns = 200;    // time of a kernel that does nothing
 };
-// Returns the rates of a device of this type: the defaults for "CPU", others for "GPU".
+// Returns typical rates of a device of this type, "CPU" or "GPU".
 DeviceRates DefaultRates(string_view type);
 
 struct LinkRates {
@@ -56,7 +56,7 @@ struct DeviceInfo {
   int64_t memory_limit = 0;  // bytes
   std::string description = "";
   DeviceRates rates = {};
-  int lanes = 1;  // how many nodes it runs at once
+  int lanes = 1;  // the number of nodes it can run at once
   // Rates of copies between devices of its task, and of messages to other tasks.
   LinkRates link_in_task = {.bytes_per_ns = 10, .latency_ns = 10'000};
   LinkRates link_to_tasks = {.bytes_per_ns = 1, .latency_ns = 100'000};

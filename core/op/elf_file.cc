@@ -34,7 +34,8 @@ bool Get(string_view bytes, uint64_t offset, T* value) {
   return true;
 }
 
-// Returns the bytes [offset, offset + size), or none if they are not all inside.
+// Returns the bytes [offset, offset + size), or none if this range extends beyond the end of
+// `bytes`.
 string_view Range(string_view bytes, uint64_t offset, uint64_t size) {
   if (offset > bytes.size() || bytes.size() - offset < size) return {};
   return bytes.substr(offset, size);

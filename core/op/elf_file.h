@@ -13,9 +13,9 @@
 namespace penstock {
 
 struct ElfFile {
-  // The libraries that it depends on: "libc.so.6".
+  // The libraries on which the file depends: "libc.so.6".
   std::vector<std::string> needed;
-  // The contents of its notes with the requested owner and type.
+  // The contents of the file's notes with the requested owner and type.
   std::vector<std::string> notes;
 };
 

@@ -76,7 +76,8 @@ class GradientScope {
   std::vector<Gradient> output_gradients_;
 };
 
-// For ops that pass no gradient on purpose (Shape, ArgMax, comparisons, ...).
+// The gradient function of ops that deliberately pass no gradient (Shape, ArgMax, comparisons,
+// ...). Returns an empty Gradient for each input.
 std::vector<Gradient> NoGradient(const GradientScope& g);
 
 // Returns the gradient of a broadcast operand: `dy` summed to the shape of `x`.

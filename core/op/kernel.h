@@ -54,7 +54,7 @@ struct KernelInit {
   Status Attr(string_view attr, std::vector<DType>* value) const;
 };
 
-// The services of the running step; the same for all kernels of a step on a device.
+// The services of the running step. All kernels of a step on one device share one StepContext.
 struct StepContext {
   int64_t step_id = 0;
   uint64_t incarnation = 0;                 // of the task
@@ -62,7 +62,7 @@ struct StepContext {
   ResourceStore* step_resources = nullptr;  // destroyed when the step ends
   Rendezvous* rendezvous = nullptr;
   Cancellation* cancellation = nullptr;
-  Scheduler* threads = nullptr;  // for ParallelFor and asynchronous work
+  Scheduler* threads = nullptr;  // runs ParallelFor and asynchronous work
   Env* env = nullptr;
   int64_t deadline_ns = 0;  // on the scale of Env::NowNanos(); 0: none
   // The feeds and fetches of the step, indexed by the attribute "index" of _Feed and _Fetch.
@@ -105,12 +105,12 @@ class KernelContext {
   Tensor TakeInput(int i) { return std::move(p_.inputs[i]); }
   EdgeType output_type(int i) const { return p_.output_types[i]; }
 
-  // Creates a tensor for output i, with the type that the graph gives. ResourceExhausted if there
-  // is not enough memory. The pointer is valid until the kernel ends.
+  // Creates a tensor for output i, with the type that the output has in the graph.
+  // ResourceExhausted if there is not enough memory. The pointer is valid until the kernel ends.
   Status Allocate(int i, const Shape& shape, Tensor** output);
-  // As Allocate, but reuses the buffer of input `from` if this is its only reference, its size and
-  // type match, and it is in the right memory (host or device). Input `from` stays readable and
-  // aliases the output: for elementwise kernels that read each element before they write it.
+  // As Allocate, but reuses the buffer of input `from` if nothing else refers to it, if its size
+  // and type match, and if it is in the right memory (host or device). Input `from` stays readable
+  // and aliases the output: for elementwise kernels that read each element before they write it.
   Status ForwardOrAllocate(int from, int i, const Shape& shape, Tensor** output);
   void SetOutput(int i, Tensor value) { p_.outputs[i] = std::move(value); }
   // Returns scratch memory on the device.
@@ -149,11 +149,12 @@ class Kernel {
   virtual class AsyncKernel* AsAsync() { return nullptr; }
 };
 
-// A kernel that waits for an event outside (Recv, queues, I/O). It must not block its thread.
+// A kernel that waits for an event outside of the kernel (Recv, queues, I/O). It must not block its
+// thread.
 class AsyncKernel : public Kernel {
  public:
-  // `ctx` lives until `done` is called, on any thread. A kernel that waits registers with
-  // ctx.step().cancellation; when cancelled, it ends with the cancellation's status.
+  // Must call `done` once, on any thread; `ctx` lives until then. A kernel that waits registers
+  // with ctx.step().cancellation; when cancelled, it ends with the cancellation's status.
   virtual void ComputeAsync(KernelContext& ctx, Done done) = 0;
   Status Compute(KernelContext& ctx) final { return Internal("async kernel run synchronously"); }
   AsyncKernel* AsAsync() final { return this; }
@@ -170,7 +171,8 @@ Status KernelInit::Attr(string_view attr, T* value) const {
   if (it == attrs.end()) return InvalidArgument("node '", name, "': no attribute '", attr, "'");
   const T* found = it->second.template get<T>();
   if (found == nullptr) {
-    // In the wire format an empty list has no element kind.
+    // An empty list without a kind converts to any list type, because in the wire format an empty
+    // list has no kind.
     if constexpr (kIsVector<T>) {
       if (it->second.template get<EmptyList>() != nullptr) {
         value->clear();

@@ -31,7 +31,8 @@ constexpr char kOurLibrary[] = "libpenstock.so";
 struct Loaded {
   Mutex mu;
   std::vector<OpLibrary> libraries ABSL_GUARDED_BY(mu);
-  // By path: the errors of libraries that dlopen has opened. dlopen runs initialisers only once.
+  // By path: the errors of refused libraries that dlopen has opened. They are kept because dlopen
+  // runs initialisers only once.
   std::map<std::string, Status> refused ABSL_GUARDED_BY(mu);
 };
 Loaded& TheLoaded() {
@@ -87,8 +88,8 @@ std::string OwnFile() {
   return dladdr(&here, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
 }
 
-// Rejects libraries that need libpenstock.so in a program that is linked with Penstock's objects:
-// it would get a second copy of everything.
+// Rejects libraries that need libpenstock.so if the program is linked with Penstock's objects:
+// libpenstock.so would bring a second copy of all code and data.
 Status CheckNeeded(const std::vector<std::string>& needed) {
   if (absl::StrContains(OwnFile(), kOurLibrary)) return OkStatus();
   for (const std::string& name : needed) {
@@ -203,8 +204,8 @@ StatusOr<OpLibrary> LoadLibrary(const std::string& path) {
     loaded.libraries.push_back(*library);
     return library;
   }
-  // If dlopen has opened it, its initialisers will not run again, so keep the error. A library that
-  // did not link may be repaired and loaded later.
+  // Keep the error if dlopen has opened the library, because its initialisers will not run again. A
+  // library that did not link may be repaired and loaded later.
   void* const there = dlopen(file->c_str(), RTLD_NOW | RTLD_NOLOAD);
   if (there != nullptr) loaded.refused.emplace(*file, library.status());
   return named(library.status());

@@ -82,7 +82,8 @@ TEST(LoadLibrary, BringsOpsThatRun) {
 
   EXPECT_EQ(OpRunner("TripleThatRuns").In(Tensor::Vector<float>({1, 2})).Run1()->ToString(),
             "float[2] 3 6");
-  // A registry is a value: the earlier one has not changed, nor have the declarations of files.
+  // The registry from before the load has not changed, and neither has a registry of the linked-in
+  // ops.
   EXPECT_EQ(before.FindOp("TripleThatRuns"), nullptr);
   EXPECT_NE(before.FindOp("OpOfTheTest"), nullptr);
   EXPECT_NE(Registry::Global().FindOp("OpOfTheTest"), nullptr);
@@ -145,7 +146,7 @@ TEST(LoadLibrary, RefusesASecondOpOfAName) {
   EXPECT_THAT(Refusal(PathOf("op_of_the_process"), StatusCode::kAlreadyExists),
               HasSubstr("it declares the op OpOfTheTest, which Penstock has itself"));
   EXPECT_EQ(Registry::Global().FindOp("OpOfTheTest")->inputs.size(), 1);
-  // Its initialisers do not run again, and the error stays the same.
+  // The library's initialisers do not run again, and the error stays the same.
   EXPECT_THAT(Refusal(PathOf("triple_again"), StatusCode::kAlreadyExists),
               HasSubstr("LoadedTriple"));
 }

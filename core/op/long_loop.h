@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // LongLoop: ParallelFor for kernels whose loop may take longer than 50 ms. Between blocks it tests
-// whether the step has been cancelled or is past its deadline, and if so ends early.
+// whether the step has been cancelled or is past its deadline; if so, the loop ends early.
 //
 //   RETURN_IF_ERROR(LongLoop(ctx.step(), count, kCostNanos, [&](int64_t begin, int64_t end)
 //   {...}));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // OpDef: the definition of an op without its kernels: names and types of inputs, outputs and
-// attributes, shape function, gradient, statefulness. It stands in the file of its kernels:
+// attributes, shape function, gradient, statefulness. It is declared in the file of its kernels:
 //
 //   OP(Concat) {
 //     return {
@@ -73,7 +73,7 @@ struct TypeAttrDef {
   DType default_type = DType::kInvalid;
 };
 
-// Required attributes, by kind. `min` is the least value, or the least length of a list.
+// Required attributes, by kind. `min` is the minimum value, or the minimum length of a list.
 struct Ints {
   int64_t min = std::numeric_limits<int64_t>::min();
 };  // one int
@@ -125,25 +125,26 @@ using FlopsFn = double (*)(const FlopsScope&);
 // Returns one entry per input, in order; an empty Gradient if no gradient flows there.
 using GradientFn = std::function<std::vector<Gradient>(const GradientScope&)>;
 
-// A call of the op that works. The documentation shows it, and the conformance test runs it for
+// A valid call of the op. The documentation shows the call, and the conformance test runs it for
 // every type, with shape inference and gradients. Not needed for ops whose inputs may be any
 // tensors of equal shape.
 struct ExampleTensor {
   Dims shape;
-  // Converted to the argument's type. If empty: distinct numbers between 0.1 and 0.9 (integers: 1,
-  // 2, 3, ...; strings: "a", "b", ...).
+  // The elements, converted to the argument's type. If empty, the elements are distinct numbers
+  // between 0.1 and 0.9 (integers: 1, 2, 3, ...; strings: "a", "b", ...).
   std::vector<double> values = {};
 };
 struct Example {
   std::vector<std::vector<ExampleTensor>> inputs;  // per argument; a list argument has several
   Attrs attrs = {};                                // without attributes that the inputs determine
-  // False if central differences do not work: the op is random, discontinuous or integer-valued
-  // there.
+  // False if central differences do not work, because the op is random, or is discontinuous or
+  // integer-valued at the example's inputs.
   bool check_gradient = true;
 };
 
 // Control-flow ops. The executor runs them itself: it decides which outputs are alive, and in which
-// iteration of which loop. The reference forms, and _SwitchN, have the value of the op itself.
+// iteration of which loop. Reference forms (RefSwitch, ...) and _SwitchN have the value of the
+// plain op.
 enum class FlowOp : uint8_t { kNone, kSwitch, kMerge, kEnter, kExit, kNextIteration, kLoopCond };
 
 // Ops that the compiler adds where tensors enter and leave a step or a partition.
@@ -152,8 +153,8 @@ enum class EndOp : uint8_t { kNone, kFeed, kFetch, kSend, kRecv };
 // Ops on the stacks that keep a loop's values for its gradient.
 enum class StackOp : uint8_t { kNone, kMake, kPush, kPop };
 
-// Ops with which programs compute sizes. Shape inference tracks their values. kShape: one output
-// for each input.
+// Ops with which programs compute sizes. Shape inference tracks their values. A kShape op has one
+// output for each input.
 enum class ShapeOp : uint8_t { kNone, kShape, kRank, kSize, kPack };
 
 // The use that a node makes of a queue, barrier, accumulator, staging area or lock. kPuts fills or
@@ -161,8 +162,8 @@ enum class ShapeOp : uint8_t { kNone, kShape, kRank, kSize, kPack };
 // wait. kLocks holds it for a time.
 enum class ResourceUse : uint8_t { kOther, kPuts, kTakes, kLocks };
 
-// Says whether kernels write output 0 into the buffer of an input if its type and size fit and
-// nothing else holds it: never, only for input 0, or for any input.
+// Tells into the buffer of which input kernels write output 0, if type and size are the same and
+// nothing else refers to the buffer: of none, of input 0 only, or of any input.
 enum class Reuse : uint8_t { kNone, kFirst, kAny };
 
 struct OpDef {
@@ -174,8 +175,8 @@ struct OpDef {
   std::vector<AttrDef> attrs = {};
   // Null: every output has unknown shape.
   ShapeFn shape = nullptr;
-  // Null: asking for a gradient through the op is an error that names it. Ops that pass no gradient
-  // on purpose use NoGradient (core/op/gradient.h).
+  // Null: a gradient through the op is an error that names the op. Ops that deliberately pass no
+  // gradient use NoGradient (core/op/gradient.h).
   GradientFn gradient = nullptr;
   std::vector<Example> examples = {};
   bool stateful = false;  // never merged, folded, or run a second time for one use
@@ -207,11 +208,12 @@ struct OpDef {
   // Its state is a part of the model, which training programs spread over parameter servers.
   bool holds_parameters = false;
   bool acts_outside = false;  // ends the process, prints, or uses files that its inputs name
-  // The op that passes a reference on in the way this op passes a value on. Empty: none.
+  // The op that does with references what this op does with values, such as RefSwitch for Switch.
+  // Empty: none.
   std::string ref_form = "";
-  // The reason why a test of all ops cannot call this one alone. Empty: it can.
+  // The reason why a test of all ops cannot call this op alone; empty if it can.
   std::string not_alone = "";
-  FlopsFn flops = nullptr;  // null: one per element of output 0
+  FlopsFn flops = nullptr;  // null: one operation per element of output 0
 
   // Returns whether the op is the runtime's own: programs cannot use it, and the compiler adds its
   // nodes. The names of such ops begin with "_", as TensorFlow's do.

@@ -33,7 +33,7 @@ struct Output {
   bool valid() const { return sink != nullptr && node >= 0; }
   // Returns output i of the same node.
   Output Sibling(int i) const { return {sink, node, i}; }
-  // For an invalid output: kInvalid, unknown shape, "".
+  // These return kInvalid, an unknown shape and "" for an invalid output.
   EdgeType type() const;
   DType dtype() const { return type().dtype; }
   PartialShape shape() const;  // as far as shape inference knows it
@@ -74,13 +74,13 @@ class GraphSink {
 };
 
 // Adds a node and returns its outputs. The sink is that of the first input that has one. After an
-// error Call returns an invalid Output that knows its sink. CallN then returns a few of them, so
-// that code that indexes them works until the caller reads the sink's status. `name` as for
+// error, Call returns an invalid Output that knows its sink. CallN then returns several such
+// Outputs, so that code may index the result before it reads the sink's status. `name` is as for
 // AddNode.
 Output Call(string_view op, const std::vector<NodeInput>& inputs, Attrs attrs = {},
             string_view name = "");
 Outputs CallN(string_view op, const std::vector<NodeInput>& inputs, Attrs attrs = {});
-// For ops without inputs.
+// As Call, for ops without inputs.
 Output CallIn(GraphSink& sink, string_view op, const std::vector<NodeInput>& inputs,
               Attrs attrs = {}, string_view name = "");
 

@@ -59,7 +59,7 @@ TEST(Output, ErrorsStick) {
   sink.Fail(NotFound("first"));
   const Output b = a + a;
   EXPECT_FALSE(b.valid());
-  // Outputs computed from it stay invalid, know their graph, and do no harm.
+  // Outputs computed from an invalid output are invalid, know their graph, and do no harm.
   const Output c = -(b * 2 + a) / b;
   EXPECT_FALSE(c.valid());
   EXPECT_EQ(c.sink, &sink);

@@ -36,7 +36,7 @@ inline constexpr char kRepeatableAttr[] = "_repeatable";
 // Written by client/variable.h, read by client/device_setter.h.
 inline constexpr char kLocalAttr[] = "_local";
 
-// Present on a node whose outputs, all together, contain no value twice. Written by
+// Present on a node whose outputs, taken together, contain no value twice. Written by
 // client/embedding, read by client/optimizer.h, which then does not remove repeated indices.
 inline constexpr char kDistinctAttr[] = "_distinct";
 

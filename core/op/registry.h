@@ -27,7 +27,8 @@
 
 namespace penstock {
 
-// One object per compilation of a file: if it were inline, the linker would keep only one of them.
+// Static, so that each compilation of a file has its own constant: of an inline constant the linker
+// would keep only one.
 #if defined(PENSTOCK_CUDA_DEVICE)
 static constexpr char kThisDevice[] = "GPU";
 #else
@@ -50,7 +51,7 @@ class Registry {
   Registry(std::vector<OpDef> ops, std::vector<KernelDef> kernels);
 
   const OpDef* FindOp(string_view op) const;  // null if unknown
-  // As FindOp; NotFound suggests names that are close.
+  // As FindOp; NotFound if unknown, with suggestions of similar names.
   StatusOr<const OpDef*> GetOp(string_view op) const;
   // Returns the kernel for these attributes. NotFound lists the devices and types that have
   // kernels.

@@ -75,7 +75,7 @@ OP(TestPack) {
 }
 KERNEL_ANY_TYPE(TestPack, PackKernel);
 
-// Completes on a thread of its own.
+// Calls its Done on a thread of its own.
 class LaterKernel : public AsyncKernel {
  public:
   void ComputeAsync(KernelContext& ctx, Done done) override {
@@ -257,7 +257,7 @@ TEST_F(ContextTest, AllocatesOtherwise) {
   };
   for (const auto& c : cases) {
     std::vector<Tensor> inputs = {c.input};
-    const_cast<Tensor&>(c.input) = Tensor();  // if any reference is left, it is the context's
+    const_cast<Tensor&>(c.input) = Tensor();  // the context has the only reference that may be left
     KernelContext ctx = Context(inputs, c.type);
     Tensor* y = nullptr;
     ASSERT_TRUE(ctx.ForwardOrAllocate(0, 0, c.shape, &y).ok()) << c.why;
@@ -318,7 +318,7 @@ TEST(OpRunner, ReportsErrors) {
             InvalidArgument("attribute 'N' of op 'TestPack' is 0 (int), must be an int >= 1"));
 }
 
-// A kernel's outputs must be as declared.
+// A kernel's outputs must have the declared types and the inferred shapes.
 TEST(OpRunner, CatchesBrokenPromises) {
   const OpDef wrong_shape = {
       .name = "WrongShape",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Resource: state that outlives a step, such as a variable, a queue or a table. It is kept by name
-// in containers on its device. ResourceStore: the containers of one device.
+// Resource: state that outlives a step, such as a variable, a queue or a table. Each device keeps
+// its resources by name, in containers. ResourceStore: the containers of one device.
 //
 // Thread-safe. A resource is identified on its device by (container, name); container "" means
 // kDefaultContainer. All sessions of the process share resources, except isolated sessions, each of
@@ -43,8 +43,9 @@ class Resource {
 
   // Returns null if the records of a StateLog can rebuild the resource in another store. That needs
   // a maker registered for TypeName() (core/op/state_replay.h), which takes the values that
-  // Describe returns, and a Replay that applies every change. Otherwise returns the reason why not,
-  // as the end of a sentence: "it lives within one step". Its changes are recorded in either case.
+  // Describe returns, and a Replay that applies every change. Otherwise returns the reason, as the
+  // end of a sentence: "it lives within one step". The resource's changes are recorded in either
+  // case.
   virtual const char* OpaqueReason() const = 0;
   // Returns the values from which a maker builds an equal resource, without its history. REQUIRES:
   // no other thread has access to the resource yet.
@@ -57,9 +58,9 @@ class Resource {
   virtual void EndReplay(const UpdateOrigin& origin) {}
 
  protected:
-  // Raises the version and records the change. Every change must call it under the lock under which
-  // the change takes effect. `values()` returns the values of the record; it is called only if
-  // there is a log.
+  // Raises the version and records the change. Every change must call Changed while it holds the
+  // lock under which the change takes effect. `values()` returns the values of the record; it is
+  // called only if there is a log.
   template <class Values>
   void Changed(const UpdateOrigin& origin, const char* action, Values values) {
     RaiseVersion();
@@ -70,7 +71,7 @@ class Resource {
   // RaiseVersion for each; then, if any of them is logged, RecordTogether with one Part for each
   // logged resource.
   void RaiseVersion() {
-    // No other thread writes it, because the lock is held.
+    // No other thread writes version_, because the lock is held.
     version_.store(version_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
   bool logged() const { return place_ != nullptr; }
@@ -101,9 +102,9 @@ class ResourceStore {
  public:
   using Factory = absl::FunctionRef<StatusOr<std::shared_ptr<Resource>>()>;
 
-  // From now on `log` gets every change. It must outlive the store and every handle.
-  // FailedPrecondition if the store has a log, or has resources, because the log would lack their
-  // history.
+  // From now on `log` gets every change. `log` must outlive the store and every handle.
+  // FailedPrecondition if the store already has a log, or has resources, because the log would lack
+  // their history.
   Status AttachLog(StateLog* log) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Returns the resource; on first use creates it with `make` (under the lock: it must be quick,
@@ -113,7 +114,7 @@ class ResourceStore {
                                                      string_view type, Factory make,
                                                      const UpdateOrigin& origin = {})
       ABSL_LOCKS_EXCLUDED(mu_);
-  // NotFound if there is none.
+  // Returns the resource; NotFound if there is none.
   StatusOr<std::shared_ptr<Resource>> Lookup(string_view container, string_view name) const
       ABSL_LOCKS_EXCLUDED(mu_);
   Status Remove(string_view container, string_view name, const UpdateOrigin& origin = {})
@@ -137,8 +138,8 @@ class ResourceStore {
   uint64_t last_id_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-// Returns the resource of a handle as type R: the one attached to the handle, else the one with its
-// name in `store`. The error names the handle and the type found.
+// Returns the resource of a handle as type R: the resource attached to the handle, else the
+// resource of that name in `store`. The error names the handle and the type found.
 StatusOr<std::shared_ptr<Resource>> ResolveHandle(const ResourceHandle& handle,
                                                   const ResourceStore& store);
 template <class R>

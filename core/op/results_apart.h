@@ -6,9 +6,9 @@
 
 namespace penstock {
 
-// A bool. If true, output i of the node is its input i. A step that needs only some of the outputs
-// needs only those inputs. The node's control inputs are needed only by nodes with a control edge
-// from it.
+// A bool. If true, output i of the node is its input i. A step that needs only some outputs runs
+// only what the inputs of the same index need. The node's control inputs run only for steps that
+// need a node with a control edge from it.
 inline constexpr char kResultsApartAttr[] = "_results_apart";
 
 }  // namespace penstock

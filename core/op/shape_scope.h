@@ -37,7 +37,8 @@ class ShapeScope {
   bool ConstantInts(int i, std::vector<int64_t>* values) const;
   const ResourceHandle::Element* element(int i) const { return inputs_[i].element; }
   const Attrs& attrs() const { return attrs_; }
-  // CHECKs that the op declares the attribute with that kind (attributes have been completed).
+  // Returns an attribute. CHECKs that the op declares it with this type: attributes have been
+  // checked and completed before.
   template <class T>
   const T& attr(string_view name) const {
     const auto it = attrs_.find(name);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Slices: some elements of a tensor, as a set of equally long runs: rows along dimension 0, slices
-// along the first few dimensions. A sparse update reports its changes in this form, and a StateLog
-// records them in it.
+// Slices: some elements of a tensor, as a set of runs of equal length: rows along dimension 0, or
+// slices along the first few dimensions. Sparse updates report their changes in this form, and a
+// StateLog records them in it.
 #pragma once
 
 #include <cstdint>
@@ -41,12 +41,13 @@ class Slices {
   std::vector<int64_t> numbers_;
 };
 
-// Returns a matrix with a row for each slice, in the memory of `from`. ResourceExhausted if there
-// is not enough memory. REQUIRES: !slices.all(), and `from` has the slices.
+// Copies slices of `from` to a matrix with a row for each slice, in the memory of `from`.
+// ResourceExhausted if there is not enough memory. REQUIRES: !slices.all(), and `from` has the
+// slices.
 StatusOr<Tensor> GatherSlices(const Tensor& from, const Slices& slices);
-// Writes such a matrix back. InvalidArgument if `to` has no such slices or another type; `to` is
-// then unchanged. `elements` must be in the memory of `to`, or in host memory if `to` is on the
-// CPU.
+// Copies the rows of such a matrix to the slices of `to`. InvalidArgument, with `to` unchanged, if
+// `to` does not have these slices or has another type. `elements` must be in the memory of `to`, or
+// in host memory if `to` is on the CPU.
 Status ScatterSlices(const Slices& slices, const Tensor& elements, Tensor* to);
 
 }  // namespace penstock

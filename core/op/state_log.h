@@ -3,9 +3,9 @@
 // StateLog: gets every change of every resource of one ResourceStore, in commit order. Replication,
 // incremental checkpoints, exactly-once recovery, staleness bounds and replay read such a log.
 //
-// A record holds the values that a step applied, not how it computed them. StateReplayer
-// (core/op/state_replay.h) applies them to a store with the same history. Records are made only if
-// a log is attached.
+// A record holds the values that a step applied, not how the step computed them. StateReplayer
+// (core/op/state_replay.h) applies records to a store with the same history. Records are made only
+// if a log is attached.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +30,9 @@ struct UpdateOrigin {
 struct ResourceId {
   string_view container, name;
   string_view type;  // Resource::TypeName()
-  // Unique in its store. If a resource is replaced by another one of the same name, the ids differ,
-  // so that a late change of the removed resource, by a step that still holds its handle, is not
-  // taken for a change of the new one. Skip such a change: it has no effect.
+  // Unique in its store, even among removed resources of the same name. A step that still holds the
+  // handle of a removed resource may change it late. By the id, a reader of the log can tell such a
+  // change from a change of the new resource, and must skip it: it has no effect.
   uint64_t id = 0;
 };
 
@@ -51,13 +51,13 @@ struct ResourceChange {
   // must copy the value. They may be in the memory of a device; read them in the order of its
   // stream.
   std::vector<Tensor> values;
-  // The reason why the change cannot be replayed (Resource::OpaqueReason); empty: it can.
+  // The reason why the change cannot be replayed (Resource::OpaqueReason); empty if it can.
   string_view opaque = {};
 };
 
-// The changes that one step makes at once. Usually of one resource; but an optimizer's update
-// changes a variable and its slots, and clearing a container removes all resources in it. All of
-// them take effect, or none.
+// The changes that one step makes at once: all of them take effect or none. Usually they change one
+// resource. But an optimizer's update changes a variable and its slots, and clearing a container
+// removes all resources in it.
 struct StateChange {
   UpdateOrigin origin;
   absl::Span<const ResourceChange> parts;
@@ -69,9 +69,9 @@ class StateLog {
   // Called under the lock of each resource that changed, so that the records of one resource come
   // in the order of its versions, and a change is recorded before it is visible. Creations and
   // removals come under the store's lock alone, so an update that runs meanwhile may be recorded
-  // after the removal. Several threads may call it at once for different resources; any order in
-  // which the log writes their records is a commit order. `change` is borrowed during the call. The
-  // function must be quick, and must not call the store or its resources.
+  // after the removal. Several threads may call Record at once for different resources; any order
+  // in which the log writes their records is a commit order. `change` is borrowed during the call.
+  // Record must be quick, and must not call the store or its resources.
   virtual void Record(const StateChange& change) = 0;
 };
 

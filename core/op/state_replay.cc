@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-// Versions are raised one by one, so no valid record reaches this.
+// Versions are raised one by one, so no valid record has a higher version.
 constexpr int64_t kVersionMax = std::numeric_limits<int64_t>::max() / 2;
 
 std::map<std::string, ResourceMaker, std::less<>>& Makers() {

@@ -3,7 +3,7 @@
 // StateReplayer: applies the records of a StateLog to another store, which then holds the same
 // state, byte by byte.
 //
-// Records are not trusted: one that does not fit gives an error, not a crash.
+// Records are not trusted: a record that does not fit the store is an error, not a crash.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,11 @@ class StateReplayer {
   // `store` is empty. It may have a log of its own, which gets the same changes.
   explicit StateReplayer(ResourceStore& store) : store_(store) {}
 
-  // Applies the next record. For an opaque change: Unimplemented, which names the resource, its
-  // type and the reason. DataLoss if records before it are missing, or if it comes twice.
+  // Applies the next record. Unimplemented if the change is opaque; names the resource, its type
+  // and the reason. DataLoss if an earlier record is missing, or if this record was applied before.
   Status Apply(const StateChange& change);
   // Ends the replay. Elements that unfinished operations had taken are put back in their places, as
-  // if the steps had been cancelled.
+  // if their steps had been cancelled.
   void End(const UpdateOrigin& origin);
 
  private:
@@ -49,7 +49,7 @@ class ReplayValues {
   Status ExpectAtLeast(size_t count) const;
   // Returns value i. REQUIRES: it exists.
   const Tensor& Get(size_t i) const { return change_.values[i]; }
-  // Decode value i, which Value() encoded. InvalidArgument if it is of another kind.
+  // Decode value i, which Value() encoded. InvalidArgument if the value is of another kind.
   StatusOr<int64_t> Int(size_t i) const;
   StatusOr<DType> Type(size_t i) const;
   StatusOr<PartialShape> GetShape(size_t i) const;
@@ -62,7 +62,7 @@ class ReplayValues {
   const ResourceChange& change_;
 };
 
-// Encode values of records for ReplayValues.
+// Encode a value of a record, which ReplayValues decodes.
 Tensor Value(int64_t value);
 Tensor Value(DType dtype);
 Tensor Value(const PartialShape& shape);

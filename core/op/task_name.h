@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // TaskName: "/job:ps/replica:0/task:1", the name of a task of the cluster. Strings are parsed when
-// they enter a process, so that code that runs per tensor compares values and parses no strings.
+// they enter a process, so that code that runs for every tensor compares TaskNames and parses no
+// strings.
 #pragma once
 
 #include <string>

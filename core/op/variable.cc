@@ -128,7 +128,7 @@ Status Variable::Update(absl::Span<Variable* const> variables, const UpdateOrigi
 
   absl::InlinedVector<Tensor*, 4> values;
   for (Variable* variable : variables) values.push_back(&variable->value_);
-  const WatchedLoops unwatched(nullptr);  // ending a loop early would leave half an update
+  const WatchedLoops unwatched(nullptr);  // a loop that ends early would leave half an update
   RETURN_IF_ERROR(fn(values));
   bool logged = false;
   for (Variable* variable : once) {
@@ -160,7 +160,8 @@ void Variable::RecordUpdate(absl::Span<Variable* const> variables, const Group& 
 
 Resource::Part Variable::UpdatePart(const Slices& changed) const {
   if (!changed.all()) {
-    // If there is no memory for the slices, record the complete value, which needs no copy.
+    // If there is not enough memory to copy the slices, record the complete value, which needs no
+    // copy.
     StatusOr<Tensor> elements = GatherSlices(value_, changed);
     if (elements.ok()) return {this, kSlicesAction, {changed.Numbers(), *std::move(elements)}};
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Variable: a named tensor that outlives steps. Ops refer to it by a resource handle (VarHandleOp)
-// or by TensorFlow 1's reference edges (VariableV2).
+// or by TensorFlow 1's ref edges (VariableV2).
 //
 // Reading returns a snapshot that shares the buffer. An update writes in place if the variable has
 // the only reference to the buffer, else into a copy (from the buffer's allocator). So no reader
@@ -45,11 +45,11 @@ class Variable final : public Resource {
   std::vector<Tensor> Describe() const override;
   Status Replay(const ResourceChange& change, const UpdateOrigin& origin) override;
 
-  // Called when it is removed from its container: drops the value at once, even if handles still
-  // refer to the object.
+  // Drops the value. Called when the variable is removed from its container, even if handles still
+  // refer to it.
   void Shutdown() override ABSL_LOCKS_EXCLUDED(mu_);
-  // Costs one load. Tells whether a kept handle is still valid, so that steps need not look up the
-  // variable by name.
+  // Returns whether the variable was removed from its container. Costs one load. A step that has
+  // kept a handle tests this instead of looking up the variable by name.
   bool removed() const { return removed_.load(std::memory_order_acquire); }
 
   // FailedPrecondition "Attempting to use uninitialized value NAME" before the first assignment
@@ -72,8 +72,8 @@ class Variable final : public Resource {
   // variable number of locks.)
   static Status Update(absl::Span<Variable* const> variables, const UpdateOrigin& origin,
                        absl::FunctionRef<Status(absl::Span<Tensor* const>)> fn);
-  // As above, for updates of a few rows: `changed(i)` is called after `fn`, only if there is a log.
-  // It returns the slices of variable i that `fn` may have changed.
+  // As the function above, for updates of a few rows: `changed(i)` is called after `fn`, only if
+  // there is a log. It returns the slices of variable i that `fn` may have changed.
   static Status Update(absl::Span<Variable* const> variables, const UpdateOrigin& origin,
                        absl::FunctionRef<Status(absl::Span<Tensor* const>)> fn,
                        absl::FunctionRef<Slices(size_t i)> changed) ABSL_NO_THREAD_SAFETY_ANALYSIS;

@@ -108,7 +108,8 @@ TEST_F(VariableLog, TwoLogsGetTheirOwn) {
   ASSERT_TRUE(other.AttachLog(&other_log).ok());
   const auto a = New("a", DType::kFloat, {1});
   const auto b = std::make_shared<Variable>("b", DType::kFloat, PartialShape({1}));
-  // It was assigned before it was added to the store, so the record of its creation has the value.
+  // The variable was assigned before it was added to the store, so the record of its creation has
+  // the value.
   ASSERT_TRUE(b->Assign(Tensor::Vector<float>({5}), true, {}).ok());
   ASSERT_TRUE(other
                   .LookupOrCreate("", "b", "Variable",
@@ -272,7 +273,7 @@ TEST_F(DeviceVariable, IsReplayedInItsMemory) {
   EXPECT_EQ(Floats(*Replica("w")->Read()), (std::vector<float>{2, 2}));
 }
 
-// If the memory cannot be copied, the update fails and the value stays.
+// If the memory cannot be copied, the update fails and the value does not change.
 TEST_F(DeviceVariable, WithoutCopiesTheUpdateFails) {
   class NoCopies final : public Allocator {
    public:

@@ -72,7 +72,7 @@ TEST(Variable, NeverUpdatesForeignMemory) {
   EXPECT_EQ(memory[0], 1);
   EXPECT_EQ(memory[1], 2);
   const void* place = w.Read()->raw_data();
-  ASSERT_TRUE(AddTo(w, 1).ok());  // by now it has a buffer of its own
+  ASSERT_TRUE(AddTo(w, 1).ok());  // now `w` has a buffer of its own
   EXPECT_EQ(w.Read()->raw_data(), place);
 }
 

@@ -36,7 +36,7 @@ class InputStream {
   // Reads the next line without its end ("\n" or "\r\n"); the last line need not have one. Returns
   // false at the end of the file.
   StatusOr<bool> ReadLine(std::string* line);
-  // Skips `count` bytes; OutOfRange if the file ends before.
+  // Skips `count` bytes; OutOfRange if the file ends earlier.
   Status Skip(int64_t count);
 
  protected:

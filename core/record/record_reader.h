@@ -2,9 +2,9 @@
 //
 // RecordReader: reads the records of one TFRecord file (FORMAT.md), one after the other.
 //
-// Every checksum is verified before a record is returned: a flipped bit is DataLoss with file and
-// offset, and sticky. Memory grows only with bytes that the file really has, not with the length
-// that a record states. One owner at a time.
+// Every checksum is verified before a record is returned: a flipped bit is an error DataLoss, which
+// names file and offset. Errors are sticky. Memory grows only with bytes that the file really has,
+// not with the length that a record states. One owner at a time.
 #pragma once
 
 #include <cstdint>

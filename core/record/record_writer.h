@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RecordWriter: writes one TFRecord file (FORMAT.md) and replaces an existing one.
+// RecordWriter: writes one TFRecord file (FORMAT.md). Replaces an existing file.
 //
 // Records are collected and compressed in memory: the file is complete only after Close has
-// returned OK. After Flush everything written so far can be read by others. Errors are sticky. One
-// owner at a time.
+// returned OK. After Flush, other readers can read all records written so far. Errors are sticky.
+// One owner at a time.
 #pragma once
 
 #include <memory>

@@ -11,7 +11,7 @@
 
 namespace penstock {
 
-// Tensors that it has allocated point to it until they are freed, possibly in a later step.
+// Never destroyed: tensors refer to their allocator until they are freed, possibly in a later step.
 class RecordingAllocator final : public Allocator {
  public:
   // Returns the recording allocator of `memory`.

@@ -16,8 +16,8 @@
 
 namespace penstock {
 
-// From construction to destruction, records the allocations and frees on its thread of a kernel
-// that is called with `params`. Records may be nested: the innermost one counts.
+// While it lives, records the allocations and deallocations that a kernel called with `params`
+// makes on this thread. Records may be nested: only the innermost record counts them.
 class AllocationRecord {
  public:
   explicit AllocationRecord(KernelContext::Params* params);
@@ -25,7 +25,7 @@ class AllocationRecord {
   AllocationRecord(const AllocationRecord&) = delete;
   AllocationRecord& operator=(const AllocationRecord&) = delete;
 
-  // Returns the memory so far, by allocator.
+  // Returns the memory recorded so far, by allocator.
   std::vector<NodeStats::Memory> memory() const;
 
  private:

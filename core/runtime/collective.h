@@ -4,8 +4,8 @@
 // other ranks of their group. A rank is a device; the ranks of a group may be on several tasks, and
 // belong to one session or to several.
 //
-// If a task takes part in collectives, its steps' rendezvous also implements Collectives; kernels
-// get it by dynamic_cast. Thread-safe.
+// In tasks that take part in collectives, the rendezvous of a step also implements Collectives;
+// kernels get this interface by dynamic_cast. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ enum class MergeOp { kAdd, kMul, kMin, kMax };
 // The arguments that one rank passes to one execution of a collective.
 struct CollectiveCall {
   CollectiveKind kind = CollectiveKind::kAllReduce;
-  // Ranks with the same group key form a group; the same instance of it is the same collective. One
-  // rank runs the executions of an instance one after the other.
+  // Ranks with the same group key form a group. Calls of a group with the same instance key belong
+  // to the same collective. Each rank runs the executions of an instance one after the other.
   int64_t group_key = 0;
   int64_t group_size = 0;  // number of ranks, at least 1
   int64_t instance_key = 0;
@@ -36,9 +36,9 @@ struct CollectiveCall {
   bool is_source = false;  // for a broadcast: this rank sends
   Tensor input;            // not valid at the receivers of a broadcast
   DType dtype = DType::kInvalid;
-  Shape shape;  // of the input; of the result of a broadcast
-  // The time limit; then DeadlineExceeded. 0: ten minutes until all ranks of the group have begun,
-  // and no limit after that.
+  Shape shape;  // of the input; for a broadcast, of the result
+  // The time limit, after which the error is DeadlineExceeded. 0: ten minutes until all ranks of
+  // the group have begun, and no limit after that.
   double timeout_seconds = 0;
   Cancellation* cancellation = nullptr;  // of the step; borrowed until `collected` is called
 };
@@ -51,10 +51,10 @@ class Collectives {
   // Passes the result to `collected`, which is called once, on any thread, possibly before Collect
   // returns. All ranks get the same bits, and get them again whenever the same ranks pass the same
   // tensors. Errors: if a rank is lost or has failed in the collective, all others get its error
-  // with the name of its task; OutOfRange if another rank has closed its session regularly, and so
-  // takes part no longer; InvalidArgument if ranks disagree about type or size, or a broadcast does
-  // not have exactly one source; DeadlineExceeded if the collective has not ended in time;
-  // ResourceExhausted if more data than a task may hold waits for a rank that has not begun.
+  // with the name of its task; OutOfRange if another rank has closed its session without an error,
+  // and so no longer takes part; InvalidArgument if ranks disagree about type or size, or a
+  // broadcast does not have exactly one source; DeadlineExceeded if the collective has not ended in
+  // time; ResourceExhausted if more data than a task may hold waits for a rank that has not begun.
   virtual void Collect(CollectiveCall call, Collected collected) = 0;
 };
 

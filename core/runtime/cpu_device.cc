@@ -14,7 +14,7 @@ class CpuDevice final : public Device {
  public:
   explicit CpuDevice(DeviceInfo info) : Device(std::move(info)) {}
   Allocator& allocator() override { return CpuAllocator(); }
-  // One memory: the value is where it should be.
+  // Device memory is host memory, so there is nothing to copy.
   void CopyToHost(const Tensor& from, Tensor* to, Done done) override {
     *to = from;
     std::move(done)(OkStatus());

@@ -66,7 +66,7 @@ void CudaCompletions::GiveBack(cudaEvent_t event) {
 void CudaCompletions::After(cudaStream_t stream, Tensor used, Done done) {
   const StatusOr<cudaEvent_t> event = Record(stream);
   if (!event.ok()) {
-    // Without an event, only the end of all work tells when `used` is free.
+    // Without an event, wait for all work of the stream: then `used` may be freed.
     const cudaError_t error = cudaStreamSynchronize(stream);
     return std::move(done)(error == cudaSuccess ? OkStatus() : event.status());
   }
@@ -78,7 +78,7 @@ void CudaCompletions::After(cudaStream_t stream, Tensor used, Done done) {
 Status CudaCompletions::Order(cudaStream_t first, cudaStream_t second) {
   ASSIGN_OR_RETURN(const cudaEvent_t event, Record(first));
   const cudaError_t error = cudaStreamWaitEvent(second, event, 0);
-  GiveBack(event);  // the wait stays in force when the event is reused
+  GiveBack(event);  // the wait remains valid when the event is reused
   return EventError(error);
 }
 

@@ -9,7 +9,7 @@ namespace penstock {
 namespace {
 
 // The thread is woken only for a deadline earlier than the one for which it sleeps. If the callback
-// it slept for has been disarmed, it wakes up once, checks and sleeps again.
+// for which it slept has been disarmed, it wakes up once, checks and sleeps again.
 class ThreadTimer final : public DeadlineTimer {
  public:
   ThreadTimer(Env& env, Scheduler& scheduler)

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kMilli = 1'000'000;
 
-// A list of numbers. WaitFor waits until it has `n` of them, for at most 10 seconds.
+// A list of numbers. WaitFor waits until the list has `n` numbers, for at most 10 seconds.
 class Notes {
  public:
   void Add(int number) {
@@ -110,7 +110,7 @@ TEST(DeadlineTimerTest, ManyThreads) {
                                       [&rang, p = alive.get()] { rang += *p >= 0; });
         if (i % 3 == 0) std::this_thread::yield();
         timer->Disarm(token);
-        alive.reset();  // a late call must not use it
+        alive.reset();  // a late call of the callback must not use it
         ++kept;
       }
     });

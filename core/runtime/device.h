@@ -2,7 +2,8 @@
 //
 // Device: the memory and streams that kernels run on. CPUs and CUDA GPUs are implemented.
 //
-// Thread-safe. Owned by the task that made it; must outlive every executor and tensor on it.
+// Thread-safe. Owned by the task that made it. Must outlive every executor and tensor on the
+// device.
 #pragma once
 
 #include <memory>
@@ -23,8 +24,8 @@ class Device {
   const DeviceInfo& info() const { return info_; }
   const std::string& name() const { return name_; }             // full name, as a string
   const std::string& type() const { return *info_.name.type; }  // "CPU"
-  // The resources are in the device's memory: a subclass that owns its allocator must clear them in
-  // its destructor.
+  // Returns the device's resources. They are in the device's memory, so a subclass that owns its
+  // allocator must clear them in its destructor.
   ResourceStore& resources() { return resources_; }
 
   virtual Allocator& allocator() = 0;
@@ -57,13 +58,13 @@ class Device {
 
 // Options of MakeDevices, which returns the devices of a task:
 // "/job:J/replica:0/task:T/device:CPU:0", and in a build with CUDA one per visible GPU (at most
-// `gpus_max`); if CUDA finds no driver, a line on stderr says so and there is only the CPU. `task`
-// gives job, replica (if not 0) and task.
+// `gpus_max`). If CUDA finds no driver, there is only the CPU, and a line on stderr says so. `task`
+// has the job, the replica (if not 0) and the number of the task.
 struct DeviceOptions {
   DeviceName task;
   uint64_t incarnation = 1;
   int gpus_max = 64;
-  int lanes = 1;  // how many nodes the CPU runs at once: threads of the kernel pool
+  int lanes = 1;  // number of nodes the CPU runs at once: threads of the kernel pool
 };
 StatusOr<std::vector<std::unique_ptr<Device>>> MakeDevices(const DeviceOptions& options);
 

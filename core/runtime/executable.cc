@@ -14,8 +14,8 @@ namespace {
 // A node with a higher cost is worth another thread: a hand-over costs about a microsecond while
 // the pool is awake, and several (the system must wake a thread) when it sleeps.
 constexpr int32_t kExpensiveNanos = 4'000;
-// A quick partition has at most so many items, which take at most this long: about what it costs
-// to hand a step to another thread.
+// A quick partition has at most this many items, which together take at most kQuickNanosMax: about
+// the cost of handing a step to another thread.
 constexpr uint32_t kQuickItemsMax = 64;
 constexpr int64_t kQuickNanosMax = 20'000;
 // Samples are capped here. A thread may lose its core for milliseconds in the middle of a node, and
@@ -129,7 +129,8 @@ Status Executable::AddKernel(const Node& node, Device& device, Item* item, Detai
                                               : PlaceArguments(node, device, item, detail);
 }
 
-// For a device whose memory the host cannot read: finds which values are in which memory.
+// For a device whose memory the host cannot read, finds out which arguments are in host memory and
+// which in device memory.
 Status Executable::PlaceArguments(const Node& node, Device& device, Item* item, Detail* detail) {
   ASSIGN_OR_RETURN(Placement placement,
                    PlaceValues(node, swapped_, graph_.registry(), device.type()));
@@ -167,8 +168,8 @@ void Executable::AddFlow(const LoopFrames& frames) {
   }
 }
 
-// Computes the initial pending count of a node. A Merge with one input in each iteration is counted
-// like other nodes, so that it costs no more.
+// Computes the initial pending count of a node. A Merge that has only one input in each iteration
+// is counted like other nodes, because that costs less.
 Status Executable::CountInputs(const Item& item, Loop* loop, uint32_t* count) {
   const uint32_t controls = static_cast<uint32_t>(item.node->control_inputs().size());
   *count = item.num_inputs + controls;
@@ -270,8 +271,8 @@ bool Executable::quick() const {
 void Executable::RecordCost(uint32_t i, int64_t nanos) const {
   const int32_t sample = static_cast<int32_t>(std::clamp<int64_t>(nanos, 1, kSampleNanosMax));
   const int32_t old = cost_ns_[i].load(std::memory_order_relaxed);
-  // The estimate falls quickly and rises slowly, because noise only makes samples longer. After the
-  // first sample, of a cold kernel, the second one decides.
+  // The estimate falls quickly and rises slowly, because noise only makes samples longer. The first
+  // sample is of a cold kernel, so the second sample decides.
   const int32_t cost = old == 0       ? std::min(sample, kExpensiveNanos)
                        : sample < old ? (old + sample) / 2
                                       : old + (sample - old + 3) / 4;

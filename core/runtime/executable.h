@@ -77,21 +77,21 @@ class Executable {
   // Further fields of special nodes.
   struct Detail {
     AsyncKernel* async = nullptr;
-    int wait = -1;                           // its index among the loop's nodes that may wait
+    int wait = -1;                           // index among the loop's nodes that may wait
     std::vector<uint32_t> variable_inputs;   // inputs to replace by the variable's value
     std::vector<uint32_t> inputs_to_host;    // inputs to copy
     std::vector<uint32_t> inputs_to_device;  // inputs to copy
     std::unique_ptr<bool[]> output_on_host;  // set if kHostOutputs
     uint32_t loop = 0;                       // of Enter: the loop that it leads into
-    int constant = -1;                       // of Enter: its index among the loop's constants
-    int exit = -1;                           // of Exit: its index among the loop's exits
+    int constant = -1;                       // of Enter: index among the loop's constants
+    int exit = -1;                           // of Exit: index among the loop's exits
   };
 
   // A frame: the nodes of one loop, without those of its inner loops; [0]: outside of loops.
   struct Loop {
     std::string name;
     uint32_t parent = 0;
-    uint32_t child = 0;         // its index among the parent's children
+    uint32_t child = 0;         // index among the parent's children
     uint32_t num_children = 0;  // loops directly inside
     uint32_t first_item = 0;
     uint32_t num_items = 0;
@@ -117,12 +117,12 @@ class Executable {
   uint32_t num_items() const { return static_cast<uint32_t>(items_.size()); }
   const Edge* edges() const { return edges_.data(); }
   const uint32_t* controls() const { return controls_.data(); }
-  const std::vector<uint32_t>& roots() const { return roots_; }  // all outside of loops
+  const std::vector<uint32_t>& roots() const { return roots_; }  // all roots are outside of loops
   const std::vector<Loop>& loops() const { return loops_; }
   uint32_t outputs_max() const { return outputs_max_; }
 
-  // The word that a step counts down for each node: the number of edges that have yet to deliver,
-  // and whether the node is expensive, so that another thread may run it.
+  // Bits of the word that a step counts down for each node. It holds the number of edges that have
+  // yet to deliver, and whether the node is expensive, so that another thread may run it.
   static constexpr uint32_t kDead = 1u << 31;
   static constexpr uint32_t kExpensive = 1u << 30;
   static constexpr uint32_t kCount = kExpensive - 1;
@@ -148,10 +148,11 @@ class Executable {
   }
 
   // Records how long one execution of item `i` took, to learn whether the item is expensive.
-  // Samples are capped at twice the limit; StepStats, which feeds the compiler's CostTable, has
-  // them uncapped.
+  // Samples are capped at twice the limit of a cheap item; StepStats, which feeds the compiler's
+  // CostTable, has them uncapped.
   void RecordCost(uint32_t i, int64_t nanos) const;
-  // Whether all items together are known to take only some microseconds, and none of them waits.
+  // Returns whether all items together are known to take only some microseconds, and none of them
+  // waits.
   bool quick() const;
 
  private:
@@ -169,7 +170,7 @@ class Executable {
 
   Graph graph_;
   KernelCache* cache_ = nullptr;  // only while the Executable is made
-  SwappedStacks swapped_;         // used for a device whose memory the host cannot read
+  SwappedStacks swapped_;         // for a device whose memory the host cannot read
   std::vector<std::shared_ptr<Kernel>> kernels_;
   std::vector<Item> items_;
   std::vector<Detail> details_;

@@ -9,9 +9,9 @@
 //   StepThreads   its threads
 //
 // Ownership: the executor pools executions; an execution owns its components and is used for one
-// step after the other. Threads: Run and RunAsync are called between steps; the data that the
-// threads of the step share are in the components.
-// Locks: RunningStep, StepLoops and StepThreads each have one. None is taken while another is held.
+// step at a time. Threads: Run and RunAsync are called between steps; the data that the threads of
+// the step share are in the components. Locks: RunningStep, StepLoops and StepThreads each have
+// one. None is taken while another is held.
 #pragma once
 
 #include <optional>

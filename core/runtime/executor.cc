@@ -47,7 +47,7 @@ class PartitionExecutor final : public Executor {
   }
 
  private:
-  // Steps mostly run one after the other: the spare execution is then reused without a lock.
+  // Most steps run one at a time. Then the spare execution is reused without a lock.
   Execution* Acquire() {
     if (Execution* const spare = spare_.exchange(nullptr, std::memory_order_acquire)) return spare;
     MutexLock lock(mu_);

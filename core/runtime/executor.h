@@ -2,11 +2,11 @@
 //
 // Executor: runs one partition on one device, in many steps, also concurrently.
 //
-// It is made once from a partition: it creates the kernels and turns the graph into flat arrays
-// (per node the kernel, the pending count, the range of out-edges). A cheap ready node runs inline;
-// an expensive one goes to the pool if other nodes are ready. No allocation, lock or string per op
-// on the hot path; per-step state is pooled between steps.
-// Thread-safe: Run may be called concurrently. The executor outlives its running steps.
+// Made once from a partition: MakeExecutor creates the kernels and turns the graph into flat arrays
+// (for each node the kernel, the pending count and the range of out-edges). A cheap ready node runs
+// inline; an expensive one goes to the pool if other nodes are ready. No allocation, lock or string
+// per op on the hot path; per-step state is pooled between steps. Thread-safe: Run may be called
+// concurrently. The executor outlives its running steps.
 #pragma once
 
 #include <memory>
@@ -22,20 +22,21 @@ namespace penstock {
 class Executor {
  public:
   virtual ~Executor() = default;
-  // Runs every node once and calls `done`, on a thread of the pool (or, if `may_start_here`, before
-  // it returns), when no work of the step is left. The first failure aborts the rendezvous, cancels
-  // the step, and is the status; it names the node: "text\n\t [[{{node NAME}}]]". After a failure
-  // some fetches may be set: the caller drops them. A cancellation from outside ends the step with
-  // its status, and aborts the rendezvous. A NoOp with the attribute "_commit" means that the nodes
-  // after it must run all or not at all: once it has run, all nodes that are or become ready still
-  // run, except nodes in loops and nodes that wait (asynchronous kernels).
+  // Runs every node once. Calls `done` when no work of the step is left, on a thread of the pool
+  // or, if `may_start_here`, possibly before it returns. The first failure aborts the rendezvous
+  // and cancels the step. It becomes the status, and names the node: "text\n\t [[{{node NAME}}]]".
+  // After a failure some fetches may be set: the caller drops them. A cancellation from outside
+  // ends the step with its status, and aborts the rendezvous. After a NoOp with the attribute
+  // "_commit", either all nodes must run or none. So once it has run, all nodes that are or become
+  // ready still run, even if the step fails, except nodes in loops and nodes that wait
+  // (asynchronous kernels).
   virtual void RunAsync(const StepArgs& args, Done done) = 0;
   // As RunAsync, but starts on this thread and returns when the step has ended. The quickest way
-  // for small steps: work goes to other threads only if that pays. Blocks. Call it on a pool thread
-  // only if no node of the step needs that pool to finish a wait.
+  // for small steps: gives work to other threads only if that pays. Call it on a pool thread only
+  // if no node of the step waits for an event that needs a thread of this pool.
   virtual Status Run(const StepArgs& args) = 0;
 
-  // The graph and the device that it runs on.
+  // Return the graph and the device on which it runs.
   virtual const Graph& graph() const = 0;
   virtual const Device& device() const = 0;
   // Describes what each running step is doing now. Costs the running steps almost nothing.

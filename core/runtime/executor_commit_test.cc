@@ -9,8 +9,8 @@
 namespace penstock {
 namespace {
 
-// Variables that are assigned after a commit are all assigned or none is, at whatever moment the
-// step is cancelled.
+// At whatever moment the step is cancelled, all variables that are assigned after a commit are
+// assigned, or none.
 TEST(ExecutorCommitTest, WhatFollowsIsDoneAsAWhole) {
   TestTask task;
   TestGraph g;

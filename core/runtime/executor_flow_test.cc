@@ -501,7 +501,8 @@ TEST_P(ExecutorFlowTest, LoopsThatAreNotWellFormed) {
                 HasSubstr("'next' (NextIteration) must lead to a Merge of its own loop"));
   }
   {
-    // Its Exit gets a value in the first iteration, and again in the second.
+    // The Exit is in the loop's body, and gets a value in each iteration. That is an error only if
+    // there is more than one iteration.
     FlowBuilder b;
     Node* taken = nullptr;
     b.For({"loop"}, b.Feed(0), {}, [&](const Values& v) {

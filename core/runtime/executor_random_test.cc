@@ -190,7 +190,7 @@ void CheckFetches(const std::vector<std::optional<int64_t>>& expected,
 void RunGraph(TestTask& task, uint32_t seed, const Kinds& kinds) {
   SCOPED_TRACE(StrCat("seed ", seed));
   RandomGraph graph(seed, kinds);
-  RandomGraph twin(seed, kinds);  // for the interpreter; the other one goes to the executor
+  RandomGraph twin(seed, kinds);  // for the interpreter; the executor gets `graph`
   const std::set<std::string> failures = twin.FirstFailures();
   const auto executor = task.Make(graph.Take());
   for (int run = 0; run < 5; ++run) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests that long steps regularly leave the scheduler's threads to other work.
+// Tests that long steps regularly release the scheduler's threads for other work.
 #include <gtest/gtest.h>
 
 #include <atomic>

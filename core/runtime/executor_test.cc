@@ -220,11 +220,12 @@ TEST_P(ExecutorTest, OnlyTheLastConsumerOwnsTheValue) {
   ASSERT_TRUE(Run(g.Take(), step).ok());
   EXPECT_TRUE(step.fetches[0].scalar<bool>());
   EXPECT_FALSE(step.fetches[1].scalar<bool>());
-  // Its output 0 has no consumer and has been dropped.
+  // Output 0 of the node has no consumer and has been dropped.
   EXPECT_TRUE(step.fetches[2].scalar<bool>());
 }
 
-// Also if a kernel has passed the value through: that kernel must not hold it any more.
+// The last consumer owns the value even if a kernel has passed the value through. That kernel must
+// have released it.
 TEST_P(ExecutorTest, InputsAreReleasedBeforeOutputsGoOn) {
   TestGraph g;
   Node* const passed = g.AddSum("TestSum", {g.AddSum("TestSum", {})});  // both in one buffer
@@ -497,7 +498,7 @@ TEST_P(ExecutorTest, ExpensiveNodesAreShared) {
       for (const NodeStats& node : devices[0].nodes) threads.insert(node.thread);
       threads_max = std::max(threads_max, threads.size());
     }
-    // Two at a time; a runner that has yielded may continue on another thread.
+    // Two threads work at a time, but a runner that has yielded may continue on a third thread.
     EXPECT_GE(threads_max, 2u) << (declared ? "declared" : "learned");
   }
 }

@@ -43,7 +43,7 @@ Status ComputeFlow(Iteration& it, const Executable::Item& item, Tensor* outputs)
   return OkStatus();
 }
 
-// Uses TensorFlow's words, and adds the location: the nearest Switch before the fetch.
+// Returns TensorFlow's message, with the location added: the nearest Switch before the fetch.
 Status DeadFetch(const Node& fetch) {
   std::vector<const Node*> nodes = {fetch.input(0).node};
   std::vector<bool> seen(fetch.id() + 1);

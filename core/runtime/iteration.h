@@ -7,11 +7,11 @@
 // Threads: a slot belongs to the node that fills it until that node counts down its consumer, and
 // to the consumer from then on. Counts and holds are atomic; while only one thread works in the
 // step, it changes them by plain loads and stores.
-// Invariants: an iteration of a loop lives as long as it has holds. It is held by each thread at
-// work in it, by each of its nodes that is noted, offered or waiting, by each loop begun inside it,
-// by the iteration before it and, if it is the first, by the Enters that have not run yet. So a
-// node in a loop costs no more than one outside. The iteration outside of loops has no holds: it
-// lives as long as the step.
+// Invariants: an iteration of a loop lives as long as it has holds. Each of the following has a
+// hold: each thread that works in the iteration; each node of it that waits, is offered, or is in a
+// queue for another iteration; each loop begun inside it; the iteration before it; and, in the
+// first iteration, the Enters that have not run yet. So a node in a loop costs no more than one
+// outside. The iteration outside of loops has no holds: it lives as long as the step.
 #pragma once
 
 #include <atomic>

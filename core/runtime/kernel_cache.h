@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // KernelCache: the kernels of stateful ops. A session shares them among all its prepared steps, so
-// that a random op continues its sequence, even if the last step was another prepared step.
+// that a random op continues its sequence even if the last step belonged to another prepared step.
 //
 // Thread-safe. Kernels are held by shared pointers, so that an executable keeps its kernels alive.
 #pragma once

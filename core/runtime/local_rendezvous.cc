@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A Rendezvous within one process. The end of an edge that comes first puts its value or its
-// continuation into a table; the second end takes it. After they have met, only the hash of the key
-// is kept, to reject a second Send or Recv, and in loops not even that. (A false error needs two
-// keys of one step with equal 64-bit hashes.)
+// continuation into a table; the second end takes it. Then only the hash of the key is kept, to
+// reject a second Send or Recv; for keys in loops nothing is kept. (A false error needs two keys of
+// one step with equal 64-bit hashes.)
 #include <algorithm>
 #include <string>
 #include <utility>

@@ -16,7 +16,7 @@
 namespace penstock {
 
 struct Frame {
-  // A value for the iteration after `newest`, which must not begin yet.
+  // A value for the iteration after `newest`. That iteration must not begin yet.
   struct Deferred {
     const Executable::Item* item;
     Tensor value;
@@ -31,7 +31,7 @@ struct Frame {
   void Begin(Iteration& around);
 
   const Executable::Loop* loop = nullptr;
-  uint64_t id = 0;  // the same in all tasks; never 0, the id outside of loops
+  uint64_t id = 0;  // the same in all tasks; not 0, which means outside of loops
   Iteration* parent = nullptr;
   Iteration* oldest = nullptr;
   Iteration* newest = nullptr;
@@ -52,10 +52,10 @@ class LoopPool {
   Frame& TakeFrame();
   void PutBack(Iteration& it) { idle_iterations_.push_back(&it); }
   void PutBack(Frame& frame) { idle_frames_.push_back(&frame); }
-  // Frees all of them and drops the values that a failed step left behind.
+  // Frees all frames and iterations, and drops the values that a failed step left behind.
   void Clear();
 
-  // All iterations, in use or free.
+  // Returns all iterations, in use or free.
   const std::vector<std::unique_ptr<Iteration>>& iterations() const { return iterations_; }
   // Returns the frames in use.
   std::vector<const Frame*> RunningFrames() const;

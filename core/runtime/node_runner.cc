@@ -20,8 +20,8 @@ namespace {
 constexpr int kClockPeriod = 256;
 constexpr int64_t kLongNanos = 50'000;
 // How long a step keeps a thread of the scheduler. A hand-over costs some microseconds. A client's
-// call waits in the scheduler's queue several times, each time behind all running steps: with eight
-// of them on two threads it is answered within 100 ms.
+// call waits in the scheduler's queue several times, each time behind all running steps. With eight
+// running steps on two threads, the call is answered within 100 ms.
 constexpr int64_t kSliceNanos = 2'000'000;
 
 }  // namespace
@@ -99,8 +99,8 @@ bool NodeRunner::Refill(Runner& runner) {
   }
 }
 
-// Leaves the iteration, which may end it, and goes on with the iteration noted last, or with the
-// nodes outside of loops.
+// Leaves the iteration, which may end it. Continues with the iteration of the last node in
+// `elsewhere`, or with the nodes outside of loops.
 void NodeRunner::TurnElsewhere(Runner& runner) {
   ReadyQueues& ready = runner.ready;
   Iteration& left = *std::exchange(ready.here, nullptr);

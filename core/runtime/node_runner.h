@@ -4,10 +4,10 @@
 // kernel, releases its inputs and passes its outputs on. Private to this folder.
 //
 // Ownership: borrows the executable and the other components of the step.
-// Threads: any number of threads of the step, each with a runner of its own. It has no mutable
-// state and takes no lock. For a cheap node it allocates no memory and formats no text. Invariants:
-// between two nodes a runner's outputs are empty. A node that fails, or is dropped, passes nothing
-// on.
+// Threads: used by any number of threads of the step, each with a Runner of its own. NodeRunner has
+// no mutable state and takes no lock. For a cheap node it allocates no memory and formats no text.
+// Invariants: between two nodes a runner's outputs are empty. A node that fails, or is dropped,
+// passes nothing on.
 #pragma once
 
 #include "core/runtime/iteration.h"

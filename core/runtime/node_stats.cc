@@ -63,7 +63,7 @@ std::optional<NodeStats> TransferOf(const Node& recv, const NodeStats& stats) {
   const StatusOr<TaskName> consumer = TaskName::OfDevice(stats.transfer->to);
   if (!producer.ok() || !consumer.ok() || *producer == *consumer) return std::nullopt;
   NodeStats transfer = stats;
-  transfer.memory.clear();  // counted in the _Recv's row
+  transfer.memory.clear();  // the memory is counted in the _Recv's row
   transfer.node = kTransferStats;
   transfer.op.clear();
   transfer.inputs.clear();

@@ -35,7 +35,7 @@ inline void ReleaseInputs(Iteration& it, const Executable::Item& item) {
 // type.
 Status WrongOutput(const Executable::Item& item, uint32_t i, DType found);
 
-// OK if the kernel's outputs have the types that the graph says.
+// Returns OK if the kernel's outputs have the types that they have in the graph.
 inline Status CheckOutputs(const Executable::Item& item, const Tensor* outputs) {
   for (uint32_t i = 0; i < item.num_outputs; ++i) {
     const DType found = outputs[i].dtype();

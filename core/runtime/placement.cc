@@ -10,7 +10,7 @@ namespace {
 
 bool AlwaysOnHost(const EdgeType& type) { return type.ref || !IsPlain(type.dtype); }
 
-// Returns which of the tensors of `args` are on the host, by the kernel's own list.
+// Returns, for each tensor of `args`, whether the kernel has it in host memory.
 StatusOr<std::vector<bool>> OnHost(const Node& node, const std::vector<ArgDef>& args,
                                    const SwappedStacks& swapped, const Registry& registry,
                                    const std::string& device_type) {

@@ -3,10 +3,10 @@
 // Decides which memory, host or device, holds the values of a node on a device whose memory the
 // host cannot read. Private to this folder.
 //
-// An edge's value is on the host if the producer's KernelDef lists the output in `host_args`,
-// and wanted on the host if the consumer's lists the input; strings and resource handles, and so
-// references, are C++ objects and always on the host. Where the two ends differ, the executor
-// copies when it prepares the consumer's inputs.
+// The producer leaves a value on the host if its KernelDef lists the output in `host_args`. The
+// consumer wants it on the host if its KernelDef lists the input. Strings and resource handles, and
+// so references, are C++ objects and always on the host. If producer and consumer differ, the
+// executor copies the value when it prepares the consumer's inputs.
 #pragma once
 
 #include <cstdint>

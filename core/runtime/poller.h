@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Poller: what a thread can do while it waits for other tasks: it takes what they send itself,
-// instead of being woken by the thread that would take it. On virtual machines each wake-up costs
-// 50 to 100 us.
+// Poller: lets a thread that waits for other tasks receive their messages itself, instead of being
+// woken by the thread that usually receives them. On virtual machines each wake-up costs 50 to 100
+// us.
 //
-// Thread-safe. What arrives may run continuations on the polling thread, so it must hold no lock.
+// Thread-safe. A message may run continuations on the polling thread, so this thread must hold no
+// lock.
 #pragma once
 
 namespace penstock {
 
 class Poller {
  public:
-  // Begins to poll in place of the usual thread. Returns false if another thread polls: then
-  // there is nothing to do, and the other functions must not be called.
+  // Begins to poll in place of the usual thread. Returns false if another thread polls already;
+  // then the other functions must not be called.
   [[nodiscard]] virtual bool BeginPolling() = 0;
-  // Takes what has arrived. Never blocks.
+  // Handles the messages that have arrived. Never blocks.
   virtual void PollOnce() = 0;
-  // Gives the work back to the usual thread.
+  // Lets the usual thread receive again.
   virtual void EndPolling() = 0;
 
  protected:

@@ -21,9 +21,10 @@ class Propagation {
   Propagation(const Executable& executable, const RunningStep& step)
       : edges_(executable.edges()), controls_(executable.controls()), step_(step) {}
 
-  // Passes `outputs` on to the consumers in `to`, and leaves them empty. `dead`: they have no
-  // value, and `outputs` may be null. kPlain: `to` is the iteration in which the thread works,
-  // every output has a value, no consumer is a Merge, and ready times are not recorded.
+  // Passes `outputs` on to the consumers in `to`, and leaves them empty. If `dead`, the outputs
+  // have no value, and `outputs` may be null. REQUIRES, if kPlain: `to` is the iteration in which
+  // the thread works, every output has a value, no consumer is a Merge, and ready times are not
+  // recorded.
   template <bool kPlain>
   void PassInline(const Executable::Item& item, Tensor* outputs, bool dead, Iteration& to,
                   ReadyQueues& ready) const;

@@ -3,10 +3,10 @@
 // Rendezvous: passes tensors from Send to Recv, the two ends of a cut edge. One per step and task.
 //
 // Either end may come first. Send never blocks. A key is sent once and received once: a second Send
-// or Recv of a key is an error. For keys in loops it is detected only before the two have met, so
-// that a long loop leaves no data behind. After Abort(status) every pending and later call ends
-// with that status; tensors that were sent and not received are dropped. The destructor aborts.
-// Thread-safe. No lock is held while a continuation runs.
+// or Recv of a key is an error. For keys in loops this error is detected only until Send and Recv
+// have met, so that a long loop leaves no data behind. After Abort(status) every pending and later
+// call ends with that status; tensors that were sent and not received are dropped. The destructor
+// aborts. Thread-safe. No lock is held while a continuation runs.
 #pragma once
 
 #include <cstdint>
@@ -42,9 +42,9 @@ struct RendezvousKey {
   static StatusOr<RendezvousKey> Parse(string_view text);
 };
 
-// A key with its hash and its consumer task, computed once, when a graph is compiled. Copies share
-// them. So do the keys of a loop's iterations, which are made in each iteration and cost a few
-// multiplications.
+// A key with its hash and its consumer task, which are computed once, when a graph is compiled.
+// Copies share the data of the edge. A key for an iteration of a loop shares them, too, and costs a
+// few multiplications.
 class HashedKey {
  public:
   explicit HashedKey(RendezvousKey key);

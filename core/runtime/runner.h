@@ -37,7 +37,7 @@ struct ReadyQueues {
     const bool is_expensive = (node & Executable::kExpensive) != 0;
     (is_expensive ? expensive : cheap).push_back(node & ~Executable::kExpensive);
   }
-  // Drops the nodes of a step that ends early; their holds are reset with the iterations.
+  // Drops the nodes of a step that ends early. Their holds end when the iterations are reset.
   void Drop() {
     cheap.clear();
     expensive.clear();
@@ -58,9 +58,9 @@ struct Runner {
   std::unique_ptr<Tensor[]> outputs;  // of the running node; empty between nodes
   KernelContext::Params params;
   std::vector<NodeStats::Memory> memory;  // of the node that ran last, in traced steps
-  bool yields = false;                    // leaves its thread to other work after its slice
+  bool yields = false;                    // releases its thread for other work after each slice
   int64_t slice_end_ns = 0;               // 0: to be set when the clock is read next
-  int nodes_to_clock = 0;                 // until it reads the clock again
+  int nodes_to_clock = 0;                 // nodes to run until it reads the clock again
 };
 
 }  // namespace penstock

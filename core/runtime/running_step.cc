@@ -6,8 +6,9 @@
 namespace penstock {
 namespace {
 
-// Nodes are timed in the first steps, and then in one step in so many, to learn which nodes are
-// expensive: two clock readings, 50 ns per node, average to 2 ns per node and step.
+// To learn which nodes are expensive, nodes are timed in the first steps, and then in one step of
+// every kSamplePeriod. Two clock readings take 50 ns per node, which is 2 ns on average over all
+// steps.
 constexpr uint64_t kFirstSamples = 3;
 constexpr uint64_t kSamplePeriod = 32;
 
@@ -69,7 +70,7 @@ void RunningStep::SettleLeftovers() {
     abort_registered_.store(false, std::memory_order_relaxed);
   }
   if (!device_asynchronous_) return;
-  // Launched work must end, and its errors belong to this step.
+  // Wait for the work that kernels have launched, because its errors belong to this step.
   const Status launched = device_.Synchronize();
   if (!launched.ok()) Stop(launched);
 }
@@ -99,8 +100,8 @@ void RunningStep::Fail(const Node& node, const Status& status) {
   Stop(AtNode(status, node.name()));
 }
 
-// The first failure counts: later ones find the cancellation cancelled already, by a node of this
-// step or by any other user of the cancellation.
+// The first failure counts: after it, the cancellation is cancelled already. Another user of the
+// cancellation may also have cancelled it before.
 void RunningStep::Stop(const Status& why) {
   cancellation_->Cancel(why);
   stopped_.store(true, std::memory_order_relaxed);

@@ -9,10 +9,9 @@
 // the step may call the other functions.
 // Invariants: (1) a step begins on one thread. Before a second thread can see the step, the first
 // thread calls Share(); the step then stays shared. (2) The status of the first failure becomes the
-// status of the cancellation, of the rendezvous and of the step. (3) A step that is stopped has
-// failed: nodes of it were dropped.
-// Locks: abort_mu_ is locked before the cancellation's; no lock of this folder is taken while it is
-// held. watch_mu_ is locked before StepLoops'.
+// status of the cancellation, of the rendezvous and of the step. (3) A step whose nodes were
+// dropped has failed. Locks: abort_mu_ is locked before the cancellation's; no lock of this folder
+// is taken while it is held. watch_mu_ is locked before StepLoops'.
 #pragma once
 
 #include <atomic>
@@ -35,8 +34,8 @@ class RunningStep final : public LoopWatch {
   RunningStep& operator=(const RunningStep&) = delete;
 
   void Begin(const StepArgs& args);
-  // Waits for all work that kernels have launched on the device; an error of it fails the step.
-  // Undoes RegisterAbort. REQUIRES: no thread works in the step.
+  // Waits for all work that kernels have launched on the device; an error of this work fails the
+  // step. Undoes RegisterAbort. REQUIRES: no thread works in the step.
   void Settle() {
     running_id_.store(0, std::memory_order_relaxed);
     if (shared_ || device_asynchronous_ || abort_registered_.load(std::memory_order_relaxed)) {
@@ -53,7 +52,7 @@ class RunningStep final : public LoopWatch {
   // Returns the parameters that all kernels of the step share; the caller adds those of the node.
   KernelContext::Params KernelParams();
 
-  // Whether more than one thread may work in the step.
+  // Returns whether more than one thread may work in the step.
   bool shared() const { return shared_; }
   void Share() {
     if (!shared_) BecomeShared();
@@ -65,27 +64,28 @@ class RunningStep final : public LoopWatch {
   // calling `look` if no step is running or it is not shared.
   bool Watch(absl::FunctionRef<void(int64_t step_id)> look) ABSL_LOCKS_EXCLUDED(watch_mu_);
 
-  // Whether nodes are timed, for the caller or to learn their cost.
+  // Returns whether nodes are timed, for the caller or to learn their cost.
   bool observed() const { return observed_; }
-  // Whether the caller wants statistics.
+  // Returns whether the caller wants statistics.
   bool traced() const { return stats_ != nullptr; }
-  // For the caller's thread while it waits; may be null.
+  // Returns the poller that the caller's thread uses while it waits; may be null.
   Poller* poller() const { return poller_; }
-  // Null unless the step is traced.
+  // Returns null unless the step is traced.
   StepStatsCollector* stats() const { return stats_; }
-  // The account to which its tensors are charged; null: the task's account.
+  // Returns the account to which the step's tensors are charged; null: the task's account.
   MemoryAccount* memory() const { return memory_; }
-  // The difference between nanoseconds since 1970 and NowNanos(), in a traced step.
+  // Returns the difference between nanoseconds since 1970 and NowNanos(). Only in a traced step.
   int64_t wall_offset_ns() const { return wall_offset_ns_; }
 
   bool cancelled() const { return cancellation_->cancelled(); }
-  // The long loops of kernels continue until the step is cancelled or past its deadline; after a
-  // commit they run to their end.
+  // Returns OK while long loops of kernels should continue: until the step is cancelled or past its
+  // deadline; after a commit always.
   Status GoesOn() const override;
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
   // Records that nodes of a cancelled step are dropped without running.
   void DropNodes() { stopped_.store(true, std::memory_order_relaxed); }
-  // After a commit, nodes outside of loops are no longer dropped.
+  // Returns whether the step has committed. After a commit, nodes outside of loops are not dropped
+  // any more.
   bool committed() const { return committed_.load(std::memory_order_relaxed); }
   void Commit() { committed_.store(true, std::memory_order_relaxed); }
 
@@ -95,7 +95,7 @@ class RunningStep final : public LoopWatch {
   void Stop(const Status& why);
   bool has_deadline() const { return context_.deadline_ns != 0; }
   int64_t deadline_ns() const { return context_.deadline_ns; }  // 0: no deadline
-  // Returns false for a step that is cancelled already.
+  // Returns whether the deadline has passed; false if the step is cancelled already.
   bool DeadlinePassed() const { return NowNanos() >= deadline_ns() && !cancelled(); }
   // Call it before a node waits: a cancellation from any source then aborts the rendezvous and so
   // ends the wait. Registers once per step. Returns false if the step is cancelled already.

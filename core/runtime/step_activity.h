@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // StepActivity: describes what one step is doing in one executor at the moment, so that an operator
-// can see what it waits for.
+// can see what the step waits for.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,11 @@ struct StepActivity {
   // A run of a loop.
   struct Loop {
     std::string name;
-    uint64_t iteration = 0;  // the newest
+    uint64_t iteration = 0;  // the newest iteration
   };
 
   int64_t step_id = 0;
-  // Whether a thread runs nodes of it.
+  // Whether a thread runs nodes of the step.
   bool computing = true;
   // False: the step runs on one thread and no node waits. Its loops are then not known, because
   // that thread changes them without a lock.

@@ -59,7 +59,7 @@ TEST_P(StepActivityTest, WhatAStepWaitsForCanBeAsked) {
   EXPECT_TRUE(executor->Activities().empty()) << "the step has ended";
 }
 
-// Activities may be called at any moment, without disturbing the steps or their threads.
+// Calls of Activities, at any moment, do not disturb the steps or their threads.
 TEST_P(StepActivityTest, StepsGoOnWhileTheyAreLookedAt) {
   TestGraph g;
   g.Fetch(g.AddSum("TestAsync", {g.AddSum("TestAsync", {g.Feed(0)})}), 0);

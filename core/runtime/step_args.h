@@ -32,7 +32,7 @@ struct StepArgs {
   Tensor* fetches = nullptr;  // indexed by _Fetch's attribute "index"
   int num_fetches = 0;
   StepStatsCollector* stats = nullptr;  // null: no statistics are recorded
-  MemoryAccount* memory = nullptr;      // its tensors are charged to it; null: the task's
+  MemoryAccount* memory = nullptr;      // charged with the step's tensors; null: the task's
   // RunAsync may run a partition that is known to take a few microseconds on the caller's thread.
   bool may_start_here = false;
   Poller* poller = nullptr;  // for Run's thread while the step waits; may be null

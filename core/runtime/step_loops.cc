@@ -126,7 +126,8 @@ void StepLoops::BeginIteration(Frame& frame, ReadyQueues& ready) {
     Tensor value = constant.value;
     propagation_.Pass(*constant.item, &value, !value.valid(), it, ready);
   }
-  // All deferred values are for this iteration: it has not run, so none can be for a later one.
+  // All deferred values are for this iteration: it has not run, so no value for a later iteration
+  // exists.
   for (Frame::Deferred& deferred : frame.deferred) {
     propagation_.Pass(*deferred.item, &deferred.value, false, it, ready);
   }

@@ -7,10 +7,10 @@
 // Threads: any thread of the step calls it. Only nodes that begin or end an iteration or a loop
 // take a lock; a node that stays inside its iteration takes none. Invariants: an iteration begins
 // when the first value for it arrives. At most `parallel_iterations` of a frame run at once; values
-// for later ones are deferred. Iterations of a frame end in order, because each is held by the one
-// before it. A frame ends with its last iteration, and then sends a dead value through each Exit
-// that has passed no value. Locks: mu_, only if the step is shared. While it is held, no kernel
-// runs, the step is not failed, and no other lock of this folder is taken.
+// for later iterations are deferred. Iterations of a frame end in order, because each is held by
+// the iteration before it. A frame ends with its last iteration, and then sends a dead value
+// through each Exit that has passed no value. Locks: mu_, only if the step is shared. While it is
+// held, no kernel runs, the step is not failed, and no other lock of this folder is taken.
 #pragma once
 
 #include <string>
@@ -31,7 +31,7 @@ class StepLoops {
   StepLoops(const StepLoops&) = delete;
   StepLoops& operator=(const StepLoops&) = delete;
 
-  // The iteration of the nodes outside of loops.
+  // Returns the iteration of the nodes outside of loops.
   Iteration& root() { return root_; }
 
   // Begins a step. Call it after RunningStep::Begin, before any node runs.
@@ -45,33 +45,34 @@ class StepLoops {
     if (clear) Clear();
   }
 
-  // Pass on the outputs of a node of that op and leave `outputs` empty. Enter passes them to the
-  // first iteration of the loop that `item` leads to (a constant: to all iterations), NextIteration
-  // to the next iteration, Exit out of the loop. NextIteration and Exit are not called with dead
-  // values: those begin no iteration, and the loop sends dead values out when it ends.
+  // Pass on the outputs of an Enter, a NextIteration and an Exit, and leave `outputs` empty. Enter
+  // passes them to the first iteration of the loop into which `item` leads, or, if it is constant,
+  // to all iterations; NextIteration to the next iteration; Exit out of the loop. NextIteration and
+  // Exit are not called with dead values: a dead value begins no iteration, and when a loop ends it
+  // sends dead values through its unused Exits.
   void Enter(Iteration& from, const Executable::Item& item, Tensor* outputs, bool dead,
              ReadyQueues& ready) ABSL_LOCKS_EXCLUDED(mu_);
   void NextIteration(Iteration& it, const Executable::Item& item, Tensor* outputs,
                      ReadyQueues& ready) ABSL_LOCKS_EXCLUDED(mu_);
-  // InvalidArgument if a value has left through this Exit already.
+  // InvalidArgument if a value has already left the loop through this Exit.
   Status Exit(Iteration& it, const Executable::Item& item, Tensor* outputs, ReadyQueues& ready)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Drops a hold. The last one ends the iteration, and possibly the iterations that it holds. Nodes
-  // that become ready are added to `ready`.
+  // Drops a hold. The last hold ends the iteration, and possibly the iterations that it holds.
+  // Nodes that become ready are added to `ready`.
   void Release(Iteration& it, ReadyQueues& ready) ABSL_LOCKS_EXCLUDED(mu_) {
     if (it.DropHold(step_.shared())) EndFrom(it, ready);
   }
 
-  // Whether frames have begun and not ended. REQUIRES: no thread works in the step.
+  // Returns whether frames have begun and not ended. REQUIRES: no thread works in the step.
   bool AnyRunning() const {
     AssertAlone();
     return frames_running_ > 0;
   }
-  // Adds the waiting nodes and the running loops.
+  // Adds the waiting nodes and the running loops to `activity`.
   void AddActivity(StepActivity* activity) ABSL_LOCKS_EXCLUDED(mu_);
-  // Both return a phrase for an error, or "": "; it waited for 'a' (_Recv)", "; it was in iteration
-  // 3 of loop 'while'".
+  // Return a phrase to append to an error, or "": "; it waited for 'a' (_Recv)", "; it was in
+  // iteration 3 of loop 'while'".
   std::string DescribeWaits() ABSL_LOCKS_EXCLUDED(mu_);
   std::string DescribeFrames() ABSL_LOCKS_EXCLUDED(mu_);
 

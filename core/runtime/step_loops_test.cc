@@ -53,8 +53,8 @@ class StepLoopsTest : public testing::Test {
     value_ = Tensor::Scalar<int64_t>(3);
     return loops_.Exit(it, ItemOf(FlowOp::kExit), &value_, ready_);
   }
-  // Pops the only ready node that belongs to another iteration than ready_.here. The caller takes
-  // over the node's hold (Iteration::holds) on its iteration.
+  // Pops and returns the ready node, which must be the only one, that belongs to another iteration
+  // than ready_.here. The caller takes over the node's hold on its iteration.
   ReadyNode TakeElsewhere() {
     EXPECT_EQ(ready_.elsewhere.size(), 1);
     if (ready_.elsewhere.empty()) return {&loops_.root(), 0};

@@ -60,11 +60,11 @@ struct NodeStats {
   struct Memory {
     std::string allocator;
     int64_t total_bytes = 0;  // sum of all allocations
-    int64_t peak_bytes = 0;   // the most at one time
+    int64_t peak_bytes = 0;   // the maximum in use at one time
     int64_t live_bytes = 0;   // left when the kernel ended
   };
   std::vector<Memory> memory;
-  // Outputs that existed before: those of constants and variables.
+  // The bytes of outputs that existed before the step: those of constants and variables.
   int64_t persistent_bytes = 0;
 
   // Returns how a timeline calls the row: its op, or "RecvTensor".

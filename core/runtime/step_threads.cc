@@ -52,7 +52,7 @@ bool StepThreads::RunHere(Runner& runner) {
   return nothing_left;
 }
 
-// On a thread of the scheduler: runs nodes for a slice, then leaves the step or queues again.
+// Runs on a thread of the scheduler: runs nodes for a slice, then leaves the step or queues again.
 void StepThreads::RunSlice(Runner& runner) {
   if (!RunHere(runner)) return scheduler_.Schedule([this, &runner] { RunSlice(runner); });
   if (&runner != &first_runner_) {
@@ -184,8 +184,8 @@ StepThreads::Signal StepThreads::AwaitSignal() {
     });
   }
 
-  // Also after a successful spin: the signalling thread holds the lock, and must have released it
-  // before the step is destroyed.
+  // Lock even after a successful spin: the signalling thread must have released the lock before the
+  // step is destroyed.
   MutexLock lock(mu_);
   while (!signalled()) {
     caller_blocked_ = true;

@@ -4,20 +4,21 @@
 // each other, and when the step has ended. It does not know how to run a node. Private to this
 // folder.
 //
-// A step begins on one thread. A thread that has expensive nodes to spare offers them, and invites
-// as many threads of the scheduler as there is room for. A thread with no node left takes offered
-// nodes, or leaves the step. `active_` counts the threads that run nodes of the step or are invited
-// to, and the nodes that wait. The thread that takes the count to zero ends the step. A runner on a
-// thread of the scheduler runs for a slice at a time. Then it queues behind the other scheduled
-// closures, so that no step keeps other steps, or a client's call, from the threads.
+// A step begins on one thread. A thread that has more expensive nodes than it can run offers them,
+// and invites threads of the scheduler, up to its number of threads. A thread that has no node left
+// takes offered nodes, or leaves the step. `active_` counts the threads that run nodes of the step
+// or are invited to do so, and the nodes that wait. The thread that takes the count to zero ends
+// the step. A runner on a thread of the scheduler runs for a slice at a time. Then it queues behind
+// the other scheduled closures, so that no step keeps other steps, or a client's call, from the
+// threads.
 //
 // Ownership: owns the runners and the offered nodes; borrows scheduler, step and Work. Threads: any
 // thread that is active in the step may call all public functions except Begin, Run, RunAsync and
 // Clear.
 // Invariants: (1) an invitation is either accepted or taken back. The step waits only for runners
-// that have accepted, never for a thread that is busy elsewhere; that thread might itself wait for
-// this step.
-// (2) A thread that finds no offered node stops counting as running under the same lock. A
+// that have accepted, never for an invited thread that runs other work, which might itself wait for
+// this step. (2) A thread that finds no offered node stops counting as running before it releases
+// the lock. A
 //     thread that offers a node later therefore knows that it has to invite another thread. Locks:
 //     mu_. While it is held, only a Condition's Notify is called.
 #pragma once
@@ -78,7 +79,7 @@ class StepThreads {
   // Drops the nodes that a failed step still offers. Call it after the step's end.
   void Clear();
 
-  // Offers expensive nodes to other threads if this thread has another node to run; else keeps one
+  // Offers expensive nodes to other threads. If this thread has no other node to run, it keeps one
   // of them. Nodes that no thread takes come back through TakeOffered. If the scheduler has only
   // one thread, they become cheap instead.
   void Offer(ReadyQueues& ready) ABSL_LOCKS_EXCLUDED(mu_);
@@ -101,8 +102,8 @@ class StepThreads {
   // Returns how many threads and waiting nodes are active in the step now.
   int active() const { return active_.load(std::memory_order_relaxed); }
 
-  // Returns the ready queues of the runner of this step that runs on this thread, or null if none
-  // does.
+  // Returns the ready queues of this step's runner on this thread, or null if this thread has no
+  // runner of this step.
   ReadyQueues* ReadyHere() const {
     Runner* const runner = running_here_;
     return runner != nullptr && runner->threads == this ? &runner->ready : nullptr;
@@ -139,7 +140,7 @@ class StepThreads {
 
   Mutex mu_;
   std::vector<std::unique_ptr<Runner>> runners_ ABSL_GUARDED_BY(mu_);  // all except first_runner_
-  std::vector<Runner*> idle_runners_ ABSL_GUARDED_BY(mu_);             // unused ones of runners_
+  std::vector<Runner*> idle_runners_ ABSL_GUARDED_BY(mu_);             // the unused runners
   std::vector<ReadyNode> offered_ ABSL_GUARDED_BY(mu_);                // last in, first out
   std::vector<std::shared_ptr<Invitation>> invitations_ ABSL_GUARDED_BY(mu_);
   int num_running_ ABSL_GUARDED_BY(mu_) = 0;       // threads in RunNodes, or invited

@@ -14,10 +14,10 @@ class SwappedStacks {
  public:
   // Finds the pushes and pops of one stack by unifying handles along edges (Steensgaard, "Points-to
   // analysis in almost linear time", POPL 1996): handles pass into loops and branches, and nested
-  // loops keep them on stacks, too.
+  // loops push handles on stacks, too.
   static SwappedStacks Find(const Graph& graph);
 
-  // Returns whether `node` pushes to such a stack or pops from it.
+  // Returns whether `node` pushes to a stack in host memory or pops from one.
   bool IsUsedBy(const Node& node) const {
     return static_cast<size_t>(node.id()) < used_by_.size() && used_by_[node.id()];
   }

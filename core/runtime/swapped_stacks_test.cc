@@ -83,7 +83,7 @@ TEST_F(SwappedStacksTest, OnlyTheStackThatIsAskedFor) {
 TEST_F(SwappedStacksTest, HandlesAreLedIntoLoopsAndBranches) {
   Node *const stack = Add("Stack"), *const other = Add("Stack");
   Push(stack, input_, true);
-  // A common condition of two Switches does not make their values one.
+  // Two Switches with a common condition do not make their values equal.
   Node* const led = Add("Switch", {{Add("Enter", {{stack, 0}}), 0}, {input_, 0}});
   Node* const other_led = Add("Switch", {{Add("Enter", {{other, 0}}), 0}, {input_, 0}});
   EXPECT_TRUE(IsSwapped(Add("StackPopV2", {{led, 1}})));

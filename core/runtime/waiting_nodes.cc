@@ -81,7 +81,8 @@ bool WaitingNodes::CopyInputs(Iteration& it, const Executable::Item& item) {
   it.Hold(1, step_.shared());
   wait.since_ns.store(0, std::memory_order_relaxed);
   wait.in_flight.store(true, std::memory_order_relaxed);
-  // One more than the number of copies, so that none counts as the last before all have started.
+  // One more than the number of copies, so that no copy counts as the last one before all have
+  // started.
   wait.copies_left.store(static_cast<uint32_t>(detail.inputs_to_host.size()) + 1,
                          std::memory_order_relaxed);
   for (const uint32_t i : detail.inputs_to_host) CopyToHost(wait, inputs[i]);

@@ -5,8 +5,8 @@
 //
 // Ownership: borrows everything; the state of a waiting node is a NodeWait of its iteration.
 // Threads: nodes start on threads of the step and end on any thread. Takes no lock of its own.
-// Invariants: a node that waits is active in the step and holds its iteration, so that neither ends
-// before it.
+// Invariants: a node that waits counts as active in the step and holds its iteration, so that
+// neither step nor iteration ends before the node.
 #pragma once
 
 #include <utility>
@@ -32,8 +32,9 @@ class WaitingNodes {
   // Starts a node with kAsync, or drops it if the step is cancelled already. When the kernel calls
   // its Done, the node passes its outputs on or fails the step.
   void StartAsync(Iteration& it, const Executable::Item& item, int64_t start_ns);
-  // Copies inputs of a node with kCopiesInputs. Returns false if the node cannot run now: it is
-  // offered again when the copies have ended, or it has failed the step.
+  // Copies inputs of a node with kCopiesInputs. Returns false if the node cannot run now, because
+  // copies run or because an error has failed the step. When the copies have ended, the node is
+  // offered again.
   [[nodiscard]] bool CopyInputs(Iteration& it, const Executable::Item& item);
 
  private:

@@ -3,8 +3,8 @@
 // Allocator: allocates the memory of one device's tensors, and keeps statistics.
 //
 // Thread-safe. Memory is aligned to kAlignment bytes. If there is no memory, Allocate returns null
-// and never aborts: the caller turns this into a ResourceExhausted that names the op. An allocator
-// must outlive all its buffers.
+// and does not abort: the caller returns a ResourceExhausted that names the op. An allocator must
+// outlive all its buffers.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ class Allocator {
 
   virtual ~Allocator() = default;
   virtual const std::string& name() const = 0;
-  // bytes >= 0; zero bytes give a valid, distinct pointer.
+  // Returns null if there is no memory. Zero bytes give a valid, distinct pointer.
   virtual void* Allocate(size_t bytes) = 0;
   virtual void Deallocate(void* pointer, size_t bytes) = 0;
   virtual AllocatorStats stats() const = 0;

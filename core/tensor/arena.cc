@@ -25,7 +25,7 @@ Arena::Arena(MemorySource& source, const Options& options)
 Arena::~Arena() {
   CHECK(in_use_.empty(), in_use_.size(), " blocks are in use");
   for (const Block* block : bins_) {
-    // All free neighbours have been joined, so every free block is a complete region.
+    // Nothing is in use and free neighbours are joined, so every free block is a complete region.
     for (; block != nullptr; block = block->bin_after) source_.Unmap(block->address, block->bytes);
   }
 }
@@ -80,7 +80,7 @@ Arena::Block* Arena::NewBlock() {
 }
 
 Arena::Block* Arena::MapRegion(size_t bytes) {
-  // A 32nd of a region: 2 MiB, a huge page, if regions have 64 MiB.
+  // By default a 32nd of a region: 2 MiB, one huge page, if regions have 64 MiB.
   const size_t step = bytes > options_.region_bytes
                           ? std::max(options_.region_bytes / 32, options_.granule)
                           : options_.region_bytes;
@@ -123,7 +123,7 @@ void* Arena::Allocate(size_t bytes, void* owner, size_t physical_max) {
   } else {
     block = MapRegion(rounded);
     if (block == nullptr) {
-      Trim();  // only free regions that are too small may be in its way
+      Trim();  // free regions that are too small may keep memory from it
       block = MapRegion(rounded);
     }
     if (block == nullptr) return nullptr;
@@ -175,7 +175,7 @@ void Arena::Trim() {
       if (!Release(block)) AddFree(block);
     }
   }
-  // Blocks that the source cannot take back must not cause a Trim in every later call.
+  // Free blocks that the source cannot take back must not cause a Trim in every later call.
   trim_at_ = stats_.bytes_cached + options_.cached_bytes_max;
   if (trim_at_ < options_.cached_bytes_max) trim_at_ = SIZE_MAX;
 }

@@ -4,12 +4,12 @@
 // so that blocks of one size serve requests of another. For blocks from a few KiB up, in any kind
 // of memory (of the host, a device or a network card): it never reads or writes the blocks.
 //
-// A request takes the first free block of its own size class that fits (the last one freed, so it
-// is probably in the cache), else one of the next class that has any, in constant time.
-// Thread-safe. Allocate returns null if the source has no memory.
-// When more than cached_bytes_max is free, all free memory except the block freed last returns to
-// the source. Memory that steps still need is soon mapped again; the rest is not. Invariants: (1)
-// the blocks of a region cover it without gaps; (2) no two neighbours are both free.
+// A request takes the first block that fits from the free list of its size class: the block freed
+// last, which is probably in the cache. If none fits, it takes a block of the next larger class
+// that has one. This takes constant time. Thread-safe. Allocate returns null if the source has no
+// memory. When more than cached_bytes_max is free, all free memory except the block freed last
+// returns to the source. Memory that steps still need is soon mapped again. Invariants: (1) the
+// blocks of a region cover it without gaps; (2) no two neighbours are both free.
 #pragma once
 
 #include <array>
@@ -28,8 +28,8 @@ class MemorySource {
   virtual ~MemorySource() = default;
   virtual void* Map(size_t bytes) = 0;  // null: no memory is left
   virtual void Unmap(void* region, size_t bytes) = 0;
-  // Returns the physical memory of a range of a region to the system and keeps the addresses. False
-  // if it cannot; then only whole regions are returned.
+  // Returns the physical memory of a range of a region to the system and keeps the addresses.
+  // Returns false if the source cannot do that; then only whole regions are returned.
   virtual bool Discard(void* /*part*/, size_t /*bytes*/) { return false; }
 };
 
@@ -52,9 +52,9 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // `owner` is stored with the block. Memory in use and cached together stays below `physical_max`:
-  // cached memory is returned to the source first. The caller must ensure that memory in use alone
-  // stays below it.
+  // `owner` is stored with the block. The memory in use and cached together stays below
+  // `physical_max`, because cached memory is returned to the source if necessary. The caller must
+  // ensure that the memory in use alone stays below `physical_max`.
   void* Allocate(size_t bytes, void* owner = nullptr, size_t physical_max = SIZE_MAX)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Returns the block's owner.
@@ -101,7 +101,7 @@ class Arena {
   std::array<Block*, kNumBins> bins_ ABSL_GUARDED_BY(mu_){};
   std::array<uint64_t, kNumBins / 64> nonempty_ ABSL_GUARDED_BY(mu_){};  // one bit per bin
   absl::flat_hash_map<void*, Block*> in_use_ ABSL_GUARDED_BY(mu_);
-  std::deque<Block> blocks_ ABSL_GUARDED_BY(mu_);  // as many as were ever needed at once
+  std::deque<Block> blocks_ ABSL_GUARDED_BY(mu_);  // as many as were needed at once so far
   Block* spare_blocks_ ABSL_GUARDED_BY(mu_) = nullptr;
 };
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kUnpublishedBytesMax = 64 << 10;
 
-// There is only one writer, so a load and a store suffice.
+// Each counter has only one writer, so a load and a store suffice.
 void Add(std::atomic<int64_t>& counter, int64_t value) {
   counter.store(counter.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
 }

@@ -6,12 +6,11 @@
 //                  cache line), and trades batches of them with a central list
 //   above          an Arena over huge pages
 //
-// Blocks freed on another thread than they were made on (fetched tensors, sent ones) wander through
-// the central list, a batch at a time. Thread-safe; lives for ever: it is one per process because a
-// thread's cache belongs to it. Unused memory that is kept: 32 KiB a class and thread, and
+// Blocks that one thread allocates and another one frees (fetched tensors, sent tensors) pass
+// through the central list, a batch at a time. Thread-safe. One per process, because each thread
+// has one cache; never destroyed. It keeps unused memory: 32 KiB for each class and thread,
 // kCentralBytesMax in the central lists, and an eighth of the machine's memory, at most 2 GiB, in
-// the arena.
-// The peak is exact up to 64 KiB a thread.
+// the arena. The statistics' peak may be wrong by 64 KiB per thread.
 #pragma once
 
 #include <array>
@@ -34,8 +33,8 @@ class CachingAllocator final : public Allocator {
   void Deallocate(void* pointer, size_t bytes) override;
   AllocatorStats stats() const override;
 
-  // Returns the memory that is kept unused to the system, except for what threads keep of their
-  // own. Takes milliseconds per GB.
+  // Returns unused memory to the system, except for the blocks in the threads' caches. Takes
+  // milliseconds per GB.
   void ReturnUnused();
 
   static constexpr size_t kSmallBytesMax = 32 << 10;
@@ -69,7 +68,7 @@ class CachingAllocator final : public Allocator {
   void Free(int size_class, Batch batch);  // to the system
   void Detach(ThreadCache& cache);
   void Publish(int64_t bytes);     // in the shared statistics
-  void CountSmall(int64_t bytes);  // had from the system, or returned to it
+  void CountSmall(int64_t bytes);  // bytes from the system; negative: returned to it
   void* AllocateLarge(size_t bytes);
   void DeallocateLarge(void* pointer, size_t bytes);
 
@@ -80,10 +79,10 @@ class CachingAllocator final : public Allocator {
   Arena arena_;
   std::array<Central, kNumClasses> central_;
   std::atomic<int64_t> central_bytes_{0};
-  std::atomic<int64_t> small_bytes_{0};  // had from the system, in use or kept
-  std::atomic<int64_t> in_use_{0};       // without what threads have not published yet
+  std::atomic<int64_t> small_bytes_{0};  // bytes from the system, in use or kept
+  std::atomic<int64_t> in_use_{0};       // without bytes that threads have not published yet
   std::atomic<int64_t> peak_{0};
-  std::atomic<int64_t> allocations_{0};  // of threads that ended, and of uncommon paths
+  std::atomic<int64_t> allocations_{0};  // by threads that have ended, and by uncommon paths
   mutable Mutex threads_mu_;             // locked before the arena's
   std::vector<ThreadCache*> threads_ ABSL_GUARDED_BY(threads_mu_);
 };

@@ -9,7 +9,7 @@ struct Names {
   const char* name;
 };
 
-// By number, from 0.
+// Index: the type's number.
 constexpr Names kNames[] = {
     {DType::kInvalid, "invalid"},
     {DType::kFloat, "float"},

@@ -26,7 +26,7 @@ class HugePageSource final : public MemorySource {
     const size_t after = kHugePageBytes - before;
     if (before > 0) Unmap(begin, before);
     if (after > 0) Unmap(begin + before + bytes, after);
-    // Only advice: on a system without huge pages it works, too, but slower.
+    // Ignore errors: a system without huge pages is only slower.
     (void)madvise(begin + before, bytes, MADV_HUGEPAGE);
     return begin + before;
   }

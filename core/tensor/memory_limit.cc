@@ -29,7 +29,8 @@ int64_t LimitIn(const std::string& path) {
 }
 
 // Returns the lowest limit of the group `path` ("/a/b") and the groups above it. In a container,
-// `path` may be the host's path; only its last group, mounted at the top, is then visible.
+// `path` may be the path on the host; then only the last group of the path is visible, at the top
+// of the mount.
 int64_t LimitOfGroups(const std::string& mount, std::string path, const std::string& file) {
   int64_t limit = LimitIn(absl::StrCat(mount, "/", file));
   for (; path.size() > 1; path.resize(path.rfind('/'))) {

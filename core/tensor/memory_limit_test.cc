@@ -41,7 +41,7 @@ TEST_F(ControlGroups, VersionOne) {
   EXPECT_EQ(AvailableMemoryBytes(root_), 200 * kMiB);
 }
 
-// In a container the path is the host's, and the container's group is mounted at the top.
+// In a container the path is that of the host, but the container's group is mounted at the top.
 TEST_F(ControlGroups, ThoseMountedAtTheTop) {
   Write("/proc/self/cgroup", "4:memory:/docker/0123\n");
   Write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "314572800\n");

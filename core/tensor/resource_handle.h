@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ResourceHandle: the element type of resource tensors, and the value on a reference edge. It names
+// ResourceHandle: the element type of resource tensors, and the value on a ref edge. It names
 // a resource of one device; inside its process it also points to the resource.
 #pragma once
 

@@ -83,8 +83,8 @@ std::string Shape::ToString() const { return Format(dims_); }
 PartialShape::PartialShape(const Shape& shape)
     : known_rank_(true), dims_(shape.dims().begin(), shape.dims().end()) {}
 
-// Shape functions combine dimensions of untrusted shapes, so the result may exceed any Shape;
-// fully_known() tells.
+// Shape functions combine dimensions of untrusted shapes, so the result may have more elements than
+// any Shape; then fully_known() returns false.
 PartialShape::PartialShape(absl::Span<const int64_t> dims)
     : known_rank_(true), dims_(dims.begin(), dims.end()) {
   for (const int64_t dim : dims) CHECK(dim >= kUnknown, "dimension ", dim);

@@ -12,7 +12,7 @@ namespace penstock {
 
 namespace {
 
-// Guarded turns it into ResourceExhausted.
+// Guarded turns this exception into ResourceExhausted.
 class NoMemoryForTensor final : public std::bad_alloc {
  public:
   explicit NoMemoryForTensor(std::string text) : text_(std::move(text)) {}

@@ -4,8 +4,8 @@
 //
 // Copying shares the buffer; Slice and Reshaped share it too. So a Tensor may be written only by
 // its creator before there is a copy, or if unique() returns true. Thread safety: as a value;
-// distinct Tensors may share a buffer across threads as long as no thread writes. The data is
-// aligned to Allocator::kAlignment; for tensors of up to 16 bytes to 16; for slices and foreign
+// distinct Tensors may share a buffer across threads as long as no thread writes. Elements are
+// aligned to Allocator::kAlignment; in tensors of up to 16 bytes to 16 bytes; in slices and foreign
 // buffers only to the size of an element. Strings hold std::string, resources ResourceHandle,
 // variants Variant; all three live in the buffer as C++ objects.
 #pragma once
@@ -31,7 +31,7 @@ namespace penstock {
 class Buffer {
  public:
   // Returns null if the allocator has no memory. Elements that are not plain are constructed; plain
-  // ones are not initialised.
+  // elements are not initialised.
   static Buffer* New(Allocator& allocator, DType dtype, int64_t num_elements);
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;

@@ -244,7 +244,7 @@ TEST(Tensor, SharedAcrossThreads) {
   }
   for (std::thread& thread : threads) thread.join();
   threads.clear();
-  // No other reference is left, so it may be written.
+  // No other reference is left, so the tensor may be written.
   ASSERT_TRUE(shared.unique());
   shared.mutable_flat<int64_t>()[0] = 9;
 }

@@ -25,20 +25,22 @@ struct Variant {
 };
 static_assert(sizeof(Variant) == kVariantBytes);
 
-// Values may hold tensors of values, and so on, up to this depth, so that code may recurse into
-// them.
+// The limit for values that hold tensors of values, which hold tensors of values, and so on. Code
+// may recurse into them, because the depth is limited.
 inline constexpr int kVariantDepthMax = 32;
 
 class VariantValue {
  public:
   virtual ~VariantValue() = default;
-  // 1, or one more than the deepest value in its tensors.
+  // Returns 1 if no tensor of the value holds values, else one more than the depth of its deepest
+  // value.
   int depth() const { return depth_; }
-  // The name of the class in messages (VariantTensorDataProto.type_name), for instance
+  // Returns the name of the class in messages (VariantTensorDataProto.type_name), for instance
   // "tensorflow::TensorList".
   virtual const char* TypeName() const = 0;
   virtual std::string ToString() const = 0;
-  // Writes the contents for a message. The VariantDecoder of the class makes the value from them.
+  // Writes the contents for a message. The VariantDecoder of the class makes an equal value from
+  // them.
   virtual Status Encode(std::string* metadata, std::vector<Tensor>* tensors) const = 0;
 
  protected:

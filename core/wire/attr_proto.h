@@ -22,7 +22,8 @@ namespace penstock {
 // wrong.
 StatusOr<AttrValue> AttrFromProto(const tensorflow::AttrValue& proto,
                                   int64_t bytes_max = int64_t{1} << 34);
-// REQUIRES: all variants in it can be encoded, as all variants can that were received in a message.
+// REQUIRES: all variants in `attr` can be encoded. Variants that were received in a message can
+// always be encoded.
 void AttrToProto(const AttrValue& attr, tensorflow::AttrValue* proto);
 
 StatusOr<PartialShape> ShapeFromProto(const tensorflow::TensorShapeProto& proto);

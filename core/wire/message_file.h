@@ -13,7 +13,7 @@ class Message;
 
 namespace penstock {
 
-enum class UnknownFields { kRefused, kIgnored };  // in text files; binary ones always ignore them
+enum class UnknownFields { kRefused, kIgnored };  // in text files; binary files always ignore them
 
 // Parses binary or text, told apart by content: a binary message with graphs contains a control
 // character, a text does not. InvalidArgument gives the position of a mistake in a text.

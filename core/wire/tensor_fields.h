@@ -14,7 +14,7 @@ class TensorProto;
 
 namespace penstock {
 
-// Implements the rule of all typed fields: if there are fewer values than elements, the last one
+// Implements the rule of all typed fields: if there are fewer values than elements, the last value
 // repeats; if there are none, elements are zero; surplus values are ignored. `value(i)` is the i-th
 // of `count` values.
 template <class T, class Value>

@@ -124,7 +124,7 @@ Status VariantFromProto(const VariantProto& proto, TensorBudget* budget, Variant
   return OkStatus();
 }
 
-// The memory of a message besides its contents.
+// The bytes of memory that a message takes in addition to its contents.
 constexpr size_t kMessageBytes = 256;
 
 Status Spend(size_t bytes, TensorBudget* budget) {
@@ -174,8 +174,8 @@ Status UnpackMessages(const std::string& content, const Field& field, Tensor* te
   return OkStatus();
 }
 
-// If the last elements are equal, writes them once, so that a received tensor is not longer when it
-// is sent on.
+// If the last elements are equal, writes them once, so that a received tensor does not get longer
+// when it is sent on.
 Status PackVariants(absl::Span<const Variant> variants, TensorBudget* budget, TensorProto* proto) {
   size_t n = variants.size();
   while (n > 1 && variants[n - 1].value == variants[n - 2].value) --n;
@@ -211,7 +211,7 @@ Status PackObjects(const Tensor& tensor, TensorBudget* budget, TensorProto* prot
       HandleToProto(handle, proto->add_resource_handle_val());
     }
   }
-  // The size of a value outside of variants is checked by its sender.
+  // The size of a tensor outside of variants is checked by the code that sends it.
   return budget->depth == 0 ? OkStatus() : Spend(proto->ByteSizeLong(), budget);
 }
 

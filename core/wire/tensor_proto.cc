@@ -27,13 +27,14 @@ void CopyRaw(const std::string& content, Tensor* tensor) {
 int64_t UnpackedBytes(const TensorProto& proto, DType dtype, int64_t n) {
   int64_t element = static_cast<int64_t>(SizeOf(dtype));
   if (dtype == DType::kString && n > proto.string_val_size() && proto.string_val_size() > 0) {
-    element += proto.string_val(proto.string_val_size() - 1).size();  // the string that repeats
+    element += proto.string_val(proto.string_val_size() - 1).size();  // the last string repeats
   }
   int64_t bytes = 0;
   return __builtin_mul_overflow(n, element, &bytes) ? INT64_MAX : bytes;
 }
 
-// Checks before memory is allocated, so that a short message cannot make a large tensor by mistake.
+// Checks the size of the contents before memory is allocated, so that a short message cannot make a
+// large tensor by mistake.
 Status CheckContentSize(const TensorProto& proto, DType dtype, int64_t n) {
   const int64_t size = static_cast<int64_t>(proto.tensor_content().size());
   if (size == 0 || !IsPlain(dtype) || size == n * static_cast<int64_t>(SizeOf(dtype))) {

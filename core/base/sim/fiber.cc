@@ -54,7 +54,7 @@ void Fiber::Start(absl::AnyInvocable<void() &&> body) {
   inside_.uc_stack.ss_sp = stack_;
   inside_.uc_stack.ss_size = kStackBytes;
   inside_.uc_link = nullptr;
-  // makecontext passes integers.
+  // makecontext passes only ints, so the pointer is passed in two halves.
   const auto self = reinterpret_cast<uintptr_t>(this);
   makecontext(&inside_, reinterpret_cast<void (*)()>(&Fiber::Enter), 2,
               static_cast<unsigned>(self >> 32), static_cast<unsigned>(self));

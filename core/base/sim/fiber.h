@@ -21,7 +21,7 @@ namespace penstock {
 
 class Fiber {
  public:
-  // Memory is used as the stack grows.
+  // Address space; the system provides memory for it only as the stack grows.
   static constexpr size_t kStackBytes = 1 << 20;
 
   Fiber();

@@ -37,8 +37,8 @@ class SimFiles {
   int64_t injected_errors() const { return injected_errors_; }
   // Files that are open cannot be used afterwards.
   void LosePower();
-  // Flips a bit of a file that the seed chooses among those whose name contains `part`. Returns the
-  // file's name, or "" if there is none.
+  // Flips a bit of a file that the seed chooses among the files whose name contains `part`. Returns
+  // the file's name, or "" if there is none.
   std::string FlipBit(const std::string& part);
 
   // The operations of Env.

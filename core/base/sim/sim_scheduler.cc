@@ -85,7 +85,8 @@ void SimScheduler::State::Wake(Routine* routine, bool in_time) {
   ready.push_back({.routine = routine});
 }
 
-// Wakes routines whose time has come. Advances the clock to the next deadline if none is ready.
+// Wakes routines whose deadline has passed. Advances the clock to the next deadline if none is
+// ready.
 void SimScheduler::State::RingTimers() {
   if (ready.empty() && !timers.empty()) now_ns = timers.begin()->first.first;
   while (!timers.empty() && timers.begin()->first.first <= now_ns) {

@@ -87,7 +87,7 @@ void CrashEnv::Restart(Unsynced unsynced, uint64_t seed) {
     }
     file->synced = file->now;
   }
-  // A file is lost if its directory is.
+  // A file is lost if its directory is lost.
   for (auto it = now_.begin(); it != now_.end();) {
     const std::string parent = DirectoryOf(it->first);
     const bool lost = parent != "/" && parent != "." && !now_.contains(parent);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SharingOf: whether an output of a node has memory of its own, or that of an input, a variable or
-// a constant.
+// SharingOf: tells whether an output of a node has memory of its own, or uses the memory of an
+// input, a variable or a constant.
 #pragma once
 
 #include "core/graph/graph.h"
@@ -12,10 +12,10 @@ struct Sharing {
   enum class Kind {
     kNew,   // memory of its own
     kView,  // the memory of input `input`, unchanged
-    // Writes into the memory of input `input`, -1: any, if nothing else needs it and its type and
-    // size fit.
+    // Writes into the memory of input `input` (-1: of any input), if nothing else needs that
+    // memory, and type and size are the same; else into memory of its own.
     kReuses,
-    kState,  // a view of the variable behind input `input`, or a reference to it: no memory
+    kState,  // a view of, or a reference to, the variable of input `input`: no memory
     kKept,   // lives longer than the step: constants, handles
   };
   Kind kind = Kind::kNew;
@@ -24,7 +24,8 @@ struct Sharing {
 
 Sharing SharingOf(const Node& node, int output);
 
-// Whether the node changes the state behind its input `input`, which is a reference or a handle.
+// Returns whether the node changes the state to which its input `input`, a reference or a handle,
+// refers.
 bool Updates(const Node& node, int input);
 
 }  // namespace penstock

@@ -11,10 +11,10 @@
 namespace penstock {
 namespace {
 
-// As in core/runtime/executable.cc.
+// Equal to the constant in core/runtime/executable.cc.
 constexpr double kExpensiveNanos = 4'000;
 
-// Counts what nodes wait for.
+// Counts, for each node, the inputs and control inputs that have not run yet.
 class Waiting {
  public:
   explicit Waiting(const Graph& graph) : left_(graph.max_id()) {
@@ -25,7 +25,8 @@ class Waiting {
     }
   }
   bool IsReady(const Node& node) const { return left_[node.id()] == 0; }
-  // Calls ready(node) for each that waited only for `node`, in the order of the executor's edges.
+  // Records that `node` has run. Calls ready(next) for each node that waited only for `node`, in
+  // the order of the executor's edges.
   template <class Ready>
   void End(const Node& node, const std::vector<int>& rank, Ready ready) {
     std::vector<OutEdge> edges = node.out_edges();
@@ -55,8 +56,8 @@ Node* TakeLast(std::vector<Node*>* nodes) {
 
 // Says which of the ready nodes a greedy order takes.
 enum class Greed {
-  kFreesFirst,  // one that frees memory, else the first of the known order
-  kLeast,       // the one that takes the least
+  kFreesFirst,  // a node that frees memory, else the first in the known order
+  kLeast,       // the node that takes the least memory
 };
 
 std::vector<Node*> GreedyOrder(const MemoryModel& model, const Graph& graph,
@@ -91,7 +92,7 @@ std::vector<Node*> GreedyOrder(const MemoryModel& model, const Graph& graph,
   return order;
 }
 
-// Sorts nodes that wait for nothing: those with which the executor begins come first.
+// Sorts nodes that wait for nothing: the nodes with which the executor begins come first.
 void SortByUrgency(const std::vector<double>& urgency, std::vector<Node*>* roots) {
   const auto of = [&](const Node* node) {
     const auto id = static_cast<size_t>(node->id());

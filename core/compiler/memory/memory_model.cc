@@ -14,7 +14,8 @@ namespace {
 
 constexpr double kSmallBytesMax = 32 << 10, kPage = 4096;
 
-// Devices of one type in one task share tensors; names that say no more stand for themselves.
+// Returns a name for the memory of a device. The CPUs of one task share tensors, so they have the
+// same memory; every other device has its own.
 std::string MemoryOf(const std::string& device) {
   const StatusOr<DeviceName> name = DeviceName::Parse(device);
   if (!name.ok() || !name->full() || name->type != "CPU") return device;

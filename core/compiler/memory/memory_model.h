@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MemoryModel: the memory that a placed step takes on each device while its nodes run in a given
-// order: what is predicted before the first step, and what transformations are judged by.
+// MemoryModel: predicts the memory that a placed step takes on each device while its nodes run in a
+// given order. Transformations of the graph are judged by this prediction.
 //
-// An output takes memory from when its node begins until the last node that reads it has ended,
-// unless it shares another's (buffer_sharing.h). What another task's node reads is there as soon as
-// it is made. An update of a variable copies its value if a snapshot of it is still to be read.
-// Not counted: memory that a kernel takes only while it runs, and the keys and strings of tensors.
-// A loop counts as one iteration, and a branch as taken.
+// An output takes memory from the start of its node until the last node that reads the output has
+// ended, unless it shares the memory of another output (buffer_sharing.h). A tensor from another
+// task takes memory as soon as it is computed there. An update copies the variable's value if a
+// snapshot of the value is still to be read. Not counted: memory that a kernel takes only while it
+// runs, the keys of tensors, and the contents of strings. A loop counts as one iteration, and a
+// branch as taken.
 #pragma once
 
 #include <string>
@@ -19,27 +20,29 @@
 
 namespace penstock {
 
-// Bytes, as the allocator hands them out: whole pages above 32 KiB.
+// Returns the bytes that the allocator takes for a tensor of `bytes` bytes: whole pages above 32
+// KiB.
 double AllocatedBytes(double bytes);
 
 struct MemoryProfile {
-  // A buffer, from the position of the node that makes it to that of the last node that needs it.
+  // A buffer that lives from the position of the node that makes it to the position of the last
+  // node that needs it.
   struct Buffer {
-    Endpoint value;  // the output that it was made for
+    Endpoint value;  // the output for which it was allocated
     int device = 0;
     double bytes = 0;
-    int begin = 0, end = 0;  // positions; `end` is the number of nodes if it outlives them
+    int begin = 0, end = 0;  // positions; `end` is the number of nodes if the buffer outlives them
     bool received = false;   // from another task
     bool counted = true;     // false: variables, constants and feeds
-    std::vector<Endpoint> values = {};  // all that it has held, in the order of their nodes
+    std::vector<Endpoint> values = {};  // all outputs that it has held, in the order of their nodes
   };
   struct Device {
     double peak_bytes = 0;       // of the step's tensors
-    double peak_own_bytes = 0;   // the same without those that came from other tasks
+    double peak_own_bytes = 0;   // as peak_bytes, without tensors from other tasks
     int peak_at = 0;             // the position of the node that runs at the peak
     double state_bytes = 0;      // variables that the step uses
-    double fed_bytes = 0;        // feeds that enter here
-    std::vector<double> during;  // by position
+    double fed_bytes = 0;        // feeds that enter the step on this device
+    std::vector<double> during;  // bytes in use, by position
   };
   // A node that changes a variable, and the node that made the variable's handle.
   struct Update {
@@ -50,28 +53,30 @@ struct MemoryProfile {
   std::vector<Buffer> buffers;  // in the order in which they are made
   std::vector<Update> updates;  // in order
 
-  // How far, and for how long, devices are above `limit`: bytes times positions. 0: it fits.
+  // Returns by how much, and for how long, devices exceed `limit`: the sum of bytes times
+  // positions. 0 if the step fits.
   double Excess(double limit) const;
 };
 
 class MemoryModel {
  public:
-  // The sizes of outputs are those of `costs`, which has estimates for the graph. Borrows the
-  // graph.
+  // Takes the sizes of outputs from `costs`, which has estimates for the graph. Borrows the graph.
   MemoryModel(const Graph& graph, const CostTable& costs);
 
-  // Gives a node that was added since the sizes of its outputs, those of `node`.
+  // Gives the outputs of `copy`, which was added after construction, the sizes of the outputs of
+  // `node`.
   void AddCopy(const Node& copy, const Node& node);
-  // Gives an added node of one output its size.
+  // Gives the only output of a node that was added after construction its size.
   void AddNode(const Node& node, double bytes);
 
   double Bytes(const Endpoint& value) const;                            // as allocated
   const std::vector<std::string>& devices() const { return devices_; }  // in order of name
   int DeviceOf(const Node& node) const { return device_of_[node.id()]; }
-  // Whether the tensors of two devices are in one memory.
+  // Returns whether the tensors of two devices are in the same memory.
   bool ShareMemory(int a, int b) const { return memory_of_[a] == memory_of_[b]; }
-  // `order` has every node once, after the nodes whose outputs it reads and its control inputs; the
-  // back edges of loops do not count.
+  // Returns the profile of a step that runs its nodes in this order. `order` has every node once,
+  // after the nodes whose outputs it reads and after its control inputs; the back edges of loops do
+  // not count.
   MemoryProfile Profile(absl::Span<Node* const> order) const;
 
  private:
@@ -80,7 +85,7 @@ class MemoryModel {
 
   const Graph& graph_;
   std::vector<std::string> devices_;
-  std::vector<int> memory_of_;                     // by device: where tensors are shared
+  std::vector<int> memory_of_;                     // by device: the number of its memory
   std::vector<int> device_of_;                     // by node id
   std::vector<std::vector<double>> output_bytes_;  // by node id
 };

@@ -7,7 +7,8 @@
 namespace penstock {
 namespace {
 
-// A graph whose nodes run in the order in which they are added, on kWorker unless they say.
+// A graph whose nodes run in the order in which they are added, on kWorker unless another device is
+// given.
 struct Step : World {
   Node* Run(const std::string& name, const std::string& op, std::vector<Endpoint> inputs,
             double bytes, const std::string& device = kWorker, const Attrs& attrs = {}) {

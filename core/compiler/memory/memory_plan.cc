@@ -34,7 +34,7 @@ MemoryPlan::MemoryPlan(Graph* graph, const CostTable& costs, std::vector<Node*> 
 }
 
 void MemoryPlan::FindNearLimit() {
-  if (limit_ <= 0) return;  // the step is only looked at
+  if (limit_ <= 0) return;  // without a limit, the plan only predicts
   const std::vector<double> worst = Worst();
   for (size_t d = 0; d < near_limit_.size(); ++d) {
     const bool near = profile_.devices[d].peak_bytes > kNear * limit_ || worst[d] > limit_;
@@ -122,8 +122,8 @@ Status MemoryPlan::LowerBy(Means means) {
   return OkStatus();
 }
 
-// Buffers that wait while the node at `position` runs: those that take most memory for longest
-// first.
+// Returns the buffers that no node uses while the node at `position` runs. The buffers that take
+// most memory for the longest time come first.
 std::vector<int> MemoryPlan::CandidatesAt(int device, int position) const {
   std::vector<std::pair<double, int>> found;
   for (size_t b = 0; b < profile_.buffers.size(); ++b) {
@@ -181,7 +181,8 @@ std::vector<bool> MemoryPlan::NodesThatMatter() const {
       }
     }
   }
-  // Small updates of large variables read no buffer that counts.
+  // Nodes that update variables count, too: a small update of a large variable reads no large
+  // buffer.
   for (const MemoryProfile::Update& update : profile_.updates) matter[update.by->id()] = true;
   return matter;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MemoryPlan: a placed graph with the order in which its nodes shall run, and the memory that this
-// takes; the transformations that lower it change graph and order together.
+// MemoryPlan: a placed graph, the order in which its nodes are to run, and the memory that this
+// order takes. Its transformations lower the memory by changing graph and order together.
 //
 //   MemoryPlan plan(&graph, costs, order, limit);
 //   plan.SplitSums();
@@ -10,9 +10,9 @@
 //   plan.LowerBy(MemoryPlan::Means::kSwap);
 //   if (plan.Fits()) plan.KeepOrder();
 //
-// Results stay the same, bit for bit: a copy of a node computes the same again, a swapped tensor
-// comes back as it was. Nodes that may be dead (behind a Switch) are left alone: a control edge
-// from one would make another node dead.
+// Results stay the same, bit for bit: a copy of a node computes the same values again, and a
+// swapped tensor is restored unchanged. Nodes that may be dead (behind a Switch) are left alone,
+// because a control edge from such a node would make another node dead.
 #pragma once
 
 #include <vector>
@@ -28,10 +28,10 @@ class MemoryPlan {
  public:
   enum class Means {
     kRecompute,  // cheap stateless nodes run a second time, before the nodes that need them late
-    kSwap,       // tensors go to a file and come back; on CPUs only
+    kSwap,       // tensors are written to a file and read again; on CPUs only
   };
 
-  // `order` as MemoryModel::Profile wants it. `limit` in bytes, of each device. Borrows the graph
+  // `order` is as for MemoryModel::Profile. `limit` is in bytes, for each device. Borrows the graph
   // and the costs.
   MemoryPlan(Graph* graph, const CostTable& costs, std::vector<Node*> order, double limit);
 
@@ -41,20 +41,22 @@ class MemoryPlan {
   static constexpr double kNear = 0.9;
   bool IsNearLimit() const;
   bool Fits() const { return profile_.Excess(limit_) == 0; }
-  // Makes a chain of sums of two of each sum whose inputs take more than a quarter of the limit, so
-  // that they need not be there at the same time. The gradients of a weight that is used in many
-  // places are such inputs. Internal if the graph refuses a node.
+  // Replaces each sum whose inputs take more than a quarter of the limit by a chain of sums of two
+  // inputs, so that not all inputs are in memory at the same time. The gradients of a weight that
+  // is used in many places are such inputs. Internal if the graph refuses a node.
   Status SplitSums();
-  // Takes an order with a lower peak, if it finds one. Devices that are not near the limit run
-  // their nodes as before, as soon as they can.
+  // Changes to an order with a lower peak, if there is one among several attempts. Devices that are
+  // not near the limit still run each node as soon as it is ready.
   void LowerByOrder();
-  // Until it fits, or until nothing more can be gained. Internal if the graph refuses a node.
+  // Frees buffers by `means` until the step fits, or until no attempt lowers the excess. Internal
+  // if the graph refuses a node.
   Status LowerBy(Means means);
-  // Adds the control edges that have the executors of the devices that were near the limit, or are
-  // now, keep the order of all nodes that make or read much memory: as far as no node can come to
-  // wait for itself by way of a queue or a collective (order_chain.h).
+  // Adds control edges to devices that are near the limit, or were near it in an earlier order.
+  // With these edges, the executors keep the order of all nodes that make or read much memory.
+  // Leaves out edges that could make a node wait for itself by way of a queue or a collective
+  // (order_chain.h).
   void KeepOrder();
-  // By device: the most that the step can take, whatever the order in which the executor runs it.
+  // Returns, by device, the maximum of bytes that the step can take in any order of execution.
   std::vector<double> Worst() const { return WorstPeaks(model_, order_); }
 
   const MemoryModel& model() const { return model_; }
@@ -67,7 +69,7 @@ class MemoryPlan {
   friend class Restoring;
   using Buffer = MemoryProfile::Buffer;
 
-  // Changes smaller than this are not worth a node, and such tensors not a control edge.
+  // The size in bytes below which a buffer is not worth an additional node or control edge.
   double LeastBytes() const { return limit_ / 1024; }
   void FindConditional();
   bool IsLargeSum(const Node& node) const;
@@ -75,7 +77,7 @@ class MemoryPlan {
   std::vector<int> CandidatesAt(int device, int position) const;
   StatusOr<bool> LowerOnce(Means means);
   std::vector<bool> NodesThatMatter() const;  // by id
-  // Adds the devices that are near the limit now.
+  // Adds to near_limit_ the devices that are near the limit now.
   void FindNearLimit();
 
   Graph& graph_;
@@ -87,7 +89,7 @@ class MemoryPlan {
   std::vector<bool> near_limit_;   // by device: now, or in an earlier order
   std::vector<bool> conditional_;  // by node id: may be dead
   int num_recomputed_ = 0, num_swapped_ = 0;
-  int64_t visits_left_;  // how many nodes profiles may still walk over
+  int64_t visits_left_;  // the search ends after so many more simulated nodes
 };
 
 }  // namespace penstock

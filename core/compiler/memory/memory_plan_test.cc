@@ -13,7 +13,8 @@ namespace {
 constexpr int kLayers = 8;
 constexpr double kSmall = 1'000, kLarge = 20'000;
 
-// A training: each layer makes a small product and something large of it, which the way back needs.
+// A training step: each layer computes a small product, and from it a large tensor that the
+// backward pass needs.
 struct Layers : World {
   explicit Layers(bool cheap) {
     Node* x = Product("x", Place(Add("input", "Noise")), kSmall);
@@ -67,7 +68,7 @@ TEST(MemoryPlanTest, CheapNodesRunAgain) {
   EXPECT_EQ(plan.num_swapped(), 0);
   plan.KeepOrder();
   ExpectOrdered(plan, w.graph);
-  // A copy waits until the memory is there.
+  // The copy runs only when its memory is free.
   const Node* const again = w.graph.FindNode("_again_large0");
   ASSERT_NE(again, nullptr);
   EXPECT_FALSE(again->control_inputs().empty());
@@ -103,7 +104,7 @@ TEST(MemoryPlanTest, AGraphThatNothingHelpsStaysAsItWas) {
   EXPECT_EQ(w.graph.num_nodes(), nodes + plan.num_recomputed());
 }
 
-// Gradients that are used at once, in the place of all of them first.
+// The known order computes all gradients first. A better order uses each gradient at once.
 TEST(MemoryPlanTest, AnOrderThatFreesEarlyTakesLess) {
   World w;
   CostTable costs;
@@ -132,7 +133,7 @@ TEST(MemoryPlanTest, AnOrderThatFreesEarlyTakesLess) {
   }
 }
 
-// Gradients of one weight: two at a time instead of all.
+// Adds the gradients of one weight two at a time, so that not all are in memory at once.
 TEST(MemoryPlanTest, LargeSumsBecomeChains) {
   World w;
   CostTable costs;
@@ -157,7 +158,7 @@ TEST(MemoryPlanTest, LargeSumsBecomeChains) {
   ExpectOrdered(plan, w.graph);
   EXPECT_EQ(w.graph.FindNode("sum"), nullptr);
   EXPECT_NE(w.graph.FindNode("small"), nullptr) << "it has two inputs already";
-  // ((((0 + 1) + 2) + 3) + 4) + 5, as the kernel of many adds them.
+  // ((((0 + 1) + 2) + 3) + 4) + 5: the order in which the kernel AddN adds its inputs.
   const Node* link = w.graph.FindNode("used")->input(0).node;
   EXPECT_TRUE(std::ranges::count(after->control_inputs(), link)) << "it waited for the sum";
   for (int i = 5; i > 0; --i) {
@@ -168,8 +169,8 @@ TEST(MemoryPlanTest, LargeSumsBecomeChains) {
   EXPECT_EQ(link->input(0), made[0]);
 }
 
-// The worker near its limit takes what the other task sends when that comes: the other does not
-// wait until the order would like it to.
+// The worker, which is near its limit, receives tensors as soon as the other task computes them:
+// the plan does not delay the other task.
 TEST(MemoryPlanTest, OtherTasksRunWhenTheyCan) {
   World w;
   CostTable costs;
@@ -198,7 +199,7 @@ TEST(MemoryPlanTest, OtherTasksRunWhenTheyCan) {
 
 TEST(MemoryPlanTest, AStepDoesNotWaitForItself) {
   Layers w(/*cheap=*/false);
-  // The step stages a value that it makes at its end, and takes one at its beginning.
+  // The step takes a staged value at its beginning, and stages another value at its end.
   Node* const back = w.graph.FindNode("back0");
   Node* const stage = w.Place(w.Add("stage", "Stage", {{back, 0}}));
   Node* const unstage = w.Place(w.Add("unstage", "Unstage"));

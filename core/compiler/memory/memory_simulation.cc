@@ -11,7 +11,7 @@ namespace {
 
 using Kind = Sharing::Kind;
 
-// 0 if the node does not say.
+// Returns the size of a variable by its attributes; 0 if they do not tell it.
 double StateBytes(const Node& state) {
   const EdgeType* const type = state.attr<EdgeType>("dtype");
   const PartialShape* const partial = state.attr<PartialShape>("shape");
@@ -83,7 +83,7 @@ double MemorySimulation::Change(const Node& node) const {
     if (!read || sharing.kind == Kind::kState || sharing.kind == Kind::kKept) continue;
     const int from = sharing.kind == Kind::kView ? InputBuffer(node, sharing.input) : kNone;
     if (sharing.kind == Kind::kView) {
-      // The input's memory lives on.
+      // A view of the input keeps the input's memory in use.
       if (std::find(freed.begin(), freed.end(), from) != freed.end()) {
         change += profile_.buffers[from].bytes;
       }
@@ -94,7 +94,7 @@ double MemorySimulation::Change(const Node& node) const {
   return change;
 }
 
-// The buffer of a value in a memory.
+// Returns the buffer that holds a value in the given memory.
 int MemorySimulation::Find(const Endpoint& value, int memory) const {
   if (memory != MemoryOf(*value.node)) {
     const auto received = received_.find({{value.node->id(), value.index}, memory});
@@ -121,7 +121,7 @@ void MemorySimulation::Count(int device, const Buffer& buffer, double sign) {
   if (!buffer.received) now_own_[device] += sign * buffer.bytes;
 }
 
-// The node that made the handle, through those that pass it on.
+// Returns the node that made the handle, however many nodes have passed it on.
 const Node* MemorySimulation::StateOf(const Node& node, int input) const {
   const Node* const source = node.input(input).node;
   return source == nullptr ? nullptr : state_of_[source->id()];
@@ -179,7 +179,7 @@ void MemorySimulation::MakeOutputs(const Node& node) {
   }
 }
 
-// As KernelContext::ForwardOrAllocate decides.
+// Follows the rules of KernelContext::ForwardOrAllocate.
 int MemorySimulation::ReusedBuffer(const Node& node, int output, const Sharing& sharing) const {
   const double bytes = model_.Bytes({const_cast<Node*>(&node), output});
   for (int i = 0; i < node.num_inputs(); ++i) {
@@ -198,7 +198,7 @@ int MemorySimulation::UsesOf(const Node& node, int buffer) const {
   return uses;
 }
 
-// Counts the inputs that wait for the output; for those in another memory there is a copy.
+// Counts the inputs that read the output. Makes a received copy for the inputs in another memory.
 void MemorySimulation::CountUses(const Node& node, int output, int buffer) {
   const int here = MemoryOf(node);
   for (const OutEdge& edge : node.out_edges()) {
@@ -223,7 +223,7 @@ void MemorySimulation::CountUses(const Node& node, int output, int buffer) {
   }
 }
 
-// The snapshots that are still to be read keep the old value; the update writes into a copy.
+// If snapshots are still to be read, they keep the old value, and the update writes into a copy.
 void MemorySimulation::CopyStateThatIsRead(const Node& node) {
   for (int i = 0; i < node.num_inputs(); ++i) {
     if (!Updates(node, i)) continue;

@@ -18,9 +18,10 @@ class MemorySimulation {
   MemorySimulation(const MemoryModel& model, absl::Span<Node* const> order);
   MemoryProfile Run();
 
-  // One node at a time, for those that choose the order as they go. `order` may then be empty.
+  // Runs one more node, for callers that choose the order step by step. `order` may then be empty.
   void RunNode(const Node& node);
-  // How many bytes more the node's device holds when it has run. Negative: it frees some.
+  // Returns how many bytes more the node's device holds when the node has run. Negative if it frees
+  // memory.
   double Change(const Node& node) const;
 
  private:
@@ -33,7 +34,7 @@ class MemorySimulation {
   };
 
   int Find(const Endpoint& value, int memory) const;
-  // The buffer that the node reads as its input, or kNone.
+  // Returns the buffer that the node reads as this input, or kNone.
   int InputBuffer(const Node& node, int input) const;
   int NewBuffer(const Endpoint& value, int device, double bytes, bool counted);
   void MakeOutputs(const Node& node);
@@ -53,10 +54,10 @@ class MemorySimulation {
   MemoryProfile profile_;
   std::vector<Uses> uses_;                   // by buffer
   std::vector<double> now_, now_own_;        // by device
-  std::vector<std::vector<int>> buffer_of_;  // by node id, by output: where it was made
-  std::map<std::pair<std::pair<int, int>, int>, int> received_;  // (node, output), memory
+  std::vector<std::vector<int>> buffer_of_;  // by node id and output: the buffer where it was made
+  std::map<std::pair<std::pair<int, int>, int>, int> received_;  // (node, output), memory -> copy
   std::vector<const Node*> state_of_;  // by node id: the state that its outputs refer to
-  std::map<int, int> state_buffer_;    // by id of the state's node: what snapshots share
+  std::map<int, int> state_buffer_;    // by id of the state's node: shared by snapshots
 };
 
 }  // namespace penstock

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NodeAncestors: which of some nodes have to end before a node begins. A bit per pair.
+// NodeAncestors: tells which nodes of a given set have to end before a node begins. Needs one bit
+// per pair of nodes.
 #pragma once
 
 #include <cstddef>
@@ -14,15 +15,17 @@ namespace penstock {
 
 class NodeAncestors {
  public:
-  // `order` has all nodes, each after those that it waits for, but for the back edges of loops,
-  // which do not count. `before` are the nodes that may be asked about, any number of times each.
+  // `order` has all nodes, each after the nodes that it waits for; the back edges of loops do not
+  // count. `before` are the nodes that may be the first argument of Precedes; it may contain
+  // duplicates.
   NodeAncestors(absl::Span<Node* const> order, const std::vector<const Node*>& before);
 
-  // How many bits Find will need.
+  // Returns the number of bits that Find will allocate.
   double num_bits() const;
   void Find();
 
-  // REQUIRES Find, and that `before` was given to the constructor. A node does not precede itself.
+  // Returns whether `before` has to end before `node` begins; false for the same node. REQUIRES:
+  // Find was called, and `before` was given to the constructor.
   bool Precedes(const Node& before, const Node& node) const {
     const int column = column_of_[before.id()];
     return (bits_[words_ * row_of_[node.id()] + column / 64] >> (column % 64) & 1) != 0;

@@ -38,7 +38,8 @@ void OrderChain::AddEnd(Node* node, Ends* ends) const {
 
 void OrderChain::Append(Node* node, Ends* ends) {
   WaitFor(*ends, node);
-  // It stands for the ends that it waits for, but to nodes that may not wait for it.
+  // `node` replaces the ends that it waits for. Only nodes that must not wait for a late `node`
+  // still need the free ends.
   if (!leads_to_wait(*node)) ends->late.clear();
   if (!is_late_[node->id()]) ends->free.clear();
   AddEnd(node, ends);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OrderChain: adds the control edges that keep nodes in an order, so that no step can come to a
-// halt over them. For MemoryPlan.
+// OrderChain: adds the control edges that keep nodes in an order, without making a deadlock
+// possible. For MemoryPlan.
 //
 // Some nodes wait for others without an edge between them (OpDef::may_wait): a Dequeue for an
 // Enqueue, a collective for its other ranks. If a control edge led from the Dequeue (or a node
@@ -18,30 +18,30 @@ namespace penstock {
 
 class OrderChain {
  public:
-  // The last nodes of one device's chain.
+  // The last nodes of one device's chain, for which the next node waits.
   struct Ends {
     std::vector<Node*> free;
-    std::vector<Node*> late;  // come after a node that may wait
+    std::vector<Node*> late;  // nodes that come after a node that may wait
   };
 
-  // `order` has all nodes of the graph, each after those that it waits for. Borrows the graph.
+  // `order` has all nodes of the graph, each after the nodes that it waits for. Borrows the graph.
   OrderChain(Graph* graph, absl::Span<Node* const> order);
 
   // Call it for each node of the order in turn, before the functions below see the node.
   void Visit(const Node& node);
-  // Lets `node` wait for the chain.
+  // Makes `node` wait for the end of the chain.
   void WaitFor(const Ends& ends, Node* node);
-  // Lets the next node of the chain wait for `node`, too.
+  // Makes the next node of the chain wait for `node`, too.
   void AddEnd(Node* node, Ends* ends) const;
-  // Lets `node` wait for the chain, and the next node wait for `node`.
+  // Makes `node` wait for the end of the chain, and the next node wait for `node`.
   void Append(Node* node, Ends* ends);
 
  private:
   bool leads_to_wait(const Node& node) const { return leads_to_wait_[node.id()]; }
 
   Graph& graph_;
-  std::vector<bool> leads_to_wait_;  // by node id: a node that may wait comes after it, or is it
-  std::vector<bool> is_late_;        // by node id, of those visited: as Ends::late, or may wait
+  std::vector<bool> leads_to_wait_;  // by node id: it may wait, or precedes a node that may wait
+  std::vector<bool> is_late_;        // by node id, of visited nodes: as Ends::late, or may wait
 };
 
 }  // namespace penstock

@@ -21,7 +21,7 @@ struct Chain : World {
     order.push_back(Add(name, op, std::move(inputs)));
     return order.back();
   }
-  // Keeps the order of those nodes that are to be kept; of all without an argument.
+  // Adds to the chain the nodes for which `kept` is true; all nodes if `kept` is empty.
   void Keep(const std::vector<bool>& kept = {}) {
     OrderChain chain(&graph, order);
     OrderChain::Ends ends;
@@ -30,7 +30,7 @@ struct Chain : World {
       if (kept.empty() || kept[i]) chain.Append(order[i], &ends);
     }
   }
-  // Whether edges lead from the one to the other.
+  // Returns whether a path leads from `from` to `to`.
   bool Leads(const Node* from, const Node* to) const {
     std::vector<bool> reached(graph.max_id());
     reached[from->id()] = true;

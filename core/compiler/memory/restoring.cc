@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-// The assumed rate of a file system: tensors are asked for early enough for it.
+// The assumed rate of a file system. Tensors are read early enough for this rate.
 constexpr double kFileBytesPerNano = 0.5;
 // A node may be computed again if it was measured to take no longer than this for each byte that is
 // saved, or takes one operation for each element.
@@ -69,12 +69,13 @@ void Restoring::Undo() {
   plan_.order_ = order_before_;
 }
 
-// Those that run after `position_`. False if there are none, or if one may not be changed.
+// Finds the inputs that read the buffer after `position_`. Returns false if there are none, or if
+// one of them cannot be changed.
 bool Restoring::FindReaders() {
   const int device = buffer_.device;
   for (const Endpoint& value : buffer_.values) {
     const int made_at = position_of_[value.node->id()];
-    // A view or a result that is made in place later: its maker is one of the late readers.
+    // This value is a view, or is computed in place, after `position_`: its maker is a late reader.
     if (made_at > position_) continue;
     if (plan_.model_.DeviceOf(*value.node) != device || made_at == position_) return false;
     last_early_ = std::max(last_early_, made_at);
@@ -86,7 +87,7 @@ bool Restoring::FindReaders() {
         last_early_ = std::max(last_early_, here ? at : 0);
         continue;
       }
-      if (!here) continue;  // was sent when it was made
+      if (!here) continue;  // was sent as soon as it was computed
       const bool plain = IsPlainValue(edge.dst->input_type(edge.dst_index));
       if (at == position_ || !plain || plan_.conditional_[edge.dst->id()]) return false;
       readers_.push_back({edge.dst, edge.dst_index, value});
@@ -106,14 +107,14 @@ int Restoring::BufferOf(const Endpoint& value) const {
   return found == buffers_.end() ? -1 : found->second;
 }
 
-// Whether a value is in memory, without more of it, when the first late reader runs.
+// Returns whether a value is in memory when the first late reader runs, without taking more memory.
 bool Restoring::IsThere(const Endpoint& value) const {
   const int b = BufferOf(value);
-  if (b < 0) return true;  // of another task, or without memory
+  if (b < 0) return true;  // from another task, or takes no memory
   const MemoryProfile::Buffer& its = plan_.profile_.buffers[b];
   if (!its.counted || (b != index_ && its.bytes <= buffer_.bytes / 8)) return true;
   if (b == index_ || its.end < first_late_) return false;
-  // A value that a later one was written over is gone.
+  // The value is lost if a later value was written into the same memory.
   const auto at = std::find(its.values.begin(), its.values.end(), value);
   return std::none_of(at + 1, its.values.end(), [&](const Endpoint& later) {
     return SharingOf(*later.node, later.index).kind == Sharing::Kind::kReuses &&
@@ -176,7 +177,7 @@ StatusOr<bool> Restoring::CopyNode(const Endpoint& value, int depth, Endpoint* r
                                      .device = node.requested_device()},
                                     node.assigned_device(), first_late_));
   plan_.model_.AddCopy(*copy, node);
-  // Its other outputs are there, too.
+  // The copy computes all outputs of the node.
   for (int i = 0; i < node.num_outputs(); ++i) restored_[{node.id(), i}] = {copy, i};
   *restored = {copy, value.index};
   return true;
@@ -217,7 +218,7 @@ StatusOr<Node*> Restoring::Add(Graph::NodeSpec spec, const std::string& device, 
   return node;
 }
 
-// The file has been written by then: as late as the memory allows.
+// Returns the position before which the file must be written: as late as the memory allows.
 int Restoring::SwapOutPosition(const Node& maker) const {
   const std::vector<double>& during = plan_.profile_.devices[buffer_.device].during;
   int at = std::max(last_early_, position_of_[maker.id()]) + 1;
@@ -225,7 +226,8 @@ int Restoring::SwapOutPosition(const Node& maker) const {
   return at;
 }
 
-// The read begins then: early enough for a file, and not before the memory allows.
+// Returns the position at which reading begins: early enough for the file system's rate, but not
+// before the memory allows.
 int Restoring::SwapInPosition() const {
   const std::vector<double>& during = plan_.profile_.devices[buffer_.device].during;
   double nanos = buffer_.bytes / kFileBytesPerNano;

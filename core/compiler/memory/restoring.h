@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Restoring: one attempt to free a buffer for a while: the nodes that read it late are given a copy
-// that is made shortly before they run. Private to this folder.
+// Restoring: one attempt to free a buffer for a while. The nodes that read the buffer late are
+// given a copy, which is made shortly before they run. Private to this folder.
 #pragma once
 
 #include <map>
@@ -18,8 +18,8 @@ class Restoring {
   // Frees `buffer`, an index into the plan's profile, while the node at `position` runs.
   Restoring(MemoryPlan* plan, int buffer, int position, MemoryPlan::Means means);
 
-  // Changes graph and order. False if it cannot be done this way; then, and after an error, Undo
-  // must be called.
+  // Changes graph and order. Returns false if the buffer cannot be freed by these means. After
+  // false or an error, Undo must be called.
   StatusOr<bool> Apply();
   void Undo();
   int num_added() const { return num_added_; }
@@ -32,7 +32,7 @@ class Restoring {
     int input;
     Endpoint value;
   };
-  static constexpr int kDepthMax = 8;  // nodes in a row that are computed again
+  static constexpr int kDepthMax = 8;  // the maximum length of a chain of recomputed nodes
 
   bool FindReaders();
   StatusOr<bool> Restore(const Endpoint& value, int depth, Endpoint* restored);
@@ -52,13 +52,13 @@ class Restoring {
   const MemoryPlan::Means means_;
   const int first_id_;
   const std::vector<Node*> order_before_;
-  std::vector<int> position_of_;  // by node id: in order_before_
+  std::vector<int> position_of_;  // by node id: position in order_before_
   std::map<Value, int> buffers_;  // which buffer holds a value on its own device
-  std::vector<Reader> readers_;   // late ones, in order
-  int first_late_ = 0;            // the position of the first of them
-  int last_early_ = 0;            // of the last one before
+  std::vector<Reader> readers_;   // inputs that read the buffer late, in order
+  int first_late_ = 0;            // the position of the first late reader
+  int last_early_ = 0;            // the position of the last node that needs it before
   std::map<Value, Endpoint> restored_;
-  std::vector<std::pair<int, Node*>> added_;  // before which position of order_before_
+  std::vector<std::pair<int, Node*>> added_;  // position in order_before_, node
   int num_added_ = 0;
 };
 

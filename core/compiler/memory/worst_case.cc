@@ -14,7 +14,7 @@ namespace {
 
 // Bounds the time to about a second, and the memory to 64 MiB.
 constexpr double kPairsMax = 5e7, kBitsMax = 5e8;
-// Buffers below this part of all bytes are added up, as if they were always there.
+// Buffers smaller than this share of all bytes are added up, as if they were always in memory.
 constexpr double kSmallPart = 1.0 / 4096;
 
 class WorstCase {
@@ -51,30 +51,30 @@ class WorstCase {
   using Buffer = MemoryProfile::Buffer;
   using Value = std::pair<int, int>;  // node id, output
 
-  // A buffer is in memory from when its maker begins until its users have ended: the nodes that
-  // make or read what it holds.
+  // A span in which a buffer is in memory: from the start of its maker until all its users have
+  // ended, the nodes that write or read its values.
   struct Range {
     int device = 0;
     double bytes = 0;
     const Node* maker = nullptr;
     std::vector<const Node*> users = {};
-    // A copy of this variable, whose maker is the update; null: none. `readers` are the nodes that
-    // read snapshots of it, each with the node that took the snapshot.
+    // If not null, the range is a copy of this variable, and its maker is the update. `readers` are
+    // pairs: a node that took a snapshot of the variable, and a node that reads this snapshot.
     const Node* copy_of = nullptr;
     std::vector<std::pair<const Node*, const Node*>> readers = {};
   };
-  // `node` writes range `to` into the memory of range `from`, if nothing else needs that.
+  // `node` writes range `to` into the memory of range `from`, if no other node still needs `from`.
   struct Reuse {
     int from = 0, to = 0;
     const Node* node = nullptr;
   };
 
-  // Variables, constants and feeds, which do not count.
+  // Returns true for variables, constants and feeds, which do not count.
   static bool IsKept(const Buffer& buffer) {
     const Sharing sharing = SharingOf(*buffer.value.node, buffer.value.index);
     return !buffer.received && (sharing.kind == Sharing::Kind::kKept || !IsMade(buffer));
   }
-  // False for the value of a variable, which stands for the node of its handle.
+  // Returns false for the value of a variable, whose `value` is the node of the variable's handle.
   static bool IsMade(const Buffer& buffer) {
     return !buffer.values.empty() && buffer.values.front() == buffer.value;
   }
@@ -87,7 +87,8 @@ class WorstCase {
     }
   }
 
-  // A range for each node that writes to the buffer; those that surely reuse it are merged later.
+  // Adds a range for each node that writes to the buffer. MergeIfSure later merges the ranges that
+  // surely share memory.
   void AddRanges(const Buffer& buffer) {
     if (buffer.bytes < least_) {
       small_[buffer.device] += buffer.bytes * NumWriters(buffer);
@@ -132,7 +133,7 @@ class WorstCase {
     return -1;
   }
 
-  // An update copies a variable whose old value is still to be read.
+  // Adds the copy that an update makes of a variable whose old value may still be read.
   void AddCopy(const MemoryProfile::Update& update) {
     Range copy = {
         .device = model_.DeviceOf(*update.by), .maker = update.by, .copy_of = update.state};
@@ -172,7 +173,7 @@ class WorstCase {
     return sum;
   }
 
-  // Those that may still read the value which the update replaces.
+  // Finds the nodes that may still read the value that the update replaces.
   void FindUsersOfCopy(const NodeAncestors& ancestors, Range* range) const {
     if (range->copy_of == nullptr) return;
     const Node& update = *range->maker;
@@ -203,7 +204,8 @@ class WorstCase {
     return found == merged_.end() ? range : found->second;
   }
 
-  // Memory grows only when a node begins that makes a buffer.
+  // Returns the maximum of bytes, by device. Looks only at nodes that make a buffer, because memory
+  // grows only when such a node begins.
   std::vector<double> Largest(const NodeAncestors& ancestors) const {
     std::vector<double> largest = small_;
     std::vector<const Node*> makers;
@@ -220,7 +222,7 @@ class WorstCase {
     return largest;
   }
 
-  // Whether the buffer may be in memory when the node runs.
+  // Returns whether the buffer may be in memory when the node runs.
   static bool MayLive(const NodeAncestors& ancestors, const Range& range, const Node& node) {
     if (ancestors.Precedes(node, *range.maker)) return false;
     const auto may_run = [&](const Node* user) {
@@ -233,13 +235,13 @@ class WorstCase {
   const MemoryModel& model_;
   const absl::Span<Node* const> order_;
   const MemoryProfile profile_;
-  double least_ = 0;                                         // smaller buffers are small
+  double least_ = 0;                                         // smaller buffers go to small_
   std::vector<double> small_;                                // by device
   std::map<int, std::vector<const Buffer*>> state_buffers_;  // by id of the handle's node
   std::map<int, std::vector<const Node*>> updates_;          // by id of the handle's node
   std::vector<Range> ranges_;
   std::vector<Reuse> reuses_;  // in order
-  std::map<int, int> merged_;  // by range: the one whose memory it has
+  std::map<int, int> merged_;  // by range: the range whose memory it reuses
 };
 
 }  // namespace

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WorstPeaks: a bound of the memory that a placed step takes if its nodes run in any order, and at
-// the same time, as far as its edges allow. MemoryModel::Profile tells of one order; an executor
-// with several threads may run the nodes in another one.
+// WorstPeaks: an upper bound of the memory that a placed step takes if its nodes run in any order
+// that its edges allow, some at the same time. MemoryModel::Profile predicts one order, but an
+// executor with several threads may choose another.
 #pragma once
 
 #include <vector>
@@ -13,11 +13,11 @@
 
 namespace penstock {
 
-// Returns the bound for each device of the model, in bytes, tensors from other tasks included. It
-// considers every node in turn: each buffer counts that may be in memory when this node runs, which
-// is one whose maker does not have to wait for the node, and that some node may still need. `order`
-// is an order in which the nodes may run. The limits of MemoryModel hold here, too. For steps with
-// very many large tensors the bound is the sum of all tensors.
+// Returns the bound for each device of the model, in bytes, tensors from other tasks included. For
+// every node, it adds up the buffers that may be in memory when the node runs. Such a buffer has a
+// maker that need not wait for the node, and a user that may end later. `order` is an order in
+// which the nodes may run. What MemoryModel does not count is not counted here, either. For steps
+// with very many large tensors the bound is the sum of all tensors.
 std::vector<double> WorstPeaks(const MemoryModel& model, absl::Span<Node* const> order);
 
 }  // namespace penstock

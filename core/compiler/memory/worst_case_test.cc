@@ -52,7 +52,7 @@ TEST(WorstCaseTest, IndependentNodesMayRunAtOnce) {
   EXPECT_LE(s.Worst()[0], 4040);
 }
 
-// Tensors that "both" needs cannot be written over while the other reader may still run.
+// "sum" certainly reuses the memory of "a" only if "reader" has to end before "sum".
 TEST(WorstCaseTest, MemoryIsReusedOnlyIfThatIsSure) {
   for (const bool sure : {false, true}) {
     Step s;
@@ -79,7 +79,7 @@ TEST(WorstCaseTest, UpdatesMayCopyAVariable) {
   }
 }
 
-// The second update changes what the first one has written elsewhere.
+// The first update writes into a copy, and the second one changes this copy in place.
 TEST(WorstCaseTest, AVariableIsCopiedOnceForASnapshot) {
   Step s;
   Node* const variable = s.Run("variable", "Var", {}, 0);
@@ -93,7 +93,7 @@ TEST(WorstCaseTest, AVariableIsCopiedOnceForASnapshot) {
   EXPECT_EQ(s.Worst()[0], 4020);
 }
 
-// Any order of the nodes that their edges allow.
+// Returns a random order of the nodes that their edges allow.
 std::vector<Node*> Shuffled(const std::vector<Node*>& order, std::mt19937* random) {
   std::vector<Node*> left = order, shuffled;
   std::vector<bool> done(1000);
@@ -113,7 +113,7 @@ std::vector<Node*> Shuffled(const std::vector<Node*>& order, std::mt19937* rando
   return shuffled;
 }
 
-// Nodes that read one or two of the last values, variables that are read and updated.
+// Returns random nodes that read one or two recent values, and variables that are read and updated.
 Step RandomStep(std::mt19937* random, const char* other_device) {
   Step s;
   std::vector<Endpoint> values = {{s.Run("n0", "Noise", {}, 1000), 0}};
@@ -172,7 +172,7 @@ TEST(WorstCaseTest, NoOrderTakesMore) {
   EXPECT_GT(differ, 0);
 }
 
-// The predicted order alone would be well within the limit; others are not, so it is kept.
+// The predicted order is well within the limit, but other orders exceed it. So the order is kept.
 TEST(WorstCaseTest, AnOrderThatMattersIsKept) {
   std::mt19937 random(2);
   int kept = 0, loose = 0;
@@ -188,7 +188,7 @@ TEST(WorstCaseTest, AnOrderThatMattersIsKept) {
     if (!plan.IsNearLimit()) continue;
     ++kept;
     plan.KeepOrder();
-    // A bound: it may count together what no single order keeps together.
+    // The bound may add up buffers that are never in memory at the same time.
     loose += plan.Worst()[0] > limit;
     for (int i = 0; i < 10; ++i) {
       const MemoryProfile profile = model.Profile(Shuffled(s.order, &random));

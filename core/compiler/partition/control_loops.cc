@@ -56,7 +56,8 @@ class Adder {
     return graph_.SetInput(merge, 1, {next, 0});
   }
 
-  // Returns the node that begins the loop on `device`, once per iteration of the loop around it.
+  // Returns the node that begins the loop on `device`. The node runs once per iteration of the loop
+  // around this one.
   StatusOr<Node*> Beginning(const LoopFrame& loop, const std::string& device) {
     if (loop.parent != 0) return loops_.iterations.at({loop.parent, device});
     Node*& token = tokens_[device];

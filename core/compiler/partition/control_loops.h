@@ -6,8 +6,8 @@
 // iteration it runs. So each device with nodes of the loop gets a small control loop in the same
 // frame: Enter, Merge, Switch and NextIteration pass an empty tensor around, controlled by the
 // value of the loop's LoopCond. The Merge is alive in each iteration that begins, the last one
-// included. Each _Recv of the loop waits for it, so that every value sent, dead or alive, is
-// received once.
+// included. Each _Recv of the loop waits for this Merge, so that every value that is sent, dead or
+// alive, is received once.
 #pragma once
 
 #include <map>

@@ -6,8 +6,8 @@
 //
 // A feed is a node of op "_Feed" with attributes index, T: it yields the step's index-th feed. A
 // fetch is a node of op "_Fetch" with attributes index, T: it keeps its input as the step's
-// index-th result. Indices count the CompileOptions' feeds and fetches, which are those of the
-// whole cluster; a partition has some of them.
+// index-th result. Indices are positions in the CompileOptions' feeds and fetches. Each partition
+// has the _Feed and _Fetch nodes of its device only.
 #pragma once
 
 #include <string>

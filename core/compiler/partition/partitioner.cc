@@ -90,7 +90,7 @@ class Partitioner {
     return OkStatus();
   }
 
-  // Adds to `device`'s graph, with its device assigned.
+  // Adds a node to the graph of `device`, and assigns this device to it.
   StatusOr<Node*> Add(const std::string& device, Graph::NodeSpec spec) {
     Graph& part = GraphOf(device);
     if (part.FindNode(spec.name) != nullptr) spec.name = part.UniqueName(spec.name);
@@ -122,7 +122,8 @@ class Partitioner {
     return Endpoint{received, 0};
   }
 
-  // A device that receives from inside a loop does so in every iteration.
+  // Returns an error if the value is not sent in every iteration of its loop: a device that
+  // receives from inside a loop does so in every iteration.
   static Status CheckIsInAllIterations(const Node& source, const std::string& device) {
     const bool* const constant = source.attr<bool>("is_constant");
     if (FlowOpOf(source) != FlowOp::kEnter || (constant != nullptr && *constant)) return OkStatus();
@@ -132,8 +133,9 @@ class Partitioner {
                            "only: give both the same device, or lead the value in by Enter");
   }
 
-  // A value that enters a loop is present in the first iteration only, or is the same in all. So it
-  // is sent once per run of the loop, and enters the loop on the device that uses it.
+  // Copies an Enter to `device`. A value that enters a loop is present in the first iteration only,
+  // or is the same in all iterations. So it is sent once per run of the loop, and enters the loop
+  // on the device that uses it.
   StatusOr<Node*> CopyEnter(const Node& enter, const std::string& device) {
     Graph::NodeSpec spec{
         .name = enter.name(), .op = enter.op_name(), .attrs = enter.attrs(), .device = device};
@@ -146,7 +148,7 @@ class Partitioner {
     return Add(device, std::move(spec));
   }
 
-  // A node on `device` that runs after `source` has.
+  // Returns a node on `device` that runs after `source`.
   StatusOr<Node*> ControlSourceFor(Node* source, const std::string& device) {
     if (Device(*source) == device) return copies_[source->id()];
     if (FlowOpOf(*source) == FlowOp::kEnter && !source->output_type(0).ref) {
@@ -169,7 +171,8 @@ class Partitioner {
     return received;
   }
 
-  // The pair of ends of one tensor's way from beside `original`. Returns the _Recv.
+  // Adds the _Send and the _Recv that move a tensor from the device of `original` to the device
+  // `to`. Returns the _Recv.
   StatusOr<Node*> Transfer(Endpoint source, const EdgeName& edge, const Node& original,
                            const std::string& to) {
     const std::string& from = Device(original);
@@ -204,10 +207,10 @@ class Partitioner {
   std::map<std::string, uint64_t> incarnations_;  // by device
   std::map<std::string, Graph> graphs_;           // by device
   std::vector<Node*> copies_;                     // by original id
-  // (original id, output or -1 for control, destination) -> what stands for it there
+  // (original id, output or -1 for control, destination) -> its copy or _Recv there
   std::map<std::tuple<int, int, std::string>, Node*> received_;
   std::vector<std::pair<const Node*, int>> back_edges_;
-  std::vector<std::pair<Node*, const Node*>> received_in_loops_;  // what runs in each iteration
+  std::vector<std::pair<Node*, const Node*>> received_in_loops_;  // _Recv, node of each iteration
 };
 
 }  // namespace

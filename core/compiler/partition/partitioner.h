@@ -7,8 +7,8 @@
 // cut control edge becomes such a pair for an empty tensor. Constants are not sent: each device
 // that uses one gets its own copy.
 //
-// Loops may be spread over devices: control_loops.h. What enters one as a constant enters it on
-// each device that uses it, so that it is sent once per run of the loop.
+// Loops may be spread over devices (control_loops.h). A value that enters a loop enters it on each
+// device that uses the value, so that it is sent once per run of the loop.
 #pragma once
 
 #include <vector>
@@ -20,10 +20,10 @@
 
 namespace penstock {
 
-// REQUIRES every node to have an assigned device among `devices`. In order of device name.
-// `urgency`, by node id: nodes that wait for nothing come in the partitions in order of it, the
-// largest first. An executor begins with them in that order, so variables leave in it. Empty: they
-// come as in the graph.
+// Returns the partitions in order of device name. REQUIRES: every node has an assigned device among
+// `devices`. `urgency`, by node id, orders the nodes of a partition that wait for nothing, the most
+// urgent first. Executors begin with these nodes in that order, so variables are sent in it, too.
+// If `urgency` is empty, the graph's order is kept.
 StatusOr<std::vector<Partition>> PartitionGraph(const Graph& graph,
                                                 const std::vector<DeviceInfo>& devices,
                                                 const std::vector<double>& urgency = {});

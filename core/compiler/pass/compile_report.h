@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CompileReport: how long each pass took, why each node is where it is, and what memory that takes.
+// CompileReport: how long each pass took, why each node has its device, and how much memory the
+// step takes.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@ struct PlacementReport {
   enum class Reason { kOnlyDevice, kHoldsState, kEndsSoonest, kShortensStep };
   struct Candidate {
     int device = 0;     // in `devices`
-    double end_ns = 0;  // of the group, were it to go there; 0 if costs did not decide
+    double end_ns = 0;  // of the group if placed there; 0 if costs did not decide
   };
   // Nodes that must share a device.
   struct Group {
@@ -27,7 +28,7 @@ struct PlacementReport {
       return reason == Reason::kEndsSoonest || reason == Reason::kShortensStep;
     }
   };
-  // One node's run in the predicted step: when it runs, and which transfers it needs.
+  // One node's run in the predicted step.
   struct Run {
     std::string node;
     int device = 0, lane = 0;
@@ -35,7 +36,7 @@ struct PlacementReport {
     std::string op = "";
     double flops = 0;
     double bytes = 0;       // of its outputs
-    bool measured = false;  // else its time is an estimate
+    bool measured = false;  // false: the time is an estimate
   };
   struct Transfer {
     std::string node;  // whose output it is
@@ -45,10 +46,10 @@ struct PlacementReport {
   };
   std::vector<std::string> devices;
   std::vector<Group> groups;  // in topological order of their first nodes
-  bool kept = false;          // all groups are where they were before
-  // The rest only if CompileOptions::predict asks for it.
-  double step_ns = 0;   // what the step is predicted to take
-  double least_ns = 0;  // no placement under the same constraints takes less
+  bool kept = false;          // all groups have their previous devices
+  // The members below are set only if CompileOptions::predict asks for it.
+  double step_ns = 0;   // the predicted time of the step
+  double least_ns = 0;  // a lower bound for all placements under the same constraints
   std::vector<Run> runs;
   std::vector<Transfer> transfers;
 };
@@ -63,11 +64,11 @@ struct MemoryReport {
   struct Device {
     std::string device;
     double peak_bytes = 0;        // of the step's tensors, in the predicted order
-    double peak_own_bytes = 0;    // the same without those that came from other tasks
-    double worst_bytes = 0;       // the most that any order can take, with any number of threads
+    double peak_own_bytes = 0;    // as peak_bytes, without tensors from other tasks
+    double worst_bytes = 0;       // an upper bound for all orders and numbers of threads
     double naive_bytes = 0;       // the peak without a limit
     double state_bytes = 0;       // variables that the step uses
-    double fed_bytes = 0;         // feeds that enter here
+    double fed_bytes = 0;         // feeds that enter the step on this device
     std::string peak_node;        // runs at the peak
     std::vector<Tensor> largest;  // at the peak, largest first; at most kTensorsMax
   };
@@ -75,11 +76,11 @@ struct MemoryReport {
 
   std::vector<Device> devices;  // in order of name; empty: nothing was predicted
   double limit_bytes = 0;       // CompileOptions::memory_limit
-  // The changes that were made for the limit.
+  // Changes of the step that were made for the limit: control edges keep the order of nodes.
   bool ordered = false;
   int num_recomputed = 0;  // nodes that run a second time
   int num_swapped = 0;     // tensors
-  // A loop, if there is one: it counts as one iteration.
+  // The name of a loop of the step; "" if there is none. A loop counts as one iteration.
   std::string loop;
 };
 
@@ -93,9 +94,9 @@ struct CompileReport {
   MemoryReport memory;  // only if CompileOptions::predict or memory_limit asks for it
 };
 
-// For people: a line for each pass, a line for each group and for each of its candidates.
+// Returns text for people: a line for each pass, and lines for each group and its candidates.
 std::string ToString(const CompileReport& report);
-// A few lines for each device.
+// Returns text for people: a few lines for each device.
 std::string ToString(const MemoryReport& report);
 
 }  // namespace penstock

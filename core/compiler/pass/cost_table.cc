@@ -16,8 +16,8 @@ const PartialShape& ShapeOf(const ShapeMap& shapes, const Node& node, int output
                                                                             : kUnknown;
 }
 
-// One operation for each element, unless the op says more, or gives a reference, which holds
-// nothing.
+// Returns the number of operations of the op's definition. If it has none, one operation for each
+// element of an output; a reference has no elements.
 double FlopsOf(const Node& node, const ShapeMap& shapes) {
   if (node.num_outputs() == 0) return 0;
   if (node.op().flops == nullptr) {
@@ -30,10 +30,11 @@ double FlopsOf(const Node& node, const ShapeMap& shapes) {
 }
 
 constexpr double kLatencyBytesMax = 4 << 10, kRateBytesMin = 64 << 10;
-// A transfer is taken to need at least this part of its time for its bytes, whatever the latency.
+// A transfer is assumed to need at least this share of its time for its bytes, however large the
+// measured latency is.
 constexpr double kBytesShareMin = 0.25;
 
-// Moves `*known` towards a new value: quickly if that is the better one, else slowly.
+// Moves `*known` towards a new value: quickly if the new value is better, else slowly.
 void Follow(double value, bool better, double* known) {
   if (*known < 0) *known = value;
   *known += (value - *known) / (better ? 2 : 16);

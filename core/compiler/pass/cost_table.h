@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CostTable: how long nodes take on devices, how large their outputs are and how long these travel:
-// what the placer asks.
-// A value. Measurements are keyed by the names of nodes and devices, so that what one step was
-// measured to take serves the compilation of the next; estimates are of one graph.
+// CostTable: tells the placer how long nodes take on devices, how large their outputs are, and how
+// long the transfer of an output takes. A value type. Measurements are keyed by the names of nodes
+// and devices, so that measurements of one step serve the compilation of other steps. Estimates are
+// of one graph.
 //
-// A node's time on a device is, in this order: the one measured there; the one measured on another
-// device of the same type, by how the two devices compare; an estimate from the node's work and the
-// device's rates, by what estimates of its op and device were off (learned_rates.h). Each is
-// multiplied by how slow the device was in recent steps (device_slowness.h). Thread-safe while it
-// is const.
+// A node's time on a device is the first of these that is known: the time measured there; the time
+// measured on another device of the same type, multiplied by the ratio of the two devices' speeds;
+// an estimate from the node's work and the device's rates, corrected by the errors of earlier
+// estimates for the op and the device (learned_rates.h). The time is then multiplied by how slow
+// the device was in recent steps (device_slowness.h). Const functions are thread-safe.
 #pragma once
 
 #include <string>
@@ -28,30 +28,32 @@ namespace penstock {
 class CostTable {
  public:
   // Estimates the work of each node of `graph` from its op, types and shapes. Measurements stay.
-  // From then on the table answers for nodes of that graph. `devices` are those that times were
-  // measured on: their rates tell what was estimated.
+  // From then on the table answers for nodes of that graph. `devices` are the devices on which
+  // times were measured; with their rates, measurements are compared with estimates.
   void Estimate(const Graph& graph, const ShapeMap& shapes,
                 const std::vector<DeviceInfo>& devices = {});
 
-  // One execution of a node, and the size of what one of its outputs held. The table follows times
-  // down quickly and up slowly, because noise only adds to them; a time that is far off counts as
-  // four times what is known.
+  // Record one execution of a node, and the size of one of its outputs in bytes. The known time
+  // falls quickly and rises slowly, because noise only makes times longer. A time of more than four
+  // times the known time counts as four times.
   void RecordNode(string_view node, const DeviceName& device, double nanos);
   void RecordOutput(string_view node, int output, double bytes);
-  // All nodes that one step ran on a device, once for each execution: records each of them, and how
-  // slow the device was.
+  // Records all nodes that one step ran on a device, once for each execution, and how slow the
+  // device was.
   struct Execution {
     string_view node;
     double nanos = 0;
   };
   void RecordStep(const DeviceName& device, absl::Span<const Execution> executions);
-  // By how much longer nodes take on the device than their quickest times tell; 1: no longer.
+  // Returns the factor by which nodes take longer on the device than their quickest times; 1: no
+  // longer.
   double Slowness(const DeviceName& device) const { return slowness_.Of(device); }
 
-  // One transfer from one task to another, from when the bytes were there to their arrival. Small
-  // transfers (up to 4 KiB) tell the latency of the link, large ones (from 64 KiB on) its rate; the
-  // others, and times that are not above 0, are left out. The quickest count most: the others have
-  // waited for each other. `from` and `to` may be devices: their tasks count.
+  // Records one transfer from one task to another, from when the bytes were ready to their arrival.
+  // Small transfers (up to 4 KiB) tell the latency of the link, large transfers (64 KiB or more)
+  // its rate. Other sizes, and times that are not above 0, are ignored. The quickest transfers
+  // count most, because the others have waited for each other. `from` and `to` may be devices,
+  // which stand for their tasks.
   void RecordTransfer(const DeviceName& from, const DeviceName& to, double bytes, double nanos);
 
   // The measured link from one task to another.
@@ -59,15 +61,15 @@ class CostTable {
     DeviceName from, to;     // tasks
     double latency_ns = -1;  // negative: not measured
     double bytes_per_ns = -1;
-    int64_t transfers = 0;  // that were measured
+    int64_t transfers = 0;  // number of measured transfers
   };
   const std::vector<Link>& links() const { return links_; }
   void AddLink(const Link& link) { links_.push_back(link); }
-  // Returns the measured link between two tasks; the devices' own rates stand in for what was not
-  // measured. `from` and `to` are devices of different tasks.
+  // Returns the measured latency and rate of the link between two tasks. For a value that was not
+  // measured, returns the devices' own. `from` and `to` are devices of different tasks.
   LinkRates LinkBetween(const DeviceInfo& from, const DeviceInfo& to) const;
 
-  // Everything that was recorded of a node: what another table can be filled with.
+  // Everything that was recorded of a node. Another table can be filled from these records.
   struct Record {
     std::string node;
     std::vector<std::pair<DeviceName, double>> times;  // nanoseconds
@@ -80,11 +82,12 @@ class CostTable {
   int num_estimated() const { return static_cast<int>(work_.size()); }
   // True if a time was recorded for the node on some device.
   bool IsMeasured(const Node& node) const;
-  // Without a measurement or an estimate: the time of a kernel that does nothing.
+  // Returns the node's time on the device. If there is neither a measurement nor an estimate,
+  // returns the time of a kernel that does nothing.
   double NodeNanos(const Node& node, const DeviceInfo& device) const;
-  // The estimated number of floating-point operations.
+  // Returns the estimated number of floating-point operations.
   double Flops(const Node& node) const;
-  // 0 if the output was neither measured nor estimated.
+  // Returns the size of an output; 0 if it was neither measured nor estimated.
   double OutputBytes(const Node& node, int output) const;
 
  private:
@@ -102,7 +105,7 @@ class CostTable {
     size_t first_output = 0;  // in output_bytes_
   };
   const Measured* FindMeasured(const Node& node) const;
-  // Null: none was recorded.
+  // Returns null if none was recorded.
   const Time* FindTime(string_view node, const DeviceName& device) const;
   double EstimatedNanos(const Node& node, const DeviceRates& rates) const;
   void Learn(const Graph& graph, const std::vector<DeviceInfo>& devices);

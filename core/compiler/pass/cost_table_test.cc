@@ -35,7 +35,7 @@ class CostTableTest : public testing::Test {
 TEST_F(CostTableTest, EstimatesComeFromWorkAndRates) {
   costs_.Estimate(w_.graph, shapes_);
   EXPECT_EQ(costs_.OutputBytes(*product_, 0), 2 * 3 * 4);
-  // Memory takes longer than the 2 * 2 * 3 * 100 operations.
+  // Reading and writing memory takes longer than the 2 * 2 * 3 * 100 operations.
   EXPECT_EQ(costs_.NodeNanos(*product_, cpu_), 200 + (200 + 300 + 6) * 4 / 10.0);
   EXPECT_EQ(costs_.NodeNanos(*product_, gpu_), 5000 + (200 + 300 + 6) * 4 / 1000.0);
   DeviceInfo slow = cpu_;
@@ -109,7 +109,7 @@ TEST_F(CostTableTest, EstimatesLearnFromWhatWasMeasured) {
   EXPECT_LT(costs_.NodeNanos(*other, gpu_), 6000) << "GPUs were not measured";
 }
 
-// Half of its steps are stopped in the middle of some node.
+// On the throttled device, half of the steps are stopped in the middle of some node.
 TEST_F(CostTableTest, AThrottledDeviceIsSlow) {
   Node* const other = w_.Add("other", "Product", {product_->input(0), product_->input(1)});
   Node* const never = w_.Add("never", "Product", {product_->input(0), product_->input(1)});
@@ -133,13 +133,14 @@ TEST_F(CostTableTest, AThrottledDeviceIsSlow) {
   costs_.Estimate(w_.graph, shapes_, {cpu_, other_cpu_});
   EXPECT_GT(costs_.Slowness(cpu_.name), 1.3);
   EXPECT_EQ(costs_.Slowness(other_cpu_.name), 1);
-  // Together as long as the steps took on average, but for the slowest: 3818.
+  // The two nodes together take the average time of the steps without the slowest one: 3818.
   EXPECT_NEAR(costs_.NodeNanos(*product_, cpu_) + costs_.NodeNanos(*other, cpu_), 3818, 150);
   EXPECT_EQ(costs_.NodeNanos(*product_, other_cpu_), 1000);
   EXPECT_GT(costs_.NodeNanos(*never, cpu_), 1.3 * before) << "estimates follow";
 }
 
-// The nodes themselves take longer: when the table has learnt that, the device is not slow.
+// The nodes themselves take longer. When the table has learnt that, the device does not count as
+// slow any more.
 TEST_F(CostTableTest, NodesThatHaveGrownAreNotCountedTwice) {
   costs_.Estimate(w_.graph, shapes_);
   for (int step = 0; step < 12; ++step) costs_.RecordStep(cpu_.name, {{"product", 1000}});
@@ -166,7 +167,7 @@ TEST_F(CostTableTest, LinksFollowTheQuickestTransfers) {
   LinkRates link = costs_.LinkBetween(cpu_, other_cpu_);
   EXPECT_EQ(link.latency_ns, 20'000);
   EXPECT_DOUBLE_EQ(link.bytes_per_ns, 4);
-  // One that has waited for others counts little; sizes between tell nothing.
+  // A transfer that has waited for others counts little. Transfers of medium size are ignored.
   costs_.RecordTransfer(cpu_.name, other_cpu_.name, kMega, 40 * kMega);
   costs_.RecordTransfer(cpu_.name, other_cpu_.name, 30'000, 1);
   costs_.RecordTransfer(cpu_.name, other_cpu_.name, 100, -5);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DeviceSlowness: by how much longer the nodes of recent steps took on a device than is known of
-// them. A CostTable follows the quickest times of each node, which tell nothing of a device that
-// is throttled or shared: there most nodes run at full speed, and some are stopped for long. All
-// nodes of a step together show it. A value; thread-safe while it is const.
+// DeviceSlowness: the factor by which the nodes of recent steps took longer on a device than their
+// known times. A CostTable keeps the quickest times of each node. These do not show that a device
+// is throttled or shared: there most nodes run at full speed, and some are stopped for long. The
+// sum over all nodes of a step shows it. A value type; const functions are thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -16,20 +16,21 @@ namespace penstock {
 
 class DeviceSlowness {
  public:
-  static constexpr size_t kStepsKept = 12;  // per device: older ones do not count
-  static constexpr size_t kStepsMin = 3;    // fewer tell nothing
-  static constexpr double kLeast = 1.1;     // less is noise
-  static constexpr double kMost = 8;        // a step that was stopped for longer counts as this
+  static constexpr size_t kStepsKept = 12;  // per device: older steps do not count
+  static constexpr size_t kStepsMin = 3;    // with fewer steps the factor is 1
+  static constexpr double kLeast = 1.1;     // a smaller factor counts as noise
+  static constexpr double kMost = 8;        // the maximum for one step
 
-  // One measured step: what its nodes took on the device together, and what was known of them
-  // before. Left out unless `known_ns` is above 0.
+  // Adds one measured step: the total time of its nodes on the device, and the sum of their times
+  // that were known before. Ignored unless `known_ns` is above 0.
   void Add(const DeviceName& device, double measured_ns, double known_ns);
-  // Multiplies the known times of the steps that were added by `factor`, as those of the device's
-  // nodes have been.
+  // Multiplies the known times of the steps that were added by `factor`. To be called when the
+  // known times of the device's nodes are multiplied by `factor`.
   void Rescale(const DeviceName& device, double factor);
 
-  // The ratio of the sums over the last kStepsKept steps, without the slowest of them; 1 if it is
-  // below kLeast, or if there were fewer than kStepsMin.
+  // Returns the ratio of the sums of measured and known times over the last kStepsKept steps,
+  // without the slowest step; 1 if the ratio is below kLeast, or if there were fewer than kStepsMin
+  // steps.
   double Of(const DeviceName& device) const;
 
  private:

@@ -20,7 +20,7 @@ TEST(DeviceSlownessTest, IsTheRatioOfRecentSteps) {
   EXPECT_EQ(slowness.Of(kOther), 1);
 }
 
-// Throttled by a scheduler that stops it for half of each period: some steps are not touched.
+// A scheduler stops the device for half of each period, so some steps run at full speed.
 TEST(DeviceSlownessTest, StepsThatWereStoppedCountWithThoseThatWereNot) {
   DeviceSlowness slowness;
   for (int step = 0; step < 12; ++step) slowness.Add(kDevice, step % 3 == 0 ? 400 : 100, 100);
@@ -33,7 +33,7 @@ TEST(DeviceSlownessTest, OneHiccupDoesNotCount) {
   slowness.Add(kDevice, 1e9, 100);
   slowness.Add(kDevice, 110, 100);
   EXPECT_EQ(slowness.Of(kDevice), 1);
-  // The second one does, as what it may count.
+  // The second outlier counts, but at most as kMost.
   slowness.Add(kDevice, 1e9, 100);
   EXPECT_DOUBLE_EQ(slowness.Of(kDevice), (100 + 110 + 800) / 300.0);
 }

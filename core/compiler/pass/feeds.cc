@@ -41,8 +41,8 @@ std::vector<Reachability::Seed> Consumers(const Graph& graph, const FeedMap& fee
   return consumers;
 }
 
-// A client can set the attribute on any node. It is ignored if outputs do not correspond to inputs,
-// or if following inputs could lead around a loop.
+// A client can set the attribute on any node. The attribute is ignored if outputs do not correspond
+// to inputs, or if following the inputs could lead around a loop.
 bool HasResultsApart(const Node& node) {
   const bool* const apart = node.attr<bool>(kResultsApartAttr);
   return apart != nullptr && *apart && FlowOpOf(node) == FlowOp::kNone && !node.op().stateful &&
@@ -135,7 +135,7 @@ StatusOr<std::vector<std::vector<int>>> FeedsOfFetches(const Graph& graph,
     for (size_t f = 0; f < fetches.size(); ++f) {
       Reachability::Sources found = reach.Of(*read[f].node);
       const auto fed = feeds.find({read[f].node->id(), read[f].index});
-      if (fed != feeds.end()) {  // the feed is returned as it is
+      if (fed != feeds.end()) {  // the fetch returns the feed
         found.reset();
         if (fed->second >= first && fed->second < first + at_a_time) found.set(fed->second - first);
       }

@@ -22,9 +22,9 @@ StatusOr<FeedMap> ResolveFeeds(const Graph& graph, const CompileOptions& options
 // Returns true if the step feeds `node`, a placeholder without a default. Nodes with a control edge
 // from it then wait for the feed, because the placeholder itself must not run.
 bool IsFedPlaceholder(const Node& node, const FeedMap& feeds);
-// Returns the tensor that a consumer of `tensor` reads in a step. That is `tensor` itself; but if
-// its node stands for independent results (core/op/results_apart.h) and `tensor` is not fed, it is
-// the input that the node passes on.
+// Returns the tensor that a consumer of `tensor` reads in a step. If the node of `tensor` stands
+// for independent results (core/op/results_apart.h) and `tensor` is not fed, this is the input that
+// the node passes on; else it is `tensor` itself.
 Endpoint ReadBy(Endpoint tensor, const FeedMap& feeds);
 // NotFound "FetchOutputs node X:0: not found". InvalidArgument if a tensor is both fed and fetched.
 StatusOr<std::vector<Endpoint>> ResolveFetches(const Graph& graph, const CompileOptions& options,
@@ -32,12 +32,13 @@ StatusOr<std::vector<Endpoint>> ResolveFetches(const Graph& graph, const Compile
 // NotFound "PruneForTargets: Some target nodes not found: ...".
 StatusOr<std::vector<Node*>> ResolveTargets(const Graph& graph, const CompileOptions& options);
 
-// Returns the name of the i-th feed (PartialFetch: fetch) of a partial run in the rendezvous:
-// RendezvousKey::tensor, with the client's device at both ends and incarnation 0.
+// Return the name of the index-th feed and fetch of a partial run: the RendezvousKey::tensor of a
+// key with the client's device at both ends and incarnation 0.
 std::string PartialFeed(int index);
 std::string PartialFetch(int index);
 
-// Returns, for each fetch in order, the indices of the feeds that it needs. Errors as above.
+// Returns, for each fetch in order, the indices of the feeds that it needs. Returns the errors of
+// ResolveFeeds and ResolveFetches.
 StatusOr<std::vector<std::vector<int>>> FeedsOfFetches(const Graph& graph,
                                                        const CompileOptions& options);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pass: one named step of the compiler; PassContext: all that a pass sees. compile.cc holds the
-// table of passes, in the order in which they run.
+// Pass: one named step of the compiler; PassContext: everything that a pass reads and changes.
+// compile.cc holds the table of passes, in the order in which they run.
 #pragma once
 
 #include <optional>
@@ -22,7 +22,8 @@ namespace penstock {
 enum class Stage { kGraph, kPlaced, kPartition };
 
 struct PassContext {
-  // The shapes of `graph` as it was when the pass first asked for them. Valid until the pass ends.
+  // Returns the shapes of `graph` as it was when the pass first asked for them. Valid until the
+  // pass ends.
   StatusOr<const ShapeMap*> Shapes() {
     if (!shapes.has_value()) {
       ASSIGN_OR_RETURN(shapes, InferShapes(*graph));
@@ -30,23 +31,23 @@ struct PassContext {
     return &*shapes;
   }
 
-  const Graph& program;  // the client's, which no pass changes
+  const Graph& program;  // the client's graph, which no pass changes
   const std::vector<DeviceInfo>& devices;
   const CompileOptions& options;
   CompileReport& report;
   Graph* graph;     // what the pass changes; empty before "prune"
   CostTable costs;  // what was measured; from "place" on with estimates for every node of its graph
-  // By node id: how long the step takes from the node's start to its end, as predicted. Of the
-  // nodes of a partition that wait for nothing, the larger begin first. Empty: in the graph's
-  // order.
+  // By node id: how long the step takes from the node's start to its end, as predicted. The nodes
+  // of a partition that wait for nothing start in descending order of urgency. Empty: in the
+  // graph's order.
   std::vector<double> urgency = {};
   std::vector<Partition> partitions = {};  // in order of device name; empty before "partition"
   std::optional<ShapeMap> shapes = {};     // see Shapes
 };
 
 struct Pass {
-  // No step runs without a required pass. An optional one may be left out, and is without
-  // CompileOptions::optimize: the step computes the same.
+  // A required pass runs for every step. An optional pass may be left out, and is left out unless
+  // CompileOptions::optimize is set; the step then computes the same values.
   enum Need { kRequired, kOptional };
 
   const char* name;

@@ -81,7 +81,7 @@ Status EliminateCommonSubexpressions(PassContext& context) {
       graph->AddControlEdge(*twin, after);
       graph->RemoveControlEdge(node, after);
     }
-    // RemoveDeadNodes would keep the duplicate if it reads a reference.
+    // Remove it here: RemoveDeadNodes would keep the duplicate if it reads a reference.
     if (!targets.contains(node->name())) graph->RemoveNode(node);
   }
   return OkStatus();

@@ -2,8 +2,8 @@
 //
 // Sends floats to other tasks as bfloat16. Half of the bytes of a training's transfers are the low
 // bits of floats, which neither weights on their way to a worker nor gradients on their way back
-// need. A value that is stored needs them: rounded weights in a checkpoint stay rounded. So this
-// pass first finds the values that must arrive unchanged, and rounds the others.
+// need. A value that is stored needs these bits: rounded weights in a checkpoint stay rounded. So
+// this pass first finds the values that must arrive unchanged, and rounds the others.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -42,8 +42,8 @@ bool IsGradient(const ArgDef& arg) {
   return absl::c_linear_search(kNames, arg.name);
 }
 
-// Returns true if elements of `arg` come out unchanged. An op that also accepts strings cannot
-// calculate with its elements: it copies, joins, cuts or selects them.
+// Returns true if the op only moves elements of `arg` to its outputs, unchanged. An op that also
+// accepts strings cannot calculate with its elements: it copies, joins, cuts or selects them.
 bool OnlyMoves(const OpDef& op, const ArgDef& arg) {
   if (op.passes_through || op.flow != FlowOp::kNone || arg.type.list) return true;
   const auto type = absl::c_find_if(

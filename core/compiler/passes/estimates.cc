@@ -30,7 +30,8 @@ Status EstimateCosts(PassContext& context) {
       context.costs.Estimate(*context.graph, *shapes, context.devices);
       return OkStatus();
     }
-    // Shapes that do not fit the graph fail the step that is fed them, not others of these names.
+    // If the expected shapes do not fit the graph, estimate without them. A step that is fed such
+    // shapes fails when it runs; a step that is fed other shapes must not fail here.
   }
   ASSIGN_OR_RETURN(const ShapeMap* const shapes, context.Shapes());
   context.costs.Estimate(*context.graph, *shapes, context.devices);

@@ -10,8 +10,8 @@
 
 namespace penstock {
 
-// Gives PassContext::costs an estimate for each node of the graph as it is now, beginning with the
-// shapes that are fed.
+// Gives PassContext::costs an estimate for each node of the present graph, by shapes that are
+// inferred from the expected shapes of the feeds.
 Status EstimateCosts(PassContext& context);
 
 }  // namespace penstock

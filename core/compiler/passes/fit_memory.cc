@@ -14,7 +14,7 @@
 namespace penstock {
 namespace {
 
-// Those that are in memory at the device's peak, largest first.
+// Returns the buffers that are in memory at the device's peak, largest first.
 std::vector<const MemoryProfile::Buffer*> BuffersAtPeak(const MemoryProfile& profile, int device) {
   std::vector<const MemoryProfile::Buffer*> buffers;
   const int at = profile.devices[device].peak_at;

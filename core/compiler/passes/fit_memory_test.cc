@@ -10,7 +10,7 @@ using ::testing::HasSubstr;
 
 constexpr double kBytes = 1'000'000;
 
-// Five tensors, of which each is used in two places: on the way there and on the way back.
+// Five tensors, each of which is used twice: in the forward pass and in the backward pass.
 struct Chain : World {
   Chain() {
     Node* x = Add("in", "Noise");
@@ -68,7 +68,8 @@ TEST(FitMemoryTest, AStepThatDoesNotIsChangedUntilItDoes) {
   EXPECT_THAT(ToString(w.report), HasSubstr("nodes run again, 0 tensors swapped"));
 }
 
-// Layers on kWorker, each of which reads a weight from kPs and keeps something large until the end.
+// Layers on kWorker. Each reads a weight from kPs, and makes a large tensor that is needed at the
+// end.
 struct DistantWeights : World {
   static constexpr int kLayers = 12;
   static constexpr double kWeight = 4e6, kKept = 2e6;
@@ -119,7 +120,8 @@ TEST(FitMemoryTest, CountsWhatIsSentLateWhenItIsSent) {
   EXPECT_LT(late.WorkerPeak(), early.WorkerPeak() / 1.5);
 }
 
-// The pass "schedule" has made the weights come late; what the worker keeps has to go, too.
+// Delaying the weights (pass "schedule") is not enough for this limit. The pass "memory" must also
+// recompute tensors of the worker, and must keep the delays.
 TEST(FitMemoryTest, KeepsWhatIsSentLateLate) {
   DistantWeights w;
   w.options.memory_limit = static_cast<int64_t>(5.5 * DistantWeights::kWeight);

@@ -21,7 +21,7 @@ namespace {
 constexpr int64_t kFoldedBytesMax = 10 << 20;
 
 // A constant that waits for another node may be on a branch that is not taken, or in a loop. Nodes
-// computed from it must stay there, too.
+// computed from it must stay on this branch or in this loop, so they are not folded.
 bool IsConst(const Node& node) { return node.op().is_constant && node.control_inputs().empty(); }
 
 bool MayFold(const Node& node) {
@@ -35,7 +35,7 @@ bool MayFold(const Node& node) {
   return true;
 }
 
-// Looks at the inferred shapes, so that too large a tensor is never allocated.
+// Decides by the inferred shapes, so that a tensor that is too large is never allocated.
 bool TooLarge(const Node& node, const ShapeMap& shapes) {
   if (static_cast<size_t>(node.id()) >= shapes.size()) return false;
   for (int i = 0; i < node.num_outputs(); ++i) {
@@ -55,8 +55,8 @@ class Folder {
 
   Status Run(const ShapeMap& shapes) {
     ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_.TopologicalOrder());
-    // The shape of a tensor may be known although the tensor is never computed, on an untaken
-    // branch. A constant in its place would always exist.
+    // The shape of a tensor on a branch may be known although the branch is not taken. A constant
+    // would exist even then, so such shapes are not folded.
     const bool branches = std::any_of(order.begin(), order.end(), [](const Node* node) {
       return FlowOpOf(*node) != FlowOp::kNone;
     });
@@ -72,7 +72,7 @@ class Folder {
   }
 
  private:
-  // Returns false if all folded values together would exceed their share of memory.
+  // Returns false if all folded values together would exceed bytes_left_.
   bool Spend(const std::vector<Tensor>& values) {
     int64_t bytes = 0;
     for (const Tensor& value : values) bytes += static_cast<int64_t>(value.bytes());

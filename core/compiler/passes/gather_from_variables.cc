@@ -86,8 +86,8 @@ class Ancestors {
   std::vector<int> seen_;  // by node id: the last walk that visited it
 };
 
-// A Gather and the nodes that its table comes through: Identities, the last one first, and the
-// read.
+// A Gather, and the path of its table from the Gather backwards: Identities, then the node that
+// reads the variable.
 struct Lookup {
   Node* gather;
   std::vector<Node*> path;
@@ -104,7 +104,8 @@ bool TakesRows(const Node& gather) {
                                          : value->flat<int32_t>()[0] == 0;
 }
 
-// `beside`: the nodes that other nodes are to be colocated with.
+// Returns the path if the Gather can be replaced. `beside` are the names of nodes with which other
+// nodes must be colocated.
 std::optional<Lookup> FindLookup(Node* gather, const absl::flat_hash_set<std::string>& beside) {
   if (!TakesRows(*gather) || beside.contains(gather->name())) return std::nullopt;
   Lookup lookup{.gather = gather};
@@ -121,8 +122,8 @@ std::optional<Lookup> FindLookup(Node* gather, const absl::flat_hash_set<std::st
   return placed_with_another ? std::nullopt : std::optional(lookup);
 }
 
-// Returns the nodes whose control inputs the new node must wait for, too. A constant axis has only
-// those of its branch or loop.
+// Returns the nodes whose control inputs the new node must take over. One is the axis: its control
+// inputs are only those of its branch or loop.
 std::vector<Node*> Replaced(const Lookup& lookup) {
   std::vector<Node*> nodes = lookup.path;
   nodes.push_back(lookup.gather);

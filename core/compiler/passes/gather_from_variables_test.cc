@@ -299,7 +299,7 @@ TEST_F(GatherFromVariablesTest, IndicesFromAQueueAndUpdatesOfOthersDoNotMatter) 
   EXPECT_EQ(Compiled(), "ResourceGather(table, taken)");
 }
 
-// If a branch is not taken, the Gather's other inputs are dead, but the read is not.
+// If the branch is not taken, the read is not dead, but the Gather's other inputs are.
 TEST_F(GatherFromVariablesTest, ATableThatIsSwitchedIsLeftAlone) {
   Node* const choice = Add("choice", "Switch", {{Read("read"), 0}, {numbers_, 0}});
   UseRows(Add("rows", "Gather", {{choice, 1}, {ids_, 0}}));

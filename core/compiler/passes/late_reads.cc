@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes some reads of variables late, as TensorFlow does. There the value behind a ref edge shares
-// the variable's memory, so a node that runs after an update sees the new value, even through an
-// Identity that ran before the update. Programs rely on that: SyncReplicasOptimizer puts the global
-// step into its token queue after the update, through a read without control edges. If that
-// Identity took a snapshot, it would hold the old value.
+// Makes some reads of variables late, as TensorFlow does. In TensorFlow, the value of a ref edge
+// shares the variable's memory. So a node that runs after an update sees the new value, even
+// through an Identity that ran before the update. Programs rely on that: SyncReplicasOptimizer puts
+// the global step into its token queue after the update, through a read without control edges. If
+// that Identity took a snapshot, it would hold the old value.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -86,8 +86,9 @@ class LateReads {
     return OkStatus();
   }
 
-  // Returns the node that made the variable's handle that `node` passes on. For a Merge this is the
-  // first known one, because the variable of a loop-carried value is not known yet.
+  // Returns the node that made the handle of the variable that `node` passes on. A Merge takes it
+  // from its first input for which it is known, because the variable of a loop-carried value is not
+  // known yet.
   const Node* ReferredTo(const Node& node) const {
     for (int i = 0; i < node.num_inputs(); ++i) {
       const Node* const variable = variable_of_[node.input(i).node->id()];
@@ -96,8 +97,8 @@ class LateReads {
     return nullptr;
   }
 
-  // Finds the uses that may have to read late: uses of variables with updates, on the device of
-  // their view.
+  // Finds the uses that may have to read late. These are on the device of their view, and their
+  // variable has updates.
   void FindUses() {
     for (const auto& [variable, views] : views_) {
       if (!updates_.contains(variable)) continue;

@@ -10,7 +10,7 @@ namespace penstock {
 
 namespace {
 
-// The device of all nodes; "" if there are several.
+// Returns the device of all nodes; "" if there are several devices.
 std::string OnlyDevice(const Graph& graph) {
   std::string device;
   for (int id = 0; id < graph.max_id(); ++id) {
@@ -25,8 +25,8 @@ std::string OnlyDevice(const Graph& graph) {
 }  // namespace
 
 Status MakePartitions(PassContext& context) {
-  // A graph for one device is its own partition: it is not copied, which would take as long as the
-  // other passes together.
+  // A graph for one device is moved, not copied: copying would take as long as all other passes
+  // together.
   std::string device = OnlyDevice(*context.graph);
   if (!device.empty()) {
     RETURN_IF_ERROR(FindLoopFrames(*context.graph).status());

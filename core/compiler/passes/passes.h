@@ -9,51 +9,53 @@
 
 namespace penstock {
 
-// Makes the graph: what feeds, fetches and targets need of the program (white paper 4.2), with
-// _Feed nodes in the place of fed tensors and a _Fetch node for each fetch, both pinned to the
-// client's device. InvalidArgument if a feed, fetch or target is inside a loop.
+// Copies the part of the program that the fetches and targets need (white paper 4.2). Replaces fed
+// tensors by _Feed nodes, and adds a _Fetch node for each fetch; both are placed on the client's
+// device. InvalidArgument if a feed, fetch or target is inside a loop.
 Status Prune(PassContext& context);
 
-// Computes at compile time what depends on constants alone, and the shapes that inference knows.
-// Leaves nodes that are stateful, too large, or fail when tried; and those that may not run at all,
-// or many times: constants that wait for another node, and the nodes of control flow. Kernels run
-// on this thread and CompileOptions::threads.
+// Replaces nodes that depend on constants alone, and Shape nodes whose result is known, by
+// constants. Leaves nodes that are stateful or fail, and values that are too large. Also leaves
+// nodes that may run never or many times: constants that wait for another node, and the nodes of
+// control flow. Kernels run on this thread and CompileOptions::threads.
 Status FoldConstants(PassContext& context);
 
-// Merges nodes that compute the same from the same inputs under the same constraints (Click's
-// global value numbering over one topological walk). Stateful nodes are never merged. Removes the
-// duplicate node, unless it is a target.
+// Merges nodes that compute the same values from the same inputs under the same constraints
+// (Click's global value numbering over one topological walk). Stateful nodes are never merged.
+// Removes the duplicate node, unless it is a target.
 Status EliminateCommonSubexpressions(PassContext& context);
 
-// Drops what nothing needs any more after folding and merging: stateless nodes without consumers
-// that are not targets. Keeps what reads a reference, which fails if the variable has no value yet:
-// clients ask for the rank of a variable to learn whether it is initialised.
+// Removes nodes that nothing needs any more after folding and merging: stateless nodes that have no
+// consumers and are not targets. Keeps nodes that read a reference, because they fail if the
+// variable has no value yet: clients ask for the rank of a variable to learn whether it is
+// initialised.
 Status RemoveDeadNodes(PassContext& context);
 
-// Makes a ResourceGather of each Gather (or GatherV2 of dimension 0) whose table is a variable that
-// was read for it alone, perhaps by way of Identities. Then only the rows leave the variable's
-// task. A Gather stays as it is where it could otherwise see another value: if something else uses
-// the read or waits for it, or if an update of the variable comes before the Gather and need not
-// come before the read. A Gather stays, too, if `_class` attributes place it with other nodes than
-// the variable's.
+// Replaces a Gather (or a GatherV2 of dimension 0) by a ResourceGather if its table is a variable
+// that is read only for this Gather, perhaps through Identities. Then only the rows leave the
+// variable's task. A Gather is kept if the replacement could see another value: if another node
+// uses the read or waits for it, or if an update of the variable comes before the Gather but need
+// not come before the read. A Gather is also kept if `_class` attributes place it with other nodes
+// than the variable's.
 Status GatherFromVariables(PassContext& context);
 
 // Gives every node a device (core/compiler/placement/placer.h), by measured and estimated costs.
 // Fills in CompileReport::placement.
 Status PlaceNodes(PassContext& context);
 
-// Connects a consumer to a variable itself if the graph says that it comes after an update of the
-// variable and takes the value from an op that only passes it on (Identity, Switch, Enter, ...) and
-// does not come after the update. All others keep their snapshot. Only on the variable's device.
+// Connects some consumers of a variable's value to the variable itself, so that they read it late.
+// These consumers run after an update of the variable, but take the value from an op that only
+// passes it on (Identity, Switch, Enter, ...) and need not run after the update. All other
+// consumers keep their snapshot. Changes only consumers on the variable's device.
 Status ReadVariablesLate(PassContext& context);
 
-// Has floats rounded to bfloat16 (to nearest even) before they are sent to another task, and made
-// floats again there: those of nodes whose attribute kSendAsAttr says "bfloat16", and with
-// CompileOptions::bfloat16_transfers all but those that it says "float" of, or that are known to be
-// smaller than 256 elements. A transfer stays exact if one of its consumers keeps the value, as it
-// is or moved (assigned, saved, enqueued, fetched; a gradient that updates a variable does not
-// count), and if it comes from a feed or from the Enter of a loop. InvalidArgument if the attribute
-// says anything else.
+// Rounds floats to bfloat16 (to nearest even) before they are sent to another task, and converts
+// them to floats there. Does so for outputs of nodes whose attribute kSendAsAttr is "bfloat16".
+// With CompileOptions::bfloat16_transfers it does so for all outputs, unless the attribute is
+// "float" or the output is known to have less than 256 elements. A transfer stays exact if one of
+// its consumers stores the value or moves it to where it is stored (assigned, saved, enqueued,
+// fetched; a gradient that updates a variable does not count). It also stays exact if it comes from
+// a feed or from the Enter of a loop. InvalidArgument if the attribute has any other value.
 Status CompressTransfers(PassContext& context);
 
 // Schedules transfers between tasks by a predicted step. (1) Fills in PassContext::urgency, so that
@@ -68,10 +70,10 @@ Status ScheduleTransfers(PassContext& context);
 
 // Predicts the memory of the step, if CompileOptions::predict or memory_limit asks for it, and
 // fills in CompileReport::memory. If a device's peak is above the limit, changes the step until it
-// is not: first the order in which nodes run, by control edges; then cheap nodes run a second time
-// instead of keeping what they made; then tensors wait in a file (CPUs only). Results stay the
-// same, bit for bit. RESOURCE_EXHAUSTED names the tensors that do not fit, with their bytes;
-// FAILED_PRECONDITION names a loop, whose memory is not known before the step.
+// fits: first control edges change the order in which nodes run; then cheap nodes run a second
+// time, so that their outputs need not be kept; then tensors are kept in files (CPUs only). Results
+// stay the same, bit for bit. RESOURCE_EXHAUSTED names the tensors that do not fit, with their
+// bytes; FAILED_PRECONDITION names a loop, whose memory is not known before the step.
 Status FitMemory(PassContext& context);
 
 // Cuts the graph into PassContext::partitions (core/compiler/partition/partitioner.h), with a small

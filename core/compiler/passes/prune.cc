@@ -20,7 +20,7 @@ Status CheckLoops(const Graph& graph, const Graph& pruned, const CompileOptions&
                                 [](const Node* node) { return FlowOpOf(*node) != FlowOp::kNone; });
   if (!flow) return OkStatus();
   const StatusOr<LoopFrames> found = FindLoopFrames(graph);
-  if (!found.ok()) return FindLoopFrames(pruned).status();  // pruned nodes may be wrong
+  if (!found.ok()) return FindLoopFrames(pruned).status();  // the error may be in pruned nodes
   const auto check = [&](string_view what, const std::string& node, const std::string& name) {
     const int frame = found->of_outputs[graph.FindNode(node)->id()];
     if (frame == 0) return OkStatus();
@@ -128,7 +128,7 @@ class Pruner {
   }
 
   Status Copy(Node* node) {
-    // core/functions makes _SwitchN of a program's Case.
+    // core/functions converts a program's Case into _SwitchN.
     const bool made_on_import =
         node->op_name() == kFilledConstOp || node->op().flow == FlowOp::kSwitch;
     if (node->op().internal() && !made_on_import) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A consumer cannot hold a transfer back: values are pushed to its task as soon as they are there.
-// So what delays one is an edge to its sender, and costs a message. It pays for values that would
-// lie at the consumer for long, such as the weights of late layers.
+// So a transfer is delayed by a control edge to its sender, which costs a message. This pays for
+// values that would be in the consumer's memory for long before they are needed, such as the
+// weights of late layers.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -20,9 +21,10 @@ namespace {
 constexpr double kBytesMin = 64 << 10;
 // A transfer is begun so early that it may take twice as long as predicted, and this much longer.
 constexpr double kSafety = 2, kSafetyNanos = 50'000;
-// The least that a delay has to gain, and the most that it may cost.
+// The minimum that delays must save of the peak (as a share and in bytes), and the maximum that
+// they may add to the step's time (as a share).
 constexpr double kPeakShareMin = 0.1, kPeakBytesMin = 1 << 20, kStepShareMax = 0.01;
-// Sums of the same bytes in another order differ by less.
+// Sums of the same bytes, added in another order, differ by less than this share.
 constexpr double kRounding = 1e-9;
 
 bool SpansDevices(const Graph& graph) {
@@ -32,7 +34,8 @@ bool SpansDevices(const Graph& graph) {
   });
 }
 
-// Whether a node makes or reads state, rather than changing it or waiting for a change.
+// Returns whether a node only makes or reads state, so that it neither changes state nor waits for
+// a change.
 bool OnlyKnowsState(const Node& node) {
   if (node.op().only_reads || node.op().end == EndOp::kFeed) return true;
   const bool makes_handle =
@@ -63,15 +66,15 @@ class TransferSchedule {
   struct Delay {
     int node = 0, output = 0;  // `output` of the graph's node
     int to = 0;                // device
-    int after = 0;             // the node on `to` that it waits for
+    int after = 0;             // the node on `to` that the transfer waits for
   };
 
   StatusOr<PlacedProblem> Describe(const Graph& graph) {
     return DescribePlaced(graph, context_.devices, context_.costs, context_.options.client_device);
   }
 
-  // Notes, by device and in order of their predicted ends, the nodes that run in every step and end
-  // by themselves.
+  // Finds, by device and in order of their predicted ends, the nodes that run in every step and do
+  // not wait for other parts of the step or of the cluster.
   void FindCertainNodes() {
     certain_.resize(context_.devices.size());
     std::vector<bool> is_certain(early_.order.size());
@@ -111,7 +114,7 @@ class TransferSchedule {
     }
   }
 
-  // When the first node that reads what was sent starts.
+  // Returns when the first node that reads the transferred tensor starts.
   double NeededAt(const PredictedStep::Transfer& sent) {
     if (first_reads_.empty()) {
       const PlacementProblem& problem = early_.problem;
@@ -135,8 +138,8 @@ class TransferSchedule {
     return end == nodes.begin() ? -1 : std::prev(end)->second;
   }
 
-  // All edges that are added go forward in the predicted time, as those of the graph do, so they
-  // close no cycle.
+  // Returns a copy of the graph with the delays. All added edges go forward in the predicted time,
+  // as the edges of the graph do, so they make no cycle.
   StatusOr<Graph> Delayed(CostTable* costs) const {
     Graph graph = context_.graph->Clone();
     for (const Delay& delay : delays_) {
@@ -152,7 +155,7 @@ class TransferSchedule {
       graph.set_assigned_device(late, source->assigned_device());
       costs->RecordOutput(late->name(), 0, costs->OutputBytes(*source, delay.output));
       const std::string to = context_.devices[delay.to].name.ToString();
-      const std::vector<OutEdge> edges = source->out_edges();  // a copy: it changes
+      const std::vector<OutEdge> edges = source->out_edges();  // a copy, because the edges change
       for (const OutEdge& edge : edges) {
         if (edge.src_index != delay.output || edge.dst->assigned_device() != to) continue;
         RETURN_IF_ERROR(graph.SetInput(edge.dst, edge.dst_index, {late, 0}));
@@ -184,7 +187,7 @@ class TransferSchedule {
 
   PassContext& context_;
   PlacedProblem early_;
-  PredictedStep step_;  // with all transfers as early as they can be
+  PredictedStep step_;  // the predicted step without delays
   std::vector<std::vector<std::pair<double, int>>> certain_;  // by device: end, node
   std::map<std::pair<int, int>, double> first_reads_;  // by output and device: the first start
   std::vector<Delay> delays_;
@@ -194,7 +197,7 @@ class TransferSchedule {
 
 Status ScheduleTransfers(PassContext& context) {
   if (!SpansDevices(*context.graph)) return OkStatus();
-  // Passes after "place" may have added nodes.
+  // Passes after "place" may have added nodes, which have no estimates.
   if (context.graph->max_id() > context.costs.num_estimated()) {
     RETURN_IF_ERROR(EstimateCosts(context));
   }

@@ -71,8 +71,8 @@ TEST(ScheduleTransfersTest, WeightsArriveShortlyBeforeTheirLayers) {
   EXPECT_LE(late.step_ns, 1.01 * early.step_ns);
 }
 
-// Forwards and backwards, as a training step: the first layers' weights are needed at both ends of
-// the step and stay, so less is saved.
+// A training step, with a forward and a backward pass. The first layers' weights are needed at both
+// ends of the step and stay in memory, so less is saved.
 TEST(ScheduleTransfersTest, ATrainingStepNeedsFirstWeightsTwice) {
   Layers w(12);
   Node* gradient = w.graph.FindNode("layer11");
@@ -83,7 +83,8 @@ TEST(ScheduleTransfersTest, ATrainingStepNeedsFirstWeightsTwice) {
     w.costs.RecordNode(name, *DeviceName::Parse(kWorker), 20 * kMega);
   }
   ASSERT_TRUE(w.Compile({}, {"back0:0"}).ok());
-  // At the turn all weights are there: no schedule can lower that peak, so nothing is delayed.
+  // When the forward pass ends, all weights are in memory. No schedule can lower that peak, so
+  // nothing is delayed.
   EXPECT_EQ(w.CountLate(), 0);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The placer against brute force on thousands of small random graphs: which devices a node may use
-// follows here from the definition alone, and every placement is tried.
+// Compares the placer with brute force on thousands of small random graphs. Here the devices that a
+// node may use follow from the definition alone, and every placement is tried.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -20,8 +20,8 @@ namespace {
 
 constexpr char kGpu[] = "/job:worker/replica:0/task:0/device:GPU:0";
 
-// Up to six stateless nodes with constraints and neighbours they have to be with, on three tasks,
-// one of which has a GPU.
+// Up to six stateless nodes with device constraints and colocation, on three tasks, one of which
+// has a GPU.
 struct SmallGraph : World {
   explicit SmallGraph(uint32_t seed) : random(seed) {
     devices.push_back({.name = *DeviceName::Parse(kGpu), .incarnation = 22});
@@ -65,8 +65,8 @@ struct SmallGraph : World {
     Add(name, op, std::move(inputs), more);
   }
 
-  // By the definition: what it asks for, the kernels of its op, and the client's task if its group
-  // names no job.
+  // Returns whether a node may run on a device, by the definition: by its requested device, the
+  // kernels of its op, and the client's task if its group names no job.
   bool MayRun(const Node& node, const DeviceInfo& device, bool group_names_job) const {
     const DeviceName wanted = *DeviceName::Parse(node.requested_device());
     const bool on_client = device.name.SameTask(options.client_device);
@@ -85,7 +85,7 @@ struct SmallGraph : World {
                                [&](const auto& pair) { return at(pair.first) == at(pair.second); });
   }
 
-  // Nodes that share a group with one that names a job.
+  // Returns, by node, whether a node of its group names a job.
   std::vector<bool> NamesJob(const std::vector<Node*>& nodes) const {
     std::vector<bool> names;
     for (const Node* node : nodes) {

@@ -15,7 +15,7 @@ class BusyLanes {
 
   // Returns the earliest start, not before `ready_ns`, for work that takes `nanos`.
   double StartFor(double ready_ns, double nanos) const;
-  // Reserves the time that StartFor(ready_ns, nanos) has returned.
+  // Reserves `nanos` from `start_ns` on, a result of StartFor.
   void Take(double start_ns, double nanos);
 
  private:

@@ -20,7 +20,8 @@ namespace penstock {
 namespace {
 
 bool HoldsState(const Node& node) {
-  // A resource handle or reference made here, rather than passed on.
+  // The node makes a handle or a reference, or it passes one on, and then shares a group with the
+  // node that makes it.
   for (int i = 0; i < node.num_outputs(); ++i) {
     const EdgeType type = node.output_type(i);
     if (type.ref || type.dtype == DType::kResource) return true;
@@ -28,8 +29,8 @@ bool HoldsState(const Node& node) {
   return false;
 }
 
-// Returns the shortest way from one of `begins` to a node that `is_end` holds for; empty if there
-// is none.
+// Returns the shortest chain from one of `begins` to a node for which `is_end` returns true; empty
+// if there is none.
 std::vector<const Node*> ShortestChain(
     const std::map<const Node*, std::vector<const Node*>>& neighbours,
     const std::vector<const Node*>& begins, absl::FunctionRef<bool(const Node&)> is_end) {
@@ -51,7 +52,7 @@ std::vector<const Node*> ShortestChain(
   return {};
 }
 
-// Returns "" for two neighbours, which need no explanation.
+// Returns "" if the chain is two neighbours, which need no explanation.
 std::string ChainText(const std::vector<const Node*>& chain) {
   if (chain.size() <= 2) return "";
   std::vector<std::string> names;
@@ -95,7 +96,7 @@ Status ColocationGroups::Init(const Graph& graph) {
     const auto* names = classes ? classes->get<std::vector<std::string>>() : nullptr;
     for (const std::string& name : names ? *names : std::vector<std::string>()) {
       if (!absl::StartsWith(name, kColocatedWith)) continue;
-      // The node named may have been pruned away; then there is nothing to sit beside.
+      // The named node may have been pruned away; then the attribute has no effect.
       const Node* other = graph.FindNode(string_view(name).substr(sizeof(kColocatedWith) - 1));
       if (other != nullptr) RETURN_IF_ERROR(Join(*other, *node));
     }
@@ -134,7 +135,8 @@ void ColocationGroups::Overrule(int group) {
 
 DeviceName ColocationGroups::ConstraintOf(const Node& node) const {
   if (groups_[node.id()].overruled) return {};
-  // A back edge stays on its device: nothing can be received for an iteration yet to begin.
+  // A NextIteration shares a device with its Merge: a value cannot be received for an iteration
+  // that has not begun.
   if (FlowOpOf(node) == FlowOp::kNextIteration) return {};
   return *DeviceName::Parse(node.requested_device());
 }
@@ -153,8 +155,8 @@ std::string ColocationGroups::ChainBetween(const Node& a, const Node& b) const {
       ShortestChain(Neighbours(), {&a}, [&](const Node& node) { return &node == &b; }));
 }
 
-// Two constraints contradict each other in one part (the job, the index, ...), which one node each
-// has stated, so two nodes and what joins them are enough.
+// Two constraints contradict each other in one component (the job, the index, ...). One node states
+// each of the two values, so two nodes and the chain between them explain the conflict.
 Status ColocationGroups::Conflict(const Node& a, const Node& b) const {
   const std::map<const Node*, std::vector<const Node*>> neighbours = Neighbours();
   std::map<DeviceName, std::vector<const Node*>> wanted;  // by constraint: the nodes of a's group

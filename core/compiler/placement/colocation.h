@@ -25,7 +25,7 @@ class ColocationGroups {
   int Find(int node_id) const;  // the group's representative
   const DeviceName& constraint(int node_id) const { return groups_[Find(node_id)].constraint; }
   bool stateful(int node_id) const { return groups_[Find(node_id)].stateful; }
-  // Returns the device that a node asks for by itself; "" if it was overruled.
+  // Returns the device constraint of the node itself; "" if it was overruled.
   DeviceName ConstraintOf(const Node& node) const;
   // Returns the shortest chain of nodes that keeps two nodes of a group together, for an error; ""
   // if they are neighbours.
@@ -33,20 +33,21 @@ class ColocationGroups {
 
  private:
   struct Group {
-    int parent = -1;  // itself for a representative
+    int parent = -1;  // a representative is its own parent
     int size = 1;
     DeviceName constraint;
     bool stateful = false;
-    bool overruled = false;  // the node of this id: its own constraint does not count
+    bool overruled = false;  // the constraint of the node with this id does not count
   };
-  // `handle`: b uses a resource that a makes or passes on.
+  // Joins the groups of a and b. `handle`: b uses a resource that a makes or passes on.
   Status Join(const Node& a, const Node& b, bool handle = false);
   Status Init(const Graph& graph);
-  // The constraints of the group's nodes give way to those of the resource that they use.
+  // Marks the group's nodes as overruled: the constraint of the resource that they use counts
+  // instead of theirs.
   void Overrule(int group);
-  // Returns those that each node was joined with.
+  // Returns, for each node, the nodes with which it was joined.
   std::map<const Node*, std::vector<const Node*>> Neighbours() const;
-  // Returns the error of a join of `a` and `b` that cannot be.
+  // Returns the error for nodes `a` and `b` that cannot be joined.
   Status Conflict(const Node& a, const Node& b) const;
 
   bool soft_ = false;

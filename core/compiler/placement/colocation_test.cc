@@ -61,7 +61,7 @@ TEST(ColocationTest, ConstraintsThatContradictNameBothNodes) {
   EXPECT_EQ(status.message().find("each of these"), string_view::npos) << "two nodes say it all";
 }
 
-// `task` brings a part of the group's constraint, but none that contradicts.
+// `task` states a component of the group's constraint that does not contradict the others.
 TEST(ColocationTest, TheSmallestSetInConflictIsNamed) {
   World w;
   Node* var = w.Add("var", "Var");
@@ -77,7 +77,7 @@ TEST(ColocationTest, TheSmallestSetInConflictIsNamed) {
                         "these must be where the next one is: 'ps', 'task', 'between', 'worker'."));
 }
 
-// "read" asks for another device than the variable that it reads, which gives way.
+// "read" asks for another device than its variable; the variable's device counts.
 TEST(ColocationTest, ConstraintsThatGaveWayAreNotNamed) {
   Graph graph(TestOps());
   const auto add = [&](Graph::NodeSpec spec) {

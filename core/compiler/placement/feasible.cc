@@ -99,7 +99,8 @@ std::vector<bool> FeasibleDevices::ExcludedBy(const Node& node) const {
   const bool has_job = groups_.constraint(node.id()).job.has_value();
   std::vector<bool> excluded;
   for (const DeviceInfo& device : devices_) {
-    // As Matching: without a job only the client's task counts. No single node excludes the others.
+    // As in Matching, only the client's task counts if the group names no job. No single node is
+    // named as the reason for that.
     const bool elsewhere = !has_job && !options_.any_task;
     const bool ignored = elsewhere && !device.name.SameTask(options_.client_device);
     excluded.push_back(ignored || !constraint.Matches(device.name) ||
@@ -108,7 +109,7 @@ std::vector<bool> FeasibleDevices::ExcludedBy(const Node& node) const {
   return excluded;
 }
 
-// "'x' (op Input) asks for '/device:GPU:0' and has kernels for CPU only".
+// Returns "'x' (op Input) asks for '/device:GPU:0' and has kernels for CPU only".
 std::string FeasibleDevices::WhatExcludes(const Node& node) const {
   const DeviceName constraint = groups_.ConstraintOf(node);
   std::set<std::string> all, capable;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FeasibleDevices: finds the devices on which each colocation group may run. They depend on its
-// constraint, the kernels of all its members, and the client's task if no job is named.
+// FeasibleDevices: finds the devices on which each colocation group may run. The devices depend on
+// the group's constraint, on the kernels of all its members, and on the client's task if the group
+// names no job.
 #pragma once
 
 #include <map>
@@ -18,7 +19,8 @@ namespace penstock {
 class FeasibleDevices {
  public:
   struct Options {
-    // If a constraint on type or index leaves no device, allow any other device of that task.
+    // If true, and a constraint on type or index leaves no device, any other device of that task is
+    // allowed.
     bool soft = false;
     // If true, a node that names no job may run on any task; else only on the task of
     // `client_device`.
@@ -28,8 +30,8 @@ class FeasibleDevices {
 
   // Returns, by node id of each group's representative, indices in `devices`, in their order, never
   // empty. InvalidArgument names the node and its constraint, and lists the devices; or it names
-  // the smallest set of nodes of a group that leave no device, with the constraint or the kernels
-  // of each.
+  // the smallest set of nodes of a group that together exclude every device, with the constraint or
+  // the kernels of each.
   static StatusOr<std::vector<std::vector<int>>> Of(const Graph& graph,
                                                     const ColocationGroups& groups,
                                                     const std::vector<DeviceInfo>& devices,
@@ -43,15 +45,15 @@ class FeasibleDevices {
   StatusOr<std::vector<int>> OfGroup(const std::vector<const Node*>& members);
   const std::vector<int>& Matching(const DeviceName& constraint);
   bool HasKernel(const Node& node, const std::string& type) const;
-  // Returns those of `devices` on which every member has a kernel.
+  // Returns the devices among `devices` on which every member has a kernel.
   std::vector<int> Capable(const std::vector<const Node*>& members, std::vector<int> devices) const;
   Status NoDevice(const Node& node, const DeviceName& constraint);
-  // The error of a group whose constraint matches `device`, among others, but that has no device
-  // with kernels for all members.
+  // Returns the error of a group that has no device with kernels for all members. `device` is one
+  // that matches its constraint.
   Status NoKernels(const std::vector<const Node*>& members, int device) const;
   Status NoKernel(const Node& node, const DeviceName& constraint, int device) const;
-  // Returns, by device, whether the node cannot run there: because of what it asks for itself, or
-  // for lack of a kernel.
+  // Returns, by device, whether the node cannot run there: because of the node's own constraint, or
+  // because it has no kernel.
   std::vector<bool> ExcludedBy(const Node& node) const;
   std::string WhatExcludes(const Node& node) const;
 

@@ -60,7 +60,7 @@ TEST_F(FeasibleDevicesTest, SoftPlacementAsksEveryMember) {
             "asks for '/device:GPU:0'; 'other' (op Input) has kernels for CPU only");
 }
 
-// Most of the group's nodes could run on the CPU or on the GPU; two of them leave nothing.
+// Most of the group's nodes could run on the CPU or on the GPU. One needs the CPU and one the GPU.
 TEST_F(FeasibleDevicesTest, TheSmallestSetInConflictIsNamed) {
   Node* const first = w_.Add("first", "Heavy", {{w_.Add("x", "Input"), 0}});
   w_.Add("second", "Heavy", {{first, 0}}, Beside("first", "/job:worker"));

@@ -28,7 +28,7 @@ void AddDevices(const std::vector<DeviceInfo>& devices, const CostTable& costs,
   AddMeasuredLinks(devices, costs, problem);
 }
 
-// Whether the partitioner copies the constant to each device that reads it.
+// Returns whether the node is a constant that the partitioner copies to each device that reads it.
 bool IsCopied(const Node& node) { return node.op().is_constant && node.control_inputs().empty(); }
 
 std::vector<PlacementProblem::Input> InputsOf(const Node& node, const PlacedProblem& placed) {
@@ -44,7 +44,8 @@ std::vector<PlacementProblem::Input> InputsOf(const Node& node, const PlacedProb
   return inputs;
 }
 
-// Whether the node's outputs are values that something else holds: they take nothing here.
+// Returns whether the node's outputs share memory that another node or a variable holds, and so
+// take no bytes of their own.
 bool PassesOn(const Node& node) { return !node.op().ref_form.empty() || node.op().only_reads; }
 
 // A span of time in which some bytes are taken.
@@ -53,7 +54,7 @@ struct Span {
 };
 
 double PeakOf(const std::vector<Span>& spans) {
-  std::vector<std::pair<double, double>> changes;  // time, bytes; what ends comes first
+  std::vector<std::pair<double, double>> changes;  // time, bytes; negative bytes first
   for (const Span& span : spans) {
     changes.emplace_back(span.begin_ns, span.bytes);
     changes.emplace_back(span.end_ns, -span.bytes);

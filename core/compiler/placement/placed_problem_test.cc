@@ -12,7 +12,8 @@ namespace {
 
 enum { kOfPs, kOfWorker };  // indices of devices in TestCluster
 
-// "big" on the ps, whose 1000 bytes only "reader" on the worker reads, after "slow" on the ps.
+// "big" on the ps has an output of 1000 bytes. Only "reader" on the worker reads it, after "slow"
+// on the ps.
 class PlacedProblemTest : public testing::Test {
  protected:
   PlacedProblemTest() {

@@ -27,8 +27,8 @@ bool Alike(const DeviceInfo& a, const DeviceInfo& b, const CostTable& costs) {
          a.rates.bytes_per_ns == b.rates.bytes_per_ns && a.rates.launch_ns == b.rates.launch_ns;
 }
 
-// Makes the problem of a graph, and gives its answer back to the graph. `state`: null, or the state
-// is placed too, and this is where.
+// Makes the placement problem of a graph, and assigns the devices found to the nodes. `state`: if
+// not null, nodes that hold state are placed by cost, too, and their devices are stored there.
 class Placer {
  public:
   Placer(const std::vector<DeviceInfo>& devices, const CostTable& costs,
@@ -87,9 +87,9 @@ class Placer {
     AddMeasuredLinks(devices_, costs_, &problem_);
   }
 
-  // In order of their first nodes.
+  // Adds the groups in order of their first nodes.
   void AddGroups() {
-    std::vector<int> fixed;  // by group: where its state is known to be; -1: nowhere
+    std::vector<int> fixed;  // by group: the known device of its state, or -1
     for (const Node* node : order_) {
       int& group = group_of_[groups_.Find(node->id())];
       if (group < 0) {
@@ -105,7 +105,7 @@ class Placer {
     for (const Node* node : order_) Decide(*node, fixed[Group(*node)]);
   }
 
-  // Decides which devices the search may choose from, and notes why.
+  // Decides from which devices the search may choose, and records the reason.
   void Decide(const Node& node, int fixed) {
     std::vector<int>& devices = problem_.candidates[Group(node)];
     PlacementReport::Group& decision = report_.groups[Group(node)];
@@ -120,7 +120,7 @@ class Placer {
     devices = {is_fixed ? fixed : devices.front()};
   }
 
-  // -1: nothing is said, or a device that is not there.
+  // Returns -1 if `devices` has no device for the node, or one that does not exist.
   int IndexOf(const DeviceByNode* devices, const std::string& node) const {
     if (devices == nullptr) return -1;
     const auto found = devices->find(node);
@@ -223,9 +223,9 @@ class Placer {
   const ColocationGroups groups_;
   std::vector<Node*> order_;
   std::vector<std::vector<int>> feasible_;  // by group's node
-  std::vector<int> group_of_;               // by group's node: in the problem
-  std::vector<const DeviceInfo*> kinds_;    // one of each
-  std::vector<double> nanos_;               // of a node that is being added
+  std::vector<int> group_of_;               // by group's node: group of the problem
+  std::vector<const DeviceInfo*> kinds_;    // one device of each kind
+  std::vector<double> nanos_;               // by kind: of the node that is being added
   std::vector<Problem::Exception> exceptions_;
   std::vector<int> before_;  // by group: the device that it was on, or -1
   Problem problem_;
@@ -254,7 +254,8 @@ StatusOr<DeviceByNode> PlaceState(const Graph& graph, const std::vector<DeviceIn
   on_any_task.any_task = true;
   on_any_task.predict = false;
   Graph placed = graph.Clone();
-  // A shape error is of the step that it is in: here it costs the estimates their shapes.
+  // The whole graph may contain a shape error. Then estimate without shapes: only the steps that
+  // run the wrong node are to report the error.
   const StatusOr<ShapeMap> shapes = InferShapes(placed);
   CostTable costs;
   costs.Estimate(placed, shapes.ok() ? *shapes : ShapeMap());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Place: chooses the device of every node. Constraints come first; among the devices left, it picks
-// those with which a simulated step ends early (white paper 3.2.1: for each node the device on
-// which it would end soonest, transfers included; see search.h).
+// Place: chooses the device of every node. Constraints come first. Among the devices that they
+// allow, it chooses devices with which a simulated step ends early (white paper 3.2.1: for each
+// node the device on which it would end soonest, transfers included; see search.h).
 //
 // Rules:
 // (1) A node may run on the devices that match its requested device and have a kernel for it. A
@@ -30,20 +30,21 @@
 
 namespace penstock {
 
-// Sets assigned_device on every node. `devices` are in order of preference within a task. Reads
-// only the options about placement. REQUIRES: `costs` has an estimate for every node.
+// Sets assigned_device on every node. `devices` are in order of preference within a task. Of the
+// options, only those about placement are used. REQUIRES: `costs` has an estimate for every node.
 StatusOr<PlacementReport> Place(const std::vector<DeviceInfo>& devices, const CostTable& costs,
                                 const CompileOptions& options, Graph* graph);
 
-// A placed step as CompileOptions::describe gets it, for predictions.
+// A placed step for predictions of other clusters; CompileOptions::describe receives it.
 struct PlacedStep {
   PlacementProblem problem;
   std::vector<int> device;  // by group
 };
 
-// Places the nodes of `graph` that hold state and have a choice, on any task. Decides for the whole
-// graph as if it were one step, by estimates alone, so that the same graph on the same devices
-// always gets the same result. Nodes in `options.state_devices` keep the device given there.
+// Chooses a device, on any task, for each node of `graph` that holds state and may run on several
+// devices. Decides for the whole graph as if it were one step, by estimates alone, so that the same
+// graph on the same devices always gets the same result. Nodes in `options.state_devices` keep the
+// device given there.
 StatusOr<DeviceByNode> PlaceState(const Graph& graph, const std::vector<DeviceInfo>& devices,
                                   const CompileOptions& options);
 

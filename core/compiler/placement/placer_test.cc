@@ -130,7 +130,7 @@ TEST(PlaceTest, AThrottledWorkerGetsLess) {
       costs.RecordNode(name, *DeviceName::Parse(kWorker1), 1'000'000);
       targets.push_back(name);
     }
-    // The nodes of these steps are others: theirs are as they were.
+    // These steps have other nodes: the known times of the nodes to be placed do not change.
     costs.RecordNode("other", *DeviceName::Parse(kWorker1), 1000);
     for (int step = 0; step < 3; ++step) {
       costs.RecordStep(*DeviceName::Parse(kWorker1), {{"other", slow * 1000}});

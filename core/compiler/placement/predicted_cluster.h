@@ -5,8 +5,8 @@
 //
 // Each worker runs steps of its own, one after the other, as between-graph replicas do. The step's
 // nodes outside of the master's task run on the parameter servers, whose lanes and links all
-// workers share. Several steps of all workers are simulated (predicted_step.h); the first steps, in
-// which all workers do the same at the same time, do not count.
+// workers share. Several steps of all workers are simulated (predicted_step.h); the first steps do
+// not count, because in these all workers do the same at the same time.
 #pragma once
 
 #include <vector>

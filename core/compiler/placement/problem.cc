@@ -24,7 +24,7 @@ Times TimesOf(const PlacementProblem& problem, int node) {
   return times;
 }
 
-// The mean time of a transfer between two groups: 0 where both must share a device.
+// Returns the mean time of a transfer between two groups; 0 if both must share a device.
 double MeanTransfer(const PlacementProblem& problem, const PlacementProblem::Input& input,
                     int reader) {
   const int from = problem.group[input.node], to = problem.group[reader];
@@ -78,7 +78,7 @@ std::vector<double> UpwardRanks(const PlacementProblem& problem) {
     ranks[node] += TimesOf(problem, node).mean;
     for (int i = problem.first_input[node]; i < problem.first_input[node + 1]; ++i) {
       const PlacementProblem::Input& input = problem.inputs[i];
-      double& before = ranks[input.node];  // so far: the longest way from its end
+      double& before = ranks[input.node];  // so far: the longest path from its end
       before = std::max(before, ranks[node] + MeanTransfer(problem, input, node));
     }
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Prints the table of README.md: compares placements of realistic steps with those of other
-// methods.
+// Compares placements of realistic steps with the placements of other methods. Prints the table of
+// README.md.
 #include <algorithm>
 #include <cstdio>
 #include <vector>

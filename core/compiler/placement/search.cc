@@ -77,8 +77,9 @@ class Greedy {
     return lanes_[device].StartFor(ready, problem_.Nanos(node, device));
   }
 
-  // A transfer is counted again for each node on the device that needs the output. A choice that
-  // avoids transfers a little too much costs less than a table of transfers.
+  // Returns when an input arrives on a device. Counts a transfer once for each node that needs it,
+  // although it is sent once per device. This avoids transfers a little too much, but a table of
+  // transfers would take more time than it is worth.
   double Arrival(const Input& input, int device) const {
     const int from = groups_[problem_.group[input.node]].device;
     const double end = ends_[input.node];
@@ -121,7 +122,7 @@ class Improvement {
     best_ns_ = PredictStep(problem_, best_, ranks_).end_ns;
   }
 
-  // Moves all groups that may run on one device there; the others stay.
+  // For each device, moves all groups that may run on it there; the other groups stay.
   void TryEachDeviceAlone() {
     for (int device = 0; device < static_cast<int>(problem_.devices.size()); ++device) {
       std::vector<int> alone = best_;
@@ -235,7 +236,7 @@ std::vector<int> FreeGroups(const PlacementProblem& problem, const std::vector<d
   return groups;
 }
 
-// How much quicker a placement must be to replace another: a factor.
+// The factor by which a new placement must be quicker to replace an earlier one.
 constexpr double kWorthMoving = 1.1;
 
 bool IsPlacement(const PlacementProblem& problem, const std::vector<int>& devices) {

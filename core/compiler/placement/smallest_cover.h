@@ -8,9 +8,10 @@
 
 namespace penstock {
 
-// `sets` are of one size: sets[i][x] says whether set i contains x. Returns indices in `sets`, in
-// ascending order, whose union contains every x: as few as possible up to four; above that a greedy
-// choice. All indices if there is no such union. Of equal sets the first is taken.
+// `sets` have the same size: sets[i][x] tells whether set i contains x. Returns indices in `sets`,
+// in ascending order, of sets whose union contains every x. Up to four sets this is the smallest
+// number possible; above that a greedy choice. Returns all indices if there is no such union. Of
+// equal sets it takes the first.
 std::vector<int> SmallestCover(const std::vector<std::vector<bool>>& sets);
 
 }  // namespace penstock

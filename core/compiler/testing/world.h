@@ -38,7 +38,7 @@ inline constexpr char kPs[] = "/job:ps/replica:0/task:0/device:CPU:0";
 inline constexpr char kWorker[] = "/job:worker/replica:0/task:0/device:CPU:0";
 inline constexpr char kWorker1[] = "/job:worker/replica:0/task:1/device:CPU:0";
 
-// kPs, kWorker and kWorker1, of incarnations 11, 22 and 33.
+// Returns the devices kPs, kWorker and kWorker1, with incarnations 11, 22 and 33.
 std::vector<DeviceInfo> TestCluster();
 
 struct NodeOptions {
@@ -57,9 +57,10 @@ struct World {
   StatusOr<std::vector<Partition>> Compile(const std::vector<std::string>& feeds,
                                            const std::vector<std::string>& fetches,
                                            const std::vector<std::string>& targets = {});
-  // REQUIRES that Compile has run that pass. From "partition" on: the last partition's.
+  // Returns the graph after a pass; for "partition" and later passes, that of the last partition.
+  // REQUIRES: Compile has run the pass.
   const Graph& After(const std::string& pass) const { return after.at(pass); }
-  // After "place".
+  // Returns the node's device after "place".
   std::string DeviceOf(const std::string& node) const {
     return After("place").FindNode(node)->assigned_device();
   }

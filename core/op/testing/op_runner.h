@@ -35,9 +35,9 @@ class OpRunner {
   OpRunner& Attr(string_view name, AttrValue value);
   OpRunner& NodeName(string_view name);       // default: the name of the op
   OpRunner& Device(string_view device_type);  // default "CPU"
-  // Runs the kernel of a device with memory of its own. Inputs and outputs remain host tensors: the
-  // runner copies them, except for the kernel's host_args, strings and handles. (The caller must
-  // provide device memory for a variable behind a handle.)
+  // A device with memory of its own, on which kernels run. Inputs and outputs of the runner remain
+  // host tensors: it copies them to and from the device, except for the kernel's host_args, strings
+  // and handles. (The caller must provide device memory for the variable of a handle.)
   struct Accelerator {
     std::string type;  // "GPU"
     Allocator* allocator = nullptr;
@@ -50,8 +50,8 @@ class OpRunner {
   // Sets the step's store, for ops that use resources made by another op of the same step; by
   // default each run has its own.
   OpRunner& StepResources(std::shared_ptr<ResourceStore> store);
-  // How much the shape function knows about the inputs; by default everything. With less, it checks
-  // less, and the kernel must find mistakes in the inputs.
+  // How much the shape function knows about the inputs; by default everything. If it knows less, it
+  // checks less, and the kernel itself must find mistakes in the inputs.
   enum class Known { kNothing, kShapes, kValues };
   OpRunner& ShapesKnow(Known known);
 
@@ -66,7 +66,7 @@ class OpRunner {
   std::vector<std::vector<Tensor>> args_;
   std::vector<bool> arg_is_list_;
   Attrs attrs_;
-  Accelerator accelerator_;  // none if its allocator is null
+  Accelerator accelerator_;  // none if allocator is null
   Known known_ = Known::kValues;
 };
 

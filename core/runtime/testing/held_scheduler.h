@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HeldScheduler: a Scheduler for tests that runs closures on the test's thread when the test says
-// so.
+// HeldScheduler: a Scheduler for tests that runs closures on the test's thread, when the test calls
+// it.
 #pragma once
 
 #include <chrono>

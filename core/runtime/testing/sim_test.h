@@ -26,7 +26,7 @@ class SimTest : public testing::Test {
     });
     EXPECT_TRUE(status.ok()) << status;
   }
-  // Lets everything else run for `ms` of simulated time.
+  // Lets all other closures run for `ms` milliseconds of simulated time.
   void Pass(int64_t ms) { env_.SleepForNanos(ms * 1'000'000); }
   int64_t NowMs() { return env_.NowNanos() / 1'000'000; }
 

@@ -118,8 +118,8 @@ class StallKernel final : public AsyncKernel {
       Cancellation::Token token = 0;
     };
     auto wait = std::make_shared<Wait>(Wait{std::move(done)});
-    // Need not be deregistered: the callback is destroyed with the cancellation, which outlives the
-    // step.
+    // The callback need not be deregistered: it is destroyed with the cancellation, which outlives
+    // the step.
     const bool registered = ctx.step().cancellation->Register(
         [wait](const Status& why) { std::move(wait->done)(why); }, &wait->token);
     if (!registered) std::move(wait->done)(ctx.step().cancellation->status());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests: a variant that holds a few strings. It can be encoded unless one of them is "secret".
+// For tests: a variant that holds a few strings. It can be encoded unless one of the strings is
+// "secret".
 #pragma once
 
 #include <memory>

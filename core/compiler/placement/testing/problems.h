@@ -12,7 +12,7 @@ namespace penstock {
 
 struct ProblemOptions {
   int nodes = 8;
-  int devices = 2;               // each is a task with one CPU with one lane
+  int devices = 2;               // each is a task that has one CPU with one lane
   int most_inputs = 3;           // per node
   double node_ns = 100'000;      // on average; the slowest device takes 1 to 10 times as long
   double transfer_ns = 100'000;  // of an output, on average, without the latency
@@ -20,7 +20,8 @@ struct ProblemOptions {
 };
 // Each node is a group of its own that may run on any device.
 PlacementProblem RandomProblem(uint64_t seed, const ProblemOptions& options);
-// Returns a problem with `devices` devices as above, all alike, and no nodes.
+// Returns a problem without nodes. Its `devices` devices are equal tasks, each with one CPU that
+// has one lane.
 PlacementProblem EqualDevices(int devices, double latency_ns, double bytes_per_ns);
 
 // Return the time of the predicted step under the placement found by

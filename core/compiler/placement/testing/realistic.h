@@ -21,13 +21,13 @@ struct RealisticProblem {
 // Four layers of an LSTM, 16 time steps, 512 units, batches of 64. By hand: each device gets the
 // same number of neighbouring layers.
 RealisticProblem StackedLstm(int devices);
-// Eight tables, three dense layers over their rows, and a wide part. By hand: the tables in turn
-// over the devices, all other nodes on the first.
+// Eight tables, three dense layers over their rows, and a wide part. By hand: the tables are
+// distributed over the devices in turn, all other nodes are on the first.
 RealisticProblem WideAndDeep(int devices);
-// Eight convolutions and two dense layers, one after the other. By hand: all on one device.
+// Eight convolutions and two dense layers, one after the other. By hand: all nodes on one device.
 RealisticProblem Convnet(int devices);
-// Four blocks of four branches of one to three convolutions. By hand: the branches in turn over the
-// devices, all other nodes on the first.
+// Four blocks of four branches of one to three convolutions. By hand: the branches are distributed
+// over the devices in turn, all other nodes are on the first.
 RealisticProblem Inception(int devices);
 
 }  // namespace penstock

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An op library for tests: a kernel for an op of the test's process, which has a float kernel
+// An op library for tests: a kernel for an op of the test's process; the op has a float kernel
 // already.
 #include "core/op/op_library.h"
 
