@@ -6,8 +6,8 @@
 namespace penstock {
 namespace {
 
-constexpr char kNode[] = "penstock/node";
-constexpr char kShown[] = "penstock/node_shown";  // the text ends with a node's name
+constexpr char kNodePayload[] = "penstock/node";
+constexpr char kNodeShownPayload[] = "penstock/node_shown";  // the text ends with a node's name
 
 bool Has(const Status& status, const char* payload) {
   return status.GetPayload(payload).has_value();
@@ -16,7 +16,7 @@ bool Has(const Status& status, const char* payload) {
 }  // namespace
 
 Status WithNode(Status status, string_view node) {
-  if (!status.ok()) status.SetPayload(kNode, absl::Cord(node));
+  if (!status.ok()) status.SetPayload(kNodePayload, absl::Cord(node));
   return status;
 }
 
@@ -26,20 +26,20 @@ Status InNode(const Status& status, string_view node) {
 }
 
 std::string FailedNode(const Status& status) {
-  const auto node = status.GetPayload(kNode);
+  const auto node = status.GetPayload(kNodePayload);
   return node.has_value() ? std::string(*node) : "";
 }
 
 Status ShowNode(const Status& status) {
-  if (!Has(status, kNode) || Has(status, kShown)) return status;
+  if (!Has(status, kNodePayload) || Has(status, kNodeShownPayload)) return status;
   Status shown =
       WithMessage(status, StrCat(status.message(), "\n\t [[{{node ", FailedNode(status), "}}]]"));
-  shown.SetPayload(kShown, absl::Cord());
+  shown.SetPayload(kNodeShownPayload, absl::Cord());
   return shown;
 }
 
 Status AtNode(const Status& status, string_view node) {
-  return Has(status, kShown) ? status : ShowNode(WithNode(status, node));
+  return Has(status, kNodeShownPayload) ? status : ShowNode(WithNode(status, node));
 }
 
 Status WithOriginOf(const Status& cause, Status status) {

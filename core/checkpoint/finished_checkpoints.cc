@@ -14,14 +14,14 @@ namespace {
 constexpr size_t kPathsMax = 8;
 constexpr char kTemporary[] = "_temp_";
 
-struct Noted {
+struct FinishedList {
   Mutex mu;
   std::vector<FinishedCheckpoint> list ABSL_GUARDED_BY(mu);  // newest first
   std::vector<FailedSave> failed ABSL_GUARDED_BY(mu);        // newest first
 };
-Noted& TheNoted() {
-  static Noted& noted = *new Noted;
-  return noted;
+FinishedList& GlobalFinishedList() {
+  static FinishedList& list = *new FinishedList;
+  return list;
 }
 
 // Returns "run/model.ckpt" for "run/model.ckpt-120" and sets `*step` to 120. Returns the complete
@@ -44,14 +44,14 @@ std::string WholeCheckpoint(const std::string& path) {
 }
 
 // Removes the record of failures of the same path, and returns it; an empty one if there is none.
-FailedSave TakeFailed(const std::string& path, Noted& noted)
-    ABSL_EXCLUSIVE_LOCKS_REQUIRED(noted.mu) {
+FailedSave TakeFailed(const std::string& path, FinishedList& list)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(list.mu) {
   int64_t step = 0;
   const std::string name = WithoutStep(WholeCheckpoint(path), &step);
-  for (auto it = noted.failed.begin(); it != noted.failed.end(); ++it) {
+  for (auto it = list.failed.begin(); it != list.failed.end(); ++it) {
     if (WithoutStep(it->path, &step) != name) continue;
     FailedSave found = std::move(*it);
-    noted.failed.erase(it);
+    list.failed.erase(it);
     return found;
   }
   return {};
@@ -63,9 +63,9 @@ void NoteFailedSave(const std::string& path, const std::string& node, const Stat
                     Env& env) {
   if (absl::IsCancelled(status)) return;
   const int64_t now_ns = env.NowNanos();
-  Noted& noted = TheNoted();
-  MutexLock lock(noted.mu);
-  FailedSave failed = TakeFailed(path, noted);
+  FinishedList& list = GlobalFinishedList();
+  MutexLock lock(list.mu);
+  FailedSave failed = TakeFailed(path, list);
   if (failed.times == 0) failed.first_failed_ns = now_ns;
   failed.path = WholeCheckpoint(path);
   (void)WithoutStep(failed.path, &failed.step);
@@ -73,39 +73,39 @@ void NoteFailedSave(const std::string& path, const std::string& node, const Stat
   failed.status = status;
   failed.failed_ns = now_ns;
   ++failed.times;
-  noted.failed.insert(noted.failed.begin(), std::move(failed));
-  if (noted.failed.size() > kPathsMax) noted.failed.pop_back();
+  list.failed.insert(list.failed.begin(), std::move(failed));
+  if (list.failed.size() > kPathsMax) list.failed.pop_back();
 }
 
 std::vector<FailedSave> FailedSaves() {
-  Noted& noted = TheNoted();
-  MutexLock lock(noted.mu);
-  return noted.failed;
+  FinishedList& list = GlobalFinishedList();
+  MutexLock lock(list.mu);
+  return list.failed;
 }
 
 void NoteFinishedCheckpoint(const std::string& path, Env& env) {
   {
-    Noted& noted = TheNoted();
-    MutexLock lock(noted.mu);
-    (void)TakeFailed(path, noted);
+    FinishedList& list = GlobalFinishedList();
+    MutexLock lock(list.mu);
+    (void)TakeFailed(path, list);
   }
   if (path.find(kTemporary) != std::string::npos) return;
   FinishedCheckpoint finished{.path = path, .finished_ns = env.NowNanos()};
   const std::string name = WithoutStep(path, &finished.step);
-  Noted& noted = TheNoted();
-  MutexLock lock(noted.mu);
-  std::erase_if(noted.list, [&](const FinishedCheckpoint& before) {
+  FinishedList& list = GlobalFinishedList();
+  MutexLock lock(list.mu);
+  std::erase_if(list.list, [&](const FinishedCheckpoint& before) {
     int64_t step = 0;
     return WithoutStep(before.path, &step) == name;
   });
-  noted.list.insert(noted.list.begin(), std::move(finished));
-  if (noted.list.size() > kPathsMax) noted.list.pop_back();
+  list.list.insert(list.list.begin(), std::move(finished));
+  if (list.list.size() > kPathsMax) list.list.pop_back();
 }
 
 std::vector<FinishedCheckpoint> LastCheckpoints() {
-  Noted& noted = TheNoted();
-  MutexLock lock(noted.mu);
-  return noted.list;
+  FinishedList& list = GlobalFinishedList();
+  MutexLock lock(list.mu);
+  return list.list;
 }
 
 }  // namespace penstock

@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-using Means = MemoryPlan::Means;
+using Method = MemoryPlan::Method;
 
 // large = `op`(input); middle reads it early, late reads it after the peak.
 class RestoringTest : public testing::Test {
@@ -36,13 +36,13 @@ class RestoringTest : public testing::Test {
     return node;
   }
   // The buffer of large_, freed while peak_ runs.
-  Restoring Attempt(Means means) {
+  Restoring Attempt(Method method) {
     int buffer = -1;
     const auto& buffers = plan_->profile().buffers;
     for (size_t i = 0; i < buffers.size(); ++i) {
       if (buffers[i].value.node == large_) buffer = static_cast<int>(i);
     }
-    return Restoring(plan_.get(), buffer, /*position=*/3, means);
+    return Restoring(plan_.get(), buffer, /*position=*/3, method);
   }
   std::vector<std::string> Order() const {
     std::vector<std::string> names;
@@ -64,7 +64,7 @@ class RestoringTest : public testing::Test {
 
 TEST_F(RestoringTest, RecomputesForTheLateReaderOnly) {
   Make("Heavy");
-  Restoring attempt = Attempt(Means::kRecompute);
+  Restoring attempt = Attempt(Method::kRecompute);
   ASSERT_TRUE(Applied(attempt));
   EXPECT_EQ(attempt.num_added(), 1);
   EXPECT_EQ(middle_->input(0).node, large_);
@@ -81,8 +81,8 @@ TEST_F(RestoringTest, UndoTakesAllOfItBack) {
   Make("Heavy");
   const std::vector<std::string> before = Order();
   const int nodes = world_.graph.num_nodes();
-  for (const Means means : {Means::kRecompute, Means::kSwap}) {
-    Restoring attempt = Attempt(means);
+  for (const Method method : {Method::kRecompute, Method::kSwap}) {
+    Restoring attempt = Attempt(method);
     ASSERT_TRUE(Applied(attempt));
     ASSERT_GT(world_.graph.num_nodes(), nodes);
     attempt.Undo();
@@ -95,10 +95,10 @@ TEST_F(RestoringTest, UndoTakesAllOfItBack) {
 
 TEST_F(RestoringTest, AStatefulNodeIsSwappedButNotRunAgain) {
   Make("Use");
-  Restoring again = Attempt(Means::kRecompute);
+  Restoring again = Attempt(Method::kRecompute);
   EXPECT_FALSE(Applied(again));
   again.Undo();
-  Restoring swap = Attempt(Means::kSwap);
+  Restoring swap = Attempt(Method::kSwap);
   ASSERT_TRUE(Applied(swap));
   EXPECT_EQ(swap.num_added(), 2);
   const Node* const in = late_->input(1).node;
@@ -111,7 +111,7 @@ TEST_F(RestoringTest, ABufferWithoutLateReadersIsLeftAlone) {
   Make("Heavy");
   CHECK_OK(world_.graph.SetInput(late_, 1, {peak_, 0}));
   plan_ = std::make_unique<MemoryPlan>(&world_.graph, costs_, order_, /*limit=*/10'000);
-  Restoring attempt = Attempt(Means::kRecompute);
+  Restoring attempt = Attempt(Method::kRecompute);
   EXPECT_FALSE(Applied(attempt));
   attempt.Undo();
 }
@@ -126,7 +126,7 @@ TEST_F(RestoringTest, ANodeThatReadsTheBufferAtThePeakPreventsIt) {
   for (size_t i = 0; i < buffers.size(); ++i) {
     if (buffers[i].value.node == large_) buffer = static_cast<int>(i);
   }
-  Restoring attempt(plan_.get(), buffer, static_cast<int>(order_.size()) - 1, Means::kRecompute);
+  Restoring attempt(plan_.get(), buffer, static_cast<int>(order_.size()) - 1, Method::kRecompute);
   EXPECT_EQ(order_.back(), also);
   EXPECT_FALSE(Applied(attempt));
   attempt.Undo();

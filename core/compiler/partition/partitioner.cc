@@ -116,7 +116,7 @@ class Partitioner {
         const Endpoint local{copies_[source.node->id()], source.index};
         const EdgeName edge{
             .id = source.node->id(), .node = source.node->name(), .output = source.index};
-        ASSIGN_OR_RETURN(received, Transfer(local, edge, *source.node, device));
+        ASSIGN_OR_RETURN(received, AddTransfer(local, edge, *source.node, device));
       }
     }
     return Endpoint{received, 0};
@@ -166,15 +166,15 @@ class Partitioner {
                                             {"value", Tensor(DType::kFloat, Shape({0}))}},
                                   .device = from}));
       const EdgeName edge{.id = source->id(), .node = source->name(), .output = EdgeName::kControl};
-      ASSIGN_OR_RETURN(received, Transfer({token, 0}, edge, *source, device));
+      ASSIGN_OR_RETURN(received, AddTransfer({token, 0}, edge, *source, device));
     }
     return received;
   }
 
   // Adds the _Send and the _Recv that move a tensor from the device of `original` to the device
   // `to`. Returns the _Recv.
-  StatusOr<Node*> Transfer(Endpoint source, const EdgeName& edge, const Node& original,
-                           const std::string& to) {
+  StatusOr<Node*> AddTransfer(Endpoint source, const EdgeName& edge, const Node& original,
+                              const std::string& to) {
     const std::string& from = Device(original);
     const Attrs names = {{"tensor_name", edge.ToString()},
                          {"send_device", from},
