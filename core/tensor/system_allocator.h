@@ -11,6 +11,7 @@
 
 #include "core/tensor/allocator.h"
 #include "core/tensor/huge_pages.h"
+#include "core/tensor/memory_account.h"
 
 namespace penstock {
 
@@ -21,8 +22,11 @@ class SystemAllocator final : public Allocator {
   void* Allocate(size_t bytes) override {
     void* pointer = nullptr;
     // The sanitizers' own allocators abort on requests that exceed every machine.
-    if (bytes > MachineMemoryBytes()) return nullptr;
-    if (posix_memalign(&pointer, kAlignment, bytes == 0 ? 1 : bytes) != 0) return nullptr;
+    const bool too_large = bytes > MachineMemoryBytes();
+    if (too_large || posix_memalign(&pointer, kAlignment, bytes == 0 ? 1 : bytes) != 0) {
+      SetRefusal(": the system has no more");
+      return nullptr;
+    }
     const int64_t now = in_use_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
     allocations_.fetch_add(1, std::memory_order_relaxed);
     int64_t peak = peak_.load(std::memory_order_relaxed);
