@@ -42,7 +42,7 @@ TEST_F(WaitGraphTest, AQueueThatNobodyFillsIsStuck) {
   const WaitGraph graph(cluster_);
   ASSERT_EQ(graph.waits().size(), 1u);
   EXPECT_TRUE(graph.waits()[0].stuck);
-  EXPECT_TRUE(graph.waits()[0].for_nobody());
+  EXPECT_TRUE(graph.waits()[0].is_unservable());
   EXPECT_TRUE(graph.Cycles().empty());
 }
 
@@ -118,9 +118,9 @@ TEST_F(WaitGraphTest, ALockIsHeldUpByTheWaitsOfItsHolder) {
   Add("b", Waiting("2", "take", "TAKE", "q", Use("lock", "LOCK", "m", "state: NOT_HELD_UP")));
   const WaitGraph graph(cluster_);
   EXPECT_TRUE(graph.waits()[0].stuck);
-  EXPECT_FALSE(graph.waits()[0].for_nobody());
+  EXPECT_FALSE(graph.waits()[0].is_unservable());
   EXPECT_EQ(graph.Next(0).first, 1);
-  EXPECT_TRUE(graph.waits()[1].for_nobody());
+  EXPECT_TRUE(graph.waits()[1].is_unservable());
 }
 
 TEST_F(WaitGraphTest, FindsTasksPartsAndResources) {

@@ -36,7 +36,7 @@ std::string MasterSession::RunningText() const {
   std::vector<std::string> running;
   for (const auto& [id, step] : steps_) {
     std::vector<std::string> tasks;
-    for (const TaskId& task : step->RunningIn()) tasks.push_back(task.name);
+    for (const TaskId& task : step->UnfinishedTasks()) tasks.push_back(task.name);
     running.push_back(
         StrCat(NamesText(step->prepared().names()), " runs in ", absl::StrJoin(tasks, " and ")));
   }
