@@ -108,7 +108,7 @@ class CutFinder {
     for (const wire::PartReport& part : task.report().part()) {
       for (const wire::WaitReport& wait : part.wait()) {
         if (wait.from_device().empty() || wait.age_ms() < patience_ms_) continue;
-        const std::string source = TaskOf(wait.from_device());
+        const std::string source = TaskOfDevice(wait.from_device());
         const wire::PartReport* const sends = graph_.FindPart(source, part.step_id());
         if (sends == nullptr) continue;
         const auto& unasked = sends->unasked_by();
