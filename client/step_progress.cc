@@ -15,13 +15,7 @@ bool IsHandleOf(const Node& node, const Node& variable) {
          *shared_name == variable.name();
 }
 
-bool OnlyReads(const Node& node) {
-  for (const char* op : {"ReadVariableOp", "Identity", "VarIsInitializedOp",
-                         "IsVariableInitialized", "VariableShape"}) {
-    if (node.op_name() == op) return true;
-  }
-  return false;
-}
+bool OnlyReads(const Node& node) { return node.op().only_reads || node.op().passes_through; }
 
 // Returns whether running `train` runs a node that may change the variable: one that takes its
 // handle and does not only read.

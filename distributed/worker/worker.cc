@@ -297,11 +297,15 @@ StatusOr<std::shared_ptr<WorkerGraph>> Worker::FindGraph(const std::string& hand
 }
 
 std::vector<Worker::RegisteredGraph> Worker::graphs() const {
-  std::vector<RegisteredGraph> graphs;
-  MutexLock lock(mu_);
-  for (const auto& [handle, session] : sessions_) {
-    for (const auto& [id, graph] : session->graphs) graphs.push_back({handle, graph});
+  std::map<std::pair<std::string, uint64_t>, std::shared_ptr<WorkerGraph>> sorted;
+  {
+    MutexLock lock(mu_);
+    for (const auto& [handle, session] : sessions_) {
+      for (const auto& [id, graph] : session->graphs) sorted[{handle, id}] = graph;
+    }
   }
+  std::vector<RegisteredGraph> graphs;
+  for (auto& [key, graph] : sorted) graphs.push_back({key.first, std::move(graph)});
   return graphs;
 }
 

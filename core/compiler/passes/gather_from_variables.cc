@@ -94,6 +94,8 @@ struct Lookup {
   Node* read() const { return path.back(); }
 };
 
+// Returns whether the node takes rows of a tensor. Compares names of ops, because the pass replaces
+// exactly these two, by ResourceGather, which has the same arguments except for the axis.
 bool TakesRows(const Node& gather) {
   if (gather.op_name() == "Gather") return true;
   if (gather.op_name() != "GatherV2" || *gather.attr<int64_t>("batch_dims") != 0) return false;
