@@ -42,8 +42,8 @@ struct FaultPlanOptions {
   uint64_t seed = 0;
   // The names of the kinds of faults to use; empty: all.
   std::vector<std::string> kinds = {};
-  // The hosts that may be lost. With `replicas` faults occur one at a time, and only kinds that two
-  // replicas survive.
+  // The hosts that may be lost; RunSimulation takes all of the cluster if there are none. With
+  // `replicas` faults occur one at a time, and only kinds that two replicas survive.
   std::vector<std::string> hosts = {};
   bool replicas = false;
   // The indices of the faults to keep; empty: all.

@@ -183,7 +183,7 @@ Status ExpectWeights(SimRunOptions* options) {
 StatusOr<std::vector<int>> ShrinkPlan(const SimRunOptions& options, int* runs) {
   SimRunOptions run = options;
   FaultPlanOptions all = options.plan;
-  all.hosts = SimHosts(all.replicas);
+  if (all.hosts.empty()) all.hosts = SimHosts(all.replicas);
   std::vector<int> left = all.only;
   if (left.empty()) {
     ASSIGN_OR_RETURN(const std::vector<Fault> plan, MakeFaultPlan(all));

@@ -2,6 +2,7 @@
 //
 // The program that tools/sim runs: simulates trainings with the faults of given seeds.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <optional>
@@ -17,7 +18,7 @@ namespace {
 constexpr int kFailed = 1, kMistake = 2;
 
 struct Flags {
-  std::string seeds = "0..199", faults, only, bug, replicas = "both";
+  std::string seeds = "0..199", faults, hosts, only, bug, replicas = "both";
   int64_t seed = -1, steps = 40;
   double hours = 0;
   std::string log = "out/sim.log";
@@ -93,9 +94,23 @@ class Command {
     options->steps = flags_.steps;
     options->mishaps = !flags_.no_mishaps;
     if (!flags_.faults.empty()) options->plan.kinds = absl::StrSplit(flags_.faults, ',');
+    RETURN_IF_ERROR(SetHosts(&options->plan));
     if (!flags_.bug.empty()) options->bugs = absl::StrSplit(flags_.bug, ',');
     for (const auto& each : absl::StrSplit(flags_.only, ',', absl::SkipEmpty())) {
       options->plan.only.push_back(std::atoi(std::string(each).c_str()));
+    }
+    return OkStatus();
+  }
+
+  Status SetHosts(FaultPlanOptions* plan) const {
+    const bool used = flags_.replicas == "both" || (flags_.replicas == "2") == plan->replicas;
+    if (flags_.hosts.empty() || !used) return OkStatus();
+    plan->hosts = absl::StrSplit(flags_.hosts, ',');
+    if (plan->hosts.size() < 2) return InvalidArgument("--hosts: expected two or more");
+    const std::vector<std::string> known = SimHosts(plan->replicas);
+    for (const std::string& host : plan->hosts) {
+      if (std::find(known.begin(), known.end(), host) != known.end()) continue;
+      return InvalidArgument("--hosts: '", host, "' is none of ", absl::StrJoin(known, ", "));
     }
     return OkStatus();
   }
@@ -143,10 +158,11 @@ class Command {
     if (fails)
       std::printf("  fails with %zu of its faults: %s\n", left.size(),
                   shrunk.run.violations[0].c_str());
-    std::printf("  repeat it: tools/sim --seed=%" PRIu64 " --steps=%" PRId64 "%s%s%s%s%s%s\n",
+    std::printf("  repeat it: tools/sim --seed=%" PRIu64 " --steps=%" PRId64 "%s%s%s%s%s%s%s\n",
                 options.plan.seed, flags_.steps,
                 options.plan.replicas ? " --ps_replicas=2" : " --ps_replicas=1",
                 flags_.faults.empty() ? "" : StrCat(" --faults=", flags_.faults).c_str(),
+                flags_.hosts.empty() ? "" : StrCat(" --hosts=", flags_.hosts).c_str(),
                 flags_.bug.empty() ? "" : StrCat(" --bug=", flags_.bug).c_str(),
                 flags_.no_mishaps ? " --no_mishaps" : "", fails ? " --only=" : "",
                 fails ? absl::StrJoin(left, ",").c_str() : "");
@@ -191,6 +207,7 @@ int Main(int argc, char** argv) {
   app.add_option("--hours", flags.hours, "on from the last seed of --log, until time is over");
   app.add_option("--log", flags.log, "of --hours: a line for each seed")->capture_default_str();
   app.add_option("--faults", flags.faults, absl::StrJoin(FaultNames(), ","));
+  app.add_option("--hosts", flags.hosts, "that faults hit: worker-0,ps-0,ps-0b ...");
   app.add_option("--only", flags.only, "of the faults of a seed those with these indices");
   app.add_option("--steps", flags.steps, "of the training")->capture_default_str();
   app.add_option("--ps_replicas", flags.replicas, "1, 2 or both")->capture_default_str();

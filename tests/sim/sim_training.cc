@@ -53,9 +53,23 @@ struct SimTraining::Model {
     }
     const client::Towers towers =
         client::BuildTowers(program, optimizer, workers, [&](int i) { return Loss(inputs[i]); });
-    train = once.Apply(optimizer, towers.gradients);
+    train = program.Group({once.Apply(optimizer, towers.gradients), Touch(options)}, "train");
     loss = towers.loss;
     for (const Variable& slot : optimizer.slots()) variables.push_back(slot);
+  }
+  // Changes a variable of each ps twice, before the gradients arrive. A step that is repeated
+  // changes it again, so it is not compared with a training without faults. But it shows whether a
+  // follower applies a part of a step, or changes in another order.
+  Output Touch(const SimTrainingOptions& options) {
+    Outputs touched;
+    for (int ps = 0; ps < options.ps; ++ps) {
+      const auto there = program.DeviceScope(StrCat("/job:ps/task:", ps));
+      const Variable touches(program, StrCat("touches", ps), Shape(), client::Zeros());
+      const Output one = Constant(program, Tensor::Scalar(1.0f));
+      const auto second = program.ControlDependencies({touches.AssignAdd(one)});
+      touched.push_back(touches.AssignAdd(one));
+    }
+    return program.Group(touched, "touch");
   }
   Output Loss(Output x) {
     Outputs losses;

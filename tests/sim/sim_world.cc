@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_format.h"
 #include "core/checkpoint/checkpoints.h"
+#include "tests/sim/replica_check.h"
 #include "tests/sim/sim_chooser.h"
 #include "tests/sim/sim_training.h"
 
@@ -30,6 +31,8 @@ constexpr int64_t kPowerOffMs = 300;  // minimum duration
 // All remains of the last step must have ended after this time.
 constexpr int64_t kStepsEndMs = 20'000;
 constexpr int64_t kWholeWithinMs = 60'000;
+// How often replicas are compared during the training.
+constexpr int64_t kCompareEveryMs = 2;
 
 class World {
  public:
@@ -57,6 +60,7 @@ class World {
   void RunClients();
   void CheckCheckpoints();
   void CheckSteps();
+  void CompareReplicas();
   void CheckLeaks();
   void StopAll();
 
@@ -97,6 +101,7 @@ class World {
   SimTraining* client_ = nullptr;  // the live client
   SeenByClients seen_;
   SimTrainingOptions training_;
+  ReplicaCheck replica_checks_[kPs];
   int64_t power_off_until_ns_ = 0, last_fault_ns_ = 0;
   bool faults_done_ = false, done_ = false;
   SimRunResult result_;
@@ -298,6 +303,20 @@ void World::CheckCheckpoints() {
   }
 }
 
+void World::CompareReplicas() {
+  if (done_) return;
+  for (int ps = 0; ps < kPs; ++ps) {
+    const std::string wrong =
+        replica_checks_[ps].Look(At(StrCat("ps-", ps)), At(StrCat("ps-", ps, "b")));
+    // One violation is enough, and the next ones would follow from it.
+    if (!wrong.empty() && result_.violations.empty()) {
+      Violation(StrCat("the replicas of ps ", ps, " differ: ", wrong));
+    }
+  }
+  scheduler_.ScheduleAt(scheduler_.now_ns() + kCompareEveryMs * kMilli,
+                        [this] { CompareReplicas(); });
+}
+
 // Checks that no step runs. The last session still exists, so a step that runs now would run
 // forever.
 void World::CheckSteps() {
@@ -351,6 +370,7 @@ void World::Simulate() {
       .steps = options_.steps, .ps = kPs, .workers = kWorkers, .replicas = options_.plan.replicas};
   AddTasks();
   for (const auto& [host, place] : places_) Start(host);
+  if (options_.plan.replicas) CompareReplicas();
   std::unique_ptr<Thread> faults = scheduler_.StartThread("faults", [this] {
     if (options_.faults) MakeFaults();
     faults_done_ = true;
@@ -413,7 +433,7 @@ std::vector<std::string> SimHosts(bool replicas) {
 
 StatusOr<SimRunResult> RunSimulation(const SimRunOptions& options) {
   SimRunOptions run = options;
-  run.plan.hosts = SimHosts(run.plan.replicas);
+  if (run.plan.hosts.empty()) run.plan.hosts = SimHosts(run.plan.replicas);
   ASSIGN_OR_RETURN(std::vector<Fault> plan, MakeFaultPlan(run.plan));
   RETURN_IF_ERROR(SimChooser::CheckNames(run.bugs));
   // Not destroyed after a hang, because closures that wait still use it.
