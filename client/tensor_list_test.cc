@@ -138,7 +138,7 @@ TEST_F(TensorLists, GradientsOfMaps) {
     return Call("TensorMapLookup", {map, Int(key)}, dtype);
   };
   const Output map =
-      insert(insert(insert(Call("EmptyTensorMap", {}), 1, x * x), 2, x * z), 3, z * z);
+      insert(insert(insert(CallIn(program_, "EmptyTensorMap", {}), 1, x * x), 2, x * z), 3, z * z);
   const Output again = insert(map, 1, Sin(z));
   const Output erased = Call("TensorMapErase", {again, Int(3)}, dtype);
   CheckGradients(Weighed(lookup(erased, 1)) * lookup(again, 2) + lookup(map, 2), {x, z});

@@ -155,9 +155,10 @@ TEST_F(StepTableTest, ManyWaitsAreCounted) {
   const auto step = Begin(1);
   const auto ignore = [](Status, Tensor, bool) {};
   EXPECT_EQ(step->Describe(), StrCat("step 1 of ", kPs, " ran"));
-  for (int i = 1; i < 6; ++i) step->Recv(Key(StrCat("edge_1_", i), kWorker, kPs), ignore);
-  EXPECT_EQ(step->Describe(), StrCat("step 1 of ", kPs, " waited for '1' from ", kWorker,
-                                     ", '2' from ", kWorker, ", '3' from ", kWorker, ", 2 more"));
+  for (int i = 1; i < 6; ++i) step->Recv(Key(StrCat("edge_1_x:", i), kWorker, kPs), ignore);
+  EXPECT_EQ(step->Describe(), StrCat("step 1 of ", kPs, " waited for 'x:1' from ", kWorker,
+                                     ", 'x:2' from ", kWorker, ", 'x:3' from ", kWorker,
+                                     ", 2 more"));
   table.Abort(1, Cancelled("end of test"));
   table.End(1);
 }

@@ -173,6 +173,10 @@ bool WaitsForNoNode(const OpDef& op, const Kernel& kernel) {
       "DeserializeIterator",
       "ReduceDataset",
       "StageSize",
+      "MapSize",
+      "MapIncompleteSize",
+      "OrderedMapSize",
+      "OrderedMapIncompleteSize",
   };
   return op.internal() || dynamic_cast<const FileKernel*>(&kernel) != nullptr ||
          kThem.contains(op.name);

@@ -4,7 +4,6 @@
 //
 // While no step runs and the follower has acknowledged everything, each variable must have the same
 // value in both, and both must have counted the same number of changes since the last such moment.
-// While the next step runs, the follower must not have any of its changes.
 //
 // Look does not block and changes nothing. All arguments are borrowed during the call.
 #pragma once
@@ -34,10 +33,8 @@ class ReplicaCheck {
   };
   std::string LookAt(SimProcess& primary, SimProcess& follower);
   std::string Compare(SimProcess& primary, SimProcess& follower);
-  std::string CheckNothingNew(SimProcess& follower) const;
 
   std::map<std::string, Seen> seen_;  // by the variable's name
-  int64_t last_end_ns_ = -1;          // of the primary's steps, at that moment
 };
 
 }  // namespace penstock::simulation

@@ -8,7 +8,7 @@
 //   errors      the error of a step is Unavailable or Aborted, and names a task
 //   checkpoints a saved checkpoint exists and is complete, also after a loss of power
 //   replicas    with two processes for each ps, no acknowledged step is lost, and the follower has
-//               the changes of all steps that have ended, and no others (replica_check.h)
+//               the changes of all steps that have ended (replica_check.h)
 //   steps       no step id is used twice
 //   leaks       at the end no task has a step, a session or a subscription
 #pragma once

@@ -29,7 +29,7 @@ class MemorySimulationTest : public testing::Test {
     MemorySimulation simulation(model, {});
     std::vector<double> changes;
     for (const Node* node : order_) {
-      changes.push_back(simulation.Change(*node));
+      changes.push_back(simulation.ChangeInBytes(*node));
       simulation.RunNode(*node);
     }
     return changes;
