@@ -6,7 +6,7 @@
 namespace penstock {
 namespace {
 
-sigset_t FromOutside() {
+sigset_t SignalsFromOutside() {
   sigset_t signals;
   sigfillset(&signals);
   for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) {
@@ -18,8 +18,8 @@ sigset_t FromOutside() {
 }  // namespace
 
 BlockedSignals::BlockedSignals() {
-  static const sigset_t signals = FromOutside();
-  pthread_sigmask(SIG_BLOCK, &signals, &before_);
+  static const sigset_t signals = SignalsFromOutside();
+  pthread_sigmask(SIG_BLOCK, &signals, &previous_mask_);
 }
 
 }  // namespace penstock

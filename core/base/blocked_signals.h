@@ -16,12 +16,12 @@ namespace penstock {
 class BlockedSignals {
  public:
   BlockedSignals();
-  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &previous_mask_, nullptr); }
   BlockedSignals(const BlockedSignals&) = delete;
   BlockedSignals& operator=(const BlockedSignals&) = delete;
 
  private:
-  sigset_t before_;
+  sigset_t previous_mask_;
 };
 
 }  // namespace penstock

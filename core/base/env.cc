@@ -24,11 +24,11 @@ std::string DirectoryOf(const std::string& path) {
 
 Status Env::WriteFileAtomically(const std::string& path, string_view contents) {
   // A unique name, so that two writers of one path do not write into each other's file.
-  const std::string beside = StrCat(path, ".tmp.", absl::Hex(RandomU64()));
-  Status status = WriteAndSync(*this, beside, contents);
-  if (status.ok()) status = Rename(beside, path);
+  const std::string temporary = StrCat(path, ".tmp.", absl::Hex(RandomU64()));
+  Status status = WriteAndSync(*this, temporary, contents);
+  if (status.ok()) status = Rename(temporary, path);
   if (!status.ok()) {
-    RemoveFile(beside).IgnoreError();  // the first error is reported
+    RemoveFile(temporary).IgnoreError();  // the first error is reported
     return status;
   }
   return SyncDirectory(DirectoryOf(path));

@@ -6,9 +6,9 @@
 namespace penstock {
 namespace {
 
-constexpr char kNode[] = "penstock/node";
-constexpr char kShown[] = "penstock/node_shown";  // the text ends with a node's name
-constexpr char kTask[] = "penstock/task";
+constexpr char kNodePayload[] = "penstock/node";
+constexpr char kNodeShownPayload[] = "penstock/node_shown";  // the text ends with a node's name
+constexpr char kTaskPayload[] = "penstock/task";
 
 bool Has(const Status& status, const char* payload) {
   return status.GetPayload(payload).has_value();
@@ -22,7 +22,7 @@ std::string TextOf(const Status& status, const char* payload) {
 }  // namespace
 
 Status WithNode(Status status, string_view node) {
-  if (!status.ok()) status.SetPayload(kNode, absl::Cord(node));
+  if (!status.ok()) status.SetPayload(kNodePayload, absl::Cord(node));
   return status;
 }
 
@@ -31,26 +31,26 @@ Status InNode(const Status& status, string_view node) {
   return WithNode(Annotate(status, StrCat("node '", node, "'")), node);
 }
 
-std::string FailedNode(const Status& status) { return TextOf(status, kNode); }
+std::string FailedNode(const Status& status) { return TextOf(status, kNodePayload); }
 
 Status ShowNode(const Status& status) {
-  if (!Has(status, kNode) || Has(status, kShown)) return status;
+  if (!Has(status, kNodePayload) || Has(status, kNodeShownPayload)) return status;
   Status shown =
       WithMessage(status, StrCat(status.message(), "\n\t [[{{node ", FailedNode(status), "}}]]"));
-  shown.SetPayload(kShown, absl::Cord());
+  shown.SetPayload(kNodeShownPayload, absl::Cord());
   return shown;
 }
 
 Status AtNode(const Status& status, string_view node) {
-  return Has(status, kShown) ? status : ShowNode(WithNode(status, node));
+  return Has(status, kNodeShownPayload) ? status : ShowNode(WithNode(status, node));
 }
 
 Status WithTask(Status status, string_view task) {
-  if (!status.ok() && !Has(status, kTask)) status.SetPayload(kTask, absl::Cord(task));
+  if (!status.ok() && !Has(status, kTaskPayload)) status.SetPayload(kTaskPayload, absl::Cord(task));
   return status;
 }
 
-std::string FailedTask(const Status& status) { return TextOf(status, kTask); }
+std::string FailedTask(const Status& status) { return TextOf(status, kTaskPayload); }
 
 Status WithOriginOf(const Status& cause, Status status) {
   if (status.ok()) return status;

@@ -41,7 +41,7 @@ class Join {
 class Wait {
  public:
   // `what` completes "waits for ..." in a list of the waits. The text must never be freed.
-  Wait(Scheduler& scheduler, const char* what) : ended_now_(scheduler, what) {}
+  Wait(Scheduler& scheduler, const char* what) : ended_condition_(scheduler, what) {}
 
   // Returns the continuation to pass to the operation. REQUIRES: Get is called before the Wait is
   // destroyed.
@@ -50,20 +50,20 @@ class Wait {
       MutexLock lock(mu_);
       status_ = std::move(status);
       ended_.store(true, std::memory_order_release);
-      ended_now_.NotifyAll();
+      ended_condition_.NotifyAll();
     });
   }
   // Blocks until the operation has ended. The operation needs a deadline of its own.
   Status Get() {
     MutexLock lock(mu_);
-    ended_now_.Wait(mu_, [this] { return ended_.load(std::memory_order_relaxed); });
+    ended_condition_.Wait(mu_, [this] { return ended_.load(std::memory_order_relaxed); });
     return std::move(status_);
   }
   bool ended() const { return ended_.load(std::memory_order_acquire); }
 
  private:
   Mutex mu_;
-  Condition ended_now_;
+  Condition ended_condition_;
   std::atomic<bool> ended_{false};  // changed under mu_
   Status status_ ABSL_GUARDED_BY(mu_);
 };

@@ -42,7 +42,7 @@ void AddLogFlags(CLI::App& app) {
           "default info");
 }
 
-void PassLogOptionsOn() {
+void ExportLogOptions() {
   const LogOptions options = CurrentLogOptions();
   setenv("PENSTOCK_LOG_FORMAT", Name(options.format).c_str(), 1);
   setenv("PENSTOCK_LOG_LEVEL", Name(options.level).c_str(), 1);

@@ -12,6 +12,6 @@ namespace penstock {
 void AddLogFlags(CLI::App& app);
 
 // Puts this process's log settings into the environment, so that child processes use them.
-void PassLogOptionsOn();
+void ExportLogOptions();
 
 }  // namespace penstock

@@ -39,7 +39,7 @@ TEST(LogFlagsTest, FlagsBeatTheEnvironment) {
   EXPECT_EQ(Parse({"--log_level=error"}), "");
   EXPECT_EQ(CurrentLogOptions().level, LogLevel::kError);
   EXPECT_EQ(CurrentLogOptions().format, LogFormat::kJson);
-  PassLogOptionsOn();
+  ExportLogOptions();
   EXPECT_STREQ(std::getenv("PENSTOCK_LOG_LEVEL"), "error");
   EXPECT_STREQ(std::getenv("PENSTOCK_LOG_FORMAT"), "json");
   setenv("PENSTOCK_LOG_LEVEL", "loud", 1);

@@ -7,7 +7,7 @@
 namespace penstock {
 
 std::optional<int64_t> LogLimiter::Admit(const std::string& key, int64_t now_ns) {
-  if (seen_.size() >= kKeysMax && !seen_.contains(key)) Forget(now_ns);
+  if (seen_.size() >= kKeysMax && !seen_.contains(key)) DropIdleKeys(now_ns);
   Seen& seen = seen_.try_emplace(key, Seen{.since_ns = now_ns}).first->second;
   const int64_t pauses = (now_ns - seen.since_ns) / kPauseNanos;
   seen.allowed = std::min(kBurst, seen.allowed + pauses);
@@ -23,7 +23,7 @@ std::optional<int64_t> LogLimiter::Admit(const std::string& key, int64_t now_ns)
 
 // Drops the keys that logged nothing for long enough to regain their full allowance. If the table
 // is still full, drops all keys.
-void LogLimiter::Forget(int64_t now_ns) {
+void LogLimiter::DropIdleKeys(int64_t now_ns) {
   std::erase_if(seen_, [now_ns](const auto& entry) {
     return now_ns - entry.second.since_ns >= kBurst * kPauseNanos;
   });

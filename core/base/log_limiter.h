@@ -26,7 +26,7 @@ class LogLimiter {
     int64_t since_ns = 0;      // the time at which `allowed` was last raised
     int64_t left_out = 0;
   };
-  void Forget(int64_t now_ns);
+  void DropIdleKeys(int64_t now_ns);
 
   std::map<std::string, Seen> seen_;
 };

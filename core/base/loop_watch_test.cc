@@ -15,7 +15,7 @@ namespace {
 constexpr double kUnitNanos = 1e6;  // two units per block
 
 struct Watch final : LoopWatch {
-  Status GoesOn() const override { return ended ? Aborted("elsewhere") : OkStatus(); }
+  Status CheckContinues() const override { return ended ? Aborted("elsewhere") : OkStatus(); }
   std::atomic<bool> ended{false};
 };
 

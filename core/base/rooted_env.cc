@@ -37,7 +37,7 @@ int OpenBeneath(int directory, const std::string& path, int flags) {
 std::string HandlePath(int fd) { return StrCat("/proc/self/fd/", fd); }
 
 // Returns `status` with the caller's path in place of the path that `base_` was given.
-Status Renamed(const Status& status, const std::string& used, const std::string& path) {
+Status WithCallersPath(const Status& status, const std::string& used, const std::string& path) {
   if (status.ok()) return status;
   Status renamed(status.code(), absl::StrReplaceAll(status.message(), {{used, path}}));
   status.ForEachPayload([&renamed](absl::string_view type, const absl::Cord& payload) {
@@ -50,9 +50,11 @@ class RenamedWritableFile final : public WritableFile {
  public:
   RenamedWritableFile(std::unique_ptr<WritableFile> file, std::string used, std::string path)
       : file_(std::move(file)), used_(std::move(used)), path_(std::move(path)) {}
-  Status Append(string_view data) override { return Renamed(file_->Append(data), used_, path_); }
-  Status Sync() override { return Renamed(file_->Sync(), used_, path_); }
-  Status Close() override { return Renamed(file_->Close(), used_, path_); }
+  Status Append(string_view data) override {
+    return WithCallersPath(file_->Append(data), used_, path_);
+  }
+  Status Sync() override { return WithCallersPath(file_->Sync(), used_, path_); }
+  Status Close() override { return WithCallersPath(file_->Close(), used_, path_); }
 
  private:
   const std::unique_ptr<WritableFile> file_;
@@ -66,7 +68,7 @@ class RenamedRandomAccessFile final : public RandomAccessFile {
       : file_(std::move(file)), used_(std::move(used)), path_(std::move(path)) {}
   int64_t size() const override { return file_->size(); }
   Status Read(int64_t offset, int64_t count, char* buffer) const override {
-    return Renamed(file_->Read(offset, count, buffer), used_, path_);
+    return WithCallersPath(file_->Read(offset, count, buffer), used_, path_);
   }
 
  private:
@@ -146,7 +148,7 @@ StatusOr<std::unique_ptr<RootedEnv>> RootedEnv::Create(Env& base, const std::str
 
 RootedEnv::~RootedEnv() { close(fd_); }
 
-Status RootedEnv::Outside(const std::string& path) const {
+Status RootedEnv::OutsideError(const std::string& path) const {
   Status status = PermissionDenied("'", path, "' is outside of ", flag_, "=", roots_.front(),
                                    ": graphs on this task may use only files in that directory");
   status.SetPayload(kOutsidePayload, absl::Cord(path));
@@ -169,14 +171,14 @@ StatusOr<std::string> RootedEnv::Below(const std::string& path) const {
       return below.empty() ? std::string(".") : below;
     }
   }
-  return Outside(path);
+  return OutsideError(path);
 }
 
 StatusOr<RootedEnv::Handle> RootedEnv::Resolve(const std::string& path, const std::string& below,
                                                int flags) const {
   const int fd = OpenBeneath(fd_, below, flags);
   if (fd >= 0) return Handle(fd);
-  if (errno == EXDEV) return Outside(path);
+  if (errno == EXDEV) return OutsideError(path);
   return absl::ErrnoToStatus(errno, StrCat("cannot open '", path, "'"));
 }
 
@@ -187,7 +189,7 @@ StatusOr<RootedEnv::Entry> RootedEnv::ResolveParent(const std::string& path) con
   const std::string name = slash == std::string::npos ? below : below.substr(slash + 1);
   const std::string folder = slash == std::string::npos ? "." : below.substr(0, slash);
   // `path` must end in the name of an entry, not of a directory above it.
-  if (name == "..") return Outside(path);
+  if (name == "..") return OutsideError(path);
   ASSIGN_OR_RETURN(Handle parent, Resolve(path, folder, O_PATH | O_DIRECTORY));
   std::string used = StrCat(parent.path(), "/", name);
   return Entry{std::move(parent), std::move(used)};
@@ -197,13 +199,13 @@ Status RootedEnv::WithFile(const std::string& path,
                            const std::function<Status(const std::string&)>& use) const {
   ASSIGN_OR_RETURN(const std::string below, Below(path));
   ASSIGN_OR_RETURN(const Handle file, Resolve(path, below, O_PATH));
-  return Renamed(use(file.path()), file.path(), path);
+  return WithCallersPath(use(file.path()), file.path(), path);
 }
 
 Status RootedEnv::WithEntry(const std::string& path,
                             const std::function<Status(const std::string&)>& use) const {
   ASSIGN_OR_RETURN(const Entry entry, ResolveParent(path));
-  return Renamed(use(entry.path), entry.path, path);
+  return WithCallersPath(use(entry.path), entry.path, path);
 }
 
 StatusOr<std::unique_ptr<WritableFile>> RootedEnv::NewWritableFile(const std::string& path) {
@@ -213,7 +215,7 @@ StatusOr<std::unique_ptr<WritableFile>> RootedEnv::NewWritableFile(const std::st
   ASSIGN_OR_RETURN(const Handle made, Resolve(path, below, O_WRONLY | O_CREAT | O_NONBLOCK));
   const std::string used = made.path();
   auto file = base_.NewWritableFile(used);
-  if (!file.ok()) return Renamed(file.status(), used, path);
+  if (!file.ok()) return WithCallersPath(file.status(), used, path);
   return std::make_unique<RenamedWritableFile>(*std::move(file), used, path);
 }
 
@@ -222,7 +224,7 @@ StatusOr<std::unique_ptr<RandomAccessFile>> RootedEnv::OpenFile(const std::strin
   ASSIGN_OR_RETURN(const Handle found, Resolve(path, below, O_PATH));
   const std::string used = found.path();
   auto file = base_.OpenFile(used);
-  if (!file.ok()) return Renamed(file.status(), used, path);
+  if (!file.ok()) return WithCallersPath(file.status(), used, path);
   return std::make_unique<RenamedRandomAccessFile>(*std::move(file), used, path);
 }
 

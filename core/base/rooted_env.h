@@ -52,7 +52,7 @@ class RootedEnv final : public ForwardingEnv {
         roots_(std::move(roots)),
         fd_(fd) {}
 
-  Status Outside(const std::string& path) const;
+  Status OutsideError(const std::string& path) const;
   // Returns the path below the root, "." for the root itself.
   StatusOr<std::string> Below(const std::string& path) const;
   StatusOr<Handle> Resolve(const std::string& path, const std::string& below, int flags) const;

@@ -37,18 +37,18 @@ class SpinHabit {
  public:
   template <class Ready>
   bool Until(Ready ready, std::chrono::nanoseconds limit) {
-    const bool try_it = in_vain_ < kPatience || in_vain_ % kTryEach == 0;
+    const bool try_it = failures_in_row_ < kFailuresMax || failures_in_row_ % kTryEach == 0;
     if (try_it ? SpinUntil(ready, limit) : ready()) {
-      if (try_it) in_vain_ = 0;
+      if (try_it) failures_in_row_ = 0;
       return true;
     }
-    ++in_vain_;
+    ++failures_in_row_;
     return false;
   }
 
  private:
-  static constexpr unsigned kPatience = 4, kTryEach = 16;
-  unsigned in_vain_ = 0;  // failed attempts in a row
+  static constexpr unsigned kFailuresMax = 4, kTryEach = 16;
+  unsigned failures_in_row_ = 0;  // failed attempts in a row
 };
 
 }  // namespace penstock

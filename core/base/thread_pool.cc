@@ -69,7 +69,7 @@ struct Loop {
       const int64_t begin = next.fetch_add(block, std::memory_order_relaxed);
       if (begin >= total) return;
       try {
-        if (begin > 0 && watch != nullptr) CheckGoesOn();
+        if (begin > 0 && watch != nullptr) ThrowIfEnded();
         fn(begin, std::min(begin + block, total));
       } catch (...) {
         if (!failed.exchange(true)) error = std::current_exception();
@@ -77,8 +77,8 @@ struct Loop {
       }
     }
   }
-  void CheckGoesOn() const {
-    Status status = watch->GoesOn();
+  void ThrowIfEnded() const {
+    Status status = watch->CheckContinues();
     if (!status.ok()) [[unlikely]]
       throw LoopEnded(std::move(status));
   }

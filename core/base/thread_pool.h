@@ -28,7 +28,7 @@ class LoopWatch {
   // Returns OK while the loops should continue. Any thread of a loop may call it, between two
   // blocks of the loop; a block takes a few milliseconds if the caller's cost per unit is about
   // right.
-  virtual Status GoesOn() const = 0;
+  virtual Status CheckContinues() const = 0;
 
  protected:
   ~LoopWatch() = default;

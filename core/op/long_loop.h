@@ -22,7 +22,7 @@ namespace penstock {
 
 // Returns OK while the step continues; else the status with which it was cancelled, or
 // DeadlineExceeded.
-inline Status CheckStepGoesOn(const StepContext& step) {
+inline Status CheckStepContinues(const StepContext& step) {
   if (step.cancellation != nullptr && step.cancellation->cancelled()) {
     return step.cancellation->status();
   }
@@ -38,11 +38,11 @@ inline Status LongLoop(const StepContext& step, int64_t total, double cost_ns,
   std::atomic<bool> ended{false};
   step.threads->ParallelFor(total, cost_ns, [&](int64_t begin, int64_t end) {
     for (; begin < end && !ended.load(std::memory_order_relaxed); begin += block) {
-      if (begin > 0 && !CheckStepGoesOn(step).ok()) return ended.store(true);
+      if (begin > 0 && !CheckStepContinues(step).ok()) return ended.store(true);
       fn(begin, std::min(end, begin + block));
     }
   });
-  return ended.load() ? CheckStepGoesOn(step) : OkStatus();
+  return ended.load() ? CheckStepContinues(step) : OkStatus();
 }
 
 }  // namespace penstock

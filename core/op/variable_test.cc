@@ -111,7 +111,7 @@ TEST(Variable, WhatWasAssignedIsNotWrittenTo) {
 // Ending a loop early would leave half an update.
 TEST(Variable, LoopsOfAnUpdateRunToTheirEnd) {
   struct Ended final : LoopWatch {
-    Status GoesOn() const override { return Cancelled("the step has ended"); }
+    Status CheckContinues() const override { return Cancelled("the step has ended"); }
   } ended;
   const WatchedLoops watched(&ended);
   Variable w("w", DType::kInt64, {1});

@@ -59,7 +59,7 @@ void Execution::Begin(const StepArgs& args) {
 
 Status Execution::End() {
   if (armed_.has_value()) timer_.Disarm(*std::exchange(armed_, std::nullopt));
-  step_.Settle();
+  step_.FinishWork();
   if (loops_.AnyRunning() && !step_.stopped()) [[unlikely]]
     FailEndless();
   const bool failed = step_.stopped();

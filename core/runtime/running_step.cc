@@ -59,7 +59,7 @@ bool RunningStep::Watch(absl::FunctionRef<void(int64_t step_id)> look) {
   return watchable_;
 }
 
-void RunningStep::SettleLeftovers() {
+void RunningStep::DeregisterAndSynchronize() {
   AssertAlone();
   if (shared_) {
     MutexLock lock(watch_mu_);
@@ -108,7 +108,7 @@ void RunningStep::Stop(const Status& why) {
   if (context_.rendezvous != nullptr) context_.rendezvous->Abort(cancellation_->status());
 }
 
-Status RunningStep::GoesOn() const {
+Status RunningStep::CheckContinues() const {
   if (committed()) return OkStatus();
   if (cancelled()) return cancellation_->status();
   if (!has_deadline() || NowNanos() < deadline_ns()) return OkStatus();

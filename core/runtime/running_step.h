@@ -36,13 +36,13 @@ class RunningStep final : public LoopWatch {
   void Begin(const StepArgs& args);
   // Waits for all work that kernels have launched on the device; an error of this work fails the
   // step. Undoes RegisterAbort. REQUIRES: no thread works in the step.
-  void Settle() {
+  void FinishWork() {
     running_id_.store(0, std::memory_order_relaxed);
     if (shared_ || device_asynchronous_ || abort_registered_.load(std::memory_order_relaxed)) {
-      SettleLeftovers();
+      DeregisterAndSynchronize();
     }
   }
-  // Returns the step's status, after Settle.
+  // Returns the step's status, after FinishWork.
   Status End();
 
   int64_t step_id() const { return context_.step_id; }
@@ -80,7 +80,7 @@ class RunningStep final : public LoopWatch {
   bool cancelled() const { return cancellation_->cancelled(); }
   // Returns OK while long loops of kernels should continue: until the step is cancelled or past its
   // deadline; after a commit always.
-  Status GoesOn() const override;
+  Status CheckContinues() const override;
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
   // Records that nodes of a cancelled step are dropped without running.
   void DropNodes() { stopped_.store(true, std::memory_order_relaxed); }
@@ -102,7 +102,7 @@ class RunningStep final : public LoopWatch {
   [[nodiscard]] bool RegisterAbort() ABSL_LOCKS_EXCLUDED(abort_mu_);
 
  private:
-  void SettleLeftovers();
+  void DeregisterAndSynchronize();
   void BecomeShared() ABSL_LOCKS_EXCLUDED(watch_mu_);
   // Does nothing. Call it before a step begins or after it has ended, when no lock is needed.
   void AssertAlone() const ABSL_ASSERT_EXCLUSIVE_LOCK(abort_mu_) {}

@@ -28,7 +28,7 @@ class RunningStepTest : public testing::Test {
                                       false);
   }
   Status End() {
-    step_.Settle();
+    step_.FinishWork();
     return step_.End();
   }
 

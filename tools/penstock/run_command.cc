@@ -64,7 +64,7 @@ void AddRunCommand(CLI::App& app, int* exit_code) {
   AddLogFlags(*run);
   run->callback([options, exit_code] {
     PassLoadedLibrariesOn();
-    PassLogOptionsOn();
+    ExportLogOptions();
     SetLogTask("penstock run");
     struct sigaction action = {};
     action.sa_handler = RequestStop;

@@ -25,14 +25,14 @@ class SimFiles::File final : public WritableFile {
   Status Append(string_view data) override {
     RETURN_IF_ERROR(error_);
     bool torn = false;
-    error_ = files_.TakeTime("write to", path_, &torn);
-    const size_t count = error_.ok() ? data.size() : torn ? files_.Below(data.size()) : 0;
+    error_ = files_.PassTimeOrFail("write to", path_, &torn);
+    const size_t count = error_.ok() ? data.size() : torn ? files_.RandomBelow(data.size()) : 0;
     if (!node_->lost) node_->data.append(data.data(), count);
     return error_;
   }
   Status Sync() override {
     RETURN_IF_ERROR(error_);
-    error_ = files_.TakeTime("sync", path_);
+    error_ = files_.PassTimeOrFail("sync", path_);
     if (error_.ok()) node_->synced = node_->data.size();
     return error_;
   }
@@ -66,13 +66,13 @@ class SimFiles::Reader final : public RandomAccessFile {
 
 void SimFiles::PassTime() {
   scheduler_.SleepUntil(scheduler_.now_ns() + 10'000 +
-                        static_cast<int64_t>(Below(kOperationNanosMax)));
+                        static_cast<int64_t>(RandomBelow(kOperationNanosMax)));
 }
 
 // Lets time pass; fails if a fault is due.
-Status SimFiles::TakeTime(const char* what, const std::string& path, bool* torn) {
+Status SimFiles::PassTimeOrFail(const char* what, const std::string& path, bool* torn) {
   PassTime();
-  if (scheduler_.now_ns() >= fail_until_ns_ || Below(fail_one_in_) != 0) return OkStatus();
+  if (scheduler_.now_ns() >= fail_until_ns_ || RandomBelow(fail_one_in_) != 0) return OkStatus();
   ++injected_errors_;
   if (torn != nullptr) *torn = true;
   return ResourceExhausted("cannot ", what, " '", path, "': ", kInjected);
@@ -87,21 +87,22 @@ void SimFiles::Apply(const Change& change, Names* names) {
   }
 }
 
-void SimFiles::Note(Change change) {
+void SimFiles::RecordChange(Change change) {
   Apply(change, &names_);
   changes_.push_back(std::move(change));
 }
 
 void SimFiles::LosePower() {
-  const size_t kept = Below(changes_.size() + 1);
+  const size_t kept = RandomBelow(changes_.size() + 1);
   for (size_t i = 0; i < kept; ++i) Apply(changes_[i], &durable_);
   changes_.clear();
   names_.clear();
   for (auto& [path, node] : durable_) {
     auto left = std::make_shared<Node>();
-    left->data = node->data.substr(0, node->synced + Below(node->data.size() - node->synced + 1));
+    left->data =
+        node->data.substr(0, node->synced + RandomBelow(node->data.size() - node->synced + 1));
     // Simulates blocks that were allocated and never written.
-    if (Below(2) == 0) std::fill(left->data.begin() + node->synced, left->data.end(), '\0');
+    if (RandomBelow(2) == 0) std::fill(left->data.begin() + node->synced, left->data.end(), '\0');
     left->synced = left->data.size();
     node->lost = true;
     node = left;
@@ -116,19 +117,19 @@ std::string SimFiles::FlipBit(const std::string& part) {
     if (path.find(part) != std::string::npos && !node->data.empty()) paths.push_back(path);
   }
   if (paths.empty()) return "";
-  const std::string path = paths[Below(paths.size())];
+  const std::string path = paths[RandomBelow(paths.size())];
   std::string& data = names_[path]->data;
-  data[Below(data.size())] ^= static_cast<char>(1u << Below(8));
+  data[RandomBelow(data.size())] ^= static_cast<char>(1u << RandomBelow(8));
   return path;
 }
 
 StatusOr<std::unique_ptr<WritableFile>> SimFiles::NewWritableFile(const std::string& path) {
-  RETURN_IF_ERROR(TakeTime("create", path));
+  RETURN_IF_ERROR(PassTimeOrFail("create", path));
   if (directories_.count(DirectoryOf(path)) == 0) {
     return NotFound("cannot create '", path, "': No such directory");
   }
   auto node = std::make_shared<Node>();
-  Note({.path = path, .node = node});
+  RecordChange({.path = path, .node = node});
   return std::make_unique<File>(*this, path, std::move(node));
 }
 
@@ -156,32 +157,32 @@ StatusOr<std::vector<std::string>> SimFiles::ListDirectory(const std::string& pa
 }
 
 Status SimFiles::CreateDirectories(const std::string& path) {
-  RETURN_IF_ERROR(TakeTime("create directory", path));
+  RETURN_IF_ERROR(PassTimeOrFail("create directory", path));
   for (std::string each = path; each != "/"; each = DirectoryOf(each)) directories_.insert(each);
   return OkStatus();
 }
 
 Status SimFiles::Rename(const std::string& from, const std::string& to) {
-  RETURN_IF_ERROR(TakeTime("rename", from));
+  RETURN_IF_ERROR(PassTimeOrFail("rename", from));
   const auto found = names_.find(from);
   if (found == names_.end() || directories_.count(DirectoryOf(to)) == 0) {
     return NotFound("cannot rename '", from, "' to '", to, "': No such file or directory");
   }
-  Note({.path = to, .from = from, .node = found->second});
+  RecordChange({.path = to, .from = from, .node = found->second});
   return OkStatus();
 }
 
 Status SimFiles::RemoveFile(const std::string& path) {
-  RETURN_IF_ERROR(TakeTime("remove", path));
+  RETURN_IF_ERROR(PassTimeOrFail("remove", path));
   if (names_.count(path) == 0) {
     return NotFound("cannot remove '", path, "': No such file or directory");
   }
-  Note({.path = path});
+  RecordChange({.path = path});
   return OkStatus();
 }
 
 Status SimFiles::RemoveDirectory(const std::string& path) {
-  RETURN_IF_ERROR(TakeTime("remove directory", path));
+  RETURN_IF_ERROR(PassTimeOrFail("remove directory", path));
   const auto inside = names_.lower_bound(path + "/");
   if (inside != names_.end() && inside->first.compare(0, path.size() + 1, path + "/") == 0) {
     return FailedPrecondition("cannot remove directory '", path, "': not empty");
@@ -191,7 +192,7 @@ Status SimFiles::RemoveDirectory(const std::string& path) {
 }
 
 Status SimFiles::SyncDirectory(const std::string& path) {
-  RETURN_IF_ERROR(TakeTime("sync directory", path));
+  RETURN_IF_ERROR(PassTimeOrFail("sync directory", path));
   std::vector<Change> left;
   for (Change& change : changes_) {
     const bool here = DirectoryOf(change.path) == path ||

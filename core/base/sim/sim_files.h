@@ -69,10 +69,10 @@ class SimFiles {
   class Reader;
 
   static void Apply(const Change& change, Names* names);
-  void Note(Change change);
+  void RecordChange(Change change);
   void PassTime();
-  Status TakeTime(const char* what, const std::string& path, bool* torn = nullptr);
-  uint64_t Below(uint64_t n) { return n == 0 ? 0 : scheduler_.Random() % n; }
+  Status PassTimeOrFail(const char* what, const std::string& path, bool* torn = nullptr);
+  uint64_t RandomBelow(uint64_t n) { return n == 0 ? 0 : scheduler_.Random() % n; }
 
   SimScheduler& scheduler_;
   Names names_, durable_;

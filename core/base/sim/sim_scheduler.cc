@@ -64,7 +64,7 @@ struct SimScheduler::State {
   }
   Ready TakeReady();
   void Wake(Routine* routine, bool in_time);
-  void RingTimers();
+  void FireTimers();
   void Step(Ready next);
 };
 
@@ -87,7 +87,7 @@ void SimScheduler::State::Wake(Routine* routine, bool in_time) {
 
 // Wakes routines whose deadline has passed. Advances the clock to the next deadline if none is
 // ready.
-void SimScheduler::State::RingTimers() {
+void SimScheduler::State::FireTimers() {
   if (ready.empty() && !timers.empty()) now_ns = timers.begin()->first.first;
   while (!timers.empty() && timers.begin()->first.first <= now_ns) {
     if (Routine* const routine = timers.begin()->second.routine; routine != nullptr) {
@@ -142,7 +142,7 @@ Status SimScheduler::Run(Closure body) {
   CHECK(s.current == nullptr, "SimScheduler::Run was called in a closure");
   s.Begin("main", std::move(body));
   for (;;) {
-    s.RingTimers();
+    s.FireTimers();
     if (s.ready.empty() && s.waiting.empty()) return OkStatus();
     const bool late = s.now_ns - kStartNanos > options_.limit_ns;
     if (late || s.ready.empty()) break;
