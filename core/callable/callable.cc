@@ -52,13 +52,13 @@ class GraphCall final : public Callable::Call {
  public:
   // `executor` is null for a function that only passes arguments on.
   GraphCall(std::shared_ptr<const Callable> of, std::shared_ptr<Executor> executor)
-      : of_(std::move(of)), executor_(std::move(executor)) {}
+      : callable_(std::move(of)), executor_(std::move(executor)) {}
 
   Status Run(const CallPlace& place, absl::Span<const Tensor> args,
              std::vector<Tensor>* results) override {
     RETURN_IF_ERROR(CheckArgs(args));
     if (PassOn(args, results)) return OkStatus();
-    penstock::Run run(place, {args.begin(), args.end()}, of_->result_types().size());
+    penstock::Run run(place, {args.begin(), args.end()}, callable_->result_types().size());
     RETURN_IF_ERROR(executor_->Run(run.Args()));
     *results = run.TakeResults();
     return OkStatus();
@@ -68,7 +68,8 @@ class GraphCall final : public Callable::Call {
     std::vector<Tensor> results;
     const Status status = CheckArgs(args);
     if (!status.ok() || PassOn(args, &results)) return ended(status, std::move(results));
-    auto run = std::make_shared<penstock::Run>(place, std::move(args), of_->result_types().size());
+    auto run =
+        std::make_shared<penstock::Run>(place, std::move(args), callable_->result_types().size());
     const StepArgs step = run->Args();
     executor_->RunAsync(
         step, Done([run = std::move(run), ended = std::move(ended)](Status status) mutable {
@@ -81,14 +82,14 @@ class GraphCall final : public Callable::Call {
 
  private:
   Status CheckArgs(absl::Span<const Tensor> args) const {
-    const std::vector<DType>& types = of_->arg_types();
+    const std::vector<DType>& types = callable_->arg_types();
     if (args.size() != types.size()) {
-      return InvalidArgument("function '", of_->name(), "' takes ", types.size(),
+      return InvalidArgument("function '", callable_->name(), "' takes ", types.size(),
                              " arguments, it is given ", args.size());
     }
     for (size_t i = 0; i < args.size(); ++i) {
       if (args[i].dtype() == types[i]) continue;
-      return InvalidArgument("function '", of_->name(), "': argument ", i, " must be ",
+      return InvalidArgument("function '", callable_->name(), "': argument ", i, " must be ",
                              Name(types[i]), ", is ", Name(args[i].dtype()));
     }
     return OkStatus();
@@ -97,11 +98,11 @@ class GraphCall final : public Callable::Call {
   bool PassOn(absl::Span<const Tensor> args, std::vector<Tensor>* results) const {
     if (executor_ != nullptr) return false;
     results->clear();
-    for (const int arg : of_->passed_on()) results->push_back(args[arg]);
+    for (const int arg : callable_->passed_on()) results->push_back(args[arg]);
     return true;
   }
 
-  const std::shared_ptr<const Callable> of_;  // owns the device
+  const std::shared_ptr<const Callable> callable_;  // owns the device
   const std::shared_ptr<Executor> executor_;
 };
 

@@ -13,12 +13,12 @@ namespace {
 constexpr size_t kPathsMax = 8;
 constexpr char kTemporary[] = "_temp_";
 
-struct Noted {
+struct FinishedList {
   Mutex mu;
   std::vector<FinishedCheckpoint> list ABSL_GUARDED_BY(mu);  // newest first
 };
-Noted& TheNoted() {
-  static Noted& noted = *new Noted;
+FinishedList& GlobalFinishedList() {
+  static FinishedList& noted = *new FinishedList;
   return noted;
 }
 
@@ -42,7 +42,7 @@ void NoteFinishedCheckpoint(const std::string& path, Env& env) {
   if (path.find(kTemporary) != std::string::npos) return;
   FinishedCheckpoint finished{.path = path, .finished_ns = env.NowNanos()};
   const std::string name = WithoutStep(path, &finished.step);
-  Noted& noted = TheNoted();
+  FinishedList& noted = GlobalFinishedList();
   MutexLock lock(noted.mu);
   std::erase_if(noted.list, [&](const FinishedCheckpoint& before) {
     int64_t step = 0;
@@ -53,7 +53,7 @@ void NoteFinishedCheckpoint(const std::string& path, Env& env) {
 }
 
 std::vector<FinishedCheckpoint> LastCheckpoints() {
-  Noted& noted = TheNoted();
+  FinishedList& noted = GlobalFinishedList();
   MutexLock lock(noted.mu);
   return noted.list;
 }

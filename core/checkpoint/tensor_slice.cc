@@ -61,17 +61,17 @@ std::string TensorSlice::ToString() const {
 }
 
 StatusOr<TensorSlice> TensorSlice::Within(const Shape& shape) const {
-  const auto misfit = [&] {
+  const auto does_not_fit = [&] {
     return InvalidArgument("slice '", ToString(), "' does not fit in shape ", shape.ToString());
   };
-  if (static_cast<int>(extents.size()) != shape.rank()) return misfit();
+  if (static_cast<int>(extents.size()) != shape.rank()) return does_not_fit();
   TensorSlice result = *this;
   for (int d = 0; d < shape.rank(); ++d) {
     Extent& extent = result.extents[d];
     if (extent.length == kWhole && extent.start == 0) extent.length = shape.dim(d);
     if (extent.start < 0 || extent.length < 0 || extent.start > shape.dim(d) ||
         extent.length > shape.dim(d) - extent.start) {
-      return misfit();
+      return does_not_fit();
     }
   }
   return result;

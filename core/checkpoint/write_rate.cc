@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kNapNanos = 50'000'000;
+constexpr int64_t kSleepNanosMax = 50'000'000;
 
 // Smaller writes would cost more than they help other users of the disk.
 constexpr int64_t kPieceBytesMin = 4096;
@@ -17,7 +17,7 @@ constexpr int64_t kPieceBytesMin = 4096;
 SteadyEnv::SteadyEnv(Env& base, int64_t bytes_per_second, std::function<Status()> check)
     : ForwardingEnv(base),
       bytes_per_second_(bytes_per_second),
-      piece_bytes_(std::max(kPieceBytesMin, bytes_per_second / (1'000'000'000 / kNapNanos))),
+      piece_bytes_(std::max(kPieceBytesMin, bytes_per_second / (1'000'000'000 / kSleepNanosMax))),
       check_(std::move(check)) {}
 
 class SteadyEnv::File final : public WritableFile {
@@ -53,7 +53,7 @@ StatusOr<std::unique_ptr<WritableFile>> SteadyEnv::NewWritableFile(const std::st
 Status SteadyEnv::Wait(size_t bytes) {
   for (int64_t now = NowNanos(); now < next_ns_; now = NowNanos()) {
     RETURN_IF_ERROR(check_());
-    SleepForNanos(std::min(kNapNanos, next_ns_ - now));
+    SleepForNanos(std::min(kSleepNanosMax, next_ns_ - now));
   }
   const double nanos = static_cast<double>(bytes) / static_cast<double>(bytes_per_second_) * 1e9;
   next_ns_ = std::max(next_ns_, NowNanos()) + static_cast<int64_t>(nanos);
