@@ -26,9 +26,9 @@ Sharing PassedOn(const Node& node, int input) {
 
 Sharing SharingOf(const Node& node, int output) {
   const OpDef& op = node.op();
-  if (op.is_constant || op.end == EndOp::kFeed) return {Kind::kKept};
+  if (op.is_constant || op.end == EndOp::kFeed) return {Kind::kOutlivesStep};
   if (IsHandle(node, output)) {
-    return node.num_inputs() > 0 ? Sharing{Kind::kState, 0} : Sharing{Kind::kKept};
+    return node.num_inputs() > 0 ? Sharing{Kind::kState, 0} : Sharing{Kind::kOutlivesStep};
   }
   if (op.flow == FlowOp::kMerge) return output == 0 ? Sharing{Kind::kView, 0} : Sharing{};
   if (op.flow != FlowOp::kNone) return PassedOn(node, 0);

@@ -15,8 +15,8 @@ struct Sharing {
     // Writes into the memory of input `input` (-1: of any input), if nothing else needs that
     // memory, and type and size are the same; else into memory of its own.
     kReuses,
-    kState,  // a view of, or a reference to, the variable of input `input`: no memory
-    kKept,   // lives longer than the step: constants, handles
+    kState,         // a view of, or a reference to, the variable of input `input`: no memory
+    kOutlivesStep,  // lives longer than the step: constants, handles
   };
   Kind kind = Kind::kNew;
   int input = 0;

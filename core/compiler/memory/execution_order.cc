@@ -15,13 +15,15 @@ namespace {
 constexpr double kExpensiveNanos = 4'000;
 
 // Counts, for each node, the inputs and control inputs that have not run yet.
-class Waiting {
+class PendingInputs {
  public:
-  explicit Waiting(const Graph& graph) : left_(graph.max_id()) {
+  explicit PendingInputs(const Graph& graph) : left_(graph.max_id()) {
     for (const Node* node : graph.nodes()) {
       int& left = left_[node->id()];
       left = static_cast<int>(node->control_inputs().size());
-      for (const Endpoint& in : node->inputs()) left += in.node != nullptr && !Back(in.node, node);
+      for (const Endpoint& in : node->inputs()) {
+        left += in.node != nullptr && !IsBackEdge(in.node, node);
+      }
     }
   }
   bool IsReady(const Node& node) const { return left_[node.id()] == 0; }
@@ -35,7 +37,7 @@ class Waiting {
              std::tuple(b.src_index, rank[b.dst->id()], b.dst_index);
     });
     for (const OutEdge& edge : edges) {
-      if (!Back(&node, edge.dst) && --left_[edge.dst->id()] == 0) ready(edge.dst);
+      if (!IsBackEdge(&node, edge.dst) && --left_[edge.dst->id()] == 0) ready(edge.dst);
     }
     for (Node* next : node.control_outputs()) {
       if (--left_[next->id()] == 0) ready(next);
@@ -43,7 +45,7 @@ class Waiting {
   }
 
  private:
-  static bool Back(const Node* src, const Node* dst) { return IsLoopBackEdge(*src, *dst); }
+  static bool IsBackEdge(const Node* src, const Node* dst) { return IsLoopBackEdge(*src, *dst); }
 
   std::vector<int> left_;  // by node id
 };
@@ -55,27 +57,27 @@ Node* TakeLast(std::vector<Node*>* nodes) {
 }
 
 // Says which of the ready nodes a greedy order takes.
-enum class Greed {
-  kFreesFirst,  // a node that frees memory, else the first in the known order
-  kLeast,       // the node that takes the least memory
+enum class GreedyRule {
+  kFreesFirst,   // a node that frees memory, else the first in the known order
+  kLeastMemory,  // the node that takes the least memory
 };
 
 std::vector<Node*> GreedyOrder(const MemoryModel& model, const Graph& graph,
                                const std::vector<Node*>& known, const std::vector<bool>& ordered,
-                               Greed greed) {
+                               GreedyRule greed) {
   std::vector<int> rank(graph.max_id());
   for (size_t i = 0; i < known.size(); ++i) rank[known[i]->id()] = static_cast<int>(i);
-  Waiting waiting(graph);
+  PendingInputs pending(graph);
   std::vector<Node*> ready, order;
   for (Node* node : known) {
-    if (waiting.IsReady(*node)) ready.push_back(node);
+    if (pending.IsReady(*node)) ready.push_back(node);
   }
   MemorySimulation memory(model, {});
   while (!ready.empty()) {
     const auto cost = [&](const Node* node) {
       if (!ordered[model.DeviceOf(*node)]) return std::tuple(-1, 0.0, rank[node->id()]);
-      const double change = memory.Change(*node);
-      const bool by_rank = greed == Greed::kFreesFirst && change > 0;
+      const double change = memory.ChangeInBytes(*node);
+      const bool by_rank = greed == GreedyRule::kFreesFirst && change > 0;
       return std::tuple(change > 0 ? 1 : 0, by_rank ? 0.0 : change, rank[node->id()]);
     };
     auto best = ready.begin();
@@ -87,7 +89,7 @@ std::vector<Node*> GreedyOrder(const MemoryModel& model, const Graph& graph,
     ready.erase(best);
     memory.RunNode(*node);
     order.push_back(node);
-    waiting.End(*node, rank, [&](Node* next) { ready.push_back(next); });
+    pending.End(*node, rank, [&](Node* next) { ready.push_back(next); });
   }
   return order;
 }
@@ -124,23 +126,23 @@ StatusOr<std::vector<Node*>> ExecutorOrder(const Graph& graph, const CostTable& 
     expensive[node.id()] =
         costs.NodeNanos(node, {.name = std::move(device), .rates = rates}) > kExpensiveNanos;
   }
-  Waiting waiting(graph);
-  std::vector<Node*> roots, elsewhere, cheap, costly, order;
+  PendingInputs pending(graph);
+  std::vector<Node*> roots, other_tasks, cheap, costly, order;
   const auto add = [&](Node* node) {
     const bool here = node->assigned_device().starts_with(client_task);
-    (!here ? elsewhere : expensive[node->id()] ? costly : cheap).push_back(node);
+    (!here ? other_tasks : expensive[node->id()] ? costly : cheap).push_back(node);
   };
   for (Node* node : topological) {
-    if (waiting.IsReady(*node)) roots.push_back(node);
+    if (pending.IsReady(*node)) roots.push_back(node);
   }
   SortByUrgency(urgency, &roots);
   std::for_each(roots.rbegin(), roots.rend(), add);
-  while (!elsewhere.empty() || !cheap.empty() || !costly.empty()) {
-    Node* const node = TakeLast(!elsewhere.empty() ? &elsewhere
-                                : !cheap.empty()   ? &cheap
-                                                   : &costly);
+  while (!other_tasks.empty() || !cheap.empty() || !costly.empty()) {
+    Node* const node = TakeLast(!other_tasks.empty() ? &other_tasks
+                                : !cheap.empty()     ? &cheap
+                                                     : &costly);
     order.push_back(node);
-    waiting.End(*node, rank, add);
+    pending.End(*node, rank, add);
   }
   return order;
 }
@@ -154,7 +156,7 @@ std::vector<Node*> LowPeakOrder(const MemoryModel& model, const Graph& graph,
     return std::pair(profile.Excess(limit), PeakOf(profile));
   };
   auto least = worth(best);
-  for (const Greed greed : {Greed::kFreesFirst, Greed::kLeast}) {
+  for (const GreedyRule greed : {GreedyRule::kFreesFirst, GreedyRule::kLeastMemory}) {
     std::vector<Node*> order = GreedyOrder(model, graph, known, ordered, greed);
     if (auto its = worth(order); its < least) std::tie(best, least) = std::pair(order, its);
   }

@@ -34,9 +34,10 @@ MemoryPlan::MemoryPlan(Graph* graph, const CostTable& costs, std::vector<Node*> 
 
 void MemoryPlan::FindNearLimit() {
   if (limit_ <= 0) return;  // without a limit, the plan only predicts
-  const std::vector<double> worst = Worst();
+  const std::vector<double> worst = WorstPeakBytes();
   for (size_t d = 0; d < near_limit_.size(); ++d) {
-    const bool near = profile_.devices[d].peak_bytes > kNear * limit_ || worst[d] > limit_;
+    const bool near =
+        profile_.devices[d].peak_bytes > kNearLimitShare * limit_ || worst[d] > limit_;
     near_limit_[d] = near_limit_[d] || near;
   }
 }
@@ -113,7 +114,7 @@ void MemoryPlan::LowerByOrder() {
   profile_ = model_.Profile(order_);
 }
 
-Status MemoryPlan::LowerBy(Means means) {
+Status MemoryPlan::LowerBy(Method means) {
   while (!Fits() && visits_left_ > 0) {
     ASSIGN_OR_RETURN(const bool lowered, LowerOnce(means));
     if (!lowered) break;
@@ -127,7 +128,7 @@ std::vector<int> MemoryPlan::CandidatesAt(int device, int position) const {
   std::vector<std::pair<double, int>> found;
   for (size_t b = 0; b < profile_.buffers.size(); ++b) {
     const Buffer& its = profile_.buffers[b];
-    if (!its.counted || its.received || its.device != device || its.bytes < LeastBytes() ||
+    if (!its.counted || its.received || its.device != device || its.bytes < MinBufferBytes() ||
         its.begin >= position || its.end <= position) {
       continue;
     }
@@ -139,7 +140,7 @@ std::vector<int> MemoryPlan::CandidatesAt(int device, int position) const {
   return candidates;
 }
 
-StatusOr<bool> MemoryPlan::LowerOnce(Means means) {
+StatusOr<bool> MemoryPlan::LowerOnce(Method means) {
   const auto device =
       std::max_element(profile_.devices.begin(), profile_.devices.end(),
                        [](const auto& a, const auto& b) { return a.peak_bytes < b.peak_bytes; });
@@ -153,8 +154,8 @@ StatusOr<bool> MemoryPlan::LowerOnce(Means means) {
       MemoryProfile profile = model_.Profile(order_);
       if (profile.Excess(limit_) < excess) {
         profile_ = std::move(profile);
-        (means == Means::kSwap ? num_swapped_ : num_recomputed_) +=
-            means == Means::kSwap ? 1 : attempt.num_added();
+        (means == Method::kSwap ? num_swapped_ : num_recomputed_) +=
+            means == Method::kSwap ? 1 : attempt.num_added();
         return true;
       }
     }
@@ -165,13 +166,13 @@ StatusOr<bool> MemoryPlan::LowerOnce(Means means) {
   return false;
 }
 
-std::vector<bool> MemoryPlan::NodesThatMatter() const {
+std::vector<bool> MemoryPlan::NodesToOrder() const {
   std::vector<bool> matter(graph_.max_id()), changes(graph_.max_id());
   for (const MemoryProfile::Update& update : profile_.updates) changes[update.state->id()] = true;
   for (const Buffer& buffer : profile_.buffers) {
     // A variable that is changed takes memory twice if a node still needs its old value.
     const bool counted = buffer.counted || changes[buffer.value.node->id()];
-    if (!counted || buffer.bytes < LeastBytes()) continue;
+    if (!counted || buffer.bytes < MinBufferBytes()) continue;
     for (const Endpoint& value : buffer.values) {
       if (!buffer.received) matter[value.node->id()] = true;
       for (const OutEdge& edge : value.node->out_edges()) {
@@ -187,7 +188,7 @@ std::vector<bool> MemoryPlan::NodesThatMatter() const {
 }
 
 void MemoryPlan::KeepOrder() {
-  const std::vector<bool> matter = NodesThatMatter();
+  const std::vector<bool> matter = NodesToOrder();
   FindNearLimit();
   OrderChain chain(&graph_, order_);
   std::vector<OrderChain::Ends> ends(model_.devices().size());  // by device

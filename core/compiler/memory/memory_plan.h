@@ -6,8 +6,8 @@
 //   MemoryPlan plan(&graph, costs, order, limit);
 //   plan.SplitSums();
 //   plan.LowerByOrder();
-//   plan.LowerBy(MemoryPlan::Means::kRecompute);
-//   plan.LowerBy(MemoryPlan::Means::kSwap);
+//   plan.LowerBy(MemoryPlan::Method::kRecompute);
+//   plan.LowerBy(MemoryPlan::Method::kSwap);
 //   if (plan.Fits()) plan.KeepOrder();
 //
 // Results stay the same, bit for bit: a copy of a node computes the same values again, and a
@@ -26,7 +26,7 @@ namespace penstock {
 
 class MemoryPlan {
  public:
-  enum class Means {
+  enum class Method {
     kRecompute,  // cheap stateless nodes run a second time, before the nodes that need them late
     kSwap,       // tensors are written to a file and read again; on CPUs only
   };
@@ -38,7 +38,7 @@ class MemoryPlan {
   // The executor may run nodes in another order than predicted, and several at once, unless the
   // order is kept. It is kept on a device whose peak is above this part of the limit, or whose
   // worst case (worst_case.h) is above the limit.
-  static constexpr double kNear = 0.9;
+  static constexpr double kNearLimitShare = 0.9;
   bool IsNearLimit() const;
   bool Fits() const { return profile_.Excess(limit_) == 0; }
   // Replaces each sum whose inputs take more than a quarter of the limit by a chain of sums of two
@@ -50,14 +50,14 @@ class MemoryPlan {
   void LowerByOrder();
   // Frees buffers by `means` until the step fits, or until no attempt lowers the excess. Internal
   // if the graph refuses a node.
-  Status LowerBy(Means means);
+  Status LowerBy(Method means);
   // Adds control edges to devices that are near the limit, or were near it in an earlier order.
   // With these edges, the executors keep the order of all nodes that make or read much memory.
   // Leaves out edges that could make a node wait for itself by way of a queue or a collective
   // (order_chain.h).
   void KeepOrder();
   // Returns, by device, the maximum of bytes that the step can take in any order of execution.
-  std::vector<double> Worst() const { return WorstPeaks(model_, order_); }
+  std::vector<double> WorstPeakBytes() const { return WorstPeaks(model_, order_); }
 
   const MemoryModel& model() const { return model_; }
   const MemoryProfile& profile() const { return profile_; }
@@ -70,13 +70,13 @@ class MemoryPlan {
   using Buffer = MemoryProfile::Buffer;
 
   // The size in bytes below which a buffer is not worth an additional node or control edge.
-  double LeastBytes() const { return limit_ / 1024; }
+  double MinBufferBytes() const { return limit_ / 1024; }
   void FindConditional();
   bool IsLargeSum(const Node& node) const;
   StatusOr<std::vector<Node*>> Split(Node* sum);
   std::vector<int> CandidatesAt(int device, int position) const;
-  StatusOr<bool> LowerOnce(Means means);
-  std::vector<bool> NodesThatMatter() const;  // by id
+  StatusOr<bool> LowerOnce(Method means);
+  std::vector<bool> NodesToOrder() const;  // by id
   // Adds to near_limit_ the devices that are near the limit now.
   void FindNearLimit();
 

@@ -62,7 +62,7 @@ TEST(MemoryPlanTest, CheapNodesRunAgain) {
   const double limit = 3 * kLarge;
   MemoryPlan plan(&w.graph, w.costs, w.Order(), limit);
   EXPECT_GT(plan.profile().devices[0].peak_bytes, kLayers * kLarge);
-  ASSERT_TRUE(plan.LowerBy(MemoryPlan::Means::kRecompute).ok());
+  ASSERT_TRUE(plan.LowerBy(MemoryPlan::Method::kRecompute).ok());
   EXPECT_TRUE(plan.Fits());
   EXPECT_GE(plan.num_recomputed(), kLayers - 3);
   EXPECT_EQ(plan.num_swapped(), 0);
@@ -79,10 +79,10 @@ TEST(MemoryPlanTest, OthersWaitInAFile) {
   Layers w(/*cheap=*/false);
   const double limit = 3 * kLarge;
   MemoryPlan plan(&w.graph, w.costs, w.Order(), limit);
-  ASSERT_TRUE(plan.LowerBy(MemoryPlan::Means::kRecompute).ok());
+  ASSERT_TRUE(plan.LowerBy(MemoryPlan::Method::kRecompute).ok());
   EXPECT_FALSE(plan.Fits()) << "a stateful node never runs twice";
   EXPECT_EQ(plan.num_recomputed(), 0);
-  ASSERT_TRUE(plan.LowerBy(MemoryPlan::Means::kSwap).ok());
+  ASSERT_TRUE(plan.LowerBy(MemoryPlan::Method::kSwap).ok());
   EXPECT_TRUE(plan.Fits());
   EXPECT_GE(plan.num_swapped(), kLayers - 3);
   plan.KeepOrder();
@@ -98,7 +98,7 @@ TEST(MemoryPlanTest, AGraphThatNothingHelpsStaysAsItWas) {
   Layers w(/*cheap=*/true);
   const int nodes = w.graph.num_nodes();
   MemoryPlan plan(&w.graph, w.costs, w.Order(), kLarge);
-  ASSERT_TRUE(plan.LowerBy(MemoryPlan::Means::kRecompute).ok());
+  ASSERT_TRUE(plan.LowerBy(MemoryPlan::Method::kRecompute).ok());
   EXPECT_FALSE(plan.Fits()) << "one node alone needs more";
   ExpectOrdered(plan, w.graph);
   EXPECT_EQ(w.graph.num_nodes(), nodes + plan.num_recomputed());
@@ -231,7 +231,7 @@ TEST(MemoryPlanTest, NodesThatMayBeDeadAreLeftAlone) {
   Node* const taken = w.Place(w.Add("taken", "Heavy", {{branch, 1}}));
   w.costs.RecordOutput("taken", 0, kLarge);
   MemoryPlan plan(&w.graph, w.costs, w.Order(), 3 * kLarge);
-  ASSERT_TRUE(plan.LowerBy(MemoryPlan::Means::kRecompute).ok());
+  ASSERT_TRUE(plan.LowerBy(MemoryPlan::Method::kRecompute).ok());
   plan.KeepOrder();
   ExpectOrdered(plan, w.graph);
   EXPECT_TRUE(branch->control_inputs().empty());

@@ -24,8 +24,8 @@ double StateBytes(const Node& state) {
 MemorySimulation::MemorySimulation(const MemoryModel& model, absl::Span<Node* const> order)
     : model_(model),
       order_(order),
-      now_(model.devices_.size()),
-      now_own_(model.devices_.size()),
+      bytes_(model.devices_.size()),
+      own_bytes_(model.devices_.size()),
       buffer_of_(model.output_bytes_.size()),
       state_of_(model.output_bytes_.size()) {
   profile_.devices.resize(model.devices_.size());
@@ -43,12 +43,12 @@ MemoryProfile MemorySimulation::Run() {
 void MemorySimulation::RunNode(const Node& node) {
   CopyStateThatIsRead(node);
   MakeOutputs(node);
-  for (size_t d = 0; d < now_.size(); ++d) {
+  for (size_t d = 0; d < bytes_.size(); ++d) {
     MemoryProfile::Device& device = profile_.devices[d];
-    device.during.push_back(now_[d]);
-    device.peak_own_bytes = std::max(device.peak_own_bytes, now_own_[d]);
-    if (now_[d] <= device.peak_bytes) continue;
-    device.peak_bytes = now_[d];
+    device.during.push_back(bytes_[d]);
+    device.peak_own_bytes = std::max(device.peak_own_bytes, own_bytes_[d]);
+    if (bytes_[d] <= device.peak_bytes) continue;
+    device.peak_bytes = bytes_[d];
     device.peak_at = at_;
   }
   // A fetched tensor is kept until the step has ended.
@@ -65,7 +65,7 @@ void MemorySimulation::RunNode(const Node& node) {
   ++at_;
 }
 
-double MemorySimulation::Change(const Node& node) const {
+double MemorySimulation::ChangeInBytes(const Node& node) const {
   double change = 0;
   std::vector<int> freed;
   for (int i = 0; i < node.num_inputs(); ++i) {
@@ -80,7 +80,7 @@ double MemorySimulation::Change(const Node& node) const {
     const Sharing sharing = SharingOf(node, i);
     const bool read = std::any_of(node.out_edges().begin(), node.out_edges().end(),
                                   [i](const OutEdge& edge) { return edge.src_index == i; });
-    if (!read || sharing.kind == Kind::kState || sharing.kind == Kind::kKept) continue;
+    if (!read || sharing.kind == Kind::kState || sharing.kind == Kind::kOutlivesStep) continue;
     const int from = sharing.kind == Kind::kView ? InputBuffer(node, sharing.input) : kNone;
     if (sharing.kind == Kind::kView) {
       // A view of the input keeps the input's memory in use.
@@ -117,8 +117,8 @@ int MemorySimulation::NewBuffer(const Endpoint& value, int device, double bytes,
 }
 
 void MemorySimulation::Count(int device, const Buffer& buffer, double sign) {
-  now_[device] += sign * buffer.bytes;
-  if (!buffer.received) now_own_[device] += sign * buffer.bytes;
+  bytes_[device] += sign * buffer.bytes;
+  if (!buffer.received) own_bytes_[device] += sign * buffer.bytes;
 }
 
 // Returns the node that made the handle, however many nodes have passed it on.
@@ -155,7 +155,7 @@ void MemorySimulation::MakeOutputs(const Node& node) {
         if (type.ref || type.dtype == DType::kResource) made[i] = kNone;
         break;
       }
-      case Kind::kKept:
+      case Kind::kOutlivesStep:
         if (type.ref || type.dtype == DType::kResource) {
           state_of_[node.id()] = &node;
           break;

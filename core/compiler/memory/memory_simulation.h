@@ -22,7 +22,7 @@ class MemorySimulation {
   void RunNode(const Node& node);
   // Returns how many bytes more the node's device holds when the node has run. Negative if it frees
   // memory.
-  double Change(const Node& node) const;
+  double ChangeInBytes(const Node& node) const;
 
  private:
   using Buffer = MemoryProfile::Buffer;
@@ -53,7 +53,7 @@ class MemorySimulation {
   int at_ = 0;
   MemoryProfile profile_;
   std::vector<Uses> uses_;                   // by buffer
-  std::vector<double> now_, now_own_;        // by device
+  std::vector<double> bytes_, own_bytes_;    // by device
   std::vector<std::vector<int>> buffer_of_;  // by node id and output: the buffer where it was made
   std::map<std::pair<std::pair<int, int>, int>, int> received_;  // (node, output), memory -> copy
   std::vector<const Node*> state_of_;  // by node id: the state that its outputs refer to

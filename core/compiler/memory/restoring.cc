@@ -19,13 +19,13 @@ bool IsPlainValue(const EdgeType& type) { return !type.ref && IsPlain(type.dtype
 
 }  // namespace
 
-Restoring::Restoring(MemoryPlan* plan, int buffer, int position, MemoryPlan::Means means)
+Restoring::Restoring(MemoryPlan* plan, int buffer, int position, MemoryPlan::Method means)
     : plan_(*plan),
       graph_(plan->graph_),
       buffer_(plan->profile_.buffers[buffer]),
       index_(buffer),
       position_(position),
-      means_(means),
+      method_(means),
       first_id_(graph_.max_id()),
       order_before_(plan->order_),
       position_of_(graph_.max_id()) {
@@ -108,7 +108,7 @@ int Restoring::BufferOf(const Endpoint& value) const {
 }
 
 // Returns whether a value is in memory when the first late reader runs, without taking more memory.
-bool Restoring::IsThere(const Endpoint& value) const {
+bool Restoring::IsInMemory(const Endpoint& value) const {
   const int b = BufferOf(value);
   if (b < 0) return true;  // from another task, or takes no memory
   const MemoryProfile::Buffer& its = plan_.profile_.buffers[b];
@@ -151,7 +151,7 @@ StatusOr<bool> Restoring::Restore(const Endpoint& value, int depth, Endpoint* re
   const Sharing sharing = SharingOf(*value.node, value.index);
   const bool view =
       sharing.kind == Sharing::Kind::kView && BufferOf(value.node->input(sharing.input)) == index_;
-  const bool swap = means_ == MemoryPlan::Means::kSwap && !view;
+  const bool swap = method_ == MemoryPlan::Method::kSwap && !view;
   ASSIGN_OR_RETURN(const bool done,
                    swap ? SwapThroughFile(value, restored) : CopyNode(value, depth, restored));
   if (done) restored_[key] = *restored;
@@ -163,8 +163,8 @@ StatusOr<bool> Restoring::CopyNode(const Endpoint& value, int depth, Endpoint* r
   if (depth == kDepthMax || !IsCheap(node)) return false;
   std::vector<Endpoint> inputs = node.inputs();
   for (Endpoint& input : inputs) {
-    const bool swapped_in = means_ == MemoryPlan::Means::kSwap && BufferOf(input) != index_;
-    if (swapped_in || IsThere(input)) continue;
+    const bool swapped_in = method_ == MemoryPlan::Method::kSwap && BufferOf(input) != index_;
+    if (swapped_in || IsInMemory(input)) continue;
     Endpoint copy;
     ASSIGN_OR_RETURN(const bool done, Restore(input, depth + 1, &copy));
     if (!done) return false;

@@ -16,7 +16,7 @@ namespace penstock {
 class Restoring {
  public:
   // Frees `buffer`, an index into the plan's profile, while the node at `position` runs.
-  Restoring(MemoryPlan* plan, int buffer, int position, MemoryPlan::Means means);
+  Restoring(MemoryPlan* plan, int buffer, int position, MemoryPlan::Method means);
 
   // Changes graph and order. Returns false if the buffer cannot be freed by these means. After
   // false or an error, Undo must be called.
@@ -38,7 +38,7 @@ class Restoring {
   StatusOr<bool> Restore(const Endpoint& value, int depth, Endpoint* restored);
   StatusOr<bool> CopyNode(const Endpoint& value, int depth, Endpoint* restored);
   StatusOr<bool> SwapThroughFile(const Endpoint& value, Endpoint* restored);
-  bool IsThere(const Endpoint& value) const;
+  bool IsInMemory(const Endpoint& value) const;
   bool IsCheap(const Node& node) const;
   int BufferOf(const Endpoint& value) const;
   StatusOr<Node*> Add(Graph::NodeSpec spec, const std::string& device, int position);
@@ -49,7 +49,7 @@ class Restoring {
   Graph& graph_;
   const MemoryProfile::Buffer buffer_;
   const int index_, position_;
-  const MemoryPlan::Means means_;
+  const MemoryPlan::Method method_;
   const int first_id_;
   const std::vector<Node*> order_before_;
   std::vector<int> position_of_;  // by node id: position in order_before_

@@ -32,7 +32,7 @@ class WorstCase {
   std::vector<double> Run() {
     for (const Buffer& buffer : profile_.buffers) {
       if (!IsKept(buffer)) AddRanges(buffer);
-      if (!IsMade(buffer)) state_buffers_[buffer.value.node->id()].push_back(&buffer);
+      if (!IsOutputOfMaker(buffer)) state_buffers_[buffer.value.node->id()].push_back(&buffer);
     }
     for (const MemoryProfile::Update& update : profile_.updates) {
       AddCopy(update);
@@ -44,7 +44,7 @@ class WorstCase {
     ancestors.Find();
     for (Range& range : ranges_) FindUsersOfCopy(ancestors, &range);
     for (const Reuse& reuse : reuses_) MergeIfSure(ancestors, reuse);
-    return Largest(ancestors);
+    return MaxBytes(ancestors);
   }
 
  private:
@@ -72,10 +72,11 @@ class WorstCase {
   // Returns true for variables, constants and feeds, which do not count.
   static bool IsKept(const Buffer& buffer) {
     const Sharing sharing = SharingOf(*buffer.value.node, buffer.value.index);
-    return !buffer.received && (sharing.kind == Sharing::Kind::kKept || !IsMade(buffer));
+    return !buffer.received &&
+           (sharing.kind == Sharing::Kind::kOutlivesStep || !IsOutputOfMaker(buffer));
   }
   // Returns false for the value of a variable, whose `value` is the node of the variable's handle.
-  static bool IsMade(const Buffer& buffer) {
+  static bool IsOutputOfMaker(const Buffer& buffer) {
     return !buffer.values.empty() && buffer.values.front() == buffer.value;
   }
 
@@ -206,7 +207,7 @@ class WorstCase {
 
   // Returns the maximum of bytes, by device. Looks only at nodes that make a buffer, because memory
   // grows only when such a node begins.
-  std::vector<double> Largest(const NodeAncestors& ancestors) const {
+  std::vector<double> MaxBytes(const NodeAncestors& ancestors) const {
     std::vector<double> largest = small_;
     std::vector<const Node*> makers;
     for (const Range& range : ranges_) makers.push_back(range.maker);

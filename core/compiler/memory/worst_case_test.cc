@@ -27,7 +27,9 @@ struct Step : World {
     order.push_back(node);
     return node;
   }
-  std::vector<double> Worst() const { return WorstPeaks(MemoryModel(graph, costs), order); }
+  std::vector<double> WorstPeakBytes() const {
+    return WorstPeaks(MemoryModel(graph, costs), order);
+  }
 
   CostTable costs;
   std::vector<Node*> order;
@@ -38,7 +40,7 @@ TEST(WorstCaseTest, AChainTakesNoMoreThanItsOrder) {
   Node* last = s.Run("n0", "Noise", {}, 1000);
   for (int i = 1; i < 5; ++i) last = s.Run(StrCat("n", i), "OnGpu", {{last, 0}}, 1000 + i);
   const double peak = MemoryModel(s.graph, s.costs).Profile(s.order).devices[0].peak_bytes;
-  EXPECT_EQ(s.Worst()[0], peak);
+  EXPECT_EQ(s.WorstPeakBytes()[0], peak);
 }
 
 TEST(WorstCaseTest, IndependentNodesMayRunAtOnce) {
@@ -48,8 +50,8 @@ TEST(WorstCaseTest, IndependentNodesMayRunAtOnce) {
     s.Run(StrCat("used", i), "Use", {{made, 0}}, 10);
   }
   EXPECT_EQ(MemoryModel(s.graph, s.costs).Profile(s.order).devices[0].peak_bytes, 1010);
-  EXPECT_GE(s.Worst()[0], 4000);
-  EXPECT_LE(s.Worst()[0], 4040);
+  EXPECT_GE(s.WorstPeakBytes()[0], 4000);
+  EXPECT_LE(s.WorstPeakBytes()[0], 4040);
 }
 
 // "sum" certainly reuses the memory of "a" only if "reader" has to end before "sum".
@@ -61,7 +63,7 @@ TEST(WorstCaseTest, MemoryIsReusedOnlyIfThatIsSure) {
     Node* const sum = s.Run("sum", "AddN", {{a, 0}}, 1000);
     if (sure) s.graph.AddControlEdge(reader, sum);
     EXPECT_EQ(MemoryModel(s.graph, s.costs).Profile(s.order).devices[0].peak_bytes, 1010);
-    EXPECT_EQ(s.Worst()[0], sure ? 1010 : 2010);
+    EXPECT_EQ(s.WorstPeakBytes()[0], sure ? 1010 : 2010);
   }
 }
 
@@ -75,7 +77,7 @@ TEST(WorstCaseTest, UpdatesMayCopyAVariable) {
     Node* const by = s.Run("by", "Noise", {}, 10);
     Node* const update = s.Run("update", "Update", {{variable, 0}, {by, 0}}, 0);
     if (sure) s.graph.AddControlEdge(reader, update);
-    EXPECT_EQ(s.Worst()[0], sure ? 20 : 4020);
+    EXPECT_EQ(s.WorstPeakBytes()[0], sure ? 20 : 4020);
   }
 }
 
@@ -90,7 +92,7 @@ TEST(WorstCaseTest, AVariableIsCopiedOnceForASnapshot) {
   s.Run("reader", "Use", {{old, 0}}, 10);
   s.graph.AddControlEdge(old, first);
   s.graph.AddControlEdge(first, second);
-  EXPECT_EQ(s.Worst()[0], 4020);
+  EXPECT_EQ(s.WorstPeakBytes()[0], 4020);
 }
 
 // Returns a random order of the nodes that their edges allow.
@@ -189,7 +191,7 @@ TEST(WorstCaseTest, AnOrderThatMattersIsKept) {
     ++kept;
     plan.KeepOrder();
     // The bound may add up buffers that are never in memory at the same time.
-    loose += plan.Worst()[0] > limit;
+    loose += plan.WorstPeakBytes()[0] > limit;
     for (int i = 0; i < 10; ++i) {
       const MemoryProfile profile = model.Profile(Shuffled(s.order, &random));
       for (const auto& device : profile.devices) EXPECT_LE(device.peak_bytes, limit);

@@ -37,7 +37,7 @@ class Adder {
       return InvalidArgument("loop '", loop.name, "' is spread over several devices, among them ",
                              device, ", but has no LoopCond to drive it there");
     }
-    ASSIGN_OR_RETURN(Node * begin, Beginning(loop, device));
+    ASSIGN_OR_RETURN(Node * begin, LoopStart(loop, device));
     const Attrs type = {{"T", DType::kFloat}};
     Attrs enter = type;
     enter["frame_name"] = loop.name;
@@ -58,7 +58,7 @@ class Adder {
 
   // Returns the node that begins the loop on `device`. The node runs once per iteration of the loop
   // around this one.
-  StatusOr<Node*> Beginning(const LoopFrame& loop, const std::string& device) {
+  StatusOr<Node*> LoopStart(const LoopFrame& loop, const std::string& device) {
     if (loop.parent != 0) return loops_.iterations.at({loop.parent, device});
     Node*& token = tokens_[device];
     if (token == nullptr) {

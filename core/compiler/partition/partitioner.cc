@@ -115,7 +115,7 @@ class Partitioner {
         const Endpoint local{copies_[source.node->id()], source.index};
         const std::string tensor =
             StrCat("edge_", source.node->id(), "_", source.node->name(), ":", source.index);
-        ASSIGN_OR_RETURN(received, Transfer(local, tensor, *source.node, device));
+        ASSIGN_OR_RETURN(received, AddTransfer(local, tensor, *source.node, device));
       }
     }
     return Endpoint{received, 0};
@@ -165,15 +165,15 @@ class Partitioner {
                                             {"value", Tensor(DType::kFloat, Shape({0}))}},
                                   .device = from}));
       const std::string tensor = StrCat("edge_", source->id(), "_^", source->name());
-      ASSIGN_OR_RETURN(received, Transfer({token, 0}, tensor, *source, device));
+      ASSIGN_OR_RETURN(received, AddTransfer({token, 0}, tensor, *source, device));
     }
     return received;
   }
 
   // Adds the _Send and the _Recv that move a tensor from the device of `original` to the device
   // `to`. Returns the _Recv.
-  StatusOr<Node*> Transfer(Endpoint source, const std::string& tensor, const Node& original,
-                           const std::string& to) {
+  StatusOr<Node*> AddTransfer(Endpoint source, const std::string& tensor, const Node& original,
+                              const std::string& to) {
     const std::string& from = Device(original);
     const Attrs names = {{"tensor_name", tensor},
                          {"send_device", from},

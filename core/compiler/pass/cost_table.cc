@@ -35,7 +35,7 @@ constexpr double kLatencyBytesMax = 4 << 10, kRateBytesMin = 64 << 10;
 constexpr double kBytesShareMin = 0.25;
 
 // Moves `*known` towards a new value: quickly if the new value is better, else slowly.
-void Follow(double value, bool better, double* known) {
+void MoveTowards(double value, bool better, double* known) {
   if (*known < 0) *known = value;
   *known += (value - *known) / (better ? 2 : 16);
 }
@@ -137,11 +137,11 @@ void CostTable::RecordTransfer(const DeviceName& from, const DeviceName& to, dou
     link = links_.insert(links_.end(), {.from = from.Task(), .to = to.Task()});
   }
   ++link->transfers;
-  if (tells_latency) return Follow(nanos, nanos < link->latency_ns, &link->latency_ns);
+  if (tells_latency) return MoveTowards(nanos, nanos < link->latency_ns, &link->latency_ns);
   const double for_bytes =
       std::max(nanos - std::max(link->latency_ns, 0.0), kBytesShareMin * nanos);
   const double rate = bytes / for_bytes;
-  Follow(rate, rate > link->bytes_per_ns, &link->bytes_per_ns);
+  MoveTowards(rate, rate > link->bytes_per_ns, &link->bytes_per_ns);
 }
 
 LinkRates CostTable::LinkBetween(const DeviceInfo& from, const DeviceInfo& to) const {

@@ -15,7 +15,7 @@ void DeviceSlowness::Add(const DeviceName& device, double measured_ns, double kn
   if (known_ns <= 0) return;
   Device* known = Find(device);
   if (known == nullptr) known = &devices_.emplace_back(Device{.name = device, .steps = {}});
-  known->steps.push_back({std::min(measured_ns, kMost * known_ns), known_ns});
+  known->steps.push_back({std::min(measured_ns, kFactorMax * known_ns), known_ns});
   if (known->steps.size() > kStepsKept) known->steps.pop_front();
 }
 
@@ -35,7 +35,7 @@ double DeviceSlowness::Of(const DeviceName& device) const {
     if (step.measured_ns * slowest.known_ns >= slowest.measured_ns * step.known_ns) slowest = step;
   }
   const double ratio = (sum.measured_ns - slowest.measured_ns) / (sum.known_ns - slowest.known_ns);
-  return ratio < kLeast ? 1 : ratio;
+  return ratio < kFactorMin ? 1 : ratio;
 }
 
 }  // namespace penstock

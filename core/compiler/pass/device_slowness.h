@@ -18,8 +18,8 @@ class DeviceSlowness {
  public:
   static constexpr size_t kStepsKept = 12;  // per device: older steps do not count
   static constexpr size_t kStepsMin = 3;    // with fewer steps the factor is 1
-  static constexpr double kLeast = 1.1;     // a smaller factor counts as noise
-  static constexpr double kMost = 8;        // the maximum for one step
+  static constexpr double kFactorMin = 1.1;  // a smaller factor counts as noise
+  static constexpr double kFactorMax = 8;    // the maximum for one step
 
   // Adds one measured step: the total time of its nodes on the device, and the sum of their times
   // that were known before. Ignored unless `known_ns` is above 0.
@@ -29,8 +29,8 @@ class DeviceSlowness {
   void Rescale(const DeviceName& device, double factor);
 
   // Returns the ratio of the sums of measured and known times over the last kStepsKept steps,
-  // without the slowest step; 1 if the ratio is below kLeast, or if there were fewer than kStepsMin
-  // steps.
+  // without the slowest step; 1 if the ratio is below kFactorMin, or if there were fewer than
+  // kStepsMin steps.
   double Of(const DeviceName& device) const;
 
  private:

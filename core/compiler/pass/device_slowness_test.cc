@@ -33,7 +33,7 @@ TEST(DeviceSlownessTest, OneHiccupDoesNotCount) {
   slowness.Add(kDevice, 1e9, 100);
   slowness.Add(kDevice, 110, 100);
   EXPECT_EQ(slowness.Of(kDevice), 1);
-  // The second outlier counts, but at most as kMost.
+  // The second outlier counts, but at most as kFactorMax.
   slowness.Add(kDevice, 1e9, 100);
   EXPECT_DOUBLE_EQ(slowness.Of(kDevice), (100 + 110 + 800) / 300.0);
 }

@@ -43,7 +43,7 @@ std::vector<Reachability::Seed> Consumers(const Graph& graph, const FeedMap& fee
 
 // A client can set the attribute on any node. The attribute is ignored if outputs do not correspond
 // to inputs, or if following the inputs could lead around a loop.
-bool HasResultsApart(const Node& node) {
+bool HasIndependentResults(const Node& node) {
   const bool* const apart = node.attr<bool>(kResultsApartAttr);
   return apart != nullptr && *apart && FlowOpOf(node) == FlowOp::kNone && !node.op().stateful &&
          node.input_types() == node.output_types();
@@ -73,7 +73,7 @@ bool IsFedPlaceholder(const Node& node, const FeedMap& feeds) {
 
 Endpoint ReadBy(Endpoint tensor, const FeedMap& feeds) {
   while (feeds.count({tensor.node->id(), tensor.index}) == 0) {
-    if (!HasResultsApart(*tensor.node)) break;
+    if (!HasIndependentResults(*tensor.node)) break;
     tensor = tensor.node->input(tensor.index);
   }
   return tensor;

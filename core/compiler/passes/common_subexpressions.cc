@@ -50,7 +50,7 @@ size_t HashOf(const Node& node) {
 
 // Many different nodes may have equal hashes, such as string constants. Comparing each node with a
 // bounded number of others keeps the pass linear.
-constexpr size_t kAlikeMax = 64;
+constexpr size_t kSameHashMax = 64;
 
 bool Same(const Node& a, const Node& b) {
   return a.op_name() == b.op_name() && a.requested_device() == b.requested_device() &&
@@ -67,18 +67,18 @@ Status EliminateCommonSubexpressions(PassContext& context) {
   absl::flat_hash_map<size_t, std::vector<Node*>> seen;
   for (Node* node : order) {
     if (!MayMerge(*node)) continue;
-    std::vector<Node*>& alike = seen[HashOf(*node)];
-    const auto twin =
-        std::find_if(alike.begin(), alike.end(), [&](Node* other) { return Same(*node, *other); });
-    if (twin == alike.end()) {
-      if (alike.size() < kAlikeMax) alike.push_back(node);
+    std::vector<Node*>& same_hash = seen[HashOf(*node)];
+    const auto original = std::find_if(same_hash.begin(), same_hash.end(),
+                                       [&](Node* other) { return Same(*node, *other); });
+    if (original == same_hash.end()) {
+      if (same_hash.size() < kSameHashMax) same_hash.push_back(node);
       continue;
     }
     for (int i = 0; i < node->num_outputs(); ++i) {
-      RETURN_IF_ERROR(graph->ReplaceUses({node, i}, {*twin, i}));
+      RETURN_IF_ERROR(graph->ReplaceUses({node, i}, {*original, i}));
     }
     for (Node* after : std::vector<Node*>(node->control_outputs())) {
-      graph->AddControlEdge(*twin, after);
+      graph->AddControlEdge(*original, after);
       graph->RemoveControlEdge(node, after);
     }
     // Remove it here: RemoveDeadNodes would keep the duplicate if it reads a reference.

@@ -28,7 +28,7 @@ bool IsState(EdgeType type) {
 
 // Returns true if inputs of the node may outlive the step or leave the cluster: variables, queues,
 // files, lists, fetches.
-bool Keeps(const Node& node) {
+bool StoresInputs(const Node& node) {
   const OpDef& op = node.op();
   return op.stateful || op.acts_outside || op.end == EndOp::kFetch ||
          absl::c_any_of(node.input_types(), IsState) ||
@@ -44,7 +44,7 @@ bool IsGradient(const ArgDef& arg) {
 
 // Returns true if the op only moves elements of `arg` to its outputs, unchanged. An op that also
 // accepts strings cannot calculate with its elements: it copies, joins, cuts or selects them.
-bool OnlyMoves(const OpDef& op, const ArgDef& arg) {
+bool OnlyMovesElements(const OpDef& op, const ArgDef& arg) {
   if (op.passes_through || op.flow != FlowOp::kNone || arg.type.list) return true;
   const auto type = absl::c_find_if(
       op.types, [&](const TypeAttrDef& attr) { return attr.name == arg.type.type; });
@@ -74,7 +74,7 @@ class KeptValues {
  public:
   explicit KeptValues(const Graph& graph) : kept_(graph.max_id()) {
     for (const Node* node : graph.nodes()) {
-      if (Keeps(*node)) Follow(*node);
+      if (StoresInputs(*node)) Follow(*node);
     }
     while (!to_follow_.empty()) {
       const Node* const node = to_follow_.back();
@@ -86,8 +86,8 @@ class KeptValues {
   // Returns whether the node needs exactly the sender's bits as `input`.
   bool Needs(const Node& node, int input) const {
     if (node.input_type(input).dtype != DType::kFloat) return true;
-    if (Keeps(node)) return !IsGradient(ArgOf(node, input));
-    return kept_[node.id()] && OnlyMoves(node.op(), ArgOf(node, input));
+    if (StoresInputs(node)) return !IsGradient(ArgOf(node, input));
+    return kept_[node.id()] && OnlyMovesElements(node.op(), ArgOf(node, input));
   }
 
  private:
@@ -108,7 +108,7 @@ class KeptValues {
 // Returns true for outputs that must not be followed by a Cast. The partitioner copies constants,
 // and sends the inputs of a loop before they enter it; only a NextIteration may lead back to a
 // Merge. A client's feed stays exact.
-bool TakesNoCast(const Node& source) {
+bool CannotBeCast(const Node& source) {
   const OpDef& op = source.op();
   return op.end == EndOp::kFeed || (op.is_constant && source.control_inputs().empty()) ||
          op.flow == FlowOp::kEnter || op.flow == FlowOp::kNextIteration;
@@ -121,7 +121,7 @@ class Compressor {
 
   Status Run() {
     for (Node* source : graph_.nodes()) {
-      if (!TakesNoCast(*source)) RETURN_IF_ERROR(CompressOutputs(source));
+      if (!CannotBeCast(*source)) RETURN_IF_ERROR(CompressOutputs(source));
     }
     return OkStatus();
   }

@@ -71,12 +71,12 @@ Status DoesNotFit(const MemoryReport& report) {
 }
 
 // Changes the step until it fits.
-Status Lower(MemoryPlan* plan, MemoryReport* report) {
+Status LowerToLimit(MemoryPlan* plan, MemoryReport* report) {
   RETURN_IF_ERROR(plan->SplitSums());
   plan->LowerByOrder();
   report->ordered = true;
-  RETURN_IF_ERROR(plan->LowerBy(MemoryPlan::Means::kRecompute));
-  RETURN_IF_ERROR(plan->LowerBy(MemoryPlan::Means::kSwap));
+  RETURN_IF_ERROR(plan->LowerBy(MemoryPlan::Method::kRecompute));
+  RETURN_IF_ERROR(plan->LowerBy(MemoryPlan::Method::kSwap));
   report->num_recomputed = plan->num_recomputed();
   report->num_swapped = plan->num_swapped();
   if (plan->Fits()) plan->KeepOrder();
@@ -107,8 +107,8 @@ Status FitMemory(PassContext& context) {
                                  context.options.client_device.Task().ToString(), context.urgency));
   MemoryPlan plan(context.graph, context.costs, std::move(order), limit);
   const MemoryProfile naive = plan.profile();
-  if (limit > 0 && plan.IsNearLimit()) RETURN_IF_ERROR(Lower(&plan, &report));
-  const std::vector<double> worst = plan.Worst();
+  if (limit > 0 && plan.IsNearLimit()) RETURN_IF_ERROR(LowerToLimit(&plan, &report));
+  const std::vector<double> worst = plan.WorstPeakBytes();
   for (size_t d = 0; d < naive.devices.size(); ++d) {
     report.devices.push_back(Describe(plan, static_cast<int>(d)));
     report.devices.back().worst_bytes = worst[d];

@@ -65,7 +65,7 @@ class Folder {
       std::vector<Tensor> values;
       if (!branches) values = KnownShape(*node, shapes);
       if (values.empty()) values = Evaluate(*node);
-      if (!Spend(values)) continue;
+      if (!ReserveBytes(values)) continue;
       if (!values.empty()) RETURN_IF_ERROR(Replace(node, std::move(values)));
     }
     return OkStatus();
@@ -73,7 +73,7 @@ class Folder {
 
  private:
   // Returns false if all folded values together would exceed bytes_left_.
-  bool Spend(const std::vector<Tensor>& values) {
+  bool ReserveBytes(const std::vector<Tensor>& values) {
     int64_t bytes = 0;
     for (const Tensor& value : values) bytes += static_cast<int64_t>(value.bytes());
     if (bytes > bytes_left_) return false;

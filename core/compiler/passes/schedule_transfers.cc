@@ -36,7 +36,7 @@ bool SpansDevices(const Graph& graph) {
 
 // Returns whether a node only makes or reads state, so that it neither changes state nor waits for
 // a change.
-bool OnlyKnowsState(const Node& node) {
+bool OnlyMakesOrReadsState(const Node& node) {
   if (node.op().only_reads || node.op().end == EndOp::kFeed) return true;
   const bool makes_handle =
       node.num_outputs() > 0 &&
@@ -49,14 +49,16 @@ class TransferSchedule {
   explicit TransferSchedule(PassContext* context) : context_(*context) {}
 
   Status Run() {
-    ASSIGN_OR_RETURN(early_, Describe(*context_.graph));
-    const std::vector<double> ranks = UpwardRanks(early_.problem);
+    ASSIGN_OR_RETURN(undelayed_, Describe(*context_.graph));
+    const std::vector<double> ranks = UpwardRanks(undelayed_.problem);
     context_.urgency.assign(context_.graph->max_id(), 0);
-    for (size_t i = 0; i < ranks.size(); ++i) context_.urgency[early_.order[i]->id()] = ranks[i];
+    for (size_t i = 0; i < ranks.size(); ++i) {
+      context_.urgency[undelayed_.order[i]->id()] = ranks[i];
+    }
     if (context_.options.partial_run) return OkStatus();
     ASSIGN_OR_RETURN(const LoopFrames frames, FindLoopFrames(*context_.graph));
     if (frames.any()) return OkStatus();
-    step_ = PredictStep(early_.problem, early_.device, ranks);
+    step_ = PredictStep(undelayed_.problem, undelayed_.device, ranks);
     FindCertainNodes();
     FindDelays();
     return delays_.empty() ? OkStatus() : DelayIfItPays();
@@ -76,31 +78,32 @@ class TransferSchedule {
   // Finds, by device and in order of their predicted ends, the nodes that run in every step and do
   // not wait for other parts of the step or of the cluster.
   void FindCertainNodes() {
-    certain_.resize(context_.devices.size());
-    std::vector<bool> is_certain(early_.order.size());
-    for (size_t i = 0; i < early_.order.size(); ++i) {
-      const Node& node = *early_.order[i];
+    certain_nodes_.resize(context_.devices.size());
+    std::vector<bool> is_certain(undelayed_.order.size());
+    for (size_t i = 0; i < undelayed_.order.size(); ++i) {
+      const Node& node = *undelayed_.order[i];
       const auto from_certain = [&](const Node* source) {
-        const int index = early_.index[source->id()];
+        const int index = undelayed_.index[source->id()];
         return is_certain[index];
       };
       is_certain[i] =
-          FlowOpOf(node) == FlowOp::kNone && (!node.op().stateful || OnlyKnowsState(node)) &&
+          FlowOpOf(node) == FlowOp::kNone && (!node.op().stateful || OnlyMakesOrReadsState(node)) &&
           std::all_of(node.inputs().begin(), node.inputs().end(),
                       [&](const Endpoint& in) { return from_certain(in.node); }) &&
           std::all_of(node.control_inputs().begin(), node.control_inputs().end(), from_certain);
       if (is_certain[i]) {
-        certain_[early_.device[i]].emplace_back(step_.runs[i].end_ns, static_cast<int>(i));
+        certain_nodes_[undelayed_.device[i]].emplace_back(step_.runs[i].end_ns,
+                                                          static_cast<int>(i));
       }
     }
-    for (auto& nodes : certain_) std::sort(nodes.begin(), nodes.end());
+    for (auto& nodes : certain_nodes_) std::sort(nodes.begin(), nodes.end());
   }
 
   void FindDelays() {
-    const PlacementProblem& problem = early_.problem;
+    const PlacementProblem& problem = undelayed_.problem;
     for (const PredictedStep::Transfer& sent : step_.transfers) {
       if (sent.output < 0 || problem.output_bytes[sent.output] < kBytesMin) continue;
-      const Node& source = *early_.order[sent.node];
+      const Node& source = *undelayed_.order[sent.node];
       if (FlowOpOf(source) != FlowOp::kNone) continue;
       if (problem.devices[sent.from].task == problem.devices[sent.to].task) continue;
       const LinkRates link = problem.Link(sent.from, sent.to);
@@ -109,7 +112,7 @@ class TransferSchedule {
       const double latest = NeededAt(sent) - kSafety * (lasts + message) - kSafetyNanos;
       const int after = LastCertainBefore(sent.to, latest);
       if (after < 0 || step_.runs[after].end_ns <= sent.start_ns) continue;
-      const int output = sent.output - early_.first_output[sent.node];
+      const int output = sent.output - undelayed_.first_output[sent.node];
       delays_.push_back({sent.node, output, sent.to, after});
     }
   }
@@ -117,14 +120,14 @@ class TransferSchedule {
   // Returns when the first node that reads the transferred tensor starts.
   double NeededAt(const PredictedStep::Transfer& sent) {
     if (first_reads_.empty()) {
-      const PlacementProblem& problem = early_.problem;
+      const PlacementProblem& problem = undelayed_.problem;
       for (int node = 0; node < problem.num_nodes(); ++node) {
         for (int i = problem.first_input[node]; i < problem.first_input[node + 1]; ++i) {
           const int output = problem.inputs[i].output;
           if (output < 0) continue;
           const double start = step_.runs[node].start_ns;
           const auto [first, is_new] =
-              first_reads_.try_emplace(std::pair(output, early_.device[node]), start);
+              first_reads_.try_emplace(std::pair(output, undelayed_.device[node]), start);
           if (!is_new) first->second = std::min(first->second, start);
         }
       }
@@ -133,7 +136,7 @@ class TransferSchedule {
   }
 
   int LastCertainBefore(int device, double latest_ns) const {
-    const auto& nodes = certain_[device];
+    const auto& nodes = certain_nodes_[device];
     const auto end = std::lower_bound(nodes.begin(), nodes.end(), std::pair(latest_ns, 0));
     return end == nodes.begin() ? -1 : std::prev(end)->second;
   }
@@ -143,8 +146,8 @@ class TransferSchedule {
   StatusOr<Graph> Delayed(CostTable* costs) const {
     Graph graph = context_.graph->Clone();
     for (const Delay& delay : delays_) {
-      Node* const source = graph.node(early_.order[delay.node]->id());
-      Node* const after = graph.node(early_.order[delay.after]->id());
+      Node* const source = graph.node(undelayed_.order[delay.node]->id());
+      Node* const after = graph.node(undelayed_.order[delay.after]->id());
       ASSIGN_OR_RETURN(Node * late,
                        graph.AddNode({.name = graph.UniqueName(StrCat("_late_", source->name())),
                                       .op = "Identity",
@@ -171,7 +174,7 @@ class TransferSchedule {
                                                               context_.options.client_device));
     const PredictedStep step = PredictStep(late.problem, late.device, UpwardRanks(late.problem));
     if (step.end_ns > (1 + kStepShareMax) * step_.end_ns) return OkStatus();
-    const std::vector<double> before = PeakBytes(early_, step_), after = PeakBytes(late, step);
+    const std::vector<double> before = PeakBytes(undelayed_, step_), after = PeakBytes(late, step);
     bool pays = false;
     for (size_t d = 0; d < before.size(); ++d) {
       if (after[d] > (1 + kRounding) * before[d]) return OkStatus();
@@ -186,9 +189,9 @@ class TransferSchedule {
   }
 
   PassContext& context_;
-  PlacedProblem early_;
+  PlacedProblem undelayed_;
   PredictedStep step_;  // the predicted step without delays
-  std::vector<std::vector<std::pair<double, int>>> certain_;  // by device: end, node
+  std::vector<std::vector<std::pair<double, int>>> certain_nodes_;  // by device: end, node
   std::map<std::pair<int, int>, double> first_reads_;  // by output and device: the first start
   std::vector<Delay> delays_;
 };

@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-constexpr size_t kMostGaps = 16;
+constexpr size_t kGapsMax = 16;
 
 }  // namespace
 
@@ -38,12 +38,12 @@ void BusyLanes::Take(double start_ns, double nanos) {
 
 void BusyLanes::AddGap(Span gap) {
   if (gap.begin_ns >= gap.end_ns) return;
-  if (gaps_.size() < kMostGaps) {
+  if (gaps_.size() < kGapsMax) {
     gaps_.push_back(gap);
     return;
   }
   gaps_[oldest_] = gap;
-  oldest_ = (oldest_ + 1) % kMostGaps;
+  oldest_ = (oldest_ + 1) % kGapsMax;
 }
 
 }  // namespace penstock

@@ -48,8 +48,8 @@ const std::vector<int>& FeasibleDevices::Matching(const DeviceName& constraint) 
   if (!is_new) return known->second;
   for (size_t d = 0; d < devices_.size(); ++d) {
     const DeviceName& name = devices_[d].name;
-    const bool elsewhere = !constraint.job && !options_.any_task;
-    if (elsewhere && !name.SameTask(options_.client_device)) continue;
+    const bool only_client_task = !constraint.job && !options_.any_task;
+    if (only_client_task && !name.SameTask(options_.client_device)) continue;
     if (constraint.Matches(name)) known->second.push_back(static_cast<int>(d));
   }
   return known->second;
@@ -101,8 +101,8 @@ std::vector<bool> FeasibleDevices::ExcludedBy(const Node& node) const {
   for (const DeviceInfo& device : devices_) {
     // As in Matching, only the client's task counts if the group names no job. No single node is
     // named as the reason for that.
-    const bool elsewhere = !has_job && !options_.any_task;
-    const bool ignored = elsewhere && !device.name.SameTask(options_.client_device);
+    const bool only_client_task = !has_job && !options_.any_task;
+    const bool ignored = only_client_task && !device.name.SameTask(options_.client_device);
     excluded.push_back(ignored || !constraint.Matches(device.name) ||
                        !HasKernel(node, *device.name.type));
   }

@@ -237,7 +237,7 @@ std::vector<int> FreeGroups(const PlacementProblem& problem, const std::vector<d
 }
 
 // The factor by which a new placement must be quicker to replace an earlier one.
-constexpr double kWorthMoving = 1.1;
+constexpr double kMoveFactorMin = 1.1;
 
 bool IsPlacement(const PlacementProblem& problem, const std::vector<int>& devices) {
   if (devices.size() != problem.candidates.size()) return false;
@@ -288,7 +288,7 @@ FoundPlacement FindPlacement(const PlacementProblem& problem, const std::vector<
   Search(problem, ranks, free, budget, &found);
   if (!IsPlacement(problem, before)) return found;
   const double before_ns = PredictStep(problem, before, ranks).end_ns;
-  if (found.step_ns * kWorthMoving < before_ns) return found;
+  if (found.step_ns * kMoveFactorMin < before_ns) return found;
   for (size_t group = 0; group < before.size(); ++group) found.groups[group].device = before[group];
   found.step_ns = before_ns;
   found.kept = true;
