@@ -77,8 +77,8 @@ bool BackwardLoop::InForwardLoop(Output output) const {
   return output.valid() && !Owns(output.node) && graph_.FrameOf(output) == forward_.frame();
 }
 
-Output BackwardLoop::Lead(Output outside) {
-  if (!InForwardLoop(outside)) return LoopContext::Lead(outside);
+Output BackwardLoop::AddEntry(Output outside) {
+  if (!InForwardLoop(outside)) return LoopContext::AddEntry(outside);
   const auto unordered = builder_.ClearControlDependencies();
   const Node& node = *builder_.NodeOf(outside);
   if (IsInvariant(node)) {

@@ -42,7 +42,7 @@ class BackwardLoop final : public LoopContext {
   Status Adapt(GraphBuilder::NewNode* node) override;
 
  protected:
-  Output Lead(Output outside) override;
+  Output AddEntry(Output outside) override;
 
  private:
   void AddCounter();

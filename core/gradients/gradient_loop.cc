@@ -25,7 +25,7 @@ PartialShape RowShape(Output rows) {
 
 // Returns `value` with the static shape reduced to `shape`, because other iterations may have other
 // dimensions.
-Output KnownOnlyAs(Output value, const PartialShape& shape) {
+Output WithStaticShape(Output value, const PartialShape& shape) {
   const PartialShape known = value.shape();
   const StatusOr<PartialShape> both = known.Merge(shape);
   if (!both.ok() || *both == shape) return value;
@@ -60,7 +60,7 @@ Status GradientWalk::OpenVariables(LoopGradient* loop) {
     Output initial = parts.empty() ? ZerosOf(loop->forward.ExitOf(variable), type.dtype)
                                    : Dense(SumGradients(parts));
     RETURN_IF_ERROR(builder_.status());
-    initial = KnownOnlyAs(initial, builder_.output_shape(variable.merge->id(), 0));
+    initial = WithStaticShape(initial, builder_.output_shape(variable.merge->id(), 0));
     loop->active.push_back({variable, loop->backward->AddVariable(initial)});
   }
   return builder_.status();
@@ -77,7 +77,7 @@ Status GradientWalk::WalkBody(LoopGradient* loop) {
   for (const auto& [push, pop] : kept_.pairs()) {
     const bool here = forward_->frames().of_node[push->id()] == loop->forward.frame();
     const Unit unit{.node = push};
-    if (here && KeptBy(*pop) != nullptr && Pending(unit) == 0) ready_.push_back(unit);
+    if (here && MatchingPush(*pop) != nullptr && Pending(unit) == 0) ready_.push_back(unit);
   }
   RETURN_IF_ERROR(ProcessReady());
   ready_ = std::move(outside);
@@ -85,9 +85,9 @@ Status GradientWalk::WalkBody(LoopGradient* loop) {
   return OkStatus();
 }
 
-bool GradientWalk::TakesKept(int frame) const {
+bool GradientWalk::UsesKeptValues(int frame) const {
   return std::any_of(kept_.pairs().begin(), kept_.pairs().end(), [&](const auto& pair) {
-    return KeptBy(*pair.second) != nullptr &&
+    return MatchingPush(*pair.second) != nullptr &&
            forward_->frames().of_node[pair.second->id()] == frame;
   });
 }
@@ -95,10 +95,10 @@ bool GradientWalk::TakesKept(int frame) const {
 // Called when the gradient of `frame` has been built. The loops that keep values for `frame` then
 // wait for one loop less. If `backward` leaves gradients for those loops, they must also run after
 // it.
-void GradientWalk::KeptAreProcessed(int frame, BackwardLoop* backward) {
+void GradientWalk::OnLoopGradientBuilt(int frame, BackwardLoop* backward) {
   const std::vector<int>& of_node = forward_->frames().of_node;
   for (const auto& [push, pop] : kept_.pairs()) {
-    if (of_node[pop->id()] != frame || KeptBy(*pop) == nullptr) continue;
+    if (of_node[pop->id()] != frame || MatchingPush(*pop) == nullptr) continue;
     const auto stack = kept_gradients_.find(push);
     if (stack != kept_gradients_.end() && backward != nullptr) {
       const auto after = builder_.ControlDependencies({backward->End()});
@@ -220,7 +220,7 @@ Status GradientWalk::AccumulateInvariants(LoopGradient* loop) {
 Status GradientWalk::ProcessLoop(int frame) {
   ASSIGN_OR_RETURN(ForwardLoop * forward, forward_->Loop(frame));
   const auto name = builder_.NameScope(StrCat(forward->info().name, "_grad"));
-  bool any = false, wanted = TakesKept(frame);
+  bool any = false, wanted = UsesKeptValues(frame);
   for (const auto& [push, stack] : kept_gradients_) {
     any |= forward_->frames().of_node[push->id()] == frame;
   }
@@ -238,7 +238,7 @@ Status GradientWalk::ProcessLoop(int frame) {
     for (const Node* enter : forward->invariants()) {
       if (Between(enter)) Contribute(*enter, 0, {});
     }
-    KeptAreProcessed(frame, nullptr);
+    OnLoopGradientBuilt(frame, nullptr);
     return builder_.status();
   }
   LoopGradient loop{.forward = *forward};
@@ -249,7 +249,7 @@ Status GradientWalk::ProcessLoop(int frame) {
   RETURN_IF_ERROR(WalkBody(&loop));
   RETURN_IF_ERROR(CloseVariables(&loop));
   RETURN_IF_ERROR(AccumulateInvariants(&loop));
-  KeptAreProcessed(frame, loop.backward.get());
+  OnLoopGradientBuilt(frame, loop.backward.get());
   return Annotate(builder_.status(), StrCat("gradient of loop '", forward->info().name, "'"));
 }
 

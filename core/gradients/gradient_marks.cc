@@ -148,7 +148,7 @@ Status GradientWalk::CountConsumers() {
                            node->name(), "' an x from outside comes in");
     }
     if (structure) continue;
-    if (const Node* const push = KeptBy(*node); push != nullptr) {
+    if (const Node* const push = MatchingPush(*node); push != nullptr) {
       ++pending_loops_[forward_->frames().of_node[push->id()]];
     }
     for (int i = 0; i < node->num_inputs(); ++i) {
@@ -164,7 +164,7 @@ Status GradientWalk::CountConsumers() {
   return OkStatus();
 }
 
-const Node* GradientWalk::KeptBy(const Node& node) const {
+const Node* GradientWalk::MatchingPush(const Node& node) const {
   const Node* const push = kept_.PushOf(node);
   return push != nullptr && Between(push) && Between(&node) ? push : nullptr;
 }

@@ -142,7 +142,7 @@ Status GradientWalk::Process(const Node& node) {
     Contribute(node, 1, parts.empty() ? Gradient() : SumGradients(parts));
     return builder_.status();
   }
-  if (const Node* const push = KeptBy(node); push != nullptr) {
+  if (const Node* const push = MatchingPush(node); push != nullptr) {
     const Gradient dy = SumAt({const_cast<Node*>(&node), 0});
     if (!dy.none()) KeepGradient(*push, Dense(dy));
     return builder_.status();

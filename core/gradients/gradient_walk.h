@@ -47,7 +47,7 @@ class GradientWalk {
   Status CheckKeptValues() const;
   // If `node` is a StackPop and gradients flow from it to the matching StackPush, returns the push;
   // else null.
-  const Node* KeptBy(const Node& node) const;
+  const Node* MatchingPush(const Node& node) const;
   bool Between(const Node* node) const {
     return node->id() < static_cast<int>(between_.size()) && between_[node->id()];
   }
@@ -82,8 +82,8 @@ class GradientWalk {
   Status CloseVariables(LoopGradient* loop);
   Status AccumulateInvariants(LoopGradient* loop);
   // Returns whether the gradient uses values that the loop `frame` has kept for it.
-  bool TakesKept(int frame) const;
-  void KeptAreProcessed(int frame, BackwardLoop* backward);
+  bool UsesKeptValues(int frame) const;
+  void OnLoopGradientBuilt(int frame, BackwardLoop* backward);
   void KeepGradient(const Node& push, Output dy);
   Gradient KeptGradient(const Node& push);
   Output AccumulateDense(LoopGradient& loop, Output source, Output each);

@@ -22,9 +22,9 @@ Output FlowContext::Import(Output output) {
   if (!output.valid() || own_.contains(output.node)) return output;
   const auto [it, is_new] = imported_.try_emplace(std::pair(output.node, output.index));
   if (!is_new) return it->second;
-  const Output led = Lead(output);
-  if (led.valid()) own_.insert(led.node);
-  return imported_[{output.node, output.index}] = led;
+  const Output entry_output = AddEntry(output);
+  if (entry_output.valid()) own_.insert(entry_output.node);
+  return imported_[{output.node, output.index}] = entry_output;
 }
 
 // A control edge must not come from outside. Returns the node through which an output of `node`
@@ -39,8 +39,8 @@ StatusOr<Node*> FlowContext::ImportControl(Node* node) {
   }
   value = Import(value);
   RETURN_IF_ERROR(builder_.status());
-  Node* const led = builder_.NodeOf(value);
-  if (FlowOpOf(*led) != FlowOp::kSwitch) return led;
+  Node* const entry_output = builder_.NodeOf(value);
+  if (FlowOpOf(*entry_output) != FlowOp::kSwitch) return entry_output;
   // A Switch runs for both sides; the Identity runs only if its side is taken.
   const auto alone = builder_.ClearControlDependencies();
   const Output taken = Identity(value);
@@ -80,7 +80,7 @@ BranchContext::BranchContext(GraphBuilder& builder, Output predicate, bool side)
   set_pivot(pivot);
 }
 
-Output BranchContext::Lead(Output outside) {
+Output BranchContext::AddEntry(Output outside) {
   const auto scope = builder_.OutsideScope();
   const auto here = builder_.ColocateWith(outside);
   return AddSwitch(outside, predicate_)[side_];

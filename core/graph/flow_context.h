@@ -44,7 +44,7 @@ class FlowContext : public GraphBuilder::Context {
  protected:
   // Adds the node through which an outside tensor enters; called once per tensor, in the outer
   // context.
-  virtual Output Lead(Output outside) = 0;
+  virtual Output AddEntry(Output outside) = 0;
   // Returns true if a node that has `input` runs only as often as this context does.
   virtual bool Holds(Output input) const = 0;
 
@@ -65,7 +65,7 @@ class BranchContext final : public FlowContext {
   BranchContext(GraphBuilder& builder, Output predicate, bool side);
 
  protected:
-  Output Lead(Output outside) override;
+  Output AddEntry(Output outside) override;
   bool Holds(Output) const override { return true; }
 
  private:
@@ -91,7 +91,7 @@ class LoopContext : public FlowContext {
   Output EnterInvariant(Output value);
 
  protected:
-  Output Lead(Output outside) override { return EnterInvariant(outside); }
+  Output AddEntry(Output outside) override { return EnterInvariant(outside); }
   bool Holds(Output input) const override { return !invariants_.contains(input.node); }
 
  private:

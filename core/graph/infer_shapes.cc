@@ -196,12 +196,12 @@ Status ShapeInference::Update() {
     }
   }
   for (int round = 0; !around.empty(); ++round) {
-    bool settled = status.ok();
+    bool is_fixed_point = status.ok();
     for (auto& [id, taken] : around) {
-      settled = settled && shapes_[id][0] == taken;
+      is_fixed_point = is_fixed_point && shapes_[id][0] == taken;
       taken = shapes_[id][0];
     }
-    if (settled) break;
+    if (is_fixed_point) break;
     // The shapes of this round are assumptions, so the error may come from shapes that never occur
     // when the step runs.
     const bool give_up = round == kRoundsMax || !status.ok();
