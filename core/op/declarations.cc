@@ -18,7 +18,7 @@ std::string Describe(const KernelDef& kernel);
 
 namespace {
 
-struct Noted {
+struct DeclarationLists {
   struct Op {
     const char* name;
     OpDef (*make)();
@@ -48,15 +48,15 @@ Mutex& LinkedMutex() {
   static auto& mutex = *new Mutex;
   return mutex;
 }
-Noted& Linked() {
-  static auto& noted = *new Noted;
-  return noted;
+DeclarationLists& Linked() {
+  static auto& lists = *new DeclarationLists;
+  return lists;
 }
 
-thread_local Noted* collecting = nullptr;
+thread_local DeclarationLists* collecting = nullptr;
 
 template <class Add>
-void Note(const Add& add) {
+void AddDeclaration(const Add& add) {
   if (collecting != nullptr) return add(*collecting);
   MutexLock lock(LinkedMutex());
   add(Linked());
@@ -95,10 +95,10 @@ Status CheckReplacesNone(const Registry& known, const std::vector<KernelDef>& ad
 }  // namespace
 
 OpDeclaration::OpDeclaration(const char* name, OpDef (*make)()) {
-  Note([&](Noted& noted) { noted.ops.push_back({name, make}); });
+  AddDeclaration([&](DeclarationLists& lists) { lists.ops.push_back({name, make}); });
 }
 KernelDeclaration::KernelDeclaration(std::vector<KernelDef> (*make)()) {
-  Note([&](Noted& noted) { noted.kernels.push_back(make); });
+  AddDeclaration([&](DeclarationLists& lists) { lists.kernels.push_back(make); });
 }
 
 std::vector<OpDef> DeclaredOps() {
@@ -122,13 +122,13 @@ const Registry& Registry::Global() {
 // These three functions are declared in declarations.h.
 void CollectDeclarations() {
   CHECK(collecting == nullptr, "declarations are being collected already");
-  collecting = new Noted;
+  collecting = new DeclarationLists;
 }
 
 std::pair<std::vector<OpDef>, std::vector<KernelDef>> TakeDeclarations() {
   CHECK(collecting != nullptr, "no declarations are being collected");
-  const std::unique_ptr<const Noted> noted(std::exchange(collecting, nullptr));
-  return {noted->MakeOps(), noted->MakeKernels()};
+  const std::unique_ptr<const DeclarationLists> lists(std::exchange(collecting, nullptr));
+  return {lists->MakeOps(), lists->MakeKernels()};
 }
 
 Status ExtendGlobalRegistry(const std::pair<std::vector<OpDef>, std::vector<KernelDef>>& added) {

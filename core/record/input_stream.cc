@@ -102,7 +102,7 @@ StatusOr<std::unique_ptr<InputStream>> InputStream::Open(Env& env, const std::st
 InputStream::InputStream(std::string path)
     : path_(std::move(path)), buffer_(std::make_unique<char[]>(kBlockBytes)) {}
 
-Status InputStream::At(const Status& why) const {
+Status InputStream::WithPosition(const Status& why) const {
   return Annotate(why, StrCat("'", path_, "' at offset ", offset_));
 }
 
@@ -110,18 +110,18 @@ Status InputStream::Refill() {
   RETURN_IF_ERROR(error_);
   if (buffered() > 0) return OkStatus();
   const auto filled = Fill(buffer_.get(), kBlockBytes);
-  if (!filled.ok()) return error_ = At(filled.status());
+  if (!filled.ok()) return error_ = WithPosition(filled.status());
   begin_ = 0;
   end_ = *filled;
   return OkStatus();
 }
 
-Status InputStream::Take(int64_t count, std::string* bytes) {
+Status InputStream::TakeBuffered(int64_t count, std::string* bytes) {
   const Status taken = Guarded([&] {
     bytes->append(buffer_.get() + begin_, count);
     return OkStatus();
   });
-  if (!taken.ok()) return error_ = At(taken);
+  if (!taken.ok()) return error_ = WithPosition(taken);
   begin_ += count;
   offset_ += count;
   return OkStatus();
@@ -133,7 +133,7 @@ Status InputStream::Read(int64_t count, std::string* bytes) {
     RETURN_IF_ERROR(Refill());
     const int64_t take = std::min(count, buffered());
     if (take == 0) break;
-    RETURN_IF_ERROR(Take(take, bytes));
+    RETURN_IF_ERROR(TakeBuffered(take, bytes));
     count -= take;
   }
   return OkStatus();
@@ -149,7 +149,7 @@ StatusOr<bool> InputStream::ReadLine(std::string* line) {
     }
     const char* const begin = buffer_.get() + begin_;
     const auto* end = static_cast<const char*>(std::memchr(begin, '\n', buffered()));
-    RETURN_IF_ERROR(Take(end == nullptr ? buffered() : end - begin, line));
+    RETURN_IF_ERROR(TakeBuffered(end == nullptr ? buffered() : end - begin, line));
     if (end != nullptr) {
       ++begin_;
       ++offset_;

@@ -52,9 +52,9 @@ class InputStream {
   Status Refill();
   int64_t buffered() const { return end_ - begin_; }
   // Appends the next `count` bytes; ResourceExhausted if there is not enough memory for them.
-  Status Take(int64_t count, std::string* bytes);
+  Status TakeBuffered(int64_t count, std::string* bytes);
   // Adds the file and the offset to an error.
-  Status At(const Status& why) const;
+  Status WithPosition(const Status& why) const;
 
   const std::string path_;
   const std::unique_ptr<char[]> buffer_;

@@ -121,7 +121,7 @@ Status CudaDevice::StartCopyFromHost(const Tensor& from, Tensor* to) {
 }
 
 // Returns true if there is no driver, or a driver without a GPU: this is not an error.
-bool NothingThere(cudaError_t error) {
+bool IsWithoutGpu(cudaError_t error) {
   return error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver ||
          error == cudaErrorStubLibrary || error == cudaErrorInitializationError ||
          error == cudaErrorSystemNotReady || error == cudaErrorOperatingSystem;
@@ -149,7 +149,7 @@ Status AppendCudaDevices(const DeviceOptions& options,
                          std::vector<std::unique_ptr<Device>>* devices) {
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
-  if (NothingThere(error) || (error == cudaSuccess && count == 0)) {
+  if (IsWithoutGpu(error) || (error == cudaSuccess && count == 0)) {
     std::fprintf(stderr, "penstock: no GPU, running on the CPU (CUDA: %s)\n",
                  cudaGetErrorString(error));
     return OkStatus();

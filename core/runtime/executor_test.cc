@@ -450,9 +450,9 @@ TEST_P(ExecutorTest, AnErrorThatNamesANodeAlreadyIsNotNamedAgain) {
          {"recv_device", task_.device->name()},
          {"tensor_type", DType::kInt64}});
   TestStep step;
-  const Status elsewhere = AtNode(Internal("From /job:ps/task:1: bad"), "there");
-  step.rendezvous->Abort(elsewhere);
-  EXPECT_EQ(Run(g.Take(), step), elsewhere);
+  const Status other_iterations = AtNode(Internal("From /job:ps/task:1: bad"), "there");
+  step.rendezvous->Abort(other_iterations);
+  EXPECT_EQ(Run(g.Take(), step), other_iterations);
 }
 
 TEST_P(ExecutorTest, StepsRunSideBySide) {

@@ -39,7 +39,7 @@ class LocalRendezvous final : public Rendezvous {
     {
       MutexLock lock(mu_);
       if (!aborted_.ok()) return aborted_;
-      if (met_.contains(key.hash())) return Twice("sent", key);
+      if (passed_.contains(key.hash())) return Twice("sent", key);
       const auto [it, first] = waiting_.try_emplace(key);
       if (first) {
         it->second.value = std::move(value);
@@ -49,7 +49,7 @@ class LocalRendezvous final : public Rendezvous {
       if (!it->second.received) return Twice("sent", key);
       received = std::move(it->second.received);
       waiting_.erase(it);
-      Met(key);
+      RecordPassed(key);
     }
     std::move(received)(OkStatus(), std::move(value), is_dead);
     return OkStatus();
@@ -101,15 +101,15 @@ class LocalRendezvous final : public Rendezvous {
     return Internal("rendezvous key ", key.ToString(), " was ", what, " twice in one step");
   }
 
-  void Met(const HashedKey& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    if (key.frame() == 0) met_.insert(key.hash());
+  void RecordPassed(const HashedKey& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (key.frame() == 0) passed_.insert(key.hash());
   }
 
   // If a value is waiting, takes it into `*sent`. Else leaves `*received` in the table.
   Status TakeOrWait(const HashedKey& key, Received* received, Waiting* sent)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     if (!aborted_.ok()) return aborted_;
-    if (met_.contains(key.hash())) return Twice("received", key);
+    if (passed_.contains(key.hash())) return Twice("received", key);
     const auto [it, first] = waiting_.try_emplace(key);
     if (first) {
       it->second.received = std::exchange(*received, nullptr);
@@ -118,14 +118,14 @@ class LocalRendezvous final : public Rendezvous {
     if (it->second.received) return Twice("received", key);
     *sent = std::move(it->second);
     waiting_.erase(it);
-    Met(key);
+    RecordPassed(key);
     return OkStatus();
   }
 
   mutable Mutex mu_;
   Status aborted_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<HashedKey, Waiting, KeyHash> waiting_ ABSL_GUARDED_BY(mu_);
-  absl::flat_hash_set<uint64_t> met_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_set<uint64_t> passed_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace

@@ -46,7 +46,7 @@ bool NodeRunner::RunNodes(Runner& runner) {
   runner.slice_end_ns = 0;
   for (;;) {
     if ((ready.cheap.empty() || !ready.expensive.empty()) && !Refill(runner)) return true;
-    if (--runner.nodes_to_clock < 0 && !LookAtClock(runner)) return false;
+    if (--runner.nodes_to_clock < 0 && !CheckClock(runner)) return false;
     const uint32_t node = ready.cheap.back();
     ready.cheap.pop_back();
     if (step.cancelled() && MayDrop(runner)) [[unlikely]] {
@@ -59,7 +59,7 @@ bool NodeRunner::RunNodes(Runner& runner) {
 }
 
 // Fails the step if its deadline has passed. Returns false if the runner's slice has ended.
-bool NodeRunner::LookAtClock(Runner& runner) {
+bool NodeRunner::CheckClock(Runner& runner) {
   runner.nodes_to_clock = kClockPeriod;
   if (!runner.yields && !step_.has_deadline()) return true;
   const int64_t now_ns = step_.NowNanos();
@@ -78,9 +78,9 @@ bool NodeRunner::MayDrop(const Runner& runner) const {
 // Offers the expensive nodes that this thread can spare, and puts the next node to run at the end
 // of `cheap`. Returns false if there is none.
 bool NodeRunner::Refill(Runner& runner) {
-  auto& [here, cheap, expensive, elsewhere] = runner.ready;
+  auto& [here, cheap, expensive, other_iterations] = runner.ready;
   for (;;) {
-    if (!expensive.empty() && expensive.size() + cheap.size() + elsewhere.size() > 1) {
+    if (!expensive.empty() && expensive.size() + cheap.size() + other_iterations.size() > 1) {
       threads_.Offer(runner.ready);
     }
     if (!cheap.empty()) return true;
@@ -90,8 +90,8 @@ bool NodeRunner::Refill(Runner& runner) {
       expensive.pop_back();
       return true;
     }
-    if (here->frame != nullptr || !elsewhere.empty()) {
-      TurnElsewhere(runner);
+    if (here->frame != nullptr || !other_iterations.empty()) {
+      SwitchIteration(runner);
     } else {
       runner.nodes_to_clock = 0;
       if (!threads_.TakeOffered(runner)) return false;
@@ -100,18 +100,19 @@ bool NodeRunner::Refill(Runner& runner) {
 }
 
 // Leaves the iteration, which may end it. Continues with the iteration of the last node in
-// `elsewhere`, or with the nodes outside of loops.
-void NodeRunner::TurnElsewhere(Runner& runner) {
+// `other_iterations`, or with the nodes outside of loops.
+void NodeRunner::SwitchIteration(Runner& runner) {
   ReadyQueues& ready = runner.ready;
   Iteration& left = *std::exchange(ready.here, nullptr);
   loops_.Release(left, ready);
-  if (ready.elsewhere.empty()) return runner.WorkIn(loops_.root());
-  Iteration& here = *ready.elsewhere.back().iteration;
+  if (ready.other_iterations.empty()) return runner.WorkIn(loops_.root());
+  Iteration& here = *ready.other_iterations.back().iteration;
   runner.WorkIn(here);
-  for (bool held = false; !ready.elsewhere.empty() && ready.elsewhere.back().iteration == &here;
+  for (bool held = false;
+       !ready.other_iterations.empty() && ready.other_iterations.back().iteration == &here;
        held = true) {
-    ready.Add(ready.elsewhere.back().node);
-    ready.elsewhere.pop_back();
+    ready.Add(ready.other_iterations.back().node);
+    ready.other_iterations.pop_back();
     if (held) (void)here.DropHold(step_.shared());  // one hold is enough, so this is not the last
   }
 }

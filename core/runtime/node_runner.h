@@ -40,8 +40,8 @@ class NodeRunner final : public StepThreads::Work {
   static constexpr uint32_t kDead = Executable::kDead;
 
   bool Refill(Runner& runner);
-  bool LookAtClock(Runner& runner);
-  void TurnElsewhere(Runner& runner);
+  bool CheckClock(Runner& runner);
+  void SwitchIteration(Runner& runner);
   bool MayDrop(const Runner& runner) const;
   void Process(Runner& runner, uint32_t node);
   void ProcessSpecial(Runner& runner, uint32_t node);

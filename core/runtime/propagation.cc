@@ -31,7 +31,7 @@ void Propagation::Push(Iteration& it, uint32_t node, ReadyQueues& ready) const {
   if (it.ready_ns != nullptr) it.ready_ns[node & Executable::kCount] = step_.NowNanos();
   if (&it == ready.here) return ready.Add(node);
   it.Hold(1, step_.shared());
-  ready.elsewhere.push_back({&it, node});
+  ready.other_iterations.push_back({&it, node});
 }
 
 }  // namespace penstock

@@ -3,7 +3,7 @@
 // Runner: the state of a thread that works in a step, with its ready nodes. Private to this folder.
 //
 // A thread works in one iteration at a time. Nodes that become ready there go to `cheap` and
-// `expensive`; nodes of other iterations go to `elsewhere`.
+// `expensive`; nodes of other iterations go to `other_iterations`.
 // Ownership: StepThreads owns the runners of a step. Threads: one thread uses a runner at a time.
 #pragma once
 
@@ -30,7 +30,7 @@ struct ReadyQueues {
   Iteration* here = nullptr;         // the iteration of `cheap` and `expensive`, or null
   std::vector<uint32_t> cheap;       // last in, first out: their inputs are still in the cache
   std::vector<uint32_t> expensive;   // other threads may take them
-  std::vector<ReadyNode> elsewhere;  // in other iterations
+  std::vector<ReadyNode> other_iterations;  // in other iterations
 
   // Adds a node of `here`.
   void Add(uint32_t node) {
@@ -41,7 +41,7 @@ struct ReadyQueues {
   void Drop() {
     cheap.clear();
     expensive.clear();
-    elsewhere.clear();
+    other_iterations.clear();
   }
 };
 

@@ -55,11 +55,11 @@ class StepLoopsTest : public testing::Test {
   }
   // Pops and returns the ready node, which must be the only one, that belongs to another iteration
   // than ready_.here. The caller takes over the node's hold on its iteration.
-  ReadyNode TakeElsewhere() {
-    EXPECT_EQ(ready_.elsewhere.size(), 1);
-    if (ready_.elsewhere.empty()) return {&loops_.root(), 0};
-    const ReadyNode node = ready_.elsewhere.back();
-    ready_.elsewhere.pop_back();
+  ReadyNode TakeFromOtherIteration() {
+    EXPECT_EQ(ready_.other_iterations.size(), 1);
+    if (ready_.other_iterations.empty()) return {&loops_.root(), 0};
+    const ReadyNode node = ready_.other_iterations.back();
+    ready_.other_iterations.pop_back();
     return node;
   }
   // Returns the node that gets the value that leaves the loop.
@@ -80,7 +80,7 @@ TEST_F(StepLoopsTest, TheFirstEnterBeginsTheLoopAndItsFirstIteration) {
   EXPECT_FALSE(loops_.AnyRunning());
   Enter();
   EXPECT_TRUE(loops_.AnyRunning());
-  const ReadyNode merge = TakeElsewhere();
+  const ReadyNode merge = TakeFromOtherIteration();
   EXPECT_EQ(merge.iteration->items[merge.node].flow, FlowOp::kMerge);
   EXPECT_EQ(merge.iteration->number, 0);
   EXPECT_NE(merge.iteration->frame_id, 0);
@@ -91,16 +91,16 @@ TEST_F(StepLoopsTest, TheFirstEnterBeginsTheLoopAndItsFirstIteration) {
 
 TEST_F(StepLoopsTest, ValuesForAnIterationTooManyWaitUntilOneHasEnded) {
   Enter();
-  Iteration& first = *TakeElsewhere().iteration;
+  Iteration& first = *TakeFromOtherIteration().iteration;
   Next(first);
-  Iteration& second = *TakeElsewhere().iteration;
+  Iteration& second = *TakeFromOtherIteration().iteration;
   EXPECT_EQ(second.number, 1);
   EXPECT_EQ(loops_.DescribeFrames(), "; it was in iteration 1 of loop 'loop'");
   Next(second);
-  EXPECT_TRUE(ready_.elsewhere.empty()) << "two are in flight";
+  EXPECT_TRUE(ready_.other_iterations.empty()) << "two are in flight";
   EXPECT_FALSE(value_.valid()) << "it has been taken all the same";
   loops_.Release(first, ready_);
-  const ReadyNode merge = TakeElsewhere();
+  const ReadyNode merge = TakeFromOtherIteration();
   EXPECT_EQ(merge.iteration->number, 2);
   // The second input of the Merge comes from the NextIteration.
   const uint32_t slot = merge.iteration->items[merge.node].first_input + 1;
@@ -110,9 +110,9 @@ TEST_F(StepLoopsTest, ValuesForAnIterationTooManyWaitUntilOneHasEnded) {
 
 TEST_F(StepLoopsTest, AnIterationIsHeldByTheOneBeforeIt) {
   Enter();
-  Iteration& first = *TakeElsewhere().iteration;
+  Iteration& first = *TakeFromOtherIteration().iteration;
   Next(first);
-  Iteration& second = *TakeElsewhere().iteration;
+  Iteration& second = *TakeFromOtherIteration().iteration;
   loops_.Release(second, ready_);
   EXPECT_TRUE(loops_.AnyRunning());
   EXPECT_EQ(second.holds, 1);
@@ -122,7 +122,7 @@ TEST_F(StepLoopsTest, AnIterationIsHeldByTheOneBeforeIt) {
 
 TEST_F(StepLoopsTest, AValueLeavesByAnExitOnce) {
   Enter();
-  Iteration& first = *TakeElsewhere().iteration;
+  Iteration& first = *TakeFromOtherIteration().iteration;
   EXPECT_EQ(Exit(first), OkStatus());
   EXPECT_EQ(ready_.cheap, std::vector<uint32_t>{Fetch()}) << "here: outside of loops";
   EXPECT_EQ(Exit(first), InvalidArgument("loop 'loop' is left twice"));
@@ -134,7 +134,7 @@ TEST_F(StepLoopsTest, AValueLeavesByAnExitOnce) {
 
 TEST_F(StepLoopsTest, WhatNeverLeavesALoopLeavesItDeadWhenItEnds) {
   Enter();
-  Iteration& first = *TakeElsewhere().iteration;
+  Iteration& first = *TakeFromOtherIteration().iteration;
   EXPECT_TRUE(ready_.cheap.empty());
   loops_.Release(first, ready_);
   EXPECT_EQ(ready_.cheap, std::vector<uint32_t>{Fetch() | Executable::kDead});
@@ -142,18 +142,18 @@ TEST_F(StepLoopsTest, WhatNeverLeavesALoopLeavesItDeadWhenItEnds) {
 
 TEST_F(StepLoopsTest, IterationsAreUsedAgainByTheNextStep) {
   Enter();
-  Iteration& first = *TakeElsewhere().iteration;
+  Iteration& first = *TakeFromOtherIteration().iteration;
   loops_.Release(first, ready_);
   loops_.End(/*clear=*/false);
   ready_.Drop();
   BeginStep();
   Enter();
-  EXPECT_EQ(TakeElsewhere().iteration, &first);
+  EXPECT_EQ(TakeFromOtherIteration().iteration, &first);
 }
 
 TEST_F(StepLoopsTest, AStepThatHasFailedLeavesNothingBehind) {
   Enter();
-  const ReadyNode merge = TakeElsewhere();
+  const ReadyNode merge = TakeFromOtherIteration();
   Next(*merge.iteration);
   loops_.End(/*clear=*/true);
   EXPECT_FALSE(loops_.AnyRunning());
@@ -161,16 +161,16 @@ TEST_F(StepLoopsTest, AStepThatHasFailedLeavesNothingBehind) {
   ready_.Drop();
   BeginStep();
   Enter();
-  EXPECT_EQ(TakeElsewhere().iteration->number, 0);
+  EXPECT_EQ(TakeFromOtherIteration().iteration->number, 0);
   EXPECT_EQ(loops_.DescribeFrames(), "; it was in iteration 0 of loop 'loop'");
 }
 
 TEST_F(StepLoopsTest, InASharedStepTheLockIsReleasedBetweenCalls) {
   step_.Share();
   Enter();
-  Iteration& first = *TakeElsewhere().iteration;
+  Iteration& first = *TakeFromOtherIteration().iteration;
   Next(first);
-  loops_.Release(*TakeElsewhere().iteration, ready_);
+  loops_.Release(*TakeFromOtherIteration().iteration, ready_);
   EXPECT_EQ(Exit(first), OkStatus());
   loops_.Release(first, ready_);
   EXPECT_EQ(loops_.DescribeFrames(), "");

@@ -63,13 +63,13 @@ void StepThreads::RunSlice(Runner& runner) {
 }
 
 void StepThreads::Offer(ReadyQueues& ready) {
-  auto& [here, cheap, expensive, elsewhere] = ready;
+  auto& [here, cheap, expensive, other_iterations] = ready;
   if (runners_max_ == 1) {
     cheap.insert(cheap.end(), expensive.begin(), expensive.end());
     expensive.clear();
     return;
   }
-  const size_t keep = cheap.empty() && elsewhere.empty() ? 1 : 0;
+  const size_t keep = cheap.empty() && other_iterations.empty() ? 1 : 0;
   step_.Share();
   absl::InlinedVector<ReadyNode, 8> nodes;
   for (size_t i = keep; i < expensive.size(); ++i) nodes.push_back({here, expensive[i]});
@@ -112,14 +112,14 @@ bool StepThreads::TakeShared(Runner& runner) {
     runner.ready.cheap.push_back(node.node & ~Executable::kExpensive);
     return true;
   }
-  TakeBackInvitations();
+  CancelInvitations();
   --num_running_;
   if (&runner == &first_runner_ && !runs_async_) caller_idle_ = true;
   return false;
 }
 
 // Called when no node is left to share. REQUIRES: the caller is active.
-void StepThreads::TakeBackInvitations() {
+void StepThreads::CancelInvitations() {
   for (const std::shared_ptr<Invitation>& invitation : invitations_) {
     if (invitation->threads.exchange(nullptr, std::memory_order_acq_rel) == nullptr) continue;
     --num_running_;

@@ -121,7 +121,7 @@ class StepThreads {
   Runner* TakeRunner() ABSL_LOCKS_EXCLUDED(mu_);
   bool TakeShared(Runner& runner) ABSL_LOCKS_EXCLUDED(mu_);
   void Wake(Signal signal) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void TakeBackInvitations() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void CancelInvitations() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Leave(bool from_runner) ABSL_LOCKS_EXCLUDED(mu_);
   void WaitForOthers() ABSL_LOCKS_EXCLUDED(mu_);
   Signal AwaitSignal() ABSL_LOCKS_EXCLUDED(mu_);

@@ -63,8 +63,8 @@ void WaitingNodes::PassOutputsOn(NodeWait& wait) {
   static thread_local ReadyQueues ready;  // thread_local to reuse its capacity; `here` stays null
   propagation_.PassInline<false>(item, outputs, dead, it, ready);
   loops_.Release(it, ready);
-  if (!ready.elsewhere.empty()) threads_.Share(ready.elsewhere);
-  ready.elsewhere.clear();
+  if (!ready.other_iterations.empty()) threads_.Share(ready.other_iterations);
+  ready.other_iterations.clear();
 }
 
 bool WaitingNodes::CopyInputs(Iteration& it, const Executable::Item& item) {

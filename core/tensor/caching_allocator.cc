@@ -140,7 +140,7 @@ void CachingAllocator::Deallocate(void* pointer, size_t bytes) {
   }
   const int batch = BatchCount(size_class);
   if (list.count >= 2 * batch) [[unlikely]]
-    Give(size_class, list.Take(batch));
+    ReturnBatch(size_class, list.Take(batch));
 }
 
 void* CachingAllocator::AllocateSlowly(size_t bytes) {
@@ -220,7 +220,7 @@ bool CachingAllocator::Refill(ThreadCache& cache, int size_class) {
   return list.count > 0;
 }
 
-void CachingAllocator::Give(int size_class, Batch batch) {
+void CachingAllocator::ReturnBatch(int size_class, Batch batch) {
   const int64_t bytes = batch.count * static_cast<int64_t>(ClassBytes(size_class));
   if (central_bytes_.load(std::memory_order_relaxed) + bytes <= kCentralBytesMax) {
     Central& central = central_[size_class];
@@ -260,7 +260,7 @@ void CachingAllocator::ReturnUnused() {
 void CachingAllocator::Detach(ThreadCache& cache) {
   for (int i = 0; i < kNumClasses; ++i) {
     FreeList& list = cache.lists[i];
-    if (list.count > 0) Give(i, list.Take(list.count));
+    if (list.count > 0) ReturnBatch(i, list.Take(list.count));
   }
   MutexLock lock(threads_mu_);
   Publish(cache.unpublished.load(std::memory_order_relaxed));

@@ -154,7 +154,7 @@ class CachingAllocator final : public Allocator {
   void* AllocateSlowly(size_t bytes);
   void DeallocateSlowly(void* pointer, size_t bytes);
   bool Refill(ThreadCache& cache, int size_class);
-  void Give(int size_class, Batch batch);  // to the central list, or to the system
+  void ReturnBatch(int size_class, Batch batch);  // to the central list, or to the system
   void Free(int size_class, Batch batch);  // to the system
   void Detach(ThreadCache& cache);
   void Publish(int64_t bytes);     // in the shared statistics

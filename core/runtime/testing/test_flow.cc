@@ -23,39 +23,39 @@ bool FlowBuilder::IsConstant(const Endpoint& value) const {
 }
 
 // Imports the value into `to`, the context of the value or one inside it.
-Endpoint FlowBuilder::Bring(Endpoint value, Context* to) {
+Endpoint FlowBuilder::Import(Endpoint value, Context* to) {
   const auto found = context_of_.find(value.node->id());
   if ((found == context_of_.end() ? nullptr : found->second) == to) return value;
   CHECK(to != nullptr, "a value is used outside of its branch or loop");
-  Endpoint& brought = to->brought[{value.node->id(), value.index}];
-  if (brought.node != nullptr) return brought;
-  const Endpoint outer = Bring(value, to->outer);
+  Endpoint& imported = to->imported[{value.node->id(), value.index}];
+  if (imported.node != nullptr) return imported;
+  const Endpoint outer = Import(value, to->outer);
   const DType dtype = outer.node->output_type(outer.index).dtype;
   if (to->frame.empty()) {
-    const Endpoint pred = Bring(to->pred, to->outer);
-    brought = {AddNode("Switch", {outer, pred}, {{"T", dtype}}, to), to->branch};
+    const Endpoint pred = Import(to->pred, to->outer);
+    imported = {AddNode("Switch", {outer, pred}, {{"T", dtype}}, to), to->branch};
   } else {
-    brought = {AddNode("Enter", {outer},
-                       {{"T", dtype},
-                        {"frame_name", to->frame},
-                        {"is_constant", true},
-                        {"parallel_iterations", to->parallel_iterations}},
-                       to),
-               0};
+    imported = {AddNode("Enter", {outer},
+                        {{"T", dtype},
+                         {"frame_name", to->frame},
+                         {"is_constant", true},
+                         {"parallel_iterations", to->parallel_iterations}},
+                        to),
+                0};
   }
-  return brought;
+  return imported;
 }
 
 Endpoint FlowBuilder::Call(const std::string& op, const Values& inputs, Attrs attrs) {
-  Values brought;
+  Values imported;
   bool constant = true;
   for (const Endpoint& input : inputs) {
-    brought.push_back(Bring(input, here_));
-    constant = constant && IsConstant(brought.back());
+    imported.push_back(Import(input, here_));
+    constant = constant && IsConstant(imported.back());
   }
   std::vector<Node*> after;
   if (here_ != nullptr && constant) after.push_back(here_->pivot);
-  return {AddNode(op, brought, std::move(attrs), here_, after), 0};
+  return {AddNode(op, imported, std::move(attrs), here_, after), 0};
 }
 
 Endpoint FlowBuilder::Sum(const std::string& op, const Values& inputs, Attrs attrs) {
@@ -77,7 +77,7 @@ Endpoint FlowBuilder::BuildBranch(Endpoint pred, int branch,
   here_ = context;
   context->pivot = Pass(pred).node;
   // If the branch returns an outside value, a Switch's output becomes the Merge's input.
-  const Endpoint result = Bring(build(), context);
+  const Endpoint result = Import(build(), context);
   here_ = context->outer;
   return result;
 }
@@ -119,7 +119,7 @@ FlowBuilder::Values FlowBuilder::While(const Loop& loop, const Values& inits,
   const auto type = [](Endpoint e) { return e.node->output_type(e.index).dtype; };
   Values merges, vars, exits;
   for (const Endpoint& init : inits) {
-    const Endpoint outer = Bring(init, here_);
+    const Endpoint outer = Import(init, here_);
     Node* const enter = AddNode("Enter", {outer},
                                 {{"T", type(outer)},
                                  {"frame_name", loop.name},
@@ -140,7 +140,7 @@ FlowBuilder::Values FlowBuilder::While(const Loop& loop, const Values& inits,
   const Values next = body(vars);
   CHECK(next.size() == merges.size(), "a loop must keep the number of its values");
   for (size_t i = 0; i < next.size(); ++i) {
-    Endpoint value = Bring(next[i], context);
+    Endpoint value = Import(next[i], context);
     if (IsConstant(value)) value = Pass(value);
     Node* const around = AddNode("NextIteration", {value}, {{"T", type(value)}}, context);
     CHECK_OK(g_.graph().SetInput(merges[i].node, 1, {around, 0}));

@@ -57,10 +57,10 @@ class FlowBuilder {
     int branch = 0;
     std::string frame;  // if a loop: its frame name
     int64_t parallel_iterations = 1;
-    std::map<std::pair<int, int>, Endpoint> brought;  // imported values, by node and output
+    std::map<std::pair<int, int>, Endpoint> imported;  // imported values, by node and output
   };
 
-  Endpoint Bring(Endpoint value, Context* to);
+  Endpoint Import(Endpoint value, Context* to);
   Node* AddNode(const std::string& op, const Values& inputs, Attrs attrs, Context* context,
                 const std::vector<Node*>& after = {});
   Endpoint Pass(Endpoint value);
