@@ -262,7 +262,7 @@ TEST(TrainingLoopTest, FailuresWithoutAStepBetweenThemEnd) {
   Server server;
   Trainer trainer(server);
   trainer.options.max_failures_in_a_row = 3;
-  // Connecting succeeds each time (three calls, and one for the callable); the step fails.
+  // Each new session connects without failure; then the hook makes the step fail.
   class FailSteps : public TrainingHook {
    public:
     explicit FailSteps(Server& server) : server_(server) {}

@@ -4,7 +4,8 @@
 // Debian's libraries are not instrumented: TSan does not see their locks, and so reports false
 // races on the data that they protect.
 
-// The sanitizer runtime defines this name. NOLINTNEXTLINE(bugprone-reserved-identifier)
+// The sanitizer runtime calls the function of this name.
+// NOLINTNEXTLINE(bugprone-reserved-identifier)
 extern "C" const char* __tsan_default_suppressions() {
   return "race:libgrpc.so\n"
          "race:libgrpc++.so\n"

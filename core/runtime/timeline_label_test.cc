@@ -9,7 +9,7 @@ namespace {
 constexpr char kPs[] = "/job:ps/replica:0/task:0/device:CPU:0";
 constexpr char kWorker[] = "/job:worker/replica:0/task:0/device:GPU:1";
 
-// Returns the row that a reader of the label gets.
+// Writes `written` as a label, and returns the NodeStats that ParseTimelineLabel reads from it.
 NodeStats Read(const NodeStats& written) {
   NodeStats read{.node = written.node};
   ParseTimelineLabel(TimelineLabel(written), &read);

@@ -128,7 +128,8 @@ bool WaitGraph::Dead(const Way& way) const {
                                            [&](size_t i) { return waits_[i].stuck; });
 }
 
-// Marks all waits as stuck, then unmarks each wait that has a way which is not held up.
+// Marks all waits as stuck. Then unmarks each wait that has an open way, or a way behind unmarked
+// waits only, until nothing changes.
 void WaitGraph::MarkStuck() {
   for (Wait& wait : waits_) wait.stuck = true;
   for (bool changed = true; changed;) {

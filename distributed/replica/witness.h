@@ -24,7 +24,7 @@ class Witness {
   StatusOr<wire::ClaimResponse> Claim(const wire::ClaimRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // Callers choose the names of tasks, so their number is limited. No cluster has more
+  // A caller may send any name of a task, so the number of tasks is limited. No cluster has more
   // parameter servers.
   static constexpr size_t kTasksMax = 100'000;
   static constexpr uint64_t kEpochMax = uint64_t{1} << 40;

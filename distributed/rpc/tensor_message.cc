@@ -21,8 +21,8 @@ using google::protobuf::io::CodedInputStream;
 using google::protobuf::io::CodedOutputStream;
 using google::protobuf::io::StringOutputStream;
 
-// Up to this size a copy costs less than a reference-counted slice, and protobuf's own code
-// is as good.
+// Tensors up to this size are written by protobuf's own code: copying them costs less than a
+// reference-counted slice.
 constexpr size_t kCopiedBytesMax = 4096;
 constexpr size_t kMessageBytesMax = (size_t{1} << 31) - 1;
 constexpr uint32_t kNameTag = tensorflow::NamedTensorProto::kNameFieldNumber << 3 | 2;

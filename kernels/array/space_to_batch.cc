@@ -92,8 +92,8 @@ StatusOr<Dims> ToSpaceDims(const Blocks& blocks, absl::Span<const int64_t> batch
 
 // Copies every position of `space` to its place in `batch`, or back.
 //
-// Position q in the batch form belongs to an offset o in the block, and lies in space at q * block
-// + o - before. So for each offset, the positions inside of space form one box.
+// Position q in the batch form belongs to an offset o in the block, and lies in `space` at q *
+// block + o - before. So for each offset, the positions that lie within `space` form one box.
 class BlockCopy {
  public:
   BlockCopy(const Blocks& blocks, const Shape& space, const Shape& batch)

@@ -195,8 +195,8 @@ TEST(Readers, AnotherOneGoesOnFromTheState) {
     for (size_t read = 0; read <= all.size(); ++read) {
       TestReader first(c.op, c.attrs, c.work);
       for (size_t i = 0; i < read; ++i) first.Read();
-      // A reader's state does not include the queue. Here the queue still holds what the first
-      // reader has not taken.
+      // A reader's state does not include its queue. The second reader's queue is empty, so it
+      // reads only the rest of the file that the first reader had begun.
       const std::string state = first.State(), counts = first.Counts();
       Strings rest = first.ReadAll();
       EXPECT_EQ(rest, Strings(all.begin() + static_cast<int64_t>(read), all.end()));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// UnsortedSegmentSum: adds up the rows with the same id in segment_ids, in any order.
+// UnsortedSegmentSum: adds up the rows that have the same id in segment_ids; the ids need not
+// be sorted.
 #include "core/op/shape_scope.h"
 #include "core/tensor/type_lists.h"
 #include "kernels/engine/elementwise.h"

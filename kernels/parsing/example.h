@@ -46,7 +46,8 @@ class SerializedMap {
 
 class ExampleRecord {
  public:
-  // Parses the outline of a record. InvalidArgument if `bytes` is not an Example.
+  // Finds the features of a record, without decoding them (Find decodes).
+  // InvalidArgument if `bytes` is not an Example.
   static StatusOr<ExampleRecord> Parse(string_view bytes);
   // Returns the bytes of a record that is given as protobuf's JSON.
   static StatusOr<std::string> BytesOfJson(string_view json);

@@ -111,7 +111,7 @@ void CheckInts(T low, T high) {
                           {Longs({50, 1000}), Tensor::Scalar<T>(low), Tensor::Scalar<T>(high)},
                           Seeds(3, 4)}
                        .Run1();
-  // The bound is exact if the range is small, and nearly so if it is large.
+  // As a double, `range` is exact if it is small, and nearly exact if it is large.
   const double range = static_cast<double>(static_cast<std::make_unsigned_t<T>>(high) -
                                            static_cast<std::make_unsigned_t<T>>(low));
   double sum = 0;

@@ -54,8 +54,8 @@ StatusOr<Sets<T>> DenseSets(const Tensor& values) {
   return sets;
 }
 
-// Reads a sparse tensor from the inputs first, first + 1 and first + 2. `validate` also checks that
-// its places are in order.
+// Reads the sparse tensor whose indices, values and shape are the inputs `first` to `first` + 2.
+// `validate` also checks that its places are in order.
 template <class T>
 StatusOr<Sets<T>> SparseSets(const KernelContext& ctx, int first, string_view name, bool validate) {
   ASSIGN_OR_RETURN(const SparseTensor x, SparseTensor::FromInputs(ctx, first, name));

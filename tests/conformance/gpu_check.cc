@@ -30,7 +30,7 @@ struct Counts {
   int calls = 0, agree = 0, not_compared = 0;
 };
 
-// Waits for a copy in either direction.
+// Runs `copy`, to or from the device, waits until it has ended, and returns the copied tensor.
 template <class Copy>
 StatusOr<Tensor> Copied(Device& device, const Copy& copy) {
   Tensor to;
