@@ -93,15 +93,15 @@ TEST_F(WaitGraphTest, OneOpenWayFreesAllWaitsBehindIt) {
 
 TEST_F(WaitGraphTest, ATransferSaysWhatItsSourceLacks) {
   const auto transfer = [](const char* step, const char* from) {
-    return absl::StrCat("part { step_id: ", step, " wait { node: 'recv' from_device: '", from,
-                        "/device:CPU:0' } }");
+    return absl::StrCat("part { step_id: ", step, " wait { node: 'recv' from_device: '/job:", from,
+                        "/replica:0/task:0/device:CPU:0' } }");
   };
   Add("a", transfer("1", "silent"));
   Add("b", transfer("1", "idle"));
   Add("c", transfer("2", "busy"));
-  Add("silent", "");
-  Add("idle", "part { step_id: 9 }");
-  Add("busy", "part { step_id: 2 computing: true }");
+  Add("/job:silent/replica:0/task:0", "");
+  Add("/job:idle/replica:0/task:0", "part { step_id: 9 }");
+  Add("/job:busy/replica:0/task:0", "part { step_id: 2 computing: true }");
   const WaitGraph graph(cluster_);
   ASSERT_EQ(graph.waits().size(), 3u);
   EXPECT_EQ(graph.waits()[0].missing, Missing::kTaskSilent);

@@ -87,9 +87,9 @@ class StagingMap::GetOperation final : public Operation {
 
   StatusOr<Progress> Try() override {
     map_.mu_.AssertHeld();
-    const Tuples& tuples = map_.complete_;
-    const auto found = request_.key ? tuples.find(*request_.key) : tuples.begin();
-    if (found == tuples.end()) return Progress::kNone;
+    const auto found =
+        request_.key ? map_.complete_.find(*request_.key) : map_.complete_.begin();
+    if (found == map_.complete_.end()) return Progress::kNone;
     key_ = found->first;
     RETURN_IF_ERROR(map_.CheckRequest(key_, found->second, request_));
     if (request_.keep) {
