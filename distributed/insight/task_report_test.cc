@@ -134,7 +134,8 @@ TEST_F(TaskReportTest, AStepThatWaitsForAQueue) {
     EXPECT_EQ(ended, OkStatus());
     EXPECT_EQ(ReportTask(cluster.task("ps", 0), env_).part_size(), 0);
     bool sent = false;
-    for (const wire::SentReport& to : ReportTask(cluster.task("ps", 0), env_).sent()) {
+    const wire::TaskReport sender = ReportTask(cluster.task("ps", 0), env_);
+    for (const wire::SentReport& to : sender.sent()) {
       sent |= to.to().find(kWorker) == 0 && to.tensors() > 0;
     }
     EXPECT_TRUE(sent);
