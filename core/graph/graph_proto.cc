@@ -113,7 +113,7 @@ class Importer {
   Status Run();
 
  private:
-  struct Later {
+  struct DeferredEdge {
     Node* node;
     int input;  // index of the data input; unused for a control edge
     TensorNameView source;
@@ -123,13 +123,13 @@ class Importer {
   Status ReadInputs(const tensorflow::NodeDef& def, Graph::NodeSpec* spec);
   // `filled`: reads all attributes except the value.
   Status ReadAttrs(const tensorflow::NodeDef& def, bool filled, Attrs* attrs);
-  Status Connect(const Later& edge);
+  Status Connect(const DeferredEdge& edge);
 
   const tensorflow::GraphDef& def_;
   const ImportLimits& limits_;
   Graph& graph_;
   int64_t bytes_left_;
-  std::vector<Later> later_;
+  std::vector<DeferredEdge> deferred_;
 };
 
 Status Importer::Run() {
@@ -139,7 +139,7 @@ Status Importer::Run() {
   }
   RETURN_IF_ERROR(CheckMemoryFor(def_));
   for (const tensorflow::NodeDef& node : def_.node()) RETURN_IF_ERROR(AddNode(node));
-  for (const Later& edge : later_) RETURN_IF_ERROR(Connect(edge));
+  for (const DeferredEdge& edge : deferred_) RETURN_IF_ERROR(Connect(edge));
   return graph_.TopologicalOrder().status();
 }
 
@@ -147,13 +147,13 @@ Status Importer::AddNode(const tensorflow::NodeDef& def) {
   const bool filled = IsFilledConst(def) && graph_.registry().FindOp(kFilledConstOp) != nullptr;
   Graph::NodeSpec spec{
       .name = def.name(), .op = filled ? kFilledConstOp : def.op(), .device = def.device()};
-  const size_t first_later = later_.size();
+  const size_t first_later = deferred_.size();
   Status status = ReadInputs(def, &spec);
   if (status.ok()) status = ReadAttrs(def, filled, &spec.attrs);
   if (status.ok() && filled) status = ReadFilledConst(def, &spec.attrs);
   if (!status.ok()) return InNode(status, def.name());
   ASSIGN_OR_RETURN(Node * node, graph_.AddNode(std::move(spec)));
-  for (size_t i = first_later; i < later_.size(); ++i) later_[i].node = node;
+  for (size_t i = first_later; i < deferred_.size(); ++i) deferred_[i].node = node;
   return OkStatus();
 }
 
@@ -168,7 +168,7 @@ Status Importer::ReadInputs(const tensorflow::NodeDef& def, Graph::NodeSpec* spe
     controls = source.control;
     Node* node = graph_.FindNode(source.node);
     if (node == nullptr) {
-      later_.push_back({nullptr, static_cast<int>(spec->inputs.size()), source});
+      deferred_.push_back({nullptr, static_cast<int>(spec->inputs.size()), source});
     }
     if (!controls) {
       spec->inputs.push_back(node == nullptr ? Endpoint{} : Endpoint{node, source.index});
@@ -196,7 +196,7 @@ Status Importer::ReadAttrs(const tensorflow::NodeDef& def, bool filled, Attrs* a
   return OkStatus();
 }
 
-Status Importer::Connect(const Later& edge) {
+Status Importer::Connect(const DeferredEdge& edge) {
   Node* source = graph_.FindNode(edge.source.node);
   if (source == nullptr) {
     return InNode(InvalidArgument("its input '", edge.source.node, "' does not exist"),

@@ -35,7 +35,7 @@ struct Loaded {
   // runs initialisers only once.
   std::map<std::string, Status> refused ABSL_GUARDED_BY(mu);
 };
-Loaded& TheLoaded() {
+Loaded& GlobalLibraries() {
   static auto& loaded = *new Loaded;
   return loaded;
 }
@@ -192,7 +192,7 @@ StatusOr<OpLibrary> LoadLibrary(const std::string& path) {
   }
   const StatusOr<std::string> file = RealPath(path);
   if (!file.ok()) return named(file.status());
-  Loaded& loaded = TheLoaded();
+  Loaded& loaded = GlobalLibraries();
   MutexLock lock(loaded.mu);
   for (const OpLibrary& library : loaded.libraries) {
     if (library.path == *file) return library;
@@ -221,7 +221,7 @@ Status LoadLibrariesOfEnvironment() {
 }
 
 std::vector<OpLibrary> LoadedLibraries() {
-  Loaded& loaded = TheLoaded();
+  Loaded& loaded = GlobalLibraries();
   MutexLock lock(loaded.mu);
   return loaded.libraries;
 }

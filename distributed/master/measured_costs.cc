@@ -18,7 +18,7 @@ namespace {
 // The time at which each node ended, by device and node, in nanoseconds of the master's wall clock.
 using Ends = std::map<std::pair<std::string, std::string>, int64_t>;
 
-int64_t AheadOn(const std::string& device, const MeasuredCosts::ClocksAhead& clocks_ahead) {
+int64_t ClockAheadNanos(const std::string& device, const MeasuredCosts::ClocksAhead& clocks_ahead) {
   const StatusOr<TaskName> task = TaskName::OfDevice(device);
   const auto ahead = task.ok() ? clocks_ahead.find(task->ToString()) : clocks_ahead.end();
   return ahead == clocks_ahead.end() ? 0 : ahead->second;
@@ -27,7 +27,7 @@ int64_t AheadOn(const std::string& device, const MeasuredCosts::ClocksAhead& clo
 Ends EndsOf(const std::vector<DeviceStats>& stats, const MeasuredCosts::ClocksAhead& clocks_ahead) {
   Ends ends;
   for (const DeviceStats& device : stats) {
-    const int64_t ahead_ns = AheadOn(device.device, clocks_ahead);
+    const int64_t ahead_ns = ClockAheadNanos(device.device, clocks_ahead);
     for (const NodeStats& node : device.nodes) {
       const auto [end, is_new] =
           ends.try_emplace({device.device, node.node}, node.end_ns - ahead_ns);
@@ -78,7 +78,7 @@ void MeasuredCosts::Record(const Graph& graph, const std::vector<DeviceStats>& s
   for (const DeviceStats& device : stats) {
     const StatusOr<DeviceName> name = DeviceName::Parse(device.device);
     if (!name.ok()) continue;
-    const int64_t ahead_ns = AheadOn(device.device, clocks_ahead);
+    const int64_t ahead_ns = ClockAheadNanos(device.device, clocks_ahead);
     std::vector<CostTable::Execution> timed;
     for (const NodeStats& node : device.nodes) {
       if (node.node == kTransferStats) RecordTransfer(node, ends, ahead_ns, costs.get());

@@ -104,7 +104,7 @@ class HsvToRgb final : public Kernel {
   }
 };
 
-StatusOr<float> Amount(const KernelContext& ctx, const char* name) {
+StatusOr<float> ScalarInput1(const KernelContext& ctx, const char* name) {
   if (ctx.input(1).rank() == 0) return ctx.input(1).scalar<float>();
   return InvalidArgument(name, " must be scalar, has shape ", ctx.input(1).shape().ToString());
 }
@@ -113,7 +113,7 @@ template <class>
 class AdjustHueKernel final : public Kernel {
   Status Compute(KernelContext& ctx) override {
     RETURN_IF_ERROR(CheckColors(ctx.input(0), 3));
-    ASSIGN_OR_RETURN(const float delta, Amount(ctx, "delta"));
+    ASSIGN_OR_RETURN(const float delta, ScalarInput1(ctx, "delta"));
     Tensor* out;
     RETURN_IF_ERROR(ctx.Allocate(0, ctx.input(0).shape(), &out));
     MapPixels<float>(ctx, ctx.input(0), out, [delta](const float* in, float* to) {
@@ -130,7 +130,7 @@ template <class>
 class AdjustSaturationKernel final : public Kernel {
   Status Compute(KernelContext& ctx) override {
     RETURN_IF_ERROR(CheckColors(ctx.input(0), 3));
-    ASSIGN_OR_RETURN(const float scale, Amount(ctx, "scale"));
+    ASSIGN_OR_RETURN(const float scale, ScalarInput1(ctx, "scale"));
     Tensor* out;
     RETURN_IF_ERROR(ctx.Allocate(0, ctx.input(0).shape(), &out));
     MapPixels<float>(ctx, ctx.input(0), out, [scale](const float* in, float* to) {
@@ -151,7 +151,7 @@ Status StretchContrast(KernelContext& ctx, const Limit& limit) {
   if (rank < 3) {
     return InvalidArgument("input must be at least 3-D, has shape ", images.shape().ToString());
   }
-  ASSIGN_OR_RETURN(const float factor, Amount(ctx, "contrast_factor"));
+  ASSIGN_OR_RETURN(const float factor, ScalarInput1(ctx, "contrast_factor"));
   Tensor* out;
   RETURN_IF_ERROR(ctx.Allocate(0, images.shape(), &out));
   if (images.num_elements() == 0) return OkStatus();
