@@ -112,15 +112,15 @@ Status NoneOfMapShape(ShapeScope& s) { return s.WithRank(0, 0).status(); }
 
 // The gradient of a map is a map: a key that it does not have stands for zeros.
 std::vector<Gradient> LookupGradient(const GradientScope& g) {
-  const Output empty = Call("EmptyTensorMap", {});
+  const Output empty = CallIn(g.sink(), "EmptyTensorMap", {});
   return {Call("TensorMapInsert", {empty, g.x(1), g.dy()}), Gradient()};
 }
 
 // With zeros added under the key, it can be looked up whether the gradient has it or not.
 std::vector<Gradient> InsertGradient(const GradientScope& g) {
   const Output key = g.x(1), value = g.x(2);
-  const Output zeros =
-      Call("TensorMapInsert", {Call("EmptyTensorMap", {}), key, ZerosLike(value)});
+  const Output empty = CallIn(g.sink(), "EmptyTensorMap", {});
+  const Output zeros = Call("TensorMapInsert", {empty, key, ZerosLike(value)});
   const Output dy = Call("AddN", {NodeInput({g.dy(), zeros})});
   const Attrs type = {{"value_dtype", value.dtype()}};
   return {Call("TensorMapErase", {dy, key}, type), Gradient(),
