@@ -188,8 +188,8 @@ TEST_P(PartialRunsTest, UnfinishedInstalmentsEnd) {
   handle = *session->SetUpPartialRun(all);
   Cancellation cancellation;
   std::thread canceller([&] {
-    // TestBlock runs already, so nothing tells when the instalment waits. A cancellation before it is
-    // sent would leave the run as it is.
+    // TestBlock runs already, so nothing tells when the instalment waits. A cancellation before
+    // the instalment is sent would leave the run as it is.
     Env::Real().SleepForNanos(50'000'000);
     cancellation.Cancel(Cancelled("had enough"));
   });
