@@ -89,8 +89,8 @@ class ExactlyOnce {
 
   Program& program_;
   const WorkerShare share_;
-  // The number of batches taken by the steps of this session and of earlier ones; and the number
-  // that each section had when the session began.
+  // A vector. Element 0: the number of batches begun by steps of this session and of earlier ones.
+  // Element 1 + i: the number that section i had when the session began.
   std::optional<Variable> position_;
   std::vector<Variable> taken_;  // one per section, with a count per worker
   Outputs mutexes_;              // the mutexes of all sections; within each, of all workers

@@ -147,7 +147,8 @@ class GraphCallable final : public Callable {
     return node.op().stateful && node.op().end == EndOp::kNone;
   }
 
-  // Finds functions such as lambda x: x, which need no executor.
+  // Returns whether the function only passes its arguments on, as lambda x: x does, and so needs no
+  // executor. Then sets passed_on_.
   bool FindPassedOn(const FunctionGraph& function) {
     const Graph& graph = function.graph;
     if (graph.num_nodes() != static_cast<int>(arg_types_.size()) + 1) return false;

@@ -14,14 +14,14 @@ namespace {
 constexpr size_t kPathsMax = 8;
 constexpr char kTemporary[] = "_temp_";
 
-struct FinishedList {
+struct SaveRecords {
   Mutex mu;
-  std::vector<FinishedCheckpoint> list ABSL_GUARDED_BY(mu);  // newest first
-  std::vector<FailedSave> failed ABSL_GUARDED_BY(mu);        // newest first
+  std::vector<FinishedCheckpoint> finished ABSL_GUARDED_BY(mu);  // newest first
+  std::vector<FailedSave> failed ABSL_GUARDED_BY(mu);             // newest first
 };
-FinishedList& GlobalFinishedList() {
-  static FinishedList& list = *new FinishedList;
-  return list;
+SaveRecords& GlobalSaveRecords() {
+  static SaveRecords& records = *new SaveRecords;
+  return records;
 }
 
 // Returns "run/model.ckpt" for "run/model.ckpt-120" and sets `*step` to 120. Returns the complete
@@ -44,14 +44,14 @@ std::string WholeCheckpoint(const std::string& path) {
 }
 
 // Removes the record of failures of the same path, and returns it; an empty one if there is none.
-FailedSave TakeFailed(const std::string& path, FinishedList& list)
-    ABSL_EXCLUSIVE_LOCKS_REQUIRED(list.mu) {
+FailedSave TakeFailed(const std::string& path, SaveRecords& records)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(records.mu) {
   int64_t step = 0;
   const std::string name = WithoutStep(WholeCheckpoint(path), &step);
-  for (auto it = list.failed.begin(); it != list.failed.end(); ++it) {
+  for (auto it = records.failed.begin(); it != records.failed.end(); ++it) {
     if (WithoutStep(it->path, &step) != name) continue;
     FailedSave found = std::move(*it);
-    list.failed.erase(it);
+    records.failed.erase(it);
     return found;
   }
   return {};
@@ -63,9 +63,9 @@ void NoteFailedSave(const std::string& path, const std::string& node, const Stat
                     Env& env) {
   if (absl::IsCancelled(status)) return;
   const int64_t now_ns = env.NowNanos();
-  FinishedList& list = GlobalFinishedList();
-  MutexLock lock(list.mu);
-  FailedSave failed = TakeFailed(path, list);
+  SaveRecords& records = GlobalSaveRecords();
+  MutexLock lock(records.mu);
+  FailedSave failed = TakeFailed(path, records);
   if (failed.times == 0) failed.first_failed_ns = now_ns;
   failed.path = WholeCheckpoint(path);
   (void)WithoutStep(failed.path, &failed.step);
@@ -73,39 +73,39 @@ void NoteFailedSave(const std::string& path, const std::string& node, const Stat
   failed.status = status;
   failed.failed_ns = now_ns;
   ++failed.times;
-  list.failed.insert(list.failed.begin(), std::move(failed));
-  if (list.failed.size() > kPathsMax) list.failed.pop_back();
+  records.failed.insert(records.failed.begin(), std::move(failed));
+  if (records.failed.size() > kPathsMax) records.failed.pop_back();
 }
 
 std::vector<FailedSave> FailedSaves() {
-  FinishedList& list = GlobalFinishedList();
-  MutexLock lock(list.mu);
-  return list.failed;
+  SaveRecords& records = GlobalSaveRecords();
+  MutexLock lock(records.mu);
+  return records.failed;
 }
 
 void NoteFinishedCheckpoint(const std::string& path, Env& env) {
   {
-    FinishedList& list = GlobalFinishedList();
-    MutexLock lock(list.mu);
-    (void)TakeFailed(path, list);
+    SaveRecords& records = GlobalSaveRecords();
+    MutexLock lock(records.mu);
+    (void)TakeFailed(path, records);
   }
   if (path.find(kTemporary) != std::string::npos) return;
   FinishedCheckpoint finished{.path = path, .finished_ns = env.NowNanos()};
   const std::string name = WithoutStep(path, &finished.step);
-  FinishedList& list = GlobalFinishedList();
-  MutexLock lock(list.mu);
-  std::erase_if(list.list, [&](const FinishedCheckpoint& before) {
+  SaveRecords& records = GlobalSaveRecords();
+  MutexLock lock(records.mu);
+  std::erase_if(records.finished, [&](const FinishedCheckpoint& before) {
     int64_t step = 0;
     return WithoutStep(before.path, &step) == name;
   });
-  list.list.insert(list.list.begin(), std::move(finished));
-  if (list.list.size() > kPathsMax) list.list.pop_back();
+  records.finished.insert(records.finished.begin(), std::move(finished));
+  if (records.finished.size() > kPathsMax) records.finished.pop_back();
 }
 
 std::vector<FinishedCheckpoint> LastCheckpoints() {
-  FinishedList& list = GlobalFinishedList();
-  MutexLock lock(list.mu);
-  return list.list;
+  SaveRecords& records = GlobalSaveRecords();
+  MutexLock lock(records.mu);
+  return records.finished;
 }
 
 }  // namespace penstock

@@ -70,7 +70,7 @@ class FunctionExpansion {
   const int64_t nodes_max_;
   const int64_t bytes_max_;
   int64_t bytes_ = 0;  // size of the appended nodes
-  std::map<std::string, std::string> strings_;  // constant strings, by name in the new graph
+  std::map<std::string, const std::string*> strings_;  // constants, by name in the new graph
   tensorflow::GraphDef& out_;
 };
 

@@ -187,7 +187,7 @@ void FunctionExpansion::NoteString(const NodeProto& node, const std::string& nam
   if (node.op() != "Const") return;
   const auto value = node.attr().find("value");
   if (value == node.attr().end() || value->second.tensor().string_val_size() != 1) return;
-  strings_.emplace(name, value->second.tensor().string_val(0));
+  strings_.emplace(name, &value->second.tensor().string_val(0));
 }
 
 StatusOr<std::string> FunctionExpansion::TakeTarget(const std::string& device,
@@ -200,7 +200,7 @@ StatusOr<std::string> FunctionExpansion::TakeTarget(const std::string& device,
     return Unimplemented("input 'target' must be a constant string, because functions are inlined ",
                          "before a step runs; it is '", target, "'");
   }
-  ASSIGN_OR_RETURN(DeviceName name, DeviceName::Parse(found->second));
+  ASSIGN_OR_RETURN(DeviceName name, DeviceName::Parse(*found->second));
   ASSIGN_OR_RETURN(const DeviceName own, DeviceName::Parse(device));
   if (!name.job && !name.task) {  // the device is one of the node's own task
     name.job = own.job;

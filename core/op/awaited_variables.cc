@@ -14,12 +14,12 @@ constexpr size_t kVariablesMax = 1'000;
 constexpr int64_t kPauseNanosMax = 60'000'000'000;
 
 using Key = std::tuple<std::string, std::string, std::string>;  // device, container, name
-struct Asked {
+struct AskedVariables {
   Mutex mu;
   std::map<Key, AwaitedVariable> variables ABSL_GUARDED_BY(mu);
 };
-Asked& TheAsked() {
-  static Asked& asked = *new Asked;
+AskedVariables& GlobalAskedVariables() {
+  static AskedVariables& asked = *new AskedVariables;
   return asked;
 }
 
@@ -28,7 +28,7 @@ Asked& TheAsked() {
 void NoteAwaitedVariable(const std::string& device, const std::string& container,
                          const std::string& name, Env& env) {
   const int64_t now_ns = env.NowNanos();
-  Asked& asked = TheAsked();
+  AskedVariables& asked = GlobalAskedVariables();
   MutexLock lock(asked.mu);
   AwaitedVariable& variable = asked.variables[{device, container, name}];
   if (variable.times == 0 || now_ns - variable.last_ns > kPauseNanosMax) {
@@ -43,7 +43,7 @@ void NoteAwaitedVariable(const std::string& device, const std::string& container
 }
 
 std::vector<AwaitedVariable> AwaitedVariables() {
-  Asked& asked = TheAsked();
+  AskedVariables& asked = GlobalAskedVariables();
   MutexLock lock(asked.mu);
   std::vector<AwaitedVariable> list;
   for (const auto& [key, variable] : asked.variables) list.push_back(variable);

@@ -12,13 +12,21 @@ namespace {
 
 constexpr char kStageAction[] = "stage", kUnstageAction[] = "unstage", kClearAction[] = "clear";
 
-int64_t BytesOf(const Element& element) {
+}  // namespace
+
+int64_t StagingArea::BytesOf(const Element& element) {
   int64_t bytes = 0;
-  for (const Tensor& tensor : element) bytes += static_cast<int64_t>(tensor.bytes());
+  for (const Tensor& tensor : element) {
+    if (tensor.valid()) bytes += static_cast<int64_t>(tensor.bytes());
+  }
   return bytes;
 }
 
-}  // namespace
+Status StagingArea::Limits::CheckSize(int64_t bytes_of_tensors) const {
+  if (bytes == 0 || bytes_of_tensors <= bytes) return OkStatus();
+  return ResourceExhausted("Attempted to insert tensors with combined size of '", bytes_of_tensors,
+                           "' bytes into Staging Area with a memory limit of '", bytes, "'.");
+}
 
 class StagingArea::StageOperation final : public Operation {
  public:
@@ -31,11 +39,7 @@ class StagingArea::StageOperation final : public Operation {
   StatusOr<Progress> Try() override {
     area_.mu_.AssertHeld();
     const Limits& limits = area_.limits_;
-    if (limits.bytes > 0 && bytes_ > limits.bytes) {
-      return ResourceExhausted("Attempted to insert tensors with combined size of '", bytes_,
-                               "' bytes into Staging Area with a memory limit of '", limits.bytes,
-                               "'.");
-    }
+    RETURN_IF_ERROR(limits.CheckSize(bytes_));
     const bool full =
         (limits.elements > 0 && static_cast<int64_t>(area_.elements_.size()) >= limits.elements) ||
         (limits.bytes > 0 && area_.bytes_ + bytes_ > limits.bytes);

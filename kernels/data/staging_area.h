@@ -22,7 +22,11 @@ class StagingArea final : public Blocking {
   struct Limits {
     int64_t elements = 0, bytes = 0;  // 0: no limit
     bool operator==(const Limits&) const = default;
+    // ResourceExhausted if tensors of so many bytes exceed the limit by themselves.
+    Status CheckSize(int64_t bytes_of_tensors) const;
   };
+  // Returns the bytes of the tensors that are valid.
+  static int64_t BytesOf(const Element& element);
   using Types = std::vector<DType>;
   using Receive = absl::AnyInvocable<void(Element) &&>;
 

@@ -13,14 +13,6 @@ namespace {
 
 constexpr char kStageAction[] = "stage", kTakeAction[] = "take", kClearAction[] = "clear";
 
-int64_t BytesOf(const Element& element) {
-  int64_t bytes = 0;
-  for (const Tensor& tensor : element) {
-    if (tensor.valid()) bytes += static_cast<int64_t>(tensor.bytes());
-  }
-  return bytes;
-}
-
 bool IsWhole(const StagingMap::Piece& piece) { return piece.indices.size() == piece.types.size(); }
 
 Status OutOfBounds(int64_t index, int64_t key, size_t size) {
@@ -54,18 +46,13 @@ class StagingMap::StageOperation final : public Operation {
   StageOperation(StagingMap& map, Piece piece, const Caller& caller, Done done)
       : Operation(caller, std::move(done)),
         map_(map),
-        bytes_(BytesOf(piece.values)),
+        bytes_(StagingArea::BytesOf(piece.values)),
         piece_(std::move(piece)) {}
 
   StatusOr<Progress> Try() override {
     map_.mu_.AssertHeld();
     RETURN_IF_ERROR(map_.CheckPiece(piece_));
-    const Limits& limits = map_.limits_;
-    if (limits.bytes > 0 && bytes_ > limits.bytes) {
-      return ResourceExhausted("Attempted to insert tensors with combined size of '", bytes_,
-                               "' bytes into Staging Area with a memory limit of '", limits.bytes,
-                               "'.");
-    }
+    RETURN_IF_ERROR(map_.limits_.CheckSize(bytes_));
     if (!map_.HasRoomFor(piece_, bytes_)) return Progress::kNone;
     map_.Add(std::move(piece_), origin());
     return Progress::kDone;
@@ -196,7 +183,7 @@ void StagingMap::Add(Piece piece, const UpdateOrigin& origin) {
 void StagingMap::Join(Piece piece) {
   types_ = piece.types;
   Element whole;
-  bytes_ += BytesOf(piece.values);
+  bytes_ += StagingArea::BytesOf(piece.values);
   if (IsWhole(piece)) {
     whole = std::move(piece.values);
   } else {
@@ -209,7 +196,7 @@ void StagingMap::Join(Piece piece) {
     whole = std::move(tuple);
     incomplete_.erase(piece.key);
   }
-  const int64_t bytes = BytesOf(whole);
+  const int64_t bytes = StagingArea::BytesOf(whole);
   if (!complete_.emplace(piece.key, std::move(whole)).second) bytes_ -= bytes;
 }
 
@@ -218,7 +205,7 @@ Element StagingMap::Take(int64_t key, const Indices& indices, const UpdateOrigin
   Element& tuple = found->second;
   Element taken;
   for (const int64_t index : indices) taken.push_back(std::exchange(tuple[index], Tensor()));
-  bytes_ -= BytesOf(taken);
+  bytes_ -= StagingArea::BytesOf(taken);
   if (std::ranges::none_of(tuple, &Tensor::valid)) complete_.erase(found);
   Changed(origin, kTakeAction,
           [&] { return std::vector<Tensor>{Value(key), Numbers(indices)}; });

@@ -331,7 +331,8 @@ class ParallelInterleaveKernel : public DatasetKernel {
   }
 
  protected:
-  // The indices of the inputs that follow the captured tensors.
+  // Positions of optional inputs, counted from the first input after the captured tensors. -1: this
+  // version of the op has no such input.
   struct Inputs {
     int sloppy = -1, buffered = -1, parallel = -1;
   };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests Einsum. The expected numbers are those of TensorFlow 2.21; the inputs count from 1.
+// Tests Einsum. The elements of each input are 1, 2, 3, ... The expected numbers are those of
+// TensorFlow 2.21.
 #include "core/op/flops.h"
 #include "core/op/registry.h"
 #include "kernels/array/testing/golden.h"

@@ -72,7 +72,8 @@ class Folder {
   }
 
  private:
-  // Returns false if all folded values together would exceed bytes_left_.
+  // Subtracts the bytes of `values` from bytes_left_. Returns false, and subtracts nothing, if they
+  // are more than that.
   bool ReserveBytes(const std::vector<Tensor>& values) {
     int64_t bytes = 0;
     for (const Tensor& value : values) bytes += static_cast<int64_t>(value.bytes());
