@@ -16,6 +16,7 @@ includes must come from a direct dependency: tools/tidy checks it (build/layerin
 
 load("//tools/build:cuda.bzl", "cuda_objects")
 load("//tools/build:grpc.bzl", "grpc_sources")
+load("//tools/build:together.bzl", "compiled_together")
 load("//tools/build/pch:copts.bzl", "PCH_COPTS")
 
 # Warnings stand here and not in .bazelrc, so that generated and foreign code is left alone.
@@ -44,6 +45,9 @@ _COPTS = [
 
 _CLANG = "//tools/build:clang"
 
+# --config=debug, lint and fuzz: each file is compiled alone.
+_APART = "//tools/build:apart"
+
 _PRIVATE = ["//visibility:private"]
 
 _CUDA = "//third_party/cuda:enabled"
@@ -66,23 +70,73 @@ def _pch(name, copts = []):
         select({_CLANG: [], "//conditions:default": ["//tools/build/pch:" + name]}),
     )
 
+def _together(name, srcs, hdrs, deps, copts, local_defines, testonly):
+    """`srcs` of a cc_library with object files, compiled in groups, in place of the .cc files."""
+    files = [src for src in srcs if src.endswith(".cc")]
+    if len(files) < 2:
+        return srcs
+    compiled_together(
+        name = name + "_together",
+        srcs = srcs,
+        hdrs = hdrs,
+        deps = deps,
+        # GCC takes the .cc files for headers here, whose classes unnamed namespaces should not enter.
+        copts = copts + ["-Wno-subobject-linkage"],
+        local_defines = local_defines,
+        tags = ["manual"],
+        testonly = testonly,
+    )
+    return [src for src in srcs if src not in files] + select({
+        _APART: files,
+        "//conditions:default": [":%s_together" % name],
+    })
+
 def penstock_library(
         name,
         srcs = [],
         hdrs = [],
         deps = [],
         copts = [],
+        defines = [],
+        local_defines = [],
+        objects = [],
         optimise_loops = False,
+        testonly = False,
         visibility = _PRIVATE,
         **kwargs):
-    """A cc_library. optimise_loops: its files are inner loops of kernels."""
+    """A cc_library.
+
+    Its .cc files are compiled in groups (together.bzl), so that names in their unnamed namespaces
+    must differ. Inner loops, and srcs with a select(), are compiled file by file.
+
+    Args:
+      name: the library.
+      srcs: .cc files, and private headers.
+      hdrs: public headers.
+      deps: libraries.
+      copts: more flags for the compiler.
+      defines: as in cc_library.
+      local_defines: as in cc_library.
+      objects: object files made otherwise.
+      optimise_loops: the files are inner loops of kernels.
+      testonly: as everywhere.
+      visibility: as everywhere.
+      **kwargs: passed on to cc_library; nothing that changes the compilation.
+    """
     flags, pch = _pch("kernel" if optimise_loops else "library", copts)
+    copts = _COPTS + flags
+    deps = deps + pch
+    if type(srcs) == "list" and not optimise_loops:
+        srcs = _together(name, srcs, hdrs, deps, copts, defines + local_defines, testonly)
     native.cc_library(
         name = name,
-        srcs = srcs,
+        srcs = srcs + objects,
         hdrs = hdrs,
-        deps = deps + pch,
-        copts = _COPTS + flags,
+        deps = deps,
+        copts = copts,
+        defines = defines,
+        local_defines = local_defines,
+        testonly = testonly,
         visibility = visibility,
         **kwargs
     )
@@ -204,19 +258,20 @@ def penstock_ops(
             deps = deps + cuda_deps + ["@local_cuda//:cudart"],
             tags = ["manual"],
         )
-    flags, pch = _pch("kernel" if optimise_loops else "library", copts)
-    native.cc_library(
+    penstock_library(
         name = name,
-        srcs = srcs + select({
-            _CUDA: objects,
-            "//conditions:default": [],
-        }),
+        srcs = srcs,
         hdrs = hdrs,
-        deps = deps + pch + select({
+        deps = deps + select({
             _CUDA: cuda_deps + ["@local_cuda//:cudart"],
             "//conditions:default": [],
         }),
-        copts = _COPTS + flags,
+        copts = copts,
+        objects = select({
+            _CUDA: objects,
+            "//conditions:default": [],
+        }),
+        optimise_loops = optimise_loops,
         local_defines = select({
             _CUDA: ["PENSTOCK_CUDA=1"],
             "//conditions:default": [],
