@@ -52,8 +52,9 @@ struct ExactlyOnce::Section {
   bool global_step = false;
 };
 
-// One of these two ops runs.
-struct ExactlyOnce::Turn {
+// Two ops, of which one runs: `passed_over` if the batch is already applied here, `next` if it must
+// be applied now.
+struct ExactlyOnce::Decision {
   Output passed_over, next;
 };
 
@@ -141,25 +142,25 @@ Output ExactlyOnce::ApplyThere(const Section& section, int index, Optimizer& opt
 
   const Output mutex = mutexes_[index * share_.workers + share_.worker];
   const Outputs lock = Lock(program_, {mutex}, {program_.Group(arrived, "arrived", mutex)});
-  const Turn turn = TakeTurn(index, position, lock);
+  const Decision decision = DecideBatch(index, position, lock);
   Output counted;
   {
-    const auto go = program_.ControlDependencies({turn.next});
+    const auto go = program_.ControlDependencies({decision.next});
     Outputs updates = optimizer.Update(program_, gradients, tensors);
     if (section.finishes) updates = optimizer.FinishUpdates(program_, updates);
     const auto updated = program_.ControlDependencies(updates);
     Outputs counts = {taken_[index].AssignAdd(OneAt(program_, share_.worker, share_.workers))};
     if (section.global_step) counts.push_back(program_.GlobalStep().AssignAdd(Number(program_, 1)));
     const auto all = program_.ControlDependencies(counts);
-    counted = Identity(turn.next);
+    counted = Identity(decision.next);
   }
-  return Unlock(program_, lock, {CallN("Merge", {Outputs{turn.passed_over, counted}})[0]});
+  return Unlock(program_, lock, {CallN("Merge", {Outputs{decision.passed_over, counted}})[0]});
 }
 
 // Skips a batch that is already applied, if an earlier incarnation of this worker may have applied
 // it: before this session began, or in the one step that was still running then. Otherwise the step
 // fails.
-ExactlyOnce::Turn ExactlyOnce::TakeTurn(int index, Output position, const Outputs& lock) {
+ExactlyOnce::Decision ExactlyOnce::DecideBatch(int index, Output position, const Outputs& lock) {
   const Output at = At(program_, position, 0), had = At(program_, position, 1 + index);
   Output next;
   {

@@ -78,12 +78,12 @@ class ExactlyOnce {
 
  private:
   struct Section;
-  struct Turn;
+  struct Decision;
   std::vector<Section> Sections(const std::vector<VariableGradient>& gradients) const;
   void AddCount(const Section& section, int of);
   Output ApplyThere(const Section& section, int index, Optimizer& optimizer, Outputs tensors,
                     Output position);
-  Turn TakeTurn(int index, Output position, const Outputs& lock);
+  Decision DecideBatch(int index, Output position, const Outputs& lock);
   Output TakenOf(const Variable& taken) const;
   void AddBegin();
 

@@ -370,8 +370,8 @@ Output Saver::AddRestores(const std::vector<Shard>& shards, RestoreStep step) {
   return program_.Group(restored, "restore_all");
 }
 
-// Returns the description of a new save `mark`: it names the save on which it builds, or none if it
-// has to be complete. `directory`: the directory of the save; "" if it is not known yet.
+// Describes a new save with the mark `mark`: the earlier save on which it builds, or none if it
+// must be complete. `directory`: the directory of the save; "" if it is not known yet.
 Saver::SavedChanges Saver::BeginChanges(const std::string& mark, const std::string& directory) {
   MutexLock lock(mu_);
   const bool complete = last_.mark.empty() || last_.number >= options_.incremental ||

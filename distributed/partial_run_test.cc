@@ -59,7 +59,7 @@ TEST_P(PartialRunsTest, StepsInInstalments) {
     status = session->RunPartial(*handle, {}, {{p.b.name(), out[0]}}, {p.product.name()}, &out);
     ASSERT_TRUE(status.ok()) << status;
     EXPECT_EQ(out[0].scalar<float>(), 9);
-    // That was the last instalment: the target has run, and the step has ended.
+    // After this last instalment the target has run, and the step has ended.
     ASSERT_TRUE(Run(*session, g, {}, {p.count.name()}).ok());
     EXPECT_EQ(out[0].scalar<float>(), 3 * i);
     status = session->RunPartial(*handle, {}, {}, {p.sum.name()}, &out);

@@ -30,7 +30,7 @@ Status CheckOptions(const DynamicTableOptions& options) {
                          options.max_rows);
 }
 
-// Returns the limit of one part, if `limit` is that of the whole table.
+// Returns a part's share of `limit`, a maximum number of rows of the whole table.
 int64_t Share(int64_t limit, int parts) { return limit > 0 ? limit / parts : limit; }
 
 Output PartOf(const DynamicTable& table, Output ids) {

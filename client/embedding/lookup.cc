@@ -55,7 +55,7 @@ Output RowsOf(const TableView& table, Output ids) {
   if (table.parts == 1) return table.rows_of(0, ids);
   GraphSink& sink = *ids.sink;
   const Places places = table.places(ids);
-  // Neither ids nor positions repeat.
+  // kDistinctAttr: the partitioned ids, and their positions, have no repetitions.
   const Attrs count = {{"num_partitions", int64_t{table.parts}}, {kDistinctAttr, true}};
   const Output all = Range(Scalar(sink, 0), SizeOf(ids), Scalar(sink, 1));
   const Outputs asked = CallN("DynamicPartition", {places.row, places.part}, count);

@@ -180,7 +180,7 @@ OpSignature::OpSignature(const OpDef& op) : function(op.name) {
 }
 
 void OpSignature::AddInputs(const OpDef& op) {
-  // An op with one input needs a tensor, because a number does not know its graph.
+  // A function with one input takes an Output: a number does not say to which graph it belongs.
   has_operands =
       op.inputs.size() > 1 && std::any_of(op.inputs.begin(), op.inputs.end(), MayBeNumbers);
   for (const ArgDef& arg : op.inputs) {

@@ -163,8 +163,8 @@ TEST_F(SyncReplicasTest, AnUpdateOfAllIsThatOfOneBigBatch) {
 }
 
 TEST_F(SyncReplicasTest, TheOthersDoNotWaitForASlowWorker) {
-  // Its first batch comes only when the others have nearly ended. If they waited for it, the wait
-  // here would be in vain.
+  // Worker 2 gets its first batch only when the others have nearly ended. If they waited for worker
+  // 2, its wait here would time out.
   Mutex mu;
   CondVar changed;
   bool near_end = false, in_vain = false;

@@ -21,8 +21,8 @@ Status GradientWalk::Seed(const Outputs& dys) {
   for (const Output& y : ys_) {
     const Node* const node = builder_.NodeOf(y);
     const Unit unit = UnitOf({const_cast<Node*>(node), y.index});
-    // The count of a queued unit is set below zero so that a second y of it does not queue it
-    // again.
+    // The count of a queued unit is set below zero, so that another y among its outputs does not
+    // queue it again.
     if (Between(node) && Pending(unit) == 0) {
       Pending(unit) = -1;
       ready_.push_back(unit);

@@ -74,7 +74,7 @@ class GradientWalk {
   void Contribute(const Node& node, int i, const Gradient& gradient);
   Output ZerosOf(Output forward, DType dtype);
 
-  // gradient_loop.cc
+  // Defined in gradient_loop.cc:
   Status ProcessLoop(int frame);
   struct LoopGradient;
   Status OpenVariables(LoopGradient* loop);

@@ -100,8 +100,8 @@ struct ShapeList {};
 struct TensorList {};
 struct FunctionList {};
 
-// One attribute that is not a type: a kind (required) or a default value of that kind; a string
-// default may have a list of allowed values.
+// An attribute that is not a type. Give a kind if every node must set the attribute, else a default
+// value. A string may have a list of allowed values.
 struct AttrDef {
   using Kind =
       std::variant<Ints, Floats, Bools, Strings, OneOf, Shapes, Tensors, Functions, IntList,
@@ -162,8 +162,8 @@ enum class ShapeOp : uint8_t { kNone, kShape, kRank, kSize, kPack };
 // wait. kLocks holds it for a time.
 enum class ResourceUse : uint8_t { kOther, kPuts, kTakes, kLocks };
 
-// Tells into the buffer of which input kernels write output 0, if type and size are the same and
-// nothing else refers to the buffer: of none, of input 0 only, or of any input.
+// The inputs whose buffer a kernel may use for output 0, if type and size are the same and nothing
+// else refers to the buffer: none, input 0 only, or any input.
 enum class Reuse : uint8_t { kNone, kFirst, kAny };
 
 struct OpDef {

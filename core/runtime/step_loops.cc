@@ -134,8 +134,8 @@ void StepLoops::BeginIteration(Frame& frame, ReadyQueues& ready) {
   frame.deferred.clear();
 }
 
-// Returns the iteration that loses a hold because `it` has ended: the next one, or the one around
-// the loop.
+// Returns the iteration that loses a hold because `it` has ended: the next iteration, or the
+// iteration in which the loop runs.
 Iteration* StepLoops::EndIteration(Iteration& it, ReadyQueues& ready) {
   Frame& frame = *it.frame;
   DCHECK(frame.oldest == &it);

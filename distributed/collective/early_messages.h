@@ -48,8 +48,8 @@ class EarlyMessages {
   void Forget(uint32_t id);
   // Drops groups that have sent messages from `task`: they cannot form without that task.
   void ForgetGroupsOf(const TaskName& task);
-  // Drops messages that have waited for too long, and remembers for kFormSeconds that
-  // their group has lost messages.
+  // Drops the messages that have waited for too long, and remembers for kFormSeconds that their
+  // groups have lost messages.
   void Expire(int64_t now_ns);
   int64_t bytes() const { return bytes_; }
 

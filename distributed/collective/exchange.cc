@@ -166,7 +166,7 @@ void Exchange::Wait(const GroupKey& key, Waiting waiting, const std::vector<Task
     Group& group = groups_[key];
     const auto same = std::find_if(group.waiting.begin(), group.waiting.end(),
                                    [&](const Waiting& w) { return w.pending == pending; });
-    if (same == group.waiting.end()) return;  // it has failed, or its group has formed
+    if (same == group.waiting.end()) return;  // the call has failed, or its group has formed
     Joined& joined = group.joined[device];
     if (!joined.own || joined.rank.session != session) {
       joined = {.rank = {.device = device,

@@ -128,8 +128,8 @@ bool WaitGraph::Dead(const Way& way) const {
                                            [&](size_t i) { return waits_[i].stuck; });
 }
 
-// Marks all waits as stuck. Then unmarks each wait that has an open way, or a way behind unmarked
-// waits only, until nothing changes.
+// Marks all waits as stuck. Then repeatedly unmarks each wait that has an open way, or a way that
+// only unmarked waits hold up, until nothing changes.
 void WaitGraph::MarkStuck() {
   for (Wait& wait : waits_) wait.stuck = true;
   for (bool changed = true; changed;) {
