@@ -108,12 +108,13 @@ void NodeRunner::SwitchIteration(Runner& runner) {
   if (ready.other_iterations.empty()) return runner.WorkIn(loops_.root());
   Iteration& here = *ready.other_iterations.back().iteration;
   runner.WorkIn(here);
+  // Each of the nodes has a hold on `here`; the thread keeps one of them.
   for (bool held = false;
        !ready.other_iterations.empty() && ready.other_iterations.back().iteration == &here;
        held = true) {
     ready.Add(ready.other_iterations.back().node);
     ready.other_iterations.pop_back();
-    if (held) (void)here.DropHold(step_.shared());  // not the last hold: `here` is in use
+    if (held) (void)here.DropHold(step_.shared());
   }
 }
 

@@ -25,7 +25,7 @@ struct Variant {
 };
 static_assert(sizeof(Variant) == kVariantBytes);
 
-// The maximum Variant::depth. Code may recurse into them, because the depth is limited.
+// The maximum of VariantValue::depth: it is limited so that code may recurse into values.
 inline constexpr int kVariantDepthMax = 32;
 
 class VariantValue {

@@ -18,7 +18,7 @@
 // ends with Unavailable; a call to a task that was replaced by another incarnation, with Aborted.
 // Messages that a process sends after its death are dropped.
 //
-// One thread uses it.
+// Used by one thread only.
 #pragma once
 
 #include <cstdint>
@@ -58,7 +58,7 @@ class SimNetwork {
     // A host that is silent for this long loses its connections.
     int64_t keepalive_ns = 2'000'000'000;
   };
-  // All are borrowed; `env` and `timer` use the scheduler's clock.
+  // Borrows all arguments; `env` and `timer` use the scheduler's clock.
   SimNetwork(SimScheduler& scheduler, Env& env, DeadlineTimer& timer, const Options& options);
   // Waits until all messages that were sent have arrived.
   ~SimNetwork();

@@ -114,7 +114,7 @@ class SplitVKernel final : public Kernel {
 };
 
 // Sets each output's shape to that of `value` with an unknown size along the axis; if the axis is
-// unknown, to unknown sizes.
+// unknown, all sizes are unknown.
 Status AnyParts(ShapeScope& s, const PartialShape& value, int axis) {
   PartialShape part = value;
   if (value.known_rank() && axis < 0) part = PartialShape::UnknownOfRank(value.rank());

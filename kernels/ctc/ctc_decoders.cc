@@ -63,8 +63,8 @@ double LogAdd(double a, double b) {
   return std::max(a, b) + std::log1p(std::exp(-std::abs(a - b)));
 }
 
-// Log probabilities of a label sequence after some steps: over alignments that end in a blank, over
-// those that end in its last label, and over both.
+// Log probabilities of a label sequence after some steps: summed over the alignments that end in a
+// blank, over those that end in the sequence's last label, and over both.
 struct Probability {
   double total = kLogZero, blank = kLogZero, label = kLogZero;
 };

@@ -33,8 +33,8 @@ std::multiset<int64_t> StepsOf(const TestTable& table) {
   return {steps.begin(), steps.end()};
 }
 
-// Merging a checkpoint and the changes after it makes the same table: with limits, with keys that
-// are dropped and come back, and with saves that fail.
+// A checkpoint and the changes after it, merged, make the same table: also with limits, with keys
+// that are dropped and come back, and after saves that fail.
 TEST(TableChanges, ChangesMakeTheSameTable) {
   const std::vector<int64_t> all = {0, 1, 2};
   for (const bool limited : {false, true}) {

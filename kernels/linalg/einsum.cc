@@ -97,8 +97,8 @@ class InputGradient {
                       StrCat(equation_.output, ",", Other(), "->", subscripts));
   }
 
-  // Returns ones for the dimensions over which input i was summed, along which the gradient is
-  // constant.
+  // Returns ones in the shape of the dimensions over which input i was summed: along them its
+  // gradient is constant.
   Output Ones() const {
     Outputs axes;
     for (const char label : summed_labels_) axes.push_back(AxisOf(own_, label, g_.x(i_)));

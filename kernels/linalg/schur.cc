@@ -111,8 +111,8 @@ Matrix LogarithmOf(const Matrix& a) {
   const Matrix one = Matrix::Identity(a.rows(), a.cols());
   Matrix t = schur.t;
   double scale = 1;
-  // Each square root halves the logarithm, so few are needed. A matrix with a zero on the diagonal
-  // has no logarithm, and its roots never come close to one.
+  // Each square root halves the logarithm, so few roots are needed. A matrix with a zero on the
+  // diagonal has no logarithm, and its roots never come close to one.
   constexpr int kRootsMax = 64;
   int roots = 0;
   for (; roots < kRootsMax && Norm(t - one) > 0.25; ++roots, scale *= 2) t = RootOfTriangle(t);

@@ -67,7 +67,7 @@ uint64_t LookupTable::HashOf(const std::string& key) const {
 
 void LookupTable::MakeRoomFor(int64_t rows) {
   if (spec_.kind != Kind::kDense || buckets_.HasRoomFor(rows)) return;
-  std::vector<std::string> keys;  // in the order in which they move
+  std::vector<std::string> keys;  // in the order in which TensorFlow would move them
   std::vector<int64_t> removed;
   for (const Buckets::Taken& taken : buckets_.All()) {
     if (taken.removed) {

@@ -66,8 +66,8 @@ Status Run(KernelContext& ctx, const BroadcastPlan& plan, const bool* condition,
 Status SelectInto(KernelContext& ctx, const BroadcastPlan& plan) {
   const Tensor& t = ctx.input(1);
   const Tensor& e = ctx.input(2);
-  // An operand's buffer may be overwritten if no other tensor shares it and it has an element for
-  // each element of the output.
+  // The output may reuse an operand's buffer if no other tensor shares it and the operand has the
+  // output's shape.
   const auto writable = [&](const Tensor& side) {
     return side.unique() && side.num_elements() == plan.output().num_elements();
   };

@@ -68,8 +68,8 @@ void ConvImageGradient(const ConvGeometry& g, const float* filter, const float* 
 void ConvFilterGradient(const ConvGeometry& g, const float* image, const float* doutput,
                         float* dfilter, Scheduler& threads);
 
-// The same computations for float, double and int32: copies windows into the rows of a matrix
-// (im2col) and multiplies matrices.
+// The same computations without oneDNN, for float, double and int32: copies windows into the rows
+// of a matrix (im2col) and multiplies matrices.
 template <class T>
 void UnrolledForward(const ConvGeometry& g, const T* image, const T* filter, T* output,
                      Scheduler& threads);

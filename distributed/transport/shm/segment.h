@@ -24,7 +24,8 @@
 
 namespace penstock {
 
-// A flag that one end raises before it checks once more and then waits. After a change, the
+// An end that is about to wait raises its flag, and then checks once more whether it has to wait.
+// After a change, the
 // other end lowers the flag and wakes the first end.
 class WaitFlag {
  public:
