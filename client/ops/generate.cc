@@ -51,8 +51,8 @@ namespace penstock::ops {
 
 namespace {
 
-// Hands out the outputs of a node one argument after the other. Of a node that was not added: as
-// many outputs, all invalid.
+// Returns the outputs of a node, for one output argument after the other. If the node was not
+// added, returns as many invalid outputs.
 class Results {
  public:
   explicit Results(Output node) : next_(node) {}

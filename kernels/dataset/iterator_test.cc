@@ -217,7 +217,7 @@ TEST(Iterator, FunctionsMapAndNest) {
 }
 
 TEST(Iterator, FunctionsWithBranches) {
-  // Branch 2 also stands for all further numbers.
+  // Branch 2 is also taken for all larger numbers.
   EXPECT_THAT(All(Map(Range(5), "case")), ElementsAre("1", "6", "3", "4", "5", "end"));
   EXPECT_THAT(All(Map(Range(4), "if")), ElementsAre("1", "6", "3", "2", "end"));
 }

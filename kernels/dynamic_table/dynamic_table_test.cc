@@ -348,7 +348,7 @@ TEST(DynamicTable, ErrorsSayWhatIsWrong) {
   EXPECT_THAT(message(TestTable(Uniform(2, {0.1f})).Import(lists)), HasSubstr("key 1 comes twice"));
 }
 
-// No reader sees a row half changed, and no update is lost.
+// No reader sees a row that is half changed, and no update is lost.
 TEST(DynamicTable, StepsMayOverlap) {
   const TestTable table({{"width", int64_t{16}}, {"slots", std::vector<float>{}}});
   constexpr int kThreads = 4, kRounds = 60;

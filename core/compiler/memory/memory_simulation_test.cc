@@ -77,7 +77,7 @@ TEST_F(MemorySimulationTest, AFetchKeepsItsInput) {
   EXPECT_EQ(Changes(), (std::vector<double>{1000, 0}));
 }
 
-// The sums of the announced changes are what the whole walk finds between the nodes.
+// The sums of the announced changes equal the memory that the whole walk finds between the nodes.
 TEST_F(MemorySimulationTest, AgreesWithTheProfileOfTheWholeStep) {
   Node* x = Add("x", "Input", {}, 100);
   std::vector<Node*> kept;
