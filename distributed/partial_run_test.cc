@@ -169,7 +169,7 @@ TEST_P(PartialRunsTest, UnfinishedInstalmentsEnd) {
   EXPECT_TRUE(session->Close().ok());
   EXPECT_TRUE(cluster_->Idle());
   EXPECT_EQ(session->RunPartial(handle, {}, {}, {}, &out).code(), StatusCode::kFailedPrecondition);
-  // It ends at the timeout of its session's operations.
+  // A partial run ends at the timeout of its session's operations.
   session = cluster_->NewSession({.operation_timeout_ms = 200});
   ASSERT_TRUE(session->Extend(g.graph()).ok());
   handle = *session->SetUpPartialRun(all);
@@ -177,14 +177,14 @@ TEST_P(PartialRunsTest, UnfinishedInstalmentsEnd) {
   Status status =
       session->RunPartial(handle, {}, {{p.a.name(), Tensor::Scalar(1.0f)}}, {p.sum.name()}, &out);
   EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded) << status;
-  // It ends at the timeout of an instalment.
+  // A partial run ends at the timeout of an instalment.
   session = cluster_->NewSession();
   ASSERT_TRUE(session->Extend(g.graph()).ok());
   handle = *session->SetUpPartialRun(all);
   status = session->RunPartial(handle, {.timeout_ms = 100}, {}, {block.name()}, &out);
   EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded) << status;
   EXPECT_TRUE(cluster_->Idle());
-  // It ends when its client gives up.
+  // A partial run ends when its client gives up.
   handle = *session->SetUpPartialRun(all);
   Cancellation cancellation;
   std::thread canceller([&] {

@@ -205,7 +205,7 @@ struct OpDef {
   int used_input = 0;       // the input with the handle of the resource that resource_use is of
   bool shuffles = false;    // yields elements in an order fixed by its attributes `seed`, `seed2`
   bool in_session = false;  // its state belongs to the session, independently of its attributes
-  // Its state is a part of the model, which training programs spread over parameter servers.
+  // The op's state is a part of the model, which training programs spread over parameter servers.
   bool holds_parameters = false;
   bool acts_outside = false;  // ends the process, prints, or uses files that its inputs name
   // The op that does with references what this op does with values, such as RefSwitch for Switch.
