@@ -27,7 +27,7 @@ Output At(Program& program, Output numbers, int index) {
 }
 
 // Returns `share` if it is valid. Otherwise sets the program's error and returns a valid share.
-WorkerShare Checked(Program& program, const WorkerShare& share) {
+WorkerShare CheckedShare(Program& program, const WorkerShare& share) {
   if (0 <= share.worker && share.worker < share.workers) return share;
   program.Fail(InvalidArgument("ExactlyOnce: worker is ", share.worker, ", must be in [0, ",
                                share.workers, "), the workers"));
@@ -59,7 +59,7 @@ struct ExactlyOnce::Decision {
 };
 
 ExactlyOnce::ExactlyOnce(Program& program, const WorkerShare& share)
-    : program_(program), share_(Checked(program, share)) {}
+    : program_(program), share_(CheckedShare(program, share)) {}
 
 Output ExactlyOnce::Apply(Optimizer& optimizer, const std::vector<VariableGradient>& gradients) {
   const auto names = program_.NameScope("exactly_once");
@@ -81,7 +81,7 @@ Output ExactlyOnce::Apply(Optimizer& optimizer, const std::vector<VariableGradie
   for (const Section& section : sections) AddCount(section, static_cast<int>(sections.size()));
   Outputs ends;
   for (size_t i = 0; i < sections.size(); ++i) {
-    ends.push_back(ApplyThere(sections[i], static_cast<int>(i), optimizer, tensors, position));
+    ends.push_back(ApplyOnTask(sections[i], static_cast<int>(i), optimizer, tensors, position));
   }
   AddBegin();
   return program_.Group(ends, "applied");
@@ -125,8 +125,8 @@ void ExactlyOnce::AddCount(const Section& section, int of) {
 
 // Adds the updates of the variables of one task. No node that runs after the lock receives from
 // another task.
-Output ExactlyOnce::ApplyThere(const Section& section, int index, Optimizer& optimizer,
-                               Outputs tensors, Output position) {
+Output ExactlyOnce::ApplyOnTask(const Section& section, int index, Optimizer& optimizer,
+                                Outputs tensors, Output position) {
   const auto there = program_.DeviceScope(section.host);
   Outputs arrived;
   const auto move = [&](Output* value) {
@@ -165,7 +165,7 @@ ExactlyOnce::Decision ExactlyOnce::DecideBatch(int index, Output position, const
   Output next;
   {
     const auto locked = program_.ControlDependencies(lock);
-    next = TakenOf(taken_[index]) + 1;
+    next = BatchesTaken(taken_[index]) + 1;
   }
   const auto check = [&](Output condition, const std::string& otherwise) {
     const Output text = Constant(program_, Tensor::Scalar<std::string>(otherwise));
@@ -184,7 +184,7 @@ ExactlyOnce::Decision ExactlyOnce::DecideBatch(int index, Output position, const
   return {Identity(sides[0]), Identity(sides[1])};
 }
 
-Output ExactlyOnce::TakenOf(const Variable& taken) const {
+Output ExactlyOnce::BatchesTaken(const Variable& taken) const {
   const auto here = program_.ColocateWith(taken.handle());
   return At(program_, taken.Read(), share_.worker);
 }
@@ -194,7 +194,7 @@ Output ExactlyOnce::TakenOf(const Variable& taken) const {
 void ExactlyOnce::AddBegin() {
   const auto unordered = program_.ClearControlDependencies();
   Outputs had;
-  for (const Variable& taken : taken_) had.push_back(TakenOf(taken));
+  for (const Variable& taken : taken_) had.push_back(BatchesTaken(taken));
   Output all = had[0];
   for (const Output& there : had) all = Minimum(all, there);
   had.insert(had.begin(), all);

@@ -81,10 +81,10 @@ class ExactlyOnce {
   struct Decision;
   std::vector<Section> Sections(const std::vector<VariableGradient>& gradients) const;
   void AddCount(const Section& section, int of);
-  Output ApplyThere(const Section& section, int index, Optimizer& optimizer, Outputs tensors,
-                    Output position);
+  Output ApplyOnTask(const Section& section, int index, Optimizer& optimizer, Outputs tensors,
+                     Output position);
   Decision DecideBatch(int index, Output position, const Outputs& lock);
-  Output TakenOf(const Variable& taken) const;
+  Output BatchesTaken(const Variable& taken) const;
   void AddBegin();
 
   Program& program_;

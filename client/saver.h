@@ -108,7 +108,7 @@ class Saver {
     std::string directory, name;
     int number = 0;
   };
-  Output Checked(Output value, const std::string& owner);
+  Output FailIfNotFinite(Output value, const std::string& owner);
   void CheckValues(const Shard& shard, Outputs& values);
   Shard AddShard(Shard shard, int index, int count);
   void AddTableValues(const Shard& shard, const Outputs& locks, Outputs* values);

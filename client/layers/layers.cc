@@ -10,7 +10,7 @@ Output Ints(GraphSink& sink, const std::vector<int32_t>& values) {
   return Constant(sink, Tensor::Vector<int32_t>(values));
 }
 
-Output Activated(Output x, const std::string& activation) {
+Output Activate(Output x, const std::string& activation) {
   return activation.empty() ? x : Call(activation, {x});
 }
 
@@ -41,7 +41,7 @@ Output Dense::operator()(Output x) const {
   const auto inputs = static_cast<int32_t>(kernel_.shape().dim(0));
   Output y = MatMul(matrix ? x : Reshape(x, Ints(sink, {-1, inputs})), kernel_);
   if (bias_) y = Call("BiasAdd", {y, *bias_});
-  y = Activated(y, options_.activation);
+  y = Activate(y, options_.activation);
   if (matrix) return y;
   const Output shape = ShapeOf(x);
   const Output outer =
@@ -79,7 +79,7 @@ Output Conv::operator()(Output x) const {
   const std::vector<int64_t> strides = {1, options_.stride, options_.stride, 1};
   Output y = Call("Conv2D", {x, kernel_}, {{"strides", strides}, {"padding", options_.padding}});
   if (bias_) y = Call("BiasAdd", {y, *bias_});
-  return Activated(y, options_.activation);
+  return Activate(y, options_.activation);
 }
 
 BatchNorm::BatchNorm(Program& program, const std::string& name, int64_t channels,

@@ -59,7 +59,7 @@ Status GradientWalk::CheckFrames() {
 
 bool GradientWalk::FlowsInto(const Node& node, int input) const {
   const Endpoint source = node.input(input);
-  if (source.node == nullptr || !Between(source.node) ||
+  if (source.node == nullptr || !IsBetween(source.node) ||
       !CarriesGradient(source.node->output_type(source.index).dtype)) {
     return false;
   }
@@ -134,13 +134,13 @@ GradientWalk::Unit GradientWalk::UnitOf(Endpoint source) const {
   return {.frame = forward_->frames().of_node[source.node->id()]};
 }
 
-int& GradientWalk::Pending(const Unit& unit) {
+int& GradientWalk::PendingCount(const Unit& unit) {
   return unit.node != nullptr ? pending_nodes_[unit.node->id()] : pending_loops_[unit.frame];
 }
 
 Status GradientWalk::CountConsumers() {
   for (const Node* node : builder_.graph().nodes()) {
-    if (!Between(node)) continue;
+    if (!IsBetween(node)) continue;
     const bool structure = IsLoopStructure(*node);
     if (structure && FlowOpOf(*node) != FlowOp::kExit &&
         forward_->Encloses(forward_->frames().of_node[node->id()], forward_->base_frame())) {
@@ -158,7 +158,7 @@ Status GradientWalk::CountConsumers() {
         return Unimplemented("gradients: '", node->name(), "' takes '", source.name(),
                              "', the variable of a loop, past the loop's condition");
       }
-      ++Pending(UnitOf(node->input(i)));
+      ++PendingCount(UnitOf(node->input(i)));
     }
   }
   return OkStatus();
@@ -166,7 +166,7 @@ Status GradientWalk::CountConsumers() {
 
 const Node* GradientWalk::MatchingPush(const Node& node) const {
   const Node* const push = kept_.PushOf(node);
-  return push != nullptr && Between(push) && Between(&node) ? push : nullptr;
+  return push != nullptr && IsBetween(push) && IsBetween(&node) ? push : nullptr;
 }
 
 // Checks values that a loop keeps on stacks and that depend on xs. The node that pushed each value

@@ -23,8 +23,8 @@ Status GradientWalk::Seed(const Outputs& dys) {
     const Unit unit = UnitOf({const_cast<Node*>(node), y.index});
     // The count of a queued unit is set below zero, so that another y among its outputs does not
     // queue it again.
-    if (Between(node) && Pending(unit) == 0) {
-      Pending(unit) = -1;
+    if (IsBetween(node) && PendingCount(unit) == 0) {
+      PendingCount(unit) = -1;
       ready_.push_back(unit);
     }
   }
@@ -48,7 +48,7 @@ void GradientWalk::Contribute(const Node& node, int i, const Gradient& gradient)
   const Endpoint source = node.input(i);
   if (!gradient.none()) parts_[{source.node->id(), source.index}].push_back(gradient);
   const Unit unit = UnitOf(source);
-  if (--Pending(unit) == 0) ready_.push_back(unit);
+  if (--PendingCount(unit) == 0) ready_.push_back(unit);
 }
 
 Output GradientWalk::ZerosOf(Output forward, DType dtype) {

@@ -48,7 +48,7 @@ class GradientWalk {
   // If `node` is a StackPop and gradients flow from it to the matching StackPush, returns the push;
   // else null.
   const Node* MatchingPush(const Node& node) const;
-  bool Between(const Node* node) const {
+  bool IsBetween(const Node* node) const {
     return node->id() < static_cast<int>(between_.size()) && between_[node->id()];
   }
   // Returns true if a gradient flows through input i of `node` to the input's source.
@@ -57,7 +57,7 @@ class GradientWalk {
   // handles.
   bool IsLoopStructure(const Node& node) const;
   Unit UnitOf(Endpoint source) const;
-  int& Pending(const Unit& unit);
+  int& PendingCount(const Unit& unit);
 
   Status Seed(const Outputs& dys);
   Status ProcessReady();

@@ -128,7 +128,7 @@ void StepLoops::BeginIteration(Frame& frame, ReadyQueues& ready) {
   }
   // All deferred values are for this iteration: it has not run, so no value for a later iteration
   // exists.
-  for (Frame::Deferred& deferred : frame.deferred) {
+  for (Frame::DeferredValue& deferred : frame.deferred) {
     propagation_.Pass(*deferred.item, &deferred.value, false, it, ready);
   }
   frame.deferred.clear();

@@ -117,12 +117,12 @@ bool Exchange::BeginFormed(const GroupKey& key, const std::string& session, int6
     return false;
   }
   pending->set_group(formed);
-  BeginIn(formed, rank, step_id, std::move(call), pending);
+  BeginInGroup(formed, rank, step_id, std::move(call), pending);
   return true;
 }
 
-void Exchange::BeginIn(const std::shared_ptr<FormedGroup>& formed, int rank, int64_t step_id,
-                       CollectiveCall call, const std::shared_ptr<PendingCall>& pending) {
+void Exchange::BeginInGroup(const std::shared_ptr<FormedGroup>& formed, int rank, int64_t step_id,
+                            CollectiveCall call, const std::shared_ptr<PendingCall>& pending) {
   formed->Begin(rank, step_id, std::move(call),
                 [pending](StatusOr<Tensor> result) { pending->End(std::move(result)); });
   // The call was cancelled before it knew its group: the other ranks must not wait for this
@@ -233,7 +233,7 @@ void Exchange::TryForm(const GroupKey& key, Group& group, Actions* actions) {
         return pending->End(AlreadyExists(formed->key().ToString(), " has formed without ",
                                           shared->call.device, " of session ", shared->session));
       }
-      BeginIn(formed, rank, shared->step_id, std::move(shared->call), pending);
+      BeginInGroup(formed, rank, shared->step_id, std::move(shared->call), pending);
     });
   }
   group.waiting.clear();

@@ -115,8 +115,8 @@ class Exchange final : public LinkListener {
   bool BeginFormed(const GroupKey& key, const std::string& session, int64_t step_id,
                    const DeviceName& device, CollectiveCall& call,
                    const std::shared_ptr<PendingCall>& pending);
-  void BeginIn(const std::shared_ptr<FormedGroup>& formed, int rank, int64_t step_id,
-               CollectiveCall call, const std::shared_ptr<PendingCall>& pending);
+  void BeginInGroup(const std::shared_ptr<FormedGroup>& formed, int rank, int64_t step_id,
+                    CollectiveCall call, const std::shared_ptr<PendingCall>& pending);
   // Arms a timer that fails the call after `seconds`.
   void ArmTimer(const GroupKey& key, const std::shared_ptr<PendingCall>& pending, double seconds,
                 int64_t instance);

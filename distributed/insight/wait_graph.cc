@@ -122,7 +122,7 @@ void WaitGraph::AddUses(Wait* wait) {
   }
 }
 
-bool WaitGraph::Dead(const Way& way) const {
+bool WaitGraph::IsBlocked(const Way& way) const {
   if (way.open) return false;
   return way.behind.empty() || std::any_of(way.behind.begin(), way.behind.end(),
                                            [&](size_t i) { return waits_[i].stuck; });
@@ -137,7 +137,7 @@ void WaitGraph::MarkStuck() {
     for (Wait& wait : waits_) {
       if (!wait.stuck) continue;
       wait.stuck = std::all_of(wait.ways.begin(), wait.ways.end(),
-                               [&](const Way& way) { return Dead(way); });
+                               [&](const Way& way) { return IsBlocked(way); });
       changed |= !wait.stuck;
     }
   }

@@ -70,7 +70,7 @@ class WaitGraph {
   void AddTransfer(Wait* wait);
   void AddUses(Wait* wait);
   void MarkStuck();
-  bool Dead(const Way& way) const;
+  bool IsBlocked(const Way& way) const;
   std::vector<size_t> WaitsOf(const std::string& task, uint64_t step_id) const;
 
   std::map<std::string, const wire::ClusterTask*> tasks_;

@@ -83,20 +83,20 @@ class Step final : public Rendezvous,
   std::map<TaskName, Sent> SentTo() const;
   // Returns the consumers that have not subscribed yet although tensors wait for them here,
   // with the number of these tensors.
-  std::map<TaskName, size_t> Unasked() const;
+  std::map<TaskName, size_t> WaitingForSubscription() const;
 
   // Calls `done` when everything sent so far has been handed over to the transport, or
   // the step is aborted.
   void WhenSent(Done done);
 
  private:
-  struct Held {
+  struct HeldTensor {
     HashedKey key;
     Tensor value;
     bool is_dead;
   };
   struct Outbox {
-    std::vector<Held> held;  // kept until the consumer subscribes
+    std::vector<HeldTensor> held;  // kept until the consumer subscribes
     Sent sent;
     std::shared_ptr<TensorSink> sink;
   };
