@@ -146,7 +146,7 @@ TEST(Arena, ReturnsWhatIsCachedRatherThanExceedTheMaximum) {
   void* const small = arena.Allocate(kRegion);
   arena.Deallocate(small);
   EXPECT_EQ(arena.stats().bytes_cached, kRegion);
-  // Does not fit into the cached memory, and both together exceed the limit.
+  // This block does not fit into the cached memory, and both together exceed the limit.
   void* const large = arena.Allocate(2 * kRegion, nullptr, 2 * kRegion);
   ASSERT_NE(large, nullptr);
   EXPECT_EQ(arena.stats().bytes_cached, 0);

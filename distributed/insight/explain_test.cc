@@ -261,7 +261,7 @@ TEST_F(ExplainTest, ATensorThatWasNotAskedFor) {
   EXPECT_THAT(Findings(), ElementsAre(HasSubstr("'sum:0' of step 7 is ready, but was not asked")));
 }
 
-// Heartbeats that were meant for the incarnation before a restart.
+// The heartbeats without an answer were meant for the incarnation before a restart.
 TEST_F(ExplainTest, ARestartedTaskIsNotCutOff) {
   Add(kA, "peer { task: '$B' incarnation: 5 heartbeats_missed: 3 silent_ms: 6000 }");
   Add(kB, "self { task: '$B' incarnation: 6 }");

@@ -98,7 +98,7 @@ TEST(TableChanges, ChangesAreCompleteWhereTheBaseIsUnknown) {
   EXPECT_EQ(rows("", "d"), 0);
   EXPECT_EQ(rows("e", "d"), 0);
   EXPECT_EQ(rows("f", "a"), 2) << "a is the fifth mark before";
-  // After an import, the table knows no changes.
+  // After an import, the table no longer knows which rows have changed since a mark.
   std::vector<std::vector<Tensor>> lists;
   for (const Tensor& tensor : table.Export(1, {0})) lists.push_back({tensor});
   ASSERT_TRUE(table.Import(lists).ok());
