@@ -109,7 +109,7 @@ Ended TrainReplica(TestCluster& cluster, const SyncReplicasOptions& sync_options
 
 class SyncReplicasTest : public testing::Test {
  protected:
-  // Trains with the first `started` of the replicas.
+  // Trains; only the first `started` replicas run.
   std::vector<Ended> Train(
       SyncReplicasOptions options, int started,
       const std::function<StatusOr<std::vector<Tensor>>(int worker, int64_t step)>& next_batch) {

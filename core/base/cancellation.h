@@ -44,8 +44,8 @@ class Cancellation {
   [[nodiscard]] bool Register(Callback callback, Token* token) ABSL_LOCKS_EXCLUDED(mu_);
   void Deregister(Token token) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Returns this object to its initial state, for the next step. REQUIRES: no callback is
-  // registered and no other thread uses the object.
+  // Resets this object to its initial state, for the next step. REQUIRES: no callback is registered
+  // and no other thread uses the object.
   void Reset() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

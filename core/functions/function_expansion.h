@@ -45,7 +45,7 @@ class FunctionExpansion {
   // Remembers `node`, whose name in the new graph is `name`, if it is a constant string.
   void NoteString(const tensorflow::NodeDef& node, const std::string& name);
   // Takes the first input of a RemoteCall, which names a device, and returns the device of the
-  // body. `device`: that of the node.
+  // body. `device` is the device of the RemoteCall node.
   StatusOr<std::string> TakeTarget(const std::string& device, InputNames* inputs) const;
   // Returns the name of the appended node.
   StatusOr<std::string> AddLoopToken(const tensorflow::NodeDef& node);

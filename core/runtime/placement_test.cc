@@ -232,7 +232,7 @@ TEST_P(PlacementTest, StacksKeepTheirElementsOnTheHostIfAsked) {
     ASSERT_TRUE(status.ok()) << status;
     for (const Tensor& fetched : step.fetches) EXPECT_EQ(fetched.scalar<int64_t>(), 5);
     // Copies to the host: fetched tensors and the pushed value. Copies to the device: the feed;
-    // with swap_memory also the pushed and the popped value, which FarSums read.
+    // with swap_memory also the pushed and the popped value, each of which a FarSum reads.
     EXPECT_EQ(device_.to_host, 10 * 3) << swap;
     EXPECT_EQ(device_.from_host, 10 * (swap ? 3 : 1)) << swap;
     g_ = TestGraph(FarRegistry());

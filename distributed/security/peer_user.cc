@@ -29,9 +29,9 @@ std::string InWords(const void* address) {
   return text;
 }
 
-// Both ends of a connection in the form of the system's lists: "0100007F:A324". Both ends have
-// to match: the peer may have a second connection from the same port to another address of
-// this host, where another user's process listens.
+// The wanted connection: its two ends, in the form of the lists in /proc: "0100007F:A324". Both
+// ends have to match: the peer may have a second connection from the same port to another address
+// of this host, where another user's process listens.
 struct Wanted {
   std::string peer, own;
 };

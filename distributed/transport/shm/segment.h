@@ -75,8 +75,8 @@ class SharedSegment {
   // Returns false if there is none: then a write to that range would kill the process. Called by
   // the producer. Thread-safe.
   bool Reserve(const char* part, size_t bytes);
-  // Returns the memory of a range of the arena to the system; the range reads as
-  // zero then. Thread-safe.
+  // Gives the memory of a range of the arena back to the system; the range then reads as zero.
+  // Returns whether the system has taken it. Thread-safe.
   bool Discard(char* part, size_t bytes);
 
  private:

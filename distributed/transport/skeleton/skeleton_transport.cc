@@ -60,7 +60,7 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
     thread_ = std::thread([this] { Run(); });
   }
 
-  // Returns the message to its sender if this task has gone.
+  // Adds the message to the queue. If this task has gone, sends the message back to its sender.
   void Post(Message message) {
     {
       MutexLock lock(mu_);
