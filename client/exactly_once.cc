@@ -68,7 +68,7 @@ Output ExactlyOnce::Apply(Optimizer& optimizer, const std::vector<VariableGradie
     return {&program_, -1, 0};
   }
   const Outputs tensors = optimizer.BeginUpdates(program_, gradients);
-  const std::vector<Section> sections = Sections(gradients);
+  const std::vector<Section> sections = MakeSections(gradients);
   const int numbers = 1 + static_cast<int>(sections.size());
   position_.emplace(program_, "batches_begun", Shape({numbers}), Zeros(),
                     VariableOptions{.dtype = DType::kInt64, .local = true});
@@ -88,7 +88,7 @@ Output ExactlyOnce::Apply(Optimizer& optimizer, const std::vector<VariableGradie
 }
 
 // Returns the sections in an order that is the same in all workers' programs.
-std::vector<ExactlyOnce::Section> ExactlyOnce::Sections(
+std::vector<ExactlyOnce::Section> ExactlyOnce::MakeSections(
     const std::vector<VariableGradient>& gradients) const {
   std::map<std::string, Section> by_host;
   by_host[HostOf(program_.GlobalStep().device())].global_step = true;

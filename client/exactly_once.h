@@ -79,7 +79,7 @@ class ExactlyOnce {
  private:
   struct Section;
   struct Decision;
-  std::vector<Section> Sections(const std::vector<VariableGradient>& gradients) const;
+  std::vector<Section> MakeSections(const std::vector<VariableGradient>& gradients) const;
   void AddCount(const Section& section, int of);
   Output ApplyOnTask(const Section& section, int index, Optimizer& optimizer, Outputs tensors,
                      Output position);

@@ -93,7 +93,7 @@ BatchNorm::BatchNorm(Program& program, const std::string& name, int64_t channels
       variance_(program, name + "/moving_variance", {channels}, Ones(), {.trainable = false}) {}
 
 // Returns the op's outputs: the normalised values, and the mean and variance used.
-Outputs BatchNorm::Normalized(Output x, bool training) const {
+Outputs BatchNorm::Normalize(Output x, bool training) const {
   GraphSink& sink = gamma_.program();
   const Output pictures = Reshape(x, Ints(sink, {-1, 1, 1, static_cast<int32_t>(channels_)}));
   const Output none = Constant(sink, Tensor::Of<float>({0}, {}));
@@ -107,7 +107,7 @@ Outputs BatchNorm::Normalized(Output x, bool training) const {
 
 BatchNorm::Training BatchNorm::ForTraining(Output x) const {
   const auto scope = gamma_.program().NameScope(scope_);
-  const Outputs normalized = Normalized(x, true);
+  const Outputs normalized = Normalize(x, true);
   const auto moved = [&](const Variable& moving, Output batch) {
     return moving.AssignSub((moving - batch) * (1 - options_.momentum));
   };
@@ -116,7 +116,7 @@ BatchNorm::Training BatchNorm::ForTraining(Output x) const {
 
 Output BatchNorm::operator()(Output x) const {
   const auto scope = gamma_.program().NameScope(scope_);
-  return Normalized(x, false)[0];
+  return Normalize(x, false)[0];
 }
 
 LayerNorm::LayerNorm(Program& program, const std::string& name, int64_t units, double epsilon,

@@ -197,14 +197,14 @@ void OpSignature::AddInputs(const OpDef& op) {
   }
 }
 
-bool OpSignature::Inferred(const std::string& attr) const {
+bool OpSignature::IsInferred(const std::string& attr) const {
   return std::any_of(inferred_.begin(), inferred_.end(),
                      [&attr](const FromInput& known) { return known.attr == attr; });
 }
 
 void OpSignature::AddTypes(const OpDef& op) {
   for (const TypeAttrDef& type : op.types) {
-    if (Inferred(type.name)) continue;
+    if (IsInferred(type.name)) continue;
     const std::string name = Identifier(type.name);
     if (type.default_type == DType::kInvalid) {
       arguments.push_back({"DType", name});
@@ -218,7 +218,7 @@ void OpSignature::AddTypes(const OpDef& op) {
 
 void OpSignature::AddAttributes(const OpDef& op) {
   for (const AttrDef& attr : op.attrs) {
-    if (Inferred(attr.name)) continue;
+    if (IsInferred(attr.name)) continue;
     const std::string name = Identifier(attr.name);
     if (attr.required()) {
       arguments.push_back({ArgumentType(TypeOf(attr.kind)), name});

@@ -71,8 +71,8 @@ bool GradientWalk::FlowsInto(const Node& node, int input) const {
 void GradientWalk::MarkForward() {
   std::vector<const Node*> queue;
   const auto reach = [&](const Node* node) {
-    if (below_xs_[node->id()]) return;
-    below_xs_[node->id()] = true;
+    if (depends_on_xs_[node->id()]) return;
+    depends_on_xs_[node->id()] = true;
     queue.push_back(node);
   };
   for (const Output& x : xs_) reach(builder_.NodeOf(x));
@@ -89,7 +89,7 @@ void GradientWalk::MarkForward() {
 Status GradientWalk::MarkBackward() {
   std::vector<const Node*> queue;
   const auto reach = [&](const Node* node) {
-    if (!below_xs_[node->id()] || between_[node->id()]) return;
+    if (!depends_on_xs_[node->id()] || between_[node->id()]) return;
     between_[node->id()] = true;
     queue.push_back(node);
   };
@@ -180,13 +180,13 @@ Status GradientWalk::CheckKeptValues() const {
   };
   bool kept = false;
   for (const Node* node : builder_.graph().nodes()) {
-    if (!below_xs_[node->id()] || !IsStackPush(*node)) continue;
+    if (!depends_on_xs_[node->id()] || !IsStackPush(*node)) continue;
     const Node* const pop = kept_.PopOf(*node);
     kept |= pop == nullptr || !once(node) || !once(pop);
   }
   if (!kept) return OkStatus();
   std::vector<const Node*> queue;
-  std::vector<bool> seen(below_xs_.size());
+  std::vector<bool> seen(depends_on_xs_.size());
   const auto reach = [&](const Node* node) {
     if (node != nullptr && !seen[node->id()]) queue.push_back(node);
     if (node != nullptr) seen[node->id()] = true;

@@ -59,7 +59,7 @@ Output GradientWalk::ZerosOf(Output forward, DType dtype) {
 
 StatusOr<std::vector<Gradient>> GradientWalk::MergeGradient(const Node& node, const Gradient& dy) {
   int sides[2];
-  const StatusOr<Endpoint> predicate = forward_->branches().EndedBy(node, sides);
+  const StatusOr<Endpoint> predicate = forward_->branches().ConditionalEndedBy(node, sides);
   if (!predicate.ok()) return Unimplemented("gradients: ", predicate.status().message());
   const Outputs split = AddSwitch(Dense(dy), builder_.OutputOf(predicate->node, predicate->index));
   return std::vector<Gradient>{split[sides[0]], split[sides[1]]};
@@ -186,7 +186,7 @@ StatusOr<std::vector<Gradient>> GradientWalk::Run(const Outputs& dys) {
   RETURN_IF_ERROR(CheckFrames());
   kept_ = KeptValues::Find(builder_.graph());
   const int num_nodes = builder_.graph().max_id();
-  below_xs_.resize(num_nodes);
+  depends_on_xs_.resize(num_nodes);
   between_.resize(num_nodes);
   pending_nodes_.resize(num_nodes);
   pending_loops_.resize(forward_->frames().frames.size());

@@ -55,7 +55,7 @@ class FarDevice final : public Device {
     // Like a copy in a GPU stream: kernels launched after this call see the data, although `done`
     // runs later.
     *to = Moved(from, allocator_);
-    Later(OkStatus(), std::move(done));
+    CompleteLater(OkStatus(), std::move(done));
   }
 
   bool Has(const Tensor& tensor) const { return tensor.buffer()->allocator() == &allocator_; }
@@ -73,9 +73,9 @@ class FarDevice final : public Device {
   void Copy(const Tensor& from, Allocator& where, Tensor* to, Done done) {
     if (fails) return std::move(done)(Internal("the copy failed"));
     *to = Moved(from, where);
-    Later(OkStatus(), std::move(done));
+    CompleteLater(OkStatus(), std::move(done));
   }
-  void Later(Status status, Done done) {
+  void CompleteLater(Status status, Done done) {
     if (at_once) return std::move(done)(std::move(status));
     threads_.Schedule([status = std::move(status), done = std::move(done)]() mutable {
       Env::Real().SleepForNanos(50'000);

@@ -167,7 +167,7 @@ void Exchange::Wait(const GroupKey& key, Waiting waiting, const std::vector<Task
     const auto same = std::find_if(group.waiting.begin(), group.waiting.end(),
                                    [&](const Waiting& w) { return w.pending == pending; });
     if (same == group.waiting.end()) return;  // the call has failed, or its group has formed
-    Joined& joined = group.joined[device];
+    JoinedRank& joined = group.joined[device];
     if (!joined.own || joined.rank.session != session) {
       joined = {.rank = {.device = device,
                          .task = options_.self,
@@ -334,7 +334,7 @@ void Exchange::Handle(const TaskName& from, const Leave& leave) {
       Group& group = found->second;
       std::set<DeviceName> refused;  // devices of this task that may not join
       for (auto it = group.joined.begin(); it != group.joined.end();) {
-        const Joined& joined = it->second;
+        const JoinedRank& joined = it->second;
         const bool gone = nonces.contains(joined.rank.nonce);
         if (gone && joined.own) refused.insert(it->first);
         it = gone && !joined.own ? group.joined.erase(it) : std::next(it);
@@ -358,7 +358,7 @@ void Exchange::Handle(const TaskName& from, const Leave& leave) {
       Retire(*formed, why);
     }
   }
-  if (formed != nullptr) formed->Left(from, why, leave.completed);
+  if (formed != nullptr) formed->NoteLeft(from, why, leave.completed);
   RunActions(std::move(actions));
 }
 

@@ -77,7 +77,7 @@ class Exchange final : public LinkListener {
   void EndSession(const std::string& session, const Status& why);
 
  private:
-  struct Joined {
+  struct JoinedRank {
     Rank rank;
     bool own = false;  // the rank is a device of this task
   };
@@ -91,7 +91,7 @@ class Exchange final : public LinkListener {
     std::set<TaskName> tasks;  // the tasks of its session
   };
   struct Group {
-    std::map<DeviceName, Joined> joined;
+    std::map<DeviceName, JoinedRank> joined;
     std::vector<Waiting> waiting;
     std::shared_ptr<FormedGroup> formed;
     std::map<std::string, Status> failed;  // why a session's calls fail, by session

@@ -44,7 +44,7 @@ class ParallelCalls {
     Element results;
   };
   Status WaitFor(const IteratorContext& ctx, const Call& call);
-  bool Quick() const;
+  bool IsQuick() const;
   void RunHere(const IteratorContext& ctx, Element args, Call* call);
 
   Cancellation stop_;

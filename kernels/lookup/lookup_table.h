@@ -78,7 +78,7 @@ class LookupTable final : public Resource {
   Status CheckValues(const Tensor& keys, const Tensor& values) const;
   // Checks a key. InvalidArgument if the key is reserved.
   Status CheckAllowed(const std::string& key) const;
-  bool Reserved(const std::string& key) const;
+  bool IsReserved(const std::string& key) const;
   // Returns a key as bytes: the string, or the bytes of the elements.
   std::string KeyAt(const Tensor& keys, int64_t i) const;
   void Put(const Tensor& keys, int64_t i, const Tensor& values) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -210,7 +210,7 @@ double CostTable::Flops(const Node& node) const {
 
 double CostTable::EstimatedNanos(const Node& node, const DeviceRates& rates) const {
   const auto id = static_cast<size_t>(node.id());
-  const Work work = id < work_.size() ? work_[id] : Work();
+  const NodeWork work = id < work_.size() ? work_[id] : NodeWork();
   return rates.launch_ns +
          std::max(work.flops / rates.flops_per_ns, work.bytes / rates.bytes_per_ns);
 }

@@ -99,7 +99,7 @@ class CostTable {
     std::vector<Time> times;
     std::vector<double> output_bytes;  // negative: not measured
   };
-  struct Work {
+  struct NodeWork {
     double flops = 0;
     double bytes = 0;         // read and written
     size_t first_output = 0;  // in output_bytes_
@@ -112,7 +112,7 @@ class CostTable {
 
   absl::flat_hash_map<std::string, MeasuredNode> measured_;  // by name
   std::vector<Link> links_;                              // in order of the first transfer
-  std::vector<Work> work_;                               // by node id
+  std::vector<NodeWork> work_;                           // by node id
   std::vector<double> output_bytes_;                     // estimated
   LearnedRates learned_;
   DeviceSlowness slowness_;
