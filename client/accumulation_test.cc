@@ -103,8 +103,8 @@ TEST(Accumulation, AddsInOrder) {
   EXPECT_TRUE(SameBits(*mean, Tensor::Vector(expected)));
 }
 
-// Several steps at once on one session: each adds its gradients, and the update, which waits for
-// all of them, runs once.
+// Several steps run at once in one session. Each adds its gradients; one update waits for all of
+// them.
 TEST(Accumulation, ConcurrentSteps) {
   Program program;
   const Variable v(program, "v", {}, Zeros());

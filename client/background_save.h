@@ -58,7 +58,7 @@ class BackgroundSave {
   Cancellation cancellation_;
   Stage stage_ = Stage::kCopying;
   int64_t step_ = -1;
-  // the thread's result, once it has ended; finally the result of the save
+  // First the result of the thread, then that of the whole save.
   StatusOr<std::string> result_;
   std::atomic<bool> done_{false};  // set by the thread just before it ends
   std::unique_ptr<Thread> thread_;

@@ -109,7 +109,7 @@ std::vector<VariableGradient> CollectiveReplicas::Average(
 
 Output CollectiveReplicas::Average(Output value) { return AllReduce(value, "Div", "average"); }
 
-Output CollectiveReplicas::Transfer(const Variable& variable) {
+Output CollectiveReplicas::BroadcastFromChief(const Variable& variable) {
   Attrs attrs = Keys();
   attrs["shape"] = variable.shape();
   if (is_chief()) return Call("CollectiveBcastSend", {variable.Read()}, std::move(attrs));
@@ -121,7 +121,7 @@ Output CollectiveReplicas::Agree() {
   const auto scope = program_.DeviceFunctionScope(Devices());
   const auto names = program_.NameScope("agree");
   Outputs ops;
-  for (const Variable& variable : program_.globals()) ops.push_back(Transfer(variable));
+  for (const Variable& variable : program_.globals()) ops.push_back(BroadcastFromChief(variable));
   return program_.Group(ops, "agreed");
 }
 

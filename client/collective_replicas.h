@@ -12,10 +12,10 @@
 //   TrainingLoop loop(program, {.train = train, ...},
 //                     {.is_chief = replicas.is_chief(), .agree = replicas.Agree()});
 //
-// With batches of equal size a step equals the step of one big batch, except for rounding. Its
-// result has the same bits in every run, whichever worker arrives first. Small gradients travel
-// together in buckets, in the order in which the backward pass computes them, so most have been
-// averaged when the backward pass ends.
+// If all workers' batches have the same size, a step equals a step with one big batch, except for
+// rounding. Its result has the same bits in every run, whichever worker arrives first. Small
+// gradients travel together in buckets, in the order in which the backward pass computes them, so
+// most have been averaged when the backward pass ends.
 //
 // All workers must build the same program in the same order: matching collectives are found by
 // their position in that order. The sessions must name all workers (no device filters), and run one
@@ -68,7 +68,7 @@ class CollectiveReplicas {
   std::vector<Bucket> MakeBuckets(const std::vector<VariableGradient>& gradients) const;
   Attrs Keys();
   Output AllReduce(Output value, const char* final_op, const std::string& name);
-  Output Transfer(const Variable& variable);
+  Output BroadcastFromChief(const Variable& variable);
 
   Program& program_;
   const Options options_;

@@ -189,7 +189,7 @@ TEST_F(CollectiveReplicasTest, NobodyPassesABarrierBeforeTheLastHasCome) {
       const auto session = Session::New(program, cluster_.target("worker", w));
       ASSERT_TRUE(session.ok()) << session.status();
       for (int round = 1; round <= kRounds; ++round) {
-        // Each worker is the last one in some rounds.
+        // In turn, each worker arrives last.
         if (round % kWorkers == w) Env::Real().SleepForNanos(50'000'000);
         ++come;
         const Status passed = (*session)->Execute(barrier);

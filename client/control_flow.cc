@@ -9,7 +9,9 @@
 namespace penstock::client {
 namespace {
 
-Outputs Failed(GraphBuilder& graph, size_t count) { return Outputs(count, Output{&graph, -1, 0}); }
+Outputs InvalidOutputs(GraphBuilder& graph, size_t count) {
+  return Outputs(count, Output{&graph, -1, 0});
+}
 
 bool IsScalarBool(Output value) {
   return value.dtype() == DType::kBool && value.shape().Compatible(PartialShape::Scalar());
@@ -174,7 +176,7 @@ Outputs Cond(GraphBuilder& graph, Output pred, const std::function<Outputs()>& t
   const Output decided = Identity(pred);
   const Outputs yes = BuildBranch(graph, decided, true, then);
   const Outputs no = BuildBranch(graph, decided, false, otherwise);
-  if (!graph.status().ok()) return Failed(graph, std::max(yes.size(), no.size()));
+  if (!graph.status().ok()) return InvalidOutputs(graph, std::max(yes.size(), no.size()));
   if (const Status status = CheckSides(yes, no); !status.ok()) return fail(status);
   Outputs results;
   for (size_t i = 0; i < yes.size(); ++i) {
@@ -196,7 +198,7 @@ Outputs Case(GraphBuilder& graph, const std::vector<CaseBranch>& cases,
 Outputs While(GraphBuilder& graph, const Outputs& initial,
               const std::function<Output(const Outputs&)>& cond,
               const std::function<Outputs(const Outputs&)>& body, const WhileOptions& options) {
-  if (!graph.status().ok()) return Failed(graph, initial.size());
+  if (!graph.status().ok()) return InvalidOutputs(graph, initial.size());
   if (options.maximum_iterations.has_value()) {
     WhileOptions unlimited = options;
     unlimited.maximum_iterations.reset();
@@ -224,7 +226,7 @@ Outputs While(GraphBuilder& graph, const Outputs& initial,
   const Status status = LoopBuilder(graph, options).Build(initial, cond, body, &last);
   if (status.ok()) return last;
   graph.Fail(Annotate(status, StrCat("loop '", graph.name_scope(), "'")));
-  return Failed(graph, initial.size());
+  return InvalidOutputs(graph, initial.size());
 }
 
 }  // namespace penstock::client

@@ -27,7 +27,7 @@ Output At(Program& program, Output numbers, int index) {
 }
 
 // Returns `share` if it is valid. Otherwise sets the program's error and returns a valid share.
-WorkerShare Checked(Program& program, const WorkerShare& share) {
+WorkerShare CheckedShare(Program& program, const WorkerShare& share) {
   if (0 <= share.worker && share.worker < share.workers) return share;
   program.Fail(InvalidArgument("ExactlyOnce: worker is ", share.worker, ", must be in [0, ",
                                share.workers, "), the workers"));
@@ -52,13 +52,14 @@ struct ExactlyOnce::Section {
   bool global_step = false;
 };
 
-// One of these two ops runs.
-struct ExactlyOnce::Turn {
+// Two ops, of which one runs: `passed_over` if the batch is already applied here, `next` if it must
+// be applied now.
+struct ExactlyOnce::Decision {
   Output passed_over, next;
 };
 
 ExactlyOnce::ExactlyOnce(Program& program, const WorkerShare& share)
-    : program_(program), share_(Checked(program, share)) {}
+    : program_(program), share_(CheckedShare(program, share)) {}
 
 Output ExactlyOnce::Apply(Optimizer& optimizer, const std::vector<VariableGradient>& gradients) {
   const auto names = program_.NameScope("exactly_once");
@@ -67,7 +68,7 @@ Output ExactlyOnce::Apply(Optimizer& optimizer, const std::vector<VariableGradie
     return {&program_, -1, 0};
   }
   const Outputs tensors = optimizer.BeginUpdates(program_, gradients);
-  const std::vector<Section> sections = Sections(gradients);
+  const std::vector<Section> sections = MakeSections(gradients);
   const int numbers = 1 + static_cast<int>(sections.size());
   position_.emplace(program_, "batches_begun", Shape({numbers}), Zeros(),
                     VariableOptions{.dtype = DType::kInt64, .local = true});
@@ -80,14 +81,14 @@ Output ExactlyOnce::Apply(Optimizer& optimizer, const std::vector<VariableGradie
   for (const Section& section : sections) AddCount(section, static_cast<int>(sections.size()));
   Outputs ends;
   for (size_t i = 0; i < sections.size(); ++i) {
-    ends.push_back(ApplyThere(sections[i], static_cast<int>(i), optimizer, tensors, position));
+    ends.push_back(ApplyOnTask(sections[i], static_cast<int>(i), optimizer, tensors, position));
   }
   AddBegin();
   return program_.Group(ends, "applied");
 }
 
 // Returns the sections in an order that is the same in all workers' programs.
-std::vector<ExactlyOnce::Section> ExactlyOnce::Sections(
+std::vector<ExactlyOnce::Section> ExactlyOnce::MakeSections(
     const std::vector<VariableGradient>& gradients) const {
   std::map<std::string, Section> by_host;
   by_host[HostOf(program_.GlobalStep().device())].global_step = true;
@@ -124,8 +125,8 @@ void ExactlyOnce::AddCount(const Section& section, int of) {
 
 // Adds the updates of the variables of one task. No node that runs after the lock receives from
 // another task.
-Output ExactlyOnce::ApplyThere(const Section& section, int index, Optimizer& optimizer,
-                               Outputs tensors, Output position) {
+Output ExactlyOnce::ApplyOnTask(const Section& section, int index, Optimizer& optimizer,
+                                Outputs tensors, Output position) {
   const auto there = program_.DeviceScope(section.host);
   Outputs arrived;
   const auto move = [&](Output* value) {
@@ -141,30 +142,30 @@ Output ExactlyOnce::ApplyThere(const Section& section, int index, Optimizer& opt
 
   const Output mutex = mutexes_[index * share_.workers + share_.worker];
   const Outputs lock = Lock(program_, {mutex}, {program_.Group(arrived, "arrived", mutex)});
-  const Turn turn = TakeTurn(index, position, lock);
+  const Decision decision = DecideBatch(index, position, lock);
   Output counted;
   {
-    const auto go = program_.ControlDependencies({turn.next});
+    const auto go = program_.ControlDependencies({decision.next});
     Outputs updates = optimizer.Update(program_, gradients, tensors);
     if (section.finishes) updates = optimizer.FinishUpdates(program_, updates);
     const auto updated = program_.ControlDependencies(updates);
     Outputs counts = {taken_[index].AssignAdd(OneAt(program_, share_.worker, share_.workers))};
     if (section.global_step) counts.push_back(program_.GlobalStep().AssignAdd(Number(program_, 1)));
     const auto all = program_.ControlDependencies(counts);
-    counted = Identity(turn.next);
+    counted = Identity(decision.next);
   }
-  return Unlock(program_, lock, {CallN("Merge", {Outputs{turn.passed_over, counted}})[0]});
+  return Unlock(program_, lock, {CallN("Merge", {Outputs{decision.passed_over, counted}})[0]});
 }
 
 // Skips a batch that is already applied, if an earlier incarnation of this worker may have applied
 // it: before this session began, or in the one step that was still running then. Otherwise the step
 // fails.
-ExactlyOnce::Turn ExactlyOnce::TakeTurn(int index, Output position, const Outputs& lock) {
+ExactlyOnce::Decision ExactlyOnce::DecideBatch(int index, Output position, const Outputs& lock) {
   const Output at = At(program_, position, 0), had = At(program_, position, 1 + index);
   Output next;
   {
     const auto locked = program_.ControlDependencies(lock);
-    next = TakenOf(taken_[index]) + 1;
+    next = BatchesTaken(taken_[index]) + 1;
   }
   const auto check = [&](Output condition, const std::string& otherwise) {
     const Output text = Constant(program_, Tensor::Scalar<std::string>(otherwise));
@@ -183,7 +184,7 @@ ExactlyOnce::Turn ExactlyOnce::TakeTurn(int index, Output position, const Output
   return {Identity(sides[0]), Identity(sides[1])};
 }
 
-Output ExactlyOnce::TakenOf(const Variable& taken) const {
+Output ExactlyOnce::BatchesTaken(const Variable& taken) const {
   const auto here = program_.ColocateWith(taken.handle());
   return At(program_, taken.Read(), share_.worker);
 }
@@ -193,7 +194,7 @@ Output ExactlyOnce::TakenOf(const Variable& taken) const {
 void ExactlyOnce::AddBegin() {
   const auto unordered = program_.ClearControlDependencies();
   Outputs had;
-  for (const Variable& taken : taken_) had.push_back(TakenOf(taken));
+  for (const Variable& taken : taken_) had.push_back(BatchesTaken(taken));
   Output all = had[0];
   for (const Output& there : had) all = Minimum(all, there);
   had.insert(had.begin(), all);

@@ -78,13 +78,13 @@ class ExactlyOnce {
 
  private:
   struct Section;
-  struct Turn;
-  std::vector<Section> Sections(const std::vector<VariableGradient>& gradients) const;
+  struct Decision;
+  std::vector<Section> MakeSections(const std::vector<VariableGradient>& gradients) const;
   void AddCount(const Section& section, int of);
-  Output ApplyThere(const Section& section, int index, Optimizer& optimizer, Outputs tensors,
-                    Output position);
-  Turn TakeTurn(int index, Output position, const Outputs& lock);
-  Output TakenOf(const Variable& taken) const;
+  Output ApplyOnTask(const Section& section, int index, Optimizer& optimizer, Outputs tensors,
+                     Output position);
+  Decision DecideBatch(int index, Output position, const Outputs& lock);
+  Output BatchesTaken(const Variable& taken) const;
   void AddBegin();
 
   Program& program_;

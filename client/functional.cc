@@ -81,7 +81,7 @@ bool Count(GraphBuilder& graph, const Outputs& values, size_t wanted) {
 
 // Returns `options` for a loop with `more` variables after the accumulators, whose shapes the
 // caller gave.
-WhileOptions Extended(const WhileOptions& options, size_t more) {
+WhileOptions WithScalarVariables(const WhileOptions& options, size_t more) {
   WhileOptions extended = options;
   if (!options.shape_invariants.empty()) {
     extended.shape_invariants.insert(extended.shape_invariants.end(), more, PartialShape::Scalar());
@@ -110,7 +110,7 @@ Outputs Run(GraphBuilder& graph, const Slices& slices, const Outputs& initial,
         next.push_back(v.back() + 1);
         return next;
       },
-      Extended(options, flows.size() + 1));
+      WithScalarVariables(options, flows.size() + 1));
 }
 
 Outputs Fold(GraphBuilder& graph, const Outputs& elems, const Outputs& initial,

@@ -89,8 +89,8 @@ TEST_F(LoopShapes, SizesOfWhatGrows) {
   EXPECT_EQ(Shape(filled), "[?]");
 }
 
-// The body is valid only for later shapes, as a branch might be that is not taken in the first
-// iteration.
+// The body is not valid for the shape in the first iteration, but for the later ones; so it may
+// contain a branch that the first iteration does not take.
 TEST_F(LoopShapes, WhereTheFirstIterationDoesNotFitNothingIsKnown) {
   const Output any = CallIn(program_, "Placeholder", {}, {{"dtype", DType::kDouble}});
   const Output w = Input(Tensor(DType::kDouble, {4, 3}));

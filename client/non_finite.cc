@@ -111,7 +111,7 @@ Status NonFiniteOrigin::FindCandidates() {
   return OkStatus();
 }
 
-StatusOr<std::optional<NonFiniteOrigin::Found>> NonFiniteOrigin::RunAgain(
+StatusOr<std::optional<NonFiniteOrigin::NonFiniteOutput>> NonFiniteOrigin::RunStepAgain(
     const std::vector<Feed>& feeds) {
   std::set<std::string> fed;
   for (const Feed& feed : feeds) fed.insert(feed.tensor.name);
@@ -126,9 +126,9 @@ StatusOr<std::optional<NonFiniteOrigin::Found>> NonFiniteOrigin::RunAgain(
                    session_.Run(feeds, fetches, {}, {.timeout_ms = timeout_ms_}));
   for (size_t i = 0; i < values.size(); ++i) {
     std::string what = NonFiniteIn(values[i]);
-    if (!what.empty()) return std::optional<Found>({outputs[i], std::move(what)});
+    if (!what.empty()) return std::optional<NonFiniteOutput>({outputs[i], std::move(what)});
   }
-  return std::optional<Found>();
+  return std::optional<NonFiniteOutput>();
 }
 
 // If the output is the value of a variable, returns the variable's name; else "".
@@ -151,7 +151,7 @@ std::string NonFiniteOrigin::Describe() {
   }
   const Status prepared = FindCandidates();
   if (!prepared.ok()) return StrCat("where it comes from is not known: ", prepared.message());
-  const auto found = RunAgain(feeds_);
+  const auto found = RunStepAgain(feeds_);
   if (!found.ok()) {
     return StrCat("where it comes from is not known, because the step cannot be run again: ",
                   found.status().message());
@@ -164,7 +164,7 @@ std::string NonFiniteOrigin::Describe() {
   return DescribeNode((*found)->output, (*found)->what);
 }
 
-std::string NonFiniteOrigin::DescribeVariable(const Found& found) {
+std::string NonFiniteOrigin::DescribeVariable(const NonFiniteOutput& found) {
   const std::string text = StrCat("variable '", VariableOf(found.output), "' has ", found.what,
                                   " now: this step's update, or one before it, has put it there");
   const std::string earlier = WithCheckpoint();
@@ -184,7 +184,7 @@ std::string NonFiniteOrigin::WithCheckpoint() {
     const auto value = values->find(VariableOf(output));
     if (value != values->end()) feeds.push_back({NameOf(output), value->second});
   }
-  const auto found = RunAgain(feeds);
+  const auto found = RunStepAgain(feeds);
   const std::string with =
       StrCat("with the variables of ", newest->prefix, " and the same feeds, ");
   if (!found.ok()) return StrCat(with, "the step fails: ", found.status().message());

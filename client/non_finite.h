@@ -37,14 +37,14 @@ class NonFiniteOrigin {
   std::string Describe();
 
  private:
-  struct Found {
+  struct NonFiniteOutput {
     Endpoint output;
     std::string what;  // "NaN"
   };
   Status FindCandidates();
-  StatusOr<std::optional<Found>> RunAgain(const std::vector<Feed>& feeds);
+  StatusOr<std::optional<NonFiniteOutput>> RunStepAgain(const std::vector<Feed>& feeds);
   std::string VariableOf(const Endpoint& output) const;
-  std::string DescribeVariable(const Found& found);
+  std::string DescribeVariable(const NonFiniteOutput& found);
   std::string WithCheckpoint();
 
   const Program& program_;

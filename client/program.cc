@@ -11,7 +11,7 @@ namespace {
 constexpr char kGlobalStep[] = "global_step";
 
 template <class Predicate>
-std::vector<Variable> Where(const std::vector<Variable>& variables, Predicate predicate) {
+std::vector<Variable> VariablesWhere(const std::vector<Variable>& variables, Predicate predicate) {
   std::vector<Variable> found;
   for (const Variable& variable : variables) {
     if (predicate(variable)) found.push_back(variable);
@@ -22,13 +22,13 @@ std::vector<Variable> Where(const std::vector<Variable>& variables, Predicate pr
 }  // namespace
 
 std::vector<Variable> Program::globals() const {
-  return Where(variables_, [](const Variable& v) { return !v.local(); });
+  return VariablesWhere(variables_, [](const Variable& v) { return !v.local(); });
 }
 std::vector<Variable> Program::trainable() const {
-  return Where(variables_, [](const Variable& v) { return v.trainable(); });
+  return VariablesWhere(variables_, [](const Variable& v) { return v.trainable(); });
 }
 std::vector<Variable> Program::locals() const {
-  return Where(variables_, [](const Variable& v) { return v.local(); });
+  return VariablesWhere(variables_, [](const Variable& v) { return v.local(); });
 }
 
 Variable Program::GlobalStep() {

@@ -106,7 +106,7 @@ TEST(QueueRunners, BlockedStepsKeepNobodyFromWorking) {
   ASSERT_TRUE(total.ok()) << total.status();
   EXPECT_EQ(total->scalar<float>(), 2.0f * kBlocked);
 
-  // A deadline ends all of them, and each returns its elements.
+  // A deadline ends all waiting dequeue ops, and each puts the elements that it took back.
   const auto late = session->Run({}, {sum}, {}, {.timeout_ms = 200});
   EXPECT_EQ(late.status().code(), StatusCode::kDeadlineExceeded) << late.status();
   EXPECT_THAT(std::string(late.status().message()), HasSubstr("QueueDequeueV2"));

@@ -32,8 +32,8 @@ using RnnFunction = std::function<RnnStep(Output input, const Outputs& state)>;
 class RnnCell {
  public:
   virtual ~RnnCell() = default;
-  // Reads the weights once, where it is called. The returned function may be called anywhere, also
-  // in a loop.
+  // Adds the nodes that read the weights, in the control-flow context where Read is called. The
+  // returned function may be called anywhere, also in a loop.
   virtual RnnFunction Read() const = 0;
   // Returns the size of each tensor of the state, per row.
   virtual std::vector<int64_t> state_sizes() const = 0;

@@ -101,7 +101,7 @@ TEST(RoundedTransfersTest, ATrainingLearnsAsWell) {
   const Learned exact = Train(false, cluster), rounded = Train(true, cluster);
   EXPECT_GT(exact.accuracy, 0.8);
   EXPECT_NE(exact.first, rounded.first) << "or nothing was rounded";
-  // At an accuracy of 0.9, each has a standard deviation of 0.008.
+  // A measured accuracy of 0.9 has a standard deviation of 0.008, because the points are few.
   EXPECT_NEAR(exact.accuracy, rounded.accuracy, 0.03);
 }
 

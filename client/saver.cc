@@ -179,7 +179,7 @@ Saver::Saver(Program& program, std::vector<Variable> variables, const Options& o
 }
 
 // Returns `value`, which belongs to `owner`, as a node that fails if it is not finite.
-Output Saver::Checked(Output value, const std::string& owner) {
+Output Saver::FailIfNotFinite(Output value, const std::string& owner) {
   const Output checked =
       Call("CheckNumerics", {value}, {{"message", owner + " is not finite and is not saved"}});
   if (checked.valid()) checks_.insert(program_.NodeOf(checked)->name());
@@ -187,19 +187,19 @@ Output Saver::Checked(Output value, const std::string& owner) {
 }
 
 // Replaces the values of trainable variables, and the rows of tables, by nodes that fail if the
-// value is not finite (Checked).
+// value is not finite (FailIfNotFinite).
 void Saver::CheckValues(const Shard& shard, Outputs& values) {
   size_t next = 0;
   for (const Variable& variable : shard.variables) {
     Output& value = values[next++];
     if (!variable.trainable() || !IsFloating(variable.dtype())) continue;
-    value = Checked(value, StrCat("variable '", variable.name(), "'"));
+    value = FailIfNotFinite(value, StrCat("variable '", variable.name(), "'"));
   }
   for (const SavedTable& table : shard.tables) {
     const std::string owner = StrCat("a row of table '", table.name, "'");
     for (const DType dtype : table.TensorTypes(shard.saves_changes)) {
       Output& value = values[next++];
-      if (IsFloating(dtype)) value = Checked(value, owner);
+      if (IsFloating(dtype)) value = FailIfNotFinite(value, owner);
     }
   }
 }
@@ -370,8 +370,8 @@ Output Saver::AddRestores(const std::vector<Shard>& shards, RestoreStep step) {
   return program_.Group(restored, "restore_all");
 }
 
-// Returns the description of a new save `mark`: it names the save on which it builds, or none if it
-// has to be complete. `directory`: the directory of the save; "" if it is not known yet.
+// Describes a new save with the mark `mark`: the earlier save on which it builds, or none if it
+// must be complete. `directory`: the directory of the save; "" if it is not known yet.
 Saver::SavedChanges Saver::BeginChanges(const std::string& mark, const std::string& directory) {
   MutexLock lock(mu_);
   const bool complete = last_.mark.empty() || last_.number >= options_.incremental ||

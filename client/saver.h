@@ -2,10 +2,10 @@
 //
 // Saver: saves a program's variables as checkpoints in TensorFlow's V2 format, and restores them.
 //
-// All tasks write the variables that they hold at the same time, each into its own data file. When
-// all files are complete, they become one checkpoint. So the tasks and the client must share a file
-// system. A checkpoint is visible only when it is complete. Then the file "checkpoint", which names
-// the newest one, is written, and after that old checkpoints are removed.
+// All tasks write at the same time: each writes the variables that it holds into a data file of its
+// own. When all files are complete, they become one checkpoint. So the tasks and the client must
+// share a file system. A checkpoint is visible only when it is complete. Then the file
+// "checkpoint", which names the newest one, is written, and after that old checkpoints are removed.
 //
 // The constructor adds nodes to the program, which it borrows: make the Saver when the program has
 // all of its variables, before other threads run sessions of it. Do not run two saves into one
@@ -108,7 +108,7 @@ class Saver {
     std::string directory, name;
     int number = 0;
   };
-  Output Checked(Output value, const std::string& owner);
+  Output FailIfNotFinite(Output value, const std::string& owner);
   void CheckValues(const Shard& shard, Outputs& values);
   Shard AddShard(Shard shard, int index, int count);
   void AddTableValues(const Shard& shard, const Outputs& locks, Outputs* values);

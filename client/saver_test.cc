@@ -221,7 +221,7 @@ TEST(SaverTest, NoCheckpointIsNoErrorButOnlyDamagedOnesAre) {
 TEST(SaverTest, ACheckpointOfAnotherModelIsRefusedByName) {
   const std::string directory = NewDirectory();
   Program program;
-  // another shape; the other variables are missing
+  // `w` has another shape than in the checkpoint, and the other variables are missing
   Variable w(program, "layer/w", {2, 2}, Filled(1));
   Saver saver(program);
   auto session = *Session::New(program);

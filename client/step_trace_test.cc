@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-// In place of //kernels, only as far as traits go. MatMul and Relu have none.
+// The ops of //kernels, with only the traits that StepTrace reads. MatMul and Relu need no traits.
 OP(_Recv) { return {.end = EndOp::kRecv}; }
 OP(QueueDequeueV2) { return {.may_wait = true}; }
 

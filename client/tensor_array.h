@@ -9,9 +9,9 @@
 //   });
 //   Output all = squares.At(last[1]).Stack();
 //
-// A value: Write returns a new TensorArray, whose reads run after the write. The flow tensor orders
-// reads and writes: if a loop writes, the flow must be one of its loop variables. All methods have
-// gradients.
+// A value type: Write returns a new TensorArray, whose reads run after the write. The flow tensor
+// orders reads and writes: if a loop writes, the flow must be one of its loop variables. All
+// methods have gradients.
 #pragma once
 
 #include "core/graph/builder.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measures nanoseconds per iteration of loops over lists of tensors. They do not depend on the
-// list's length if the loop changes its list in place.
+// Measures nanoseconds per iteration of loops over lists of tensors. The time does not depend on
+// the list's length if the loop changes its list in place.
 #include <benchmark/benchmark.h>
 
 #include "client/control_flow.h"

@@ -82,7 +82,8 @@ class Variable {
   operator NodeInput() const { return Read(); }    // NOLINT
   operator TensorRef() const { return fetched_; }  // NOLINT
 
-  // These return the op that changes the variable, to run it or as a control input.
+  // The following functions return the op that changes the variable: run it, or make it a control
+  // input.
   Output Assign(Output value) const;
   Output AssignAdd(Output value) const;
   Output AssignSub(Output value) const;

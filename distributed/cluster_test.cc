@@ -283,7 +283,7 @@ TEST_P(TwoTasksTest, CloseCancelsRunningSteps) {
     });
   }
   EXPECT_TRUE(AwaitBlocked(50));
-  // They do not delay a step that does not block.
+  // The blocked steps do not delay a step that does not block.
   auto other = cluster_->NewSession();
   GraphBuilder h;
   const Output one = Constant(h, Tensor::Scalar(1.0f)) + 1.0;

@@ -111,7 +111,8 @@ TEST(FailureTest, AStoppedTaskEndsItsSteps) {
   EXPECT_EQ(Fetch(*session, graphs.sum).code(), StatusCode::kUnavailable);
 }
 
-// The clients of those sessions may have been told to end as well, and save their state first.
+// The clients of these sessions may have been told to end as well, and have to save their state
+// first.
 TEST(FailureTest, ATaskToldToEndStaysForTheSessionsThatUseIt) {
   TestCluster cluster({{"ps", 1}, {"worker", 1}});
   auto session = cluster.NewSession();
@@ -205,8 +206,7 @@ TEST(FailureTest, AServerThatIsNotThereIsNamed) {
               HasSubstr("grpc://127.0.0.1:1: no server answers there"));
 }
 
-// The same with clients in the master's process: their sessions outlive the master, and
-// report that it is gone.
+// Clients in the master's process: their sessions outlive the master, and report that it is gone.
 TEST(FailureTest, AStoppedMasterOfThisProcess) {
   TestCluster cluster({{"ps", 1}, {"worker", 1}}, TestCluster::Direct());
   auto session = cluster.NewSession();

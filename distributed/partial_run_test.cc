@@ -59,7 +59,7 @@ TEST_P(PartialRunsTest, StepsInInstalments) {
     status = session->RunPartial(*handle, {}, {{p.b.name(), out[0]}}, {p.product.name()}, &out);
     ASSERT_TRUE(status.ok()) << status;
     EXPECT_EQ(out[0].scalar<float>(), 9);
-    // That was the last instalment: the target has run, and the step has ended.
+    // After this last instalment the target has run, and the step has ended.
     ASSERT_TRUE(Run(*session, g, {}, {p.count.name()}).ok());
     EXPECT_EQ(out[0].scalar<float>(), 3 * i);
     status = session->RunPartial(*handle, {}, {}, {p.sum.name()}, &out);
@@ -162,14 +162,14 @@ TEST_P(PartialRunsTest, UnfinishedInstalmentsEnd) {
     return CallIn(g, "TestBlock", {});
   }();
   const CallableSpec all = {.feeds = {p.a.name()}, .fetches = {p.sum.name(), block.name()}};
-  // The run ends when its session is closed,
+  // A partial run ends when its session is closed.
   auto session = cluster_->NewSession();
   ASSERT_TRUE(session->Extend(g.graph()).ok());
   std::string handle = *session->SetUpPartialRun(all);
   EXPECT_TRUE(session->Close().ok());
   EXPECT_TRUE(cluster_->Idle());
   EXPECT_EQ(session->RunPartial(handle, {}, {}, {}, &out).code(), StatusCode::kFailedPrecondition);
-  // at the timeout of its session's operations,
+  // A partial run ends at the timeout of its session's operations.
   session = cluster_->NewSession({.operation_timeout_ms = 200});
   ASSERT_TRUE(session->Extend(g.graph()).ok());
   handle = *session->SetUpPartialRun(all);
@@ -177,19 +177,19 @@ TEST_P(PartialRunsTest, UnfinishedInstalmentsEnd) {
   Status status =
       session->RunPartial(handle, {}, {{p.a.name(), Tensor::Scalar(1.0f)}}, {p.sum.name()}, &out);
   EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded) << status;
-  // at the timeout of an instalment,
+  // A partial run ends at the timeout of an instalment.
   session = cluster_->NewSession();
   ASSERT_TRUE(session->Extend(g.graph()).ok());
   handle = *session->SetUpPartialRun(all);
   status = session->RunPartial(handle, {.timeout_ms = 100}, {}, {block.name()}, &out);
   EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded) << status;
   EXPECT_TRUE(cluster_->Idle());
-  // and when its client gives up.
+  // A partial run ends when its client gives up.
   handle = *session->SetUpPartialRun(all);
   Cancellation cancellation;
   std::thread canceller([&] {
-    // TestBlock runs already, so nothing tells when the instalment waits. A cancellation before
-    // the instalment is sent would leave the run as it is.
+    // Wait until the instalment has been sent, because an earlier cancellation would not end the
+    // run. The test cannot observe that: TestBlock runs already.
     Env::Real().SleepForNanos(50'000'000);
     cancellation.Cancel(Cancelled("had enough"));
   });

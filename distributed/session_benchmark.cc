@@ -59,7 +59,8 @@ void BM_LocalChain(benchmark::State& state) {
 }
 BENCHMARK(BM_LocalChain)->Arg(1)->Arg(100);
 
-// Measures steps in which the worker fetches a value of `bytes` bytes from the ps.
+// Measures steps in which the worker fetches a value from the ps. The benchmark's argument is the
+// number of bytes.
 void FetchFromPs(benchmark::State& state, bool through_client) {
   TestCluster cluster({{"ps", 1}, {"worker", 1}});
   GraphBuilder g;

@@ -30,8 +30,8 @@ Status CheckOptions(const DynamicTableOptions& options) {
                          options.max_rows);
 }
 
-// Returns the limit of one part, if `limit` is that of the whole table.
-int64_t Share(int64_t limit, int parts) { return limit > 0 ? limit / parts : limit; }
+// Returns a part's share of `limit`, a maximum number of rows of the whole table.
+int64_t ShareOfPart(int64_t limit, int parts) { return limit > 0 ? limit / parts : limit; }
 
 Output PartOf(const DynamicTable& table, Output ids) {
   return Call(
@@ -118,8 +118,8 @@ void DynamicTable::AddPart(int part, const TableInitializer& initializer) {
                                 {"admit_after", options_.admit_after},
                                 {"default_value", options_.default_value},
                                 {"filter_counters", options_.filter_bytes},
-                                {"max_rows", Share(options_.max_rows, options_.parts)},
-                                {"max_bytes", Share(options_.max_bytes, options_.parts)},
+                                {"max_rows", ShareOfPart(options_.max_rows, options_.parts)},
+                                {"max_bytes", ShareOfPart(options_.max_bytes, options_.parts)},
                                 {"max_age", options_.max_age},
                                 {"shared_name", own_name},
                                 {kTableNameAttr, name_},

@@ -55,7 +55,7 @@ Output RowsOf(const TableView& table, Output ids) {
   if (table.parts == 1) return table.rows_of(0, ids);
   GraphSink& sink = *ids.sink;
   const Places places = table.places(ids);
-  // Neither ids nor positions repeat.
+  // kDistinctAttr: the partitioned ids, and their positions, have no repetitions.
   const Attrs count = {{"num_partitions", int64_t{table.parts}}, {kDistinctAttr, true}};
   const Output all = Range(Scalar(sink, 0), SizeOf(ids), Scalar(sink, 1));
   const Outputs asked = CallN("DynamicPartition", {places.row, places.part}, count);
@@ -66,7 +66,7 @@ Output RowsOf(const TableView& table, Output ids) {
               {Outputs(targets.begin(), targets.begin() + table.parts), rows});
 }
 
-Output Shortened(Output rows, int rank, double max_norm) {
+Output ClipNorms(Output rows, int rank, double max_norm) {
   if (max_norm == 0) return rows;
   std::vector<int32_t> axes;
   for (int d = 1; d < rank; ++d) axes.push_back(d);
@@ -92,7 +92,7 @@ FetchedRows FetchRows(const TableView& table, Output ids, double max_norm) {
                                  ": expected a table of rank 1 or more, and no negative norm"));
   }
   const Outputs unique = CallN("Unique", {ids}, {{"out_idx", DType::kInt32}});
-  return {Shortened(RowsOf(table, unique[0]), table.shape.rank(), max_norm), unique[1]};
+  return {ClipNorms(RowsOf(table, unique[0]), table.shape.rank(), max_norm), unique[1]};
 }
 
 // Reshapes the vector `x` so that it can multiply the rows of a tensor of rank `rank`.
@@ -106,8 +106,8 @@ Output SumOfExamples(Output x, const IdLists& lists) {
   return Call("UnsortedSegmentSum", {x, lists.examples, lists.count});
 }
 
-Output Weighted(const FetchedRows& distinct, const IdLists& lists, int rank,
-                const EmbeddingLookupSparseOptions& options) {
+Output WeightedRows(const FetchedRows& distinct, const IdLists& lists, int rank,
+                    const EmbeddingLookupSparseOptions& options) {
   const Output rows = Gather(distinct.rows, distinct.index, Scalar(*lists.ids.sink, 0));
   const Output sum = SumOfExamples(rows * AsColumn(options.weights, rank), lists);
   if (options.combiner == Combiner::kSum) return sum;
@@ -167,7 +167,7 @@ Output LookupSparse(const TableView& table, const IdLists& lists,
   const auto scope = program.NameScope("embedding_lookup_sparse");
   const FetchedRows distinct = FetchRows(table, lists.ids, options.max_norm);
   if (!distinct.rows.valid()) return distinct.rows;
-  if (options.weights.valid()) return Weighted(distinct, lists, table.shape.rank(), options);
+  if (options.weights.valid()) return WeightedRows(distinct, lists, table.shape.rank(), options);
   return Call(SegmentOp(options.combiner),
               {distinct.rows, distinct.index, lists.examples, lists.count});
 }

@@ -135,7 +135,7 @@ TEST_P(RestoreTest, TheTableAndItsSlotsRestoreToOtherParts) {
   const auto reader = BundleReader::Open(Env::Real(), *saved);
   ASSERT_TRUE(reader.ok()) << reader.status();
   EXPECT_THAT((*reader)->names(), ElementsAre("table", "table/Adagrad"));
-  // Another step has the same result in both.
+  // After one more step the two programs still have equal tables.
   ASSERT_TRUE(from.session->Execute(from.train).ok());
   ASSERT_TRUE(to.session->Execute(to.train).ok());
   EXPECT_EQ(to.Values(to.whole), from.Values(from.whole));

@@ -13,7 +13,7 @@
 
 namespace penstock::examples {
 
-// uint8[n,28,28] and uint8[n].
+// The images are uint8[n,28,28], the labels uint8[n].
 struct Pictures {
   Tensor images, labels;
   int64_t size() const { return labels.num_elements(); }

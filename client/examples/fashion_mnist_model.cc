@@ -36,7 +36,7 @@ Output Pixels(Output images, const std::vector<int32_t>& shape) {
   return Reshape(Cast(images, DType::kFloat) / 255, Ints(*images.sink, shape));
 }
 
-// Spreads a large matrix over all parameter servers, since one variable is on one of them.
+// Spreads a large matrix over all parameter servers; a plain variable would be on a single server.
 PartitionedVariable Matrix(Program& program, const std::string& name, int64_t in, int64_t out,
                            const Initializer& weights, int ps_tasks) {
   if (ps_tasks > 1 && in * out >= kPartitionedNumbers) {

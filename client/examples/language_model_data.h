@@ -20,8 +20,8 @@ namespace penstock::examples {
 struct Texts {
   std::vector<std::string> train, test;
 };
-// Reads all files of a directory in which lines that are "%" separate the texts. Longer texts are
-// cut into pieces. Skips other files (*.dat, *.u8, and files that are not text).
+// Reads the texts of all files of a directory. A line "%" ends a text. Longer texts are cut into
+// pieces. Skips other files (*.dat, *.u8, and files that are not text).
 StatusOr<Texts> ReadTexts(Env& env, const std::string& directory, int64_t length_max);
 
 // A batch of texts that a model has to predict character by character. `inputs` is each text after

@@ -56,13 +56,13 @@ LanguageModel::LanguageModel(client::Program& program, const LanguageModelSize& 
       biases_(std::make_unique<Variable>(program, "softmax/biases", Shape{kCharacters},
                                          client::Zeros())) {}
 
-Output LanguageModel::Embedded(Output characters, Output table) const {
+Output LanguageModel::Embed(Output characters, Output table) const {
   return Gather(table, Cast(characters, DType::kInt32), Int(program_, 0));
 }
 
 Output LanguageModel::Bits(Output inputs, Output targets, Output lengths) const {
   const client::RnnOutputs rnn =
-      DynamicRnn(program_, *cell_, Embedded(inputs, *embedding_), {.lengths = lengths});
+      DynamicRnn(program_, *cell_, Embed(inputs, *embedding_), {.lengths = lengths});
   const auto units = static_cast<int32_t>(cell_->output_size());
   const Output states = Reshape(rnn.outputs, Ints(program_, {-1, units}));
   const Output logits = Call("BiasAdd", {MatMul(states, *weights_), *biases_});
@@ -91,7 +91,7 @@ Output LanguageModel::Compose(int32_t length_max, double temperature) const {
     return LogicalAnd(Less(v[1], Int(program_, length_max)), LogicalNot(ended));
   };
   const Outputs last = While(program_, variables, goes_on, [&](const Outputs& v) {
-    const Output input = ExpandDims(Embedded(v[0], table), Int(program_, 0));
+    const Output input = ExpandDims(Embed(v[0], table), Int(program_, 0));
     const client::RnnStep next = step(input, Outputs(v.begin() + 3, v.end()));
     const Output logits = Call("BiasAdd", {MatMul(next.output, weights), biases}) / temperature;
     const Output drawn =

@@ -30,7 +30,7 @@ class LanguageModel {
   Output Compose(int32_t length_max, double temperature) const;
 
  private:
-  Output Embedded(Output characters, Output table) const;
+  Output Embed(Output characters, Output table) const;
 
   client::Program& program_;
   std::unique_ptr<client::RnnCell> cell_;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The same model as language_model's, trained on the same texts by Keras: what to compare with.
+"""Trains the model of language_model with Keras, on the same texts, for comparison.
 
     $(tools/install_tensorflow) client/examples/language_model_peer.py [flags]
 

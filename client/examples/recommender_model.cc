@@ -55,7 +55,8 @@ Recommender::Recommender(client::Program& program, const RecommenderSize& size,
           program, "deep/", size, size.units,
           {client::RandomNormal(0, 0.1, 17), client::TableInitializer::Normal(0, 0.1f, 17),
            client::TableMethod::Adam(learning_rate)})),
-      // Its input: the concatenated vectors, and the product of each two of them.
+      // The input of the hidden layer: the concatenated vectors, and the product of each two of
+      // them.
       hidden_(program, "deep/hidden", kKinds * size.units + kKinds, kHidden,
               {.activation = "Relu", .kernel = client::GlorotUniform(18)}),
       last_(program, "deep/last", kHidden, 1, {.kernel = client::GlorotUniform(19)}) {}

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The same model as recommender's, trained on the same ratings by TensorFlow: what to compare with.
+"""Trains the model of recommender with TensorFlow, on the same ratings, for comparison.
 
     $(tools/install_tensorflow) client/examples/recommender_peer.py --data_dir=DIR [flags]
 

@@ -15,7 +15,7 @@ struct RecommenderFlags {
   TaskConfig task;  // an empty cluster: everything in this process
   int64_t units = 16, steps = 1000, batch_size = 256;
   double learning_rate = 0.002;
-  std::string table = "variable";  // or "dynamic": what rows are kept in
+  std::string table = "variable";  // or "dynamic" (DynamicTable)
   std::string placement = "client", data_dir, checkpoint_dir;
   double save_every_seconds = 60, wait_seconds = 300;
   int max_failed_saves = 0;

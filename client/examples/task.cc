@@ -28,7 +28,7 @@ namespace {
 
 constexpr int64_t kShutdownMs = 5'000;
 // How long an ending task waits for sessions of other tasks that use it, and how long the rest of
-// its end may take. The sum is less than the 30 s after which Kubernetes kills the process.
+// its shutdown may take. The sum is less than the 30 s after which Kubernetes kills the process.
 constexpr int64_t kGraceMs = 20'000;
 constexpr double kEndSeconds = 25;
 

@@ -10,7 +10,7 @@ Output Ints(GraphSink& sink, const std::vector<int32_t>& values) {
   return Constant(sink, Tensor::Vector<int32_t>(values));
 }
 
-Output Activated(Output x, const std::string& activation) {
+Output Activate(Output x, const std::string& activation) {
   return activation.empty() ? x : Call(activation, {x});
 }
 
@@ -41,7 +41,7 @@ Output Dense::operator()(Output x) const {
   const auto inputs = static_cast<int32_t>(kernel_.shape().dim(0));
   Output y = MatMul(matrix ? x : Reshape(x, Ints(sink, {-1, inputs})), kernel_);
   if (bias_) y = Call("BiasAdd", {y, *bias_});
-  y = Activated(y, options_.activation);
+  y = Activate(y, options_.activation);
   if (matrix) return y;
   const Output shape = ShapeOf(x);
   const Output outer =
@@ -79,7 +79,7 @@ Output Conv::operator()(Output x) const {
   const std::vector<int64_t> strides = {1, options_.stride, options_.stride, 1};
   Output y = Call("Conv2D", {x, kernel_}, {{"strides", strides}, {"padding", options_.padding}});
   if (bias_) y = Call("BiasAdd", {y, *bias_});
-  return Activated(y, options_.activation);
+  return Activate(y, options_.activation);
 }
 
 BatchNorm::BatchNorm(Program& program, const std::string& name, int64_t channels,
@@ -93,7 +93,7 @@ BatchNorm::BatchNorm(Program& program, const std::string& name, int64_t channels
       variance_(program, name + "/moving_variance", {channels}, Ones(), {.trainable = false}) {}
 
 // Returns the op's outputs: the normalised values, and the mean and variance used.
-Outputs BatchNorm::Normalized(Output x, bool training) const {
+Outputs BatchNorm::Normalize(Output x, bool training) const {
   GraphSink& sink = gamma_.program();
   const Output pictures = Reshape(x, Ints(sink, {-1, 1, 1, static_cast<int32_t>(channels_)}));
   const Output none = Constant(sink, Tensor::Of<float>({0}, {}));
@@ -107,7 +107,7 @@ Outputs BatchNorm::Normalized(Output x, bool training) const {
 
 BatchNorm::Training BatchNorm::ForTraining(Output x) const {
   const auto scope = gamma_.program().NameScope(scope_);
-  const Outputs normalized = Normalized(x, true);
+  const Outputs normalized = Normalize(x, true);
   const auto moved = [&](const Variable& moving, Output batch) {
     return moving.AssignSub((moving - batch) * (1 - options_.momentum));
   };
@@ -116,7 +116,7 @@ BatchNorm::Training BatchNorm::ForTraining(Output x) const {
 
 Output BatchNorm::operator()(Output x) const {
   const auto scope = gamma_.program().NameScope(scope_);
-  return Normalized(x, false)[0];
+  return Normalize(x, false)[0];
 }
 
 LayerNorm::LayerNorm(Program& program, const std::string& name, int64_t units, double epsilon,

@@ -111,7 +111,7 @@ class BatchNorm {
   Output operator()(Output x) const;
 
  private:
-  Outputs Normalized(Output x, bool training) const;
+  Outputs Normalize(Output x, bool training) const;
   const BatchNormOptions options_;
   const std::string scope_;
   const int64_t channels_;

@@ -124,7 +124,7 @@ TEST_F(LayersTest, BatchNorm) {
   }
   ExpectNear(Fetch(training.y), want);
   ASSERT_TRUE(session->Execute(update).ok());
-  // The moving variance is that of the population: the batch's times n / (n - 1).
+  // The moving variance takes the unbiased estimate: the batch's variance times n / (n - 1).
   const Values moved_mean = {1.5F, 12.5F},
                moved = {0.5F + 3.5F * 4 / 3 / 2, 0.5F + 125.0F * 4 / 3 / 2};
   want.clear();

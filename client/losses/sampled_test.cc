@@ -45,7 +45,7 @@ class SampledTest : public testing::TestWithParam<int> {
   }
   Output Inputs() { return Floats({3, 2}, {0.5, -1, 2, 0.25, -0.7, 0.9}); }
   Output Labels() { return Constant(program, Tensor::Of<int64_t>({3, 2}, {1, 4, 3, 3, 0, 5})); }
-  Candidates Given() {
+  Candidates GivenCandidates() {
     return {Constant(program, Tensor::Vector<int64_t>({4, 0, 2})),
             Floats({3, 2}, {0.6, 0.3, 0.4, 0.4, 0.9, 0.2}), Floats({3}, {0.3, 0.9, 0.5})};
   }
@@ -71,9 +71,11 @@ class SampledTest : public testing::TestWithParam<int> {
 INSTANTIATE_TEST_SUITE_P(Parts, SampledTest, testing::Values(1, 2));
 
 TEST_P(SampledTest, AreTensorFlows) {
-  const Output softmax = SampledSoftmax(table, Labels(), Inputs(), {.candidates = Given()});
-  const Output contrast = NoiseContrastive(
-      table, Labels(), Inputs(), {.remove_accidental_hits = false, .candidates = Given()});
+  const Output softmax =
+      SampledSoftmax(table, Labels(), Inputs(), {.candidates = GivenCandidates()});
+  const Output contrast =
+      NoiseContrastive(table, Labels(), Inputs(),
+                       {.remove_accidental_hits = false, .candidates = GivenCandidates()});
   Outputs handles;
   for (const auto* variable : {&table.weights, &table.biases}) {
     for (const Variable& part : variable->parts()) handles.push_back(part.handle());

@@ -51,19 +51,19 @@ namespace penstock::ops {
 
 namespace {
 
-// Hands out the outputs of a node one argument after the other. Of a node that was not added: as
-// many outputs, all invalid.
+// Returns the outputs of a node, for one output argument after the other. If the node was not
+// added, returns as many invalid outputs.
 class Results {
  public:
   explicit Results(Output node) : next_(node) {}
-  Output One() {
+  Output NextOutput() {
     const Output output = next_;
     ++next_.index;
     return output;
   }
-  Outputs Many(int64_t length) {
+  Outputs NextOutputs(int64_t length) {
     Outputs outputs;
-    while (length-- > 0) outputs.push_back(One());
+    while (length-- > 0) outputs.push_back(NextOutput());
     return outputs;
   }
 
@@ -144,7 +144,7 @@ std::string Structs(const OpSignature& op) {
 }
 
 std::string Take(const OpSignature::Result& result) {
-  return result.list ? StrCat("results.Many(", result.length, ")") : "results.One()";
+  return result.list ? StrCat("results.NextOutputs(", result.length, ")") : "results.NextOutput()";
 }
 
 std::string Body(const OpSignature& op) {

@@ -93,7 +93,7 @@ TEST(GenerateOps, SeveralOutputsHaveNames) {
       HasSubstr("struct TopKOutputs {\n  Output values;\n  Output indices;\n};"
                 "\n// The op TopK.\nTopKOutputs TopK(const Operand& input, const Operand& k, "));
   EXPECT_THAT(ops.source,
-              HasSubstr("  return {.values = results.One(), .indices = results.One()};\n"));
+              HasSubstr("  return {.values = results.NextOutput(), .indices = results.One()};\n"));
 }
 
 TEST(GenerateOps, ListsOfOutputsKnowTheirLength) {
@@ -103,7 +103,7 @@ TEST(GenerateOps, ListsOfOutputsKnowTheirLength) {
                                        .types = {{"T", kAllTypes}},
                                        .attrs = {{"num_split", Ints{.min = 1}}}});
   EXPECT_THAT(split.header, HasSubstr("Outputs Split(Output value, int64_t num_split, "));
-  EXPECT_THAT(split.source, HasSubstr("return results.Many(num_split);"));
+  EXPECT_THAT(split.source, HasSubstr("return results.NextOutputs(num_split);"));
   const GeneratedOps many =
       Generate({.name = "Parse",
                 .inputs = {{"keys", Repeat("N", "string")}, {"dense", List("Tdense")}},
@@ -115,10 +115,10 @@ TEST(GenerateOps, ListsOfOutputsKnowTheirLength) {
   EXPECT_THAT(many.header,
               HasSubstr("ParseOutputs Parse(\n    GraphSink& graph,\n    const Outputs& keys,\n    "
                         "const Outputs& dense,\n    const std::vector<DType>& types,\n"));
-  EXPECT_THAT(many.source, HasSubstr("return {.ids = results.Many(keys.size()), "
-                                     ".values = results.Many(types.size()), "
-                                     ".shapes = results.Many(keys.size()), "
-                                     ".dense_values = results.Many(dense.size())};"));
+  EXPECT_THAT(many.source, HasSubstr("return {.ids = results.NextOutputs(keys.size()), "
+                                     ".values = results.NextOutputs(types.size()), "
+                                     ".shapes = results.NextOutputs(keys.size()), "
+                                     ".dense_values = results.NextOutputs(dense.size())};"));
 }
 
 TEST(GenerateOps, EveryKindOfDefault) {

@@ -180,7 +180,7 @@ OpSignature::OpSignature(const OpDef& op) : function(op.name) {
 }
 
 void OpSignature::AddInputs(const OpDef& op) {
-  // An op with one input needs a tensor, because a number does not know its graph.
+  // A function with one input takes an Output: a number does not say to which graph it belongs.
   has_operands =
       op.inputs.size() > 1 && std::any_of(op.inputs.begin(), op.inputs.end(), MayBeNumbers);
   for (const ArgDef& arg : op.inputs) {
@@ -197,14 +197,14 @@ void OpSignature::AddInputs(const OpDef& op) {
   }
 }
 
-bool OpSignature::Inferred(const std::string& attr) const {
+bool OpSignature::IsInferred(const std::string& attr) const {
   return std::any_of(inferred_.begin(), inferred_.end(),
                      [&attr](const FromInput& known) { return known.attr == attr; });
 }
 
 void OpSignature::AddTypes(const OpDef& op) {
   for (const TypeAttrDef& type : op.types) {
-    if (Inferred(type.name)) continue;
+    if (IsInferred(type.name)) continue;
     const std::string name = Identifier(type.name);
     if (type.default_type == DType::kInvalid) {
       arguments.push_back({"DType", name});
@@ -218,7 +218,7 @@ void OpSignature::AddTypes(const OpDef& op) {
 
 void OpSignature::AddAttributes(const OpDef& op) {
   for (const AttrDef& attr : op.attrs) {
-    if (Inferred(attr.name)) continue;
+    if (IsInferred(attr.name)) continue;
     const std::string name = Identifier(attr.name);
     if (attr.required()) {
       arguments.push_back({ArgumentType(TypeOf(attr.kind)), name});

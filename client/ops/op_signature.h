@@ -51,7 +51,7 @@ struct OpSignature {
   void AddTypes(const OpDef& op);
   void AddAttributes(const OpDef& op);
   void AddResults(const OpDef& op);
-  bool Inferred(const std::string& attr) const;
+  bool IsInferred(const std::string& attr) const;
   std::string LengthOf(const std::string& attr, bool is_count) const;
 
   // Attributes inferred from the inputs; and for each list length, the list input that it is

@@ -30,7 +30,7 @@ class SummaryHook : public TrainingHook {
   // The tag of the speed since the last written step, in global steps per second.
   static constexpr char kSpeedTag[] = "global_step/sec";
 
-  // Both are borrowed.
+  // Borrows the writer and the program.
   SummaryHook(SummaryWriter& writer, const Program& program, const Options& options = {});
 
   Status SessionReady(Session& session, int64_t global_step) override;

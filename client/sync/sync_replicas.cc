@@ -211,8 +211,8 @@ void SyncReplicas::AddChiefOps(Optimizer& optimizer, const std::vector<Sum>& sum
                          {sum.accumulator, step}));
     }
     restart_ = program_.Group(set, "restart");
-    // Gives tokens to replicas that still wait for the token which the chief did not give before it
-    // ended.
+    // Gives tokens to the replicas that still wait, because an earlier chief ended before it gave
+    // them theirs.
     resume_ = GiveTokens({restart_});
   }
   // The end follows the token of the last step.

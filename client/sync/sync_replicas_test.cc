@@ -109,7 +109,7 @@ Ended TrainReplica(TestCluster& cluster, const SyncReplicasOptions& sync_options
 
 class SyncReplicasTest : public testing::Test {
  protected:
-  // Trains with the first `started` of the replicas.
+  // Trains; only the first `started` replicas run.
   std::vector<Ended> Train(
       SyncReplicasOptions options, int started,
       const std::function<StatusOr<std::vector<Tensor>>(int worker, int64_t step)>& next_batch) {
@@ -163,8 +163,8 @@ TEST_F(SyncReplicasTest, AnUpdateOfAllIsThatOfOneBigBatch) {
 }
 
 TEST_F(SyncReplicasTest, TheOthersDoNotWaitForASlowWorker) {
-  // Its first batch comes only when the others have nearly ended. If they waited for it, the wait
-  // here would be in vain.
+  // Worker 2 gets its first batch only when the others have nearly ended. If they waited for worker
+  // 2, its wait here would time out.
   Mutex mu;
   CondVar changed;
   bool near_end = false, in_vain = false;

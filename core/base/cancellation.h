@@ -44,16 +44,15 @@ class Cancellation {
   [[nodiscard]] bool Register(Callback callback, Token* token) ABSL_LOCKS_EXCLUDED(mu_);
   void Deregister(Token token) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Returns this object to its initial state, for the next step. REQUIRES: no callback is
-  // registered and no other thread uses the object.
+  // Resets this object to its initial state, for the next step. REQUIRES: no callback is registered
+  // and no other thread uses the object.
   void Reset() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   std::atomic<bool> cancelled_{false};  // changed under mu_
   mutable Mutex mu_;
-  // Not a Condition, because a Cancellation has no scheduler: many are made where none is at hand.
-  // Under a simulated clock nobody waits here, because no other closure runs in the middle of a
-  // callback, which does not wait.
+  // Not a Condition, because that needs a scheduler, and a Cancellation has none. Under a simulated
+  // clock no closure waits here: callbacks do not wait, so no other closure runs during a callback.
   CondVar callback_done_;
   Status status_ ABSL_GUARDED_BY(mu_);
   Token running_ ABSL_GUARDED_BY(mu_) = 0;  // the callback that is running; 0: none

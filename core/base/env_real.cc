@@ -92,7 +92,7 @@ StatusOr<Descriptor> OpenForReading(const std::string& path, struct stat* info) 
 }
 
 // Writing to a device is allowed, because a full device returns an error. Writing to a FIFO is not,
-// because its reader may not read.
+// because its reader may never read.
 StatusOr<Descriptor> OpenForWriting(const std::string& path) {
   ASSIGN_OR_RETURN(Descriptor fd, Open(path, O_WRONLY | O_CREAT | O_TRUNC, "create"));
   struct stat info;

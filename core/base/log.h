@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Log: writes lines for operators to standard error, for people or as JSON objects.
+// Log: writes lines to standard error for the people who run the cluster, as text or as JSON
+// objects.
 //
 //   Log({.level = LogLevel::kWarning,
 //        .task = self.name,

@@ -8,7 +8,7 @@ namespace penstock {
 
 std::optional<int64_t> LogLimiter::Admit(const std::string& key, int64_t now_ns) {
   if (seen_.size() >= kKeysMax && !seen_.contains(key)) DropIdleKeys(now_ns);
-  Seen& seen = seen_.try_emplace(key, Seen{.since_ns = now_ns}).first->second;
+  LoggedKey& seen = seen_.try_emplace(key, LoggedKey{.since_ns = now_ns}).first->second;
   const int64_t pauses = (now_ns - seen.since_ns) / kPauseNanos;
   seen.allowed = std::min(kBurst, seen.allowed + pauses);
   // A full allowance does not grow as time passes.

@@ -21,14 +21,14 @@ class LogLimiter {
   std::optional<int64_t> Admit(const std::string& key, int64_t now_ns);
 
  private:
-  struct Seen {
+  struct LoggedKey {
     int64_t allowed = kBurst;  // lines that may be written without a pause
     int64_t since_ns = 0;      // the time at which `allowed` was last raised
     int64_t left_out = 0;
   };
   void DropIdleKeys(int64_t now_ns);
 
-  std::map<std::string, Seen> seen_;
+  std::map<std::string, LoggedKey> seen_;
 };
 
 }  // namespace penstock

@@ -98,8 +98,8 @@ struct ThreadPool::State {
   CondVar helper_left;
   std::deque<absl::AnyInvocable<void() &&>> queue ABSL_GUARDED_BY(mu);
   std::vector<Loop*> loops ABSL_GUARDED_BY(mu);  // loops that want threads; the newest last
-  // The number of queued closures and free places in loops. Changed under the lock; idle threads
-  // read it without.
+  // The number of queued closures, plus the number of threads that may still join loops. Changed
+  // under the lock; idle threads read it without.
   std::atomic<int64_t> open{0};
   int spinning ABSL_GUARDED_BY(mu) = 0;
   int sleeping ABSL_GUARDED_BY(mu) = 0;

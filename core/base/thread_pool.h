@@ -34,9 +34,9 @@ class LoopWatch {
   ~LoopWatch() = default;
 };
 
-// While it lives, loops that this thread begins are watched, also in the threads that help. Scopes
-// nest like calls. If the watch is null, loops run to their end. A loop that changes shared data in
-// place needs that.
+// While it lives, the loops that this thread begins are watched, in all threads that run parts of
+// them. Scopes nest like calls. If the watch is null, loops run to their end. A loop that changes
+// shared data in place needs that.
 class WatchedLoops {
  public:
   explicit WatchedLoops(const LoopWatch* watch) : outer_(std::exchange(current_, watch)) {}

@@ -65,7 +65,7 @@ TEST(ThreadPool, ThreadsAreNamed) {
 TEST(ThreadPool, WakesSleepingThreads) {
   ThreadPool pool("test", 2);
   for (int round = 0; round < 20; ++round) {
-    // Longer than idle threads spin.
+    // Waits for longer than idle threads spin.
     std::this_thread::sleep_for(std::chrono::microseconds(200));
     std::atomic<int> here{0}, done{0};
     // Both threads are needed at once.

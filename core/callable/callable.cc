@@ -142,7 +142,7 @@ class GraphCallable final : public Callable {
   }
 
  private:
-  // Feeds and fetches do not count, although their ops are stateful.
+  // _Feed and _Fetch nodes do not count, although their ops are stateful.
   static bool IsStateful(const Node& node) {
     return node.op().stateful && node.op().end == EndOp::kNone;
   }

@@ -43,7 +43,8 @@ std::string WholeCheckpoint(const std::string& path) {
   return path.substr(0, path.find(kTemporary));
 }
 
-// Removes the record of failures of the same path, and returns it; an empty one if there is none.
+// Removes and returns the record of failed saves to the same path; an empty record if there is
+// none.
 FailedSave TakeFailed(const std::string& path, SaveRecords& records)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(records.mu) {
   int64_t step = 0;

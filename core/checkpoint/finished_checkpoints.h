@@ -29,7 +29,8 @@ void NoteFinishedCheckpoint(const std::string& path, Env& env);
 // Returns the recorded checkpoints, newest first.
 std::vector<FinishedCheckpoint> LastCheckpoints();
 
-// Saves to one path, without its number, that have failed since the last one that succeeded.
+// The saves to one path (without the number at its end) that have failed since the last successful
+// one.
 struct FailedSave {
   std::string path;  // of the newest failure: the checkpoint, even if only a part of it was written
   int64_t step = -1;

@@ -48,22 +48,22 @@ struct ShapeAndSlice {
 Status CheckSliceShape(string_view name, const Shape& whole, const TensorSlice& slice,
                        const Shape& actual);
 
-// Returns the key in a bundle's index of the slice `slice` of the tensor `name` (FORMAT.md).
+// Returns the key under which a bundle's index lists this slice of the tensor `name` (FORMAT.md).
 std::string SliceKey(string_view name, const TensorSlice& slice);
 
-// Returns true if the boxes have an element in common. REQUIRES: results of Within with one shape.
+// Returns true if the boxes have an element in common. REQUIRES for this function and those below:
+// Within returned all boxes, for the same shape.
 bool Overlap(const TensorSlice& a, const TensorSlice& b);
 
-// Returns the number of elements in both boxes. REQUIRES: results of Within with one shape.
+// Returns the number of elements that are in both boxes.
 int64_t CommonElements(const TensorSlice& a, const TensorSlice& b);
 
-// DataLoss if two of the boxes overlap, Unimplemented if there are too many to compare. REQUIRES:
-// results of Within with one shape.
+// DataLoss if two of the boxes overlap, Unimplemented if there are too many to compare.
 Status CheckDisjoint(const std::vector<TensorSlice>& boxes);
 
 // `from` and `to` are dense boxes of one tensor. Calls run(from_element, to_element, count) for
 // every run of elements that is contiguous in both boxes, in ascending order. The runs cover the
-// intersection of the boxes. REQUIRES: results of Within with one shape.
+// intersection of the boxes.
 void ForEachCommonRun(const TensorSlice& from, const TensorSlice& to,
                       absl::FunctionRef<void(int64_t, int64_t, int64_t)> run);
 

@@ -94,7 +94,7 @@ Status FunctionExpansion::ExpandBranches(const NodeProto& node, const Branches& 
   }
 
   std::vector<std::string> ended;
-  std::vector<Returned> returned(branches.names.size());
+  std::vector<ReturnedNodes> returned(branches.names.size());
   for (size_t taken = 0; taken < branches.names.size(); ++taken) {
     const auto* const function = branches.functions[taken];
     const std::string begins = StrCat(pivot, "_", branches.names[taken]);
@@ -123,7 +123,7 @@ Status FunctionExpansion::ExpandBranches(const NodeProto& node, const Branches& 
   for (size_t i = 0; i < out.size(); ++i) {
     const std::string n = StrCat(node.name(), "/merge_", i);
     std::vector<std::string> from;
-    for (const Returned& branch : returned) from.push_back(branch.values[i]);
+    for (const ReturnedNodes& branch : returned) from.push_back(branch.values[i]);
     RETURN_IF_ERROR(merge(n, from, out[i]));
     values.push_back(n);
   }

@@ -26,7 +26,7 @@ class FunctionExpansion {
 
  private:
   // The names and the types of the tensors that a function returns.
-  struct Returned {
+  struct ReturnedNodes {
     std::vector<std::string> values;
     std::vector<tensorflow::DataType> types;
   };
@@ -34,7 +34,7 @@ class FunctionExpansion {
 
   // Appends the node, or the nodes that replace it. `in_flow`: see FunctionCall.
   Status Expand(const tensorflow::NodeDef& node, bool in_flow, int depth);
-  Status ExpandCall(FunctionCall call, int depth, Returned* returned = nullptr);
+  Status ExpandCall(FunctionCall call, int depth, ReturnedNodes* returned = nullptr);
   // Appends the node that FunctionCall::begins names, if the body needs one.
   Status AddBegin(const tensorflow::FunctionDef& function, FunctionCall* call);
   Status ExpandIf(const tensorflow::NodeDef& node, int depth);
@@ -45,14 +45,14 @@ class FunctionExpansion {
   // Remembers `node`, whose name in the new graph is `name`, if it is a constant string.
   void NoteString(const tensorflow::NodeDef& node, const std::string& name);
   // Takes the first input of a RemoteCall, which names a device, and returns the device of the
-  // body. `device`: that of the node.
+  // body. `device` is the device of the RemoteCall node.
   StatusOr<std::string> TakeTarget(const std::string& device, InputNames* inputs) const;
   // Returns the name of the appended node.
   StatusOr<std::string> AddLoopToken(const tensorflow::NodeDef& node);
 
   // InvalidArgument unless the function returns the types that the attribute `attr` names.
   static Status CheckTypes(const char* attr, const std::vector<tensorflow::DataType>& types,
-                           const std::string& function, const Returned& returned);
+                           const std::string& function, const ReturnedNodes& returned);
   // Appends the node that takes the place of a call or a functional op. It yields `values` and
   // waits for `control`.
   Status AddResults(const FunctionCall& call, const std::vector<std::string>& values,

@@ -66,7 +66,7 @@ Status FunctionExpansion::ExpandWhile(const NodeProto& node, int depth) {
   }
   test.inputs.control = {part("merge", 0)};
   turn.inputs.control = {name("pivot")};
-  Returned decision, next;
+  ReturnedNodes decision, next;
   RETURN_IF_ERROR(ExpandCall(test, depth + 1, &decision));
   if (decision.types.size() != 1) {
     return InvalidArgument("the function '", test.function, "' must return one condition, returns ",

@@ -148,7 +148,7 @@ Status FunctionExpansion::Expand(const NodeProto& node, bool in_flow, int depth)
   return Append(node);
 }
 
-Status FunctionExpansion::ExpandCall(FunctionCall call, int depth, Returned* returned) {
+Status FunctionExpansion::ExpandCall(FunctionCall call, int depth, ReturnedNodes* returned) {
   ASSIGN_OR_RETURN(const FunctionProto* const function, library_.Find(call.function));
   FunctionBody body(library_, call, *function);
   RETURN_IF_ERROR(body.BindArguments());
@@ -211,7 +211,7 @@ StatusOr<std::string> FunctionExpansion::TakeTarget(const std::string& device,
 }
 
 Status FunctionExpansion::CheckTypes(const char* attr, const std::vector<DataType>& types,
-                                     const std::string& function, const Returned& returned) {
+                                     const std::string& function, const ReturnedNodes& returned) {
   if (returned.types.size() != types.size()) {
     return InvalidArgument(attr, " names ", types.size(), " types, and the function '", function,
                            "' returns ", returned.types.size(), " tensors");

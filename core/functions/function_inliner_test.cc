@@ -447,8 +447,7 @@ TEST(InlineFunctions, Case) {
             "node 'c': attribute 'branches' is no list of functions");
 }
 
-// Functions that only return constants: g(x) = 1, and h(x) = g(x), where h calls g with a value of
-// its body.
+// Functions whose results are constants: g(x) = 1 and h(x) = g(x + x).
 const char kConstants[] = R"(
   function {
     signature { name: 'g' input_arg { name: 'x' type: DT_FLOAT }

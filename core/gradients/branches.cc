@@ -96,7 +96,7 @@ StatusOr<Branches> Branches::Find(const Graph& graph, const LoopFrames& frames) 
   return found;
 }
 
-StatusOr<Endpoint> Branches::EndedBy(const Node& merge, int sides[2]) const {
+StatusOr<Endpoint> Branches::ConditionalEndedBy(const Node& merge, int sides[2]) const {
   if (merge.num_inputs() == 2) {
     const BranchPath &first = Of(merge.input(0)), &second = Of(merge.input(1));
     for (const Branch& branch : first) {

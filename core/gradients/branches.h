@@ -31,7 +31,7 @@ class Branches {
   void Record(Endpoint output, Endpoint like);
   // Returns the conditional that a Merge of two inputs ends; `sides[i]` is the side that input i
   // comes from. InvalidArgument if its inputs are not the two sides of one conditional.
-  StatusOr<Endpoint> EndedBy(const Node& merge, int sides[2]) const;
+  StatusOr<Endpoint> ConditionalEndedBy(const Node& merge, int sides[2]) const;
 
  private:
   using Key = std::pair<int, int>;  // node, output; -1 for all outputs

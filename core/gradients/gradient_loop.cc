@@ -46,7 +46,7 @@ struct GradientWalk::LoopGradient {
 
 Status GradientWalk::OpenVariables(LoopGradient* loop) {
   for (LoopVariable& variable : loop->forward.variables()) {
-    if (!Between(variable.merge)) continue;
+    if (!IsBetween(variable.merge)) continue;
     const EdgeType type = variable.merge->output_type(0);
     if (type.dtype == DType::kResource || type.ref) {
       return Unimplemented("gradients: variable '", variable.merge->name(), "' of loop '",
@@ -77,7 +77,7 @@ Status GradientWalk::WalkBody(LoopGradient* loop) {
   for (const auto& [push, pop] : kept_.pairs()) {
     const bool here = forward_->frames().of_node[push->id()] == loop->forward.frame();
     const Unit unit{.node = push};
-    if (here && MatchingPush(*pop) != nullptr && Pending(unit) == 0) ready_.push_back(unit);
+    if (here && MatchingPush(*pop) != nullptr && PendingCount(unit) == 0) ready_.push_back(unit);
   }
   RETURN_IF_ERROR(ProcessReady());
   ready_ = std::move(outside);
@@ -106,7 +106,7 @@ void GradientWalk::OnLoopGradientBuilt(int frame, BackwardLoop* backward) {
       stack->second = Identity(stack->second);
     }
     const Unit unit{.frame = of_node[push->id()]};
-    if (--Pending(unit) == 0) ready_.push_back(unit);
+    if (--PendingCount(unit) == 0) ready_.push_back(unit);
   }
 }
 
@@ -196,7 +196,7 @@ Gradient GradientWalk::AccumulateSparse(LoopGradient& loop, Output source, const
 
 Status GradientWalk::AccumulateInvariants(LoopGradient* loop) {
   for (Node* enter : loop->forward.invariants()) {
-    if (!Between(enter)) continue;
+    if (!IsBetween(enter)) continue;
     Gradient sum;
     const Gradient each = [&] {
       const auto inside = builder_.ContextScope(loop->backward.get());
@@ -226,17 +226,17 @@ Status GradientWalk::ProcessLoop(int frame) {
   }
   for (const LoopVariable& variable : forward->variables()) {
     for (Node* exit : variable.exits) any |= !SumAt({exit, 0}).none();
-    wanted |= Between(variable.enter) && FlowsInto(*variable.enter, 0);
+    wanted |= IsBetween(variable.enter) && FlowsInto(*variable.enter, 0);
   }
   for (const Node* enter : forward->invariants()) {
-    wanted |= Between(enter) && FlowsInto(*enter, 0);
+    wanted |= IsBetween(enter) && FlowsInto(*enter, 0);
   }
   if (!any || !wanted) {
     for (const LoopVariable& variable : forward->variables()) {
-      if (Between(variable.enter)) Contribute(*variable.enter, 0, {});
+      if (IsBetween(variable.enter)) Contribute(*variable.enter, 0, {});
     }
     for (const Node* enter : forward->invariants()) {
-      if (Between(enter)) Contribute(*enter, 0, {});
+      if (IsBetween(enter)) Contribute(*enter, 0, {});
     }
     OnLoopGradientBuilt(frame, nullptr);
     return builder_.status();

@@ -59,7 +59,7 @@ Status GradientWalk::CheckFrames() {
 
 bool GradientWalk::FlowsInto(const Node& node, int input) const {
   const Endpoint source = node.input(input);
-  if (source.node == nullptr || !Between(source.node) ||
+  if (source.node == nullptr || !IsBetween(source.node) ||
       !CarriesGradient(source.node->output_type(source.index).dtype)) {
     return false;
   }
@@ -71,8 +71,8 @@ bool GradientWalk::FlowsInto(const Node& node, int input) const {
 void GradientWalk::MarkForward() {
   std::vector<const Node*> queue;
   const auto reach = [&](const Node* node) {
-    if (below_xs_[node->id()]) return;
-    below_xs_[node->id()] = true;
+    if (depends_on_xs_[node->id()]) return;
+    depends_on_xs_[node->id()] = true;
     queue.push_back(node);
   };
   for (const Output& x : xs_) reach(builder_.NodeOf(x));
@@ -89,7 +89,7 @@ void GradientWalk::MarkForward() {
 Status GradientWalk::MarkBackward() {
   std::vector<const Node*> queue;
   const auto reach = [&](const Node* node) {
-    if (!below_xs_[node->id()] || between_[node->id()]) return;
+    if (!depends_on_xs_[node->id()] || between_[node->id()]) return;
     between_[node->id()] = true;
     queue.push_back(node);
   };
@@ -134,13 +134,13 @@ GradientWalk::Unit GradientWalk::UnitOf(Endpoint source) const {
   return {.frame = forward_->frames().of_node[source.node->id()]};
 }
 
-int& GradientWalk::Pending(const Unit& unit) {
+int& GradientWalk::PendingCount(const Unit& unit) {
   return unit.node != nullptr ? pending_nodes_[unit.node->id()] : pending_loops_[unit.frame];
 }
 
 Status GradientWalk::CountConsumers() {
   for (const Node* node : builder_.graph().nodes()) {
-    if (!Between(node)) continue;
+    if (!IsBetween(node)) continue;
     const bool structure = IsLoopStructure(*node);
     if (structure && FlowOpOf(*node) != FlowOp::kExit &&
         forward_->Encloses(forward_->frames().of_node[node->id()], forward_->base_frame())) {
@@ -158,7 +158,7 @@ Status GradientWalk::CountConsumers() {
         return Unimplemented("gradients: '", node->name(), "' takes '", source.name(),
                              "', the variable of a loop, past the loop's condition");
       }
-      ++Pending(UnitOf(node->input(i)));
+      ++PendingCount(UnitOf(node->input(i)));
     }
   }
   return OkStatus();
@@ -166,7 +166,7 @@ Status GradientWalk::CountConsumers() {
 
 const Node* GradientWalk::MatchingPush(const Node& node) const {
   const Node* const push = kept_.PushOf(node);
-  return push != nullptr && Between(push) && Between(&node) ? push : nullptr;
+  return push != nullptr && IsBetween(push) && IsBetween(&node) ? push : nullptr;
 }
 
 // Checks values that a loop keeps on stacks and that depend on xs. The node that pushed each value
@@ -180,13 +180,13 @@ Status GradientWalk::CheckKeptValues() const {
   };
   bool kept = false;
   for (const Node* node : builder_.graph().nodes()) {
-    if (!below_xs_[node->id()] || !IsStackPush(*node)) continue;
+    if (!depends_on_xs_[node->id()] || !IsStackPush(*node)) continue;
     const Node* const pop = kept_.PopOf(*node);
     kept |= pop == nullptr || !once(node) || !once(pop);
   }
   if (!kept) return OkStatus();
   std::vector<const Node*> queue;
-  std::vector<bool> seen(below_xs_.size());
+  std::vector<bool> seen(depends_on_xs_.size());
   const auto reach = [&](const Node* node) {
     if (node != nullptr && !seen[node->id()]) queue.push_back(node);
     if (node != nullptr) seen[node->id()] = true;

@@ -21,10 +21,10 @@ Status GradientWalk::Seed(const Outputs& dys) {
   for (const Output& y : ys_) {
     const Node* const node = builder_.NodeOf(y);
     const Unit unit = UnitOf({const_cast<Node*>(node), y.index});
-    // The count of a queued unit is set below zero so that a second y of it does not queue it
-    // again.
-    if (Between(node) && Pending(unit) == 0) {
-      Pending(unit) = -1;
+    // The count of a queued unit is set below zero, so that another y among its outputs does not
+    // queue it again.
+    if (IsBetween(node) && PendingCount(unit) == 0) {
+      PendingCount(unit) = -1;
       ready_.push_back(unit);
     }
   }
@@ -48,7 +48,7 @@ void GradientWalk::Contribute(const Node& node, int i, const Gradient& gradient)
   const Endpoint source = node.input(i);
   if (!gradient.none()) parts_[{source.node->id(), source.index}].push_back(gradient);
   const Unit unit = UnitOf(source);
-  if (--Pending(unit) == 0) ready_.push_back(unit);
+  if (--PendingCount(unit) == 0) ready_.push_back(unit);
 }
 
 Output GradientWalk::ZerosOf(Output forward, DType dtype) {
@@ -59,7 +59,7 @@ Output GradientWalk::ZerosOf(Output forward, DType dtype) {
 
 StatusOr<std::vector<Gradient>> GradientWalk::MergeGradient(const Node& node, const Gradient& dy) {
   int sides[2];
-  const StatusOr<Endpoint> predicate = forward_->branches().EndedBy(node, sides);
+  const StatusOr<Endpoint> predicate = forward_->branches().ConditionalEndedBy(node, sides);
   if (!predicate.ok()) return Unimplemented("gradients: ", predicate.status().message());
   const Outputs split = AddSwitch(Dense(dy), builder_.OutputOf(predicate->node, predicate->index));
   return std::vector<Gradient>{split[sides[0]], split[sides[1]]};
@@ -186,7 +186,7 @@ StatusOr<std::vector<Gradient>> GradientWalk::Run(const Outputs& dys) {
   RETURN_IF_ERROR(CheckFrames());
   kept_ = KeptValues::Find(builder_.graph());
   const int num_nodes = builder_.graph().max_id();
-  below_xs_.resize(num_nodes);
+  depends_on_xs_.resize(num_nodes);
   between_.resize(num_nodes);
   pending_nodes_.resize(num_nodes);
   pending_loops_.resize(forward_->frames().frames.size());

@@ -48,7 +48,7 @@ class GradientWalk {
   // If `node` is a StackPop and gradients flow from it to the matching StackPush, returns the push;
   // else null.
   const Node* MatchingPush(const Node& node) const;
-  bool Between(const Node* node) const {
+  bool IsBetween(const Node* node) const {
     return node->id() < static_cast<int>(between_.size()) && between_[node->id()];
   }
   // Returns true if a gradient flows through input i of `node` to the input's source.
@@ -57,7 +57,7 @@ class GradientWalk {
   // handles.
   bool IsLoopStructure(const Node& node) const;
   Unit UnitOf(Endpoint source) const;
-  int& Pending(const Unit& unit);
+  int& PendingCount(const Unit& unit);
 
   Status Seed(const Outputs& dys);
   Status ProcessReady();
@@ -74,7 +74,7 @@ class GradientWalk {
   void Contribute(const Node& node, int i, const Gradient& gradient);
   Output ZerosOf(Output forward, DType dtype);
 
-  // gradient_loop.cc
+  // Defined in gradient_loop.cc:
   Status ProcessLoop(int frame);
   struct LoopGradient;
   Status OpenVariables(LoopGradient* loop);
@@ -97,7 +97,7 @@ class GradientWalk {
   KeptValues kept_;
   absl::flat_hash_map<const Node*, Output> kept_gradients_;  // the stacks of gradients, by push
   LoopGradient* loop_ = nullptr;                             // the loop whose body is being walked
-  std::vector<bool> below_xs_;                               // by node id: depends on an x
+  std::vector<bool> depends_on_xs_;                          // by node id: depends on an x
   std::vector<bool> between_;                                // also: a y depends on it
   std::vector<int> pending_nodes_;  // by node id: consumers in between_ that have not contributed
   std::vector<int> pending_loops_;  // by frame

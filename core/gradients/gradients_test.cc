@@ -81,7 +81,7 @@ TEST_F(GradientsTest, SeveralYsAndDys) {
   const auto g = Gradients({p, q}, {x, p}, {da, db});
   EXPECT_EQ(Text(g[1]), "AddN(da, db)");
   EXPECT_EQ(Text(g[0]), "Mul(AddN(da, db), a)");
-  // A y that is also an x; the same x twice; a y twice.
+  // A y may also be an x, and an x or a y may be given twice.
   EXPECT_EQ(Text(Gradients({x}, {x, x}, {da})[1]), "da");
   EXPECT_EQ(Text(Gradients({x, x}, {x}, {da, db})[0]), "AddN(da, db)");
   // For a missing dy, ones are used.

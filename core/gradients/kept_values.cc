@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-bool LeadsOn(const Node& node) {
+bool PassesStackOn(const Node& node) {
   const FlowOp op = FlowOpOf(node);
   return op == FlowOp::kEnter || op == FlowOp::kSwitch || node.op().passes_through;
 }
@@ -17,7 +17,7 @@ bool LeadsOn(const Node& node) {
 // follow.
 const Node* StackOf(const Node& user) {
   const Node* node = user.input(0).node;
-  while (node != nullptr && LeadsOn(*node)) node = node->input(0).node;
+  while (node != nullptr && PassesStackOn(*node)) node = node->input(0).node;
   return node;
 }
 

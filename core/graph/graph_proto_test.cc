@@ -129,7 +129,7 @@ TEST(ImportGraph, RefusesMalformedGraphsAndSaysWhy) {
       {Node("a", "NoOp") + Node("a", "NoOp"), "node 'a': the graph already has"},
       {Node("old", "NoOp"), "node 'old': the graph already has"},
 
-      // Inputs.
+      // Mistakes in the inputs of nodes.
       {Node("a", "Identity", {"gone"}, kFloatT), "node 'a': its input 'gone' does not exist"},
       {Node("a", "NoOp", {"^gone"}), "node 'a': its input 'gone' does not exist"},
       {Node("a", "Identity", {""}, kFloatT), "node 'a': '' is not a tensor name"},
@@ -153,7 +153,7 @@ TEST(ImportGraph, RefusesMalformedGraphsAndSaysWhy) {
       {kX + Node("a", "Assign", {"x", "x"}, kFloatT), "must be float_ref, 'x:0' is float"},
       {Node("a", "Assign", {"x", "x"}, kFloatT) + kX, "must be float_ref, 'x:0' is float"},
 
-      // Cycles.
+      // Cycles that are not loops.
       {Node("a", "Identity", {"a"}, kFloatT), "cycle of 1 nodes: 'a' -> 'a'"},
       {Node("a", "NoOp", {"^a"}), "cycle of 1 nodes: 'a' -> 'a'"},
       {Node("a", "Identity", {"b"}, kFloatT) + Node("b", "Identity", {"c"}, kFloatT) +
@@ -163,7 +163,7 @@ TEST(ImportGraph, RefusesMalformedGraphsAndSaysWhy) {
            Node("b", "Identity", {"m"}, kFloatT),
        "cycle of 2 nodes"},
 
-      // Attributes.
+      // Mistakes in attributes.
       {kX + Node("a", "Identity", {"x"}), "node 'a': attribute 'T'"},
       {kX + Node("a", "Identity", {"x"}, Attr("T", "i: 1")), "node 'a': attribute 'T'"},
       {kX + Node("a", "Identity", {"x"}, Attr("T", "type: 77")), "node 'a': attribute 'T': "},

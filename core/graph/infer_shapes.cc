@@ -43,7 +43,7 @@ int64_t IntegerAt(const Tensor& t, int64_t i) {
 
 }  // namespace
 
-bool ShapeInference::Ready(Endpoint source, const Node& dst) const {
+bool ShapeInference::IsReady(Endpoint source, const Node& dst) const {
   return source.node != nullptr && !IsLoopBackEdge(*source.node, dst) &&
          source.index < static_cast<int>(shapes_[source.node->id()].size());
 }
@@ -65,7 +65,7 @@ void ShapeInference::Evaluate(const Node& node) {
   const DType dtype = node.output_type(0).dtype;
   if (dtype != DType::kInt32 && dtype != DType::kInt64) return;
   for (const Endpoint& input : node.inputs()) {
-    if (!Ready(input, node)) return;
+    if (!IsReady(input, node)) return;
   }
   const auto input_shape = [&](int i) -> const PartialShape& {
     return shapes_[node.input(i).node->id()][node.input(i).index];
@@ -125,7 +125,7 @@ Status ShapeInference::RunShapeFunction(const Node& node) {
   const PartialShape* enters = nullptr;
   for (int i = 0; i < node.num_inputs(); ++i) {
     const Endpoint source = node.input(i);
-    if (!Ready(source, node)) continue;
+    if (!IsReady(source, node)) continue;
     enters = &shapes_[source.node->id()][source.index];
     inputs[i] = {.shape = *enters, .constant = ConstantOf(source), .element = ElementOf(source)};
   }

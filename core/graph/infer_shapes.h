@@ -40,7 +40,7 @@ class ShapeInference {
   Status InferWithSources(const Node& node);
   Status Infer(const Node& node);
   Status RunShapeFunction(const Node& node);
-  bool Ready(Endpoint source, const Node& dst) const;
+  bool IsReady(Endpoint source, const Node& dst) const;
   const ResourceHandle::Element* ElementOf(Endpoint source) const;
   void Evaluate(const Node& node);
 

@@ -91,7 +91,7 @@ TEST_F(InferShapesTest, TakesTheShapesThatTheCallerKnows) {
   EXPECT_EQ((*shapes)[y->id()][0], PartialShape({5, 3}));
 }
 
-// Deeper than a thread's stack would allow, if the inference called itself.
+// The graph is so deep that a recursive inference would need more stack than a thread has.
 TEST_F(InferShapesTest, AGraphMayBeDeep) {
   Node* node = Placeholder("x", PartialShape({1}));
   // The last node comes first in the order of ids, so that it is inferred with all its sources.

@@ -48,7 +48,7 @@ Mutex& LinkedMutex() {
   static auto& mutex = *new Mutex;
   return mutex;
 }
-DeclarationLists& Linked() {
+DeclarationLists& LinkedDeclarations() {
   static auto& lists = *new DeclarationLists;
   return lists;
 }
@@ -59,7 +59,7 @@ template <class Add>
 void AddDeclaration(const Add& add) {
   if (collecting != nullptr) return add(*collecting);
   MutexLock lock(LinkedMutex());
-  add(Linked());
+  add(LinkedDeclarations());
 }
 
 // Held while a registry is built. Readers of the pointer need no lock.
@@ -103,11 +103,11 @@ KernelDeclaration::KernelDeclaration(std::vector<KernelDef> (*make)()) {
 
 std::vector<OpDef> DeclaredOps() {
   MutexLock lock(LinkedMutex());
-  return Linked().MakeOps();
+  return LinkedDeclarations().MakeOps();
 }
 std::vector<KernelDef> DeclaredKernels() {
   MutexLock lock(LinkedMutex());
-  return Linked().MakeKernels();
+  return LinkedDeclarations().MakeKernels();
 }
 
 const Registry& Registry::Global() {

@@ -12,18 +12,18 @@
 
 namespace penstock {
 
-using Declared = std::pair<std::vector<OpDef>, std::vector<KernelDef>>;
+using Declarations = std::pair<std::vector<OpDef>, std::vector<KernelDef>>;
 
 // From now on, declarations by static initialisers on this thread (those that dlopen runs) are
 // collected separately.
 void CollectDeclarations();
 // Stops collecting and returns the collected declarations.
-Declared TakeDeclarations();
+Declarations TakeDeclarations();
 
 // Adds ops and kernels to the registry that Registry::Global() returns from now on. Registries that
 // it returned before do not change. InvalidArgument if the declarations contradict each other or
 // registered ones. AlreadyExists if a node would match an added and a registered kernel. After an
 // error nothing has changed. One call at a time.
-Status ExtendGlobalRegistry(const Declared& added);
+Status ExtendGlobalRegistry(const Declarations& added);
 
 }  // namespace penstock

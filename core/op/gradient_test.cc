@@ -73,7 +73,7 @@ TEST_F(GradientTest, SumToInputsAsksAtRunTimeOtherwise) {
   const std::string dy = "Reshape(Sum(%3, " + axes + ":1), Shape(%1))";
   EXPECT_EQ(SumToInputsText({}, {}), dx + " | " + dy);
   EXPECT_EQ(SumToInputsText({-1, 3}, {-1, 3}), dx + " | " + dy);
-  // If one operand's shape is known, its gradient stays simple.
+  // The gradient of an operand of known shape is reduced along fixed axes, or not at all.
   EXPECT_EQ(SumToInputsText({-1}, {3}), dx + " | %3");
 }
 

@@ -143,8 +143,9 @@ class Kernel {
   virtual ~Kernel() = default;
   virtual Status Init(const KernelInit& node) { return OkStatus(); }
   virtual Status Compute(KernelContext& ctx) = 0;
-  // Returns the rough time of one execution if the kernel can estimate it: the executor runs cheap
-  // kernels inline and passes expensive ones to the pool. 0: unknown, the executor measures it.
+  // Returns about how long one execution takes, if the kernel can estimate it: the executor runs
+  // cheap kernels inline and passes expensive ones to the pool. 0: unknown, the executor measures
+  // it.
   virtual int64_t CostNanos() const { return 0; }
   virtual class AsyncKernel* AsAsync() { return nullptr; }
 };

@@ -28,15 +28,15 @@ namespace {
 
 constexpr char kOurLibrary[] = "libpenstock.so";
 
-struct Loaded {
+struct LibraryTable {
   Mutex mu;
   std::vector<OpLibrary> libraries ABSL_GUARDED_BY(mu);
   // By path: the errors of refused libraries that dlopen has opened. They are kept because dlopen
   // runs initialisers only once.
   std::map<std::string, Status> refused ABSL_GUARDED_BY(mu);
 };
-Loaded& GlobalLibraries() {
-  static auto& loaded = *new Loaded;
+LibraryTable& GlobalLibraries() {
+  static auto& loaded = *new LibraryTable;
   return loaded;
 }
 
@@ -136,7 +136,7 @@ Status CheckNew(const std::vector<OpDef>& ops, const std::vector<OpLibrary>& lib
   return OkStatus();
 }
 
-StatusOr<OpLibrary> Register(const std::string& path, const Declared& declared,
+StatusOr<OpLibrary> Register(const std::string& path, const Declarations& declared,
                              const std::vector<OpLibrary>& libraries) {
   const auto& [ops, kernels] = declared;
   if (ops.empty() && kernels.empty()) {
@@ -167,7 +167,7 @@ StatusOr<OpLibrary> Open(const std::string& path, const std::vector<OpLibrary>& 
   CollectDeclarations();
   // Never closed: graphs and resources may use its code.
   void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  const Declared declared = TakeDeclarations();
+  const Declarations declared = TakeDeclarations();
   if (handle == nullptr) return CannotLink();
   return Register(path, declared, libraries);
 }
@@ -192,7 +192,7 @@ StatusOr<OpLibrary> LoadLibrary(const std::string& path) {
   }
   const StatusOr<std::string> file = RealPath(path);
   if (!file.ok()) return named(file.status());
-  Loaded& loaded = GlobalLibraries();
+  LibraryTable& loaded = GlobalLibraries();
   MutexLock lock(loaded.mu);
   for (const OpLibrary& library : loaded.libraries) {
     if (library.path == *file) return library;
@@ -221,7 +221,7 @@ Status LoadLibrariesOfEnvironment() {
 }
 
 std::vector<OpLibrary> LoadedLibraries() {
-  Loaded& loaded = GlobalLibraries();
+  LibraryTable& loaded = GlobalLibraries();
   MutexLock lock(loaded.mu);
   return loaded.libraries;
 }

@@ -100,8 +100,8 @@ struct ShapeList {};
 struct TensorList {};
 struct FunctionList {};
 
-// One attribute that is not a type: a kind (required) or a default value of that kind; a string
-// default may have a list of allowed values.
+// An attribute that is not a type. Give a kind if every node must set the attribute, else a default
+// value. A string may have a list of allowed values.
 struct AttrDef {
   using Kind =
       std::variant<Ints, Floats, Bools, Strings, OneOf, Shapes, Tensors, Functions, IntList,
@@ -162,8 +162,8 @@ enum class ShapeOp : uint8_t { kNone, kShape, kRank, kSize, kPack };
 // wait. kLocks holds it for a time.
 enum class ResourceUse : uint8_t { kOther, kPuts, kTakes, kLocks };
 
-// Tells into the buffer of which input kernels write output 0, if type and size are the same and
-// nothing else refers to the buffer: of none, of input 0 only, or of any input.
+// The inputs whose buffer a kernel may use for output 0, if type and size are the same and nothing
+// else refers to the buffer: none, input 0 only, or any input.
 enum class Reuse : uint8_t { kNone, kFirst, kAny };
 
 struct OpDef {
@@ -205,7 +205,7 @@ struct OpDef {
   int used_input = 0;       // the input with the handle of the resource that resource_use is of
   bool shuffles = false;    // yields elements in an order fixed by its attributes `seed`, `seed2`
   bool in_session = false;  // its state belongs to the session, independently of its attributes
-  // Its state is a part of the model, which training programs spread over parameter servers.
+  // The op's state is a part of the model, which training programs spread over parameter servers.
   bool holds_parameters = false;
   bool acts_outside = false;  // ends the process, prints, or uses files that its inputs name
   // The op that does with references what this op does with values, such as RefSwitch for Switch.

@@ -7,9 +7,9 @@
 //   OP(Triple) { return {...}; }
 //   KERNEL(Triple, TripleKernel, float, double);
 //
-// It adds a note to the library that describes its build. A process reads the note before it runs
-// any code of the library, and refuses a library that was built for another version. Programs do
-// not include this header, because ops that are linked in need no note.
+// The header adds a note to the library that describes the library's build. A process reads the
+// note before it runs any code of the library, and refuses a library that was built for another
+// version. Programs do not include this header, because ops that are linked in need no note.
 #pragma once
 
 #include "core/op/gradient.h"

@@ -2,18 +2,17 @@
 //
 // Registry: the ops and kernels of a program. OP and KERNEL declare them in source files.
 //
-// OP and KERNEL append to a list that does not change after main has begun. A Registry is built
-// from that list (or from a test's own list) and passed to the code that uses it. A Registry is
-// immutable, so it is thread-safe.
+// Before main begins, OP and KERNEL append to the lists of declarations, which do not change
+// afterwards. A Registry is built from these lists (or from a test's own) and passed to the code
+// that uses it. A Registry is immutable, so it is thread-safe.
 //
-// Kernels are told apart by op, device type and the values of type attributes:
+// A node's op, its device type and the values of its type attributes determine its kernel:
 //   KERNEL(Expm1, UnaryElementwise<Expm1Fn>::Kernel, float, double);  // by attribute T
 //   KERNEL_BY("dtype", RandomUniform, RandomUniformKernel, float, double);
 //   KERNEL_ANY_TYPE(NoOp, NoOpKernel);
 //   KERNEL_DEF({.op = "Reshape", .device = "GPU", .host_args = {"shape"}, .make =
 //   Make<ReshapeKernel>});
-// If nvcc compiles the same file a second time for CUDA, the same lines register kernels for the
-// GPU.
+// If nvcc compiles a file again for the GPU (PENSTOCK_CUDA_DEVICE), its lines register GPU kernels.
 #pragma once
 
 #include <map>
@@ -27,8 +26,8 @@
 
 namespace penstock {
 
-// Static, so that each compilation of a file has its own constant: of an inline constant the linker
-// would keep only one.
+// Static, because a file may be compiled twice, once for each device type. If the constant were
+// inline, the linker would keep only one of its two values.
 #if defined(PENSTOCK_CUDA_DEVICE)
 static constexpr char kThisDevice[] = "GPU";
 #else
@@ -69,7 +68,8 @@ class Registry {
   std::map<std::string, std::vector<KernelDef>, std::less<>> kernels_;
 };
 
-// Called by static declarations. `make` runs when a Registry is built, not before main.
+// OP and KERNEL define static objects of these types. `make` runs when a Registry is built, not
+// before main.
 struct OpDeclaration {
   OpDeclaration(const char* name, OpDef (*make)());
 };
@@ -83,9 +83,9 @@ template <class K>
 std::unique_ptr<Kernel> Make() {
   return std::make_unique<K>();
 }
-// Has internal linkage. If two files have alias templates of the same name in their unnamed
-// namespaces, GCC gives their instantiations the same symbol, and the linker would keep only one of
-// them.
+// Returns one kernel for each type of Ts, which is the value of the attribute `attr`. Has internal
+// linkage: if two files have alias templates of the same name in their unnamed namespaces, GCC
+// gives their instantiations the same symbol, and the linker would keep only one of them.
 template <template <class> class K, class... Ts>
 static std::vector<KernelDef> KernelsByType(const char* op, const char* attr) {
   return {KernelDef{.op = op, .types = {{attr, kDTypeOf<Ts>}}, .make = Make<K<Ts>>}...};
@@ -100,8 +100,9 @@ inline std::vector<KernelDef> OnHost(std::vector<KernelDef> kernels,
 }  // namespace penstock
 
 #define PENSTOCK_UNIQUE_(name) PENSTOCK_CONCAT_(name, __COUNTER__)
-// OP(Name) { return {...}; }: the body of a function that returns the OpDef.
-#if defined(PENSTOCK_CUDA_DEVICE)  // the op itself is declared by the host's compilation
+// Declares an op: OP(Name) { return {...}; }. The braces are the body of a function that returns
+// the OpDef.
+#if defined(PENSTOCK_CUDA_DEVICE)  // the compilation for the CPU declares the op
 #define OP(Name) [[maybe_unused]] static ::penstock::OpDef penstock_op_def_##Name()
 #else
 #define OP(Name)                                                                            \

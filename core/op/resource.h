@@ -85,7 +85,7 @@ class Resource {
  private:
   friend class ResourceStore;
   friend class StateReplayer;
-  // The place of the resource in a store with a log.
+  // Describes the resource to the log of its store.
   struct Place {
     StateLog* log;
     uint64_t id;
@@ -119,7 +119,7 @@ class ResourceStore {
       ABSL_LOCKS_EXCLUDED(mu_);
   Status Remove(string_view container, string_view name, const UpdateOrigin& origin = {})
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Removes all resources in `container`; OK if there is no such container.
+  // Removes all resources in `container`, if there are any.
   void ClearContainer(string_view container) ABSL_LOCKS_EXCLUDED(mu_);
   void ClearAll() ABSL_LOCKS_EXCLUDED(mu_);
   // Returns (container, name) of all resources, sorted.

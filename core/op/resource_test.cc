@@ -28,7 +28,7 @@ TEST(ResourceStore, MadeOnceAndFound) {
   EXPECT_EQ(*store.LookupOrCreate("localhost", "x", "Counter", MakeCounter), *made);
   EXPECT_EQ(*store.Lookup("", "x"), *made);
   EXPECT_EQ(*store.Lookup(kDefaultContainer, "x"), *made);
-  // The same name in another container means another resource.
+  // The same name in another container is another resource.
   EXPECT_NE(*store.LookupOrCreate("c", "x", "Counter", MakeCounter), *made);
   EXPECT_EQ(store.Lookup("d", "x").status(), NotFound("there is no resource 'x' in container 'd'"));
   using Key = std::pair<std::string, std::string>;

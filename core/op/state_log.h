@@ -55,9 +55,9 @@ struct ResourceChange {
   string_view opaque = {};
 };
 
-// The changes that one step makes at once: all of them take effect or none. Usually they change one
-// resource. But an optimizer's update changes a variable and its slots, and clearing a container
-// removes all resources in it.
+// The changes that a step makes at the same moment: all of them take effect, or none. Usually they
+// change one resource. But an optimizer's update changes a variable and its slots, and clearing a
+// container removes all resources in it.
 struct StateChange {
   UpdateOrigin origin;
   absl::Span<const ResourceChange> parts;

@@ -163,7 +163,8 @@ TEST_F(VariableLog, HostileRecordsAreErrors) {
   EXPECT_EQ(w->version(), 1);
 }
 
-// Threads change variables one by one and together; the log gives one order of all changes.
+// Several threads change variables, each alone and several at once; the log has all changes in one
+// order.
 TEST_F(VariableLog, ReplaysWhatManyThreadsDid) {
   std::vector<std::shared_ptr<Variable>> variables;
   for (int i = 0; i < 3; ++i) {

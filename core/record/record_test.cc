@@ -133,7 +133,8 @@ TEST(Record, GoesOnFromAnOffset) {
   }
 }
 
-// Flips each single bit: the records before it are read, then DataLoss names file and offset.
+// Flips each bit of the file in turn: the records before the bit are read, then DataLoss names the
+// file and the offset.
 TEST(Record, EveryFlippedBitIsDataLoss) {
   const std::string path = TestFile("flipped"), good = Contents(kGolden[0]);
   const Strings records = GoldenRecords();

@@ -32,12 +32,12 @@ class RecordingAllocator final : public Allocator {
   void* Allocate(size_t bytes) override {
     void* const pointer = memory_.Allocate(bytes);
     AllocationRecord* const record = AllocationRecord::current_;
-    if (pointer != nullptr && record != nullptr) record->Allocated(*this, pointer, bytes);
+    if (pointer != nullptr && record != nullptr) record->NoteAllocated(*this, pointer, bytes);
     return pointer;
   }
   void Deallocate(void* pointer, size_t bytes) override {
     AllocationRecord* const record = AllocationRecord::current_;
-    if (record != nullptr) record->Freed(pointer);
+    if (record != nullptr) record->NoteFreed(pointer);
     memory_.Deallocate(pointer, bytes);
   }
   Status Copy(const void* from, void* to, size_t bytes) override {
@@ -63,9 +63,9 @@ AllocationRecord::~AllocationRecord() {
   current_ = outer_;
 }
 
-void AllocationRecord::Allocated(const Allocator& allocator, void* pointer, size_t bytes) {
+void AllocationRecord::NoteAllocated(const Allocator& allocator, void* pointer, size_t bytes) {
   auto used = std::find_if(used_.begin(), used_.end(),
-                           [&](const Used& u) { return u.allocator == &allocator; });
+                           [&](const UsedMemory& u) { return u.allocator == &allocator; });
   if (used == used_.end()) used = used_.insert(used, {.allocator = &allocator});
   used->total_bytes += static_cast<int64_t>(bytes);
   used->live_bytes += static_cast<int64_t>(bytes);
@@ -73,8 +73,8 @@ void AllocationRecord::Allocated(const Allocator& allocator, void* pointer, size
   used->blocks.push_back({pointer, bytes});
 }
 
-void AllocationRecord::Freed(const void* pointer) {
-  for (Used& used : used_) {
+void AllocationRecord::NoteFreed(const void* pointer) {
+  for (UsedMemory& used : used_) {
     const auto block = std::find_if(used.blocks.begin(), used.blocks.end(),
                                     [&](const Block& b) { return b.pointer == pointer; });
     if (block == used.blocks.end()) continue;
@@ -86,7 +86,7 @@ void AllocationRecord::Freed(const void* pointer) {
 
 std::vector<NodeStats::Memory> AllocationRecord::memory() const {
   std::vector<NodeStats::Memory> memory;
-  for (const Used& used : used_) {
+  for (const UsedMemory& used : used_) {
     memory.push_back({.allocator = used.allocator->name(),
                       .total_bytes = used.total_bytes,
                       .peak_bytes = used.peak_bytes,

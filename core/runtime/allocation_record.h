@@ -34,22 +34,22 @@ class AllocationRecord {
     void* pointer;
     size_t bytes;
   };
-  struct Used {
+  struct UsedMemory {
     const Allocator* allocator;
     int64_t total_bytes = 0;
     int64_t peak_bytes = 0;
     int64_t live_bytes = 0;
     std::vector<Block> blocks = {};
   };
-  void Allocated(const Allocator& allocator, void* pointer, size_t bytes);
-  void Freed(const void* pointer);
+  void NoteAllocated(const Allocator& allocator, void* pointer, size_t bytes);
+  void NoteFreed(const void* pointer);
 
   static constinit thread_local AllocationRecord* current_;
 
   KernelContext::Params* const params_;
   const std::pair<Allocator*, Allocator*> allocators_;  // the kernel's own allocators: device, host
   AllocationRecord* const outer_;
-  std::vector<Used> used_;
+  std::vector<UsedMemory> used_;
 };
 
 }  // namespace penstock

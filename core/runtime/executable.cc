@@ -129,8 +129,8 @@ Status Executable::AddKernel(const Node& node, Device& device, Item* item, Detai
                                               : PlaceArguments(node, device, item, detail);
 }
 
-// For a device whose memory the host cannot read, finds out which arguments are in host memory and
-// which in device memory.
+// Determines which arguments are in host memory and which in device memory, if the host cannot read
+// the device's memory.
 Status Executable::PlaceArguments(const Node& node, Device& device, Item* item, Detail* detail) {
   ASSIGN_OR_RETURN(Placement placement,
                    PlaceValues(node, swapped_, graph_.registry(), device.type()));

@@ -69,7 +69,7 @@ Status Execution::End() {
   return status;
 }
 
-// Not inlined into End: its temporaries would double End's stack frame.
+// Not inlined into End: the temporaries of this function would double End's stack frame.
 void Execution::FailEndless() {
   step_.Stop(InvalidArgument("nothing is left to run", loops_.DescribeFrames(),
                              ", which never ends: some of its Enters have not been reached"));

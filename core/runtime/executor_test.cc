@@ -503,8 +503,8 @@ TEST_P(ExecutorTest, ExpensiveNodesAreShared) {
   }
 }
 
-// Runs as many steps at once as the pool has threads, each on one of them and each with nodes to
-// offer: no step may wait for a thread that never comes.
+// Runs as many steps at once as the pool has threads. Each step runs on a thread of the pool and
+// offers nodes to others: no step may wait for another thread to take them.
 TEST_P(ExecutorTest, StepsMayRunOnThePoolThatTheyShare) {
   TestGraph g;
   std::vector<Node*> spins;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A Rendezvous within one process. The end of an edge that comes first puts its value or its
-// continuation into a table; the second end takes it. Then only the hash of the key is kept, to
-// reject a second Send or Recv; for keys in loops nothing is kept. (A false error needs two keys of
-// one step with equal 64-bit hashes.)
+// A Rendezvous within one process. Whichever of Send and Recv comes first puts its value or its
+// continuation into a table; the other takes it. Then only the hash of the key is kept, to reject a
+// second Send or Recv; for keys in loops nothing is kept. (A false error needs two keys of one step
+// with equal 64-bit hashes.)
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -23,7 +23,8 @@ struct KeyHash {
   size_t operator()(const HashedKey& key) const { return key.hash(); }
 };
 
-// One end of an edge that waits for the other: a receiver, or a value.
+// An entry of the table: a value that waits for its receiver, or a receiver that waits for its
+// value.
 struct Waiting {
   Rendezvous::Received received;  // null: this is a value
   Tensor value;

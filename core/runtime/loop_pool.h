@@ -17,7 +17,7 @@ namespace penstock {
 
 struct Frame {
   // A value for the iteration after `newest`. That iteration must not begin yet.
-  struct Deferred {
+  struct DeferredValue {
     const Executable::Item* item;
     Tensor value;
   };
@@ -37,7 +37,7 @@ struct Frame {
   Iteration* newest = nullptr;
   int64_t in_flight = 0;
   uint32_t enters_left = 0;
-  std::vector<Deferred> deferred;
+  std::vector<DeferredValue> deferred;
   std::vector<Constant> constants;
   std::vector<bool> left;  // by exit: a value has left the loop
 };

@@ -49,7 +49,7 @@ bool NodeRunner::RunNodes(Runner& runner) {
     if (--runner.nodes_to_clock < 0 && !CheckClock(runner)) return false;
     const uint32_t node = ready.cheap.back();
     ready.cheap.pop_back();
-    if (step.cancelled() && MayDrop(runner)) [[unlikely]] {
+    if (step.cancelled() && MayDropReadyNodes(runner)) [[unlikely]] {
       step.DropNodes();
       ready.Drop();
       continue;
@@ -71,7 +71,7 @@ bool NodeRunner::CheckClock(Runner& runner) {
 
 // After a commit, nodes outside of loops still run. Loop nodes may be dropped, because their number
 // is unbounded.
-bool NodeRunner::MayDrop(const Runner& runner) const {
+bool NodeRunner::MayDropReadyNodes(const Runner& runner) const {
   return !step_.committed() || runner.ready.here->frame != nullptr;
 }
 
@@ -108,12 +108,13 @@ void NodeRunner::SwitchIteration(Runner& runner) {
   if (ready.other_iterations.empty()) return runner.WorkIn(loops_.root());
   Iteration& here = *ready.other_iterations.back().iteration;
   runner.WorkIn(here);
+  // Each of the nodes has a hold on `here`; the thread keeps one of them.
   for (bool held = false;
        !ready.other_iterations.empty() && ready.other_iterations.back().iteration == &here;
        held = true) {
     ready.Add(ready.other_iterations.back().node);
     ready.other_iterations.pop_back();
-    if (held) (void)here.DropHold(step_.shared());  // one hold is enough, so this is not the last
+    if (held) (void)here.DropHold(step_.shared());
   }
 }
 

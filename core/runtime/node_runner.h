@@ -42,7 +42,7 @@ class NodeRunner final : public StepThreads::Work {
   bool Refill(Runner& runner);
   bool CheckClock(Runner& runner);
   void SwitchIteration(Runner& runner);
-  bool MayDrop(const Runner& runner) const;
+  bool MayDropReadyNodes(const Runner& runner) const;
   void Process(Runner& runner, uint32_t node);
   void ProcessSpecial(Runner& runner, uint32_t node);
   Status Compute(const Item& item, Runner& runner, Tensor* outputs);

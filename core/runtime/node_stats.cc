@@ -22,7 +22,7 @@ std::vector<NodeStats::Input> InputsOf(const Node& node) {
   return inputs;
 }
 
-// Returns what a _Send and its _Recv both say of their edge; nullopt for other nodes.
+// Returns the transfer that a _Send or a _Recv takes part in; nullopt for other nodes.
 std::optional<NodeStats::Transfer> EdgeOf(const Node& node) {
   if (node.op().end != EndOp::kSend && node.op().end != EndOp::kRecv) return std::nullopt;
   return NodeStats::Transfer{.edge = *node.attr<std::string>("tensor_name"),

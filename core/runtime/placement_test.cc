@@ -55,7 +55,7 @@ class FarDevice final : public Device {
     // Like a copy in a GPU stream: kernels launched after this call see the data, although `done`
     // runs later.
     *to = Moved(from, allocator_);
-    Later(OkStatus(), std::move(done));
+    CompleteLater(OkStatus(), std::move(done));
   }
 
   bool Has(const Tensor& tensor) const { return tensor.buffer()->allocator() == &allocator_; }
@@ -73,9 +73,9 @@ class FarDevice final : public Device {
   void Copy(const Tensor& from, Allocator& where, Tensor* to, Done done) {
     if (fails) return std::move(done)(Internal("the copy failed"));
     *to = Moved(from, where);
-    Later(OkStatus(), std::move(done));
+    CompleteLater(OkStatus(), std::move(done));
   }
-  void Later(Status status, Done done) {
+  void CompleteLater(Status status, Done done) {
     if (at_once) return std::move(done)(std::move(status));
     threads_.Schedule([status = std::move(status), done = std::move(done)]() mutable {
       Env::Real().SleepForNanos(50'000);
@@ -232,7 +232,7 @@ TEST_P(PlacementTest, StacksKeepTheirElementsOnTheHostIfAsked) {
     ASSERT_TRUE(status.ok()) << status;
     for (const Tensor& fetched : step.fetches) EXPECT_EQ(fetched.scalar<int64_t>(), 5);
     // Copies to the host: fetched tensors and the pushed value. Copies to the device: the feed;
-    // with swap_memory also the pushed and the popped value, which FarSums read.
+    // with swap_memory also the pushed and the popped value, each of which a FarSum reads.
     EXPECT_EQ(device_.to_host, 10 * 3) << swap;
     EXPECT_EQ(device_.from_host, 10 * (swap ? 3 : 1)) << swap;
     g_ = TestGraph(FarRegistry());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StepActivity: describes what one step is doing in one executor at the moment, so that an operator
-// can see what the step waits for.
+// StepActivity: describes what one step is doing in one executor at the moment, so that the person
+// who runs the cluster can see what the step waits for.
 #pragma once
 
 #include <cstdint>

@@ -128,14 +128,14 @@ void StepLoops::BeginIteration(Frame& frame, ReadyQueues& ready) {
   }
   // All deferred values are for this iteration: it has not run, so no value for a later iteration
   // exists.
-  for (Frame::Deferred& deferred : frame.deferred) {
+  for (Frame::DeferredValue& deferred : frame.deferred) {
     propagation_.Pass(*deferred.item, &deferred.value, false, it, ready);
   }
   frame.deferred.clear();
 }
 
-// Returns the iteration that loses a hold because `it` has ended: the next one, or the one around
-// the loop.
+// Returns the iteration that loses a hold because `it` has ended: the next iteration, or the
+// iteration in which the loop runs.
 Iteration* StepLoops::EndIteration(Iteration& it, ReadyQueues& ready) {
   Frame& frame = *it.frame;
   DCHECK(frame.oldest == &it);

@@ -62,7 +62,7 @@ class StepLoopsTest : public testing::Test {
     ready_.other_iterations.pop_back();
     return node;
   }
-  // Returns the node that gets the value that leaves the loop.
+  // Returns the consumer of the loop's result.
   uint32_t Fetch() { return executable_->edges()[ItemOf(FlowOp::kExit).first_edge].dst; }
 
   TestTask task_;

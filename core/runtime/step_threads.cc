@@ -154,8 +154,8 @@ void StepThreads::Leave(bool from_runner) {
   }
   const auto end = [this] { std::exchange(ended_, nullptr)(); };
   if (from_runner) return end();
-  // This may be inside a callback of the cancellation or the timer, and the step's end waits for
-  // such callbacks. So do not end the step on this thread.
+  // This function may run in a callback of the cancellation or of the timer, and the step's end
+  // waits for such callbacks. So do not end the step on this thread.
   scheduler_.Schedule(end);
 }
 

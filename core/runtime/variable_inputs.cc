@@ -29,7 +29,7 @@ Status ReadVariables(Iteration& it, const Executable::Item& item) {
     // Skip dead inputs, and inputs that were read before, when the node had to wait for copies.
     if (input.dtype() != DType::kResource) continue;
     StatusOr<Tensor> read = ReadVariable(input);
-    // The author of the graph does not know nodes that the compiler added: do not name them.
+    // Do not name nodes that the compiler added: the author of the graph does not know them.
     if (!read.ok() && item.node->op().internal()) {
       return AtNode(read.status(), item.node->input(i).node->name());
     }

@@ -80,7 +80,7 @@ Arena::Block* Arena::NewBlock() {
 }
 
 Arena::Block* Arena::MapRegion(size_t bytes) {
-  // By default a 32nd of a region: 2 MiB, one huge page, if regions have 64 MiB.
+  // Large requests are rounded up to a 32nd of a region: 2 MiB, a huge page, for regions of 64 MiB.
   const size_t step = bytes > options_.region_bytes
                           ? std::max(options_.region_bytes / 32, options_.granule)
                           : options_.region_bytes;

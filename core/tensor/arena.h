@@ -59,7 +59,7 @@ class Arena {
       ABSL_LOCKS_EXCLUDED(mu_);
   // Returns the block's owner.
   void* Deallocate(void* pointer) ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns all free memory to the source, independently of cached_bytes_max.
+  // Gives all free memory back to the source, independently of cached_bytes_max.
   void ReturnFree() ABSL_LOCKS_EXCLUDED(mu_);
   // Returns the size of the block that Allocate uses for `bytes`.
   size_t RoundUp(size_t bytes) const;

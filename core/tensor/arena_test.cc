@@ -109,7 +109,7 @@ TEST(Arena, OutOfMemoryIsNull) {
   EXPECT_EQ(arena.Allocate(SIZE_MAX), nullptr);
   EXPECT_EQ(arena.Allocate(SIZE_MAX / 2), nullptr);
   void* a = arena.Allocate(kRegion);
-  // There is not enough memory for a complete region, but for the requested size.
+  // The memory is too small for a complete region, but large enough for the request.
   void* b = arena.Allocate(kRegion / 4);
   EXPECT_NE(b, nullptr);
   EXPECT_EQ(arena.Allocate(kRegion), nullptr);
@@ -146,7 +146,7 @@ TEST(Arena, ReturnsWhatIsCachedRatherThanExceedTheMaximum) {
   void* const small = arena.Allocate(kRegion);
   arena.Deallocate(small);
   EXPECT_EQ(arena.stats().bytes_cached, kRegion);
-  // Does not fit into the cached memory, and both together exceed the limit.
+  // This block does not fit into the cached memory, and both together exceed the limit.
   void* const large = arena.Allocate(2 * kRegion, nullptr, 2 * kRegion);
   ASSERT_NE(large, nullptr);
   EXPECT_EQ(arena.stats().bytes_cached, 0);

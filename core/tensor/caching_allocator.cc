@@ -55,7 +55,7 @@ struct CachingAllocator::ThreadCache {
   std::atomic<int64_t> unpublished{0};  // bytes in use, not yet in the shared statistics
   std::atomic<int64_t> allocations{0};
 
-  // Returns true if it is time to publish.
+  // Counts bytes that this thread takes or frees. Returns true if it is time to publish the count.
   bool Count(int64_t bytes) {
     Add(unpublished, bytes);
     const int64_t now = unpublished.load(std::memory_order_relaxed);

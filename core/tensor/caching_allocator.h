@@ -33,7 +33,7 @@ class CachingAllocator final : public Allocator {
   void Deallocate(void* pointer, size_t bytes) override;
   AllocatorStats stats() const override;
 
-  // Returns unused memory to the system, except for the blocks in the threads' caches. Takes
+  // Gives unused memory back to the system, except for the blocks in the threads' caches. Takes
   // milliseconds per GB.
   void ReturnUnused();
 

@@ -16,7 +16,8 @@ constexpr size_t kHugePageBytes = 2 << 20;
 class HugePageSource final : public MemorySource {
  public:
   void* Map(size_t bytes) override {
-    // Maps one huge page more, so that the region can be aligned to one, and unmaps both ends.
+    // Maps an additional huge page, so that the region can be aligned, and then unmaps the bytes
+    // before and after the region.
     const size_t mapped = bytes + kHugePageBytes;
     if (mapped < bytes) return nullptr;
     void* raw = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -57,7 +57,7 @@ TEST(Shape, Basics) {
   shape.RemoveDim(2);
   EXPECT_EQ(shape, (Shape{4, 7, 5}));
   EXPECT_EQ(shape.num_elements(), 140);
-  // More dimensions than are stored inline.
+  // More dimensions than a Shape stores inside the object.
   shape = Shape{1, 2, 3, 4, 5, 6};
   const Shape copy = shape;
   EXPECT_EQ(copy, shape);

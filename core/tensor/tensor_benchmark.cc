@@ -32,7 +32,7 @@ void BM_MakeAndWriteTensor(benchmark::State& state) {
 }
 BENCHMARK(BM_MakeAndWriteTensor)->Arg(256 << 10)->Arg(16 << 20);
 
-// As many live scalars as a step has: more than a thread's cache holds.
+// Keeps as many scalars alive as a step does: more than a thread's cache holds.
 void BM_MakeManyScalars(benchmark::State& state) {
   std::vector<Tensor> tensors(1000);
   for (auto _ : state) {

@@ -119,7 +119,7 @@ TEST(Tensor, TooLargeIsAnError) {
             "CPU memory: the system has no more");
   // Guarded turns exceptions of constructors into ResourceExhausted.
   EXPECT_THROW(Tensor(DType::kFloat, {int64_t{1} << 40}), std::bad_alloc);
-  // So many elements that the number of bytes exceeds 64 bits.
+  // The number of bytes does not fit in 64 bits.
   EXPECT_EQ(Tensor::Make(CpuAllocator(), DType::kComplex128, {INT64_MAX}).status().code(),
             StatusCode::kResourceExhausted);
   EXPECT_EQ(Tensor::Make(CpuAllocator(), DType::kInvalid, {}).status().code(),

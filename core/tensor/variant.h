@@ -25,8 +25,7 @@ struct Variant {
 };
 static_assert(sizeof(Variant) == kVariantBytes);
 
-// The limit for values that hold tensors of values, which hold tensors of values, and so on. Code
-// may recurse into them, because the depth is limited.
+// The maximum of VariantValue::depth: it is limited so that code may recurse into values.
 inline constexpr int kVariantDepthMax = 32;
 
 class VariantValue {

@@ -30,8 +30,8 @@ PENSTOCK_FIELD(DcomplexVal, dcomplex_val)
 PENSTOCK_FIELD(StringVal, string_val)
 #undef PENSTOCK_FIELD
 
-// The encodings: the type of the elements, their field, the number of its values per element, and
-// the conversion in both directions.
+// The encodings. Each has the type of the elements, their field of TensorProto, the number of
+// values of the field per element, and the conversions in both directions.
 template <class Element, class Field>
 struct Plain : Field {
   using T = Element;

@@ -174,8 +174,8 @@ Status UnpackMessages(const std::string& content, const Field& field, Tensor* te
   return OkStatus();
 }
 
-// If the last elements are equal, writes them once, so that a received tensor does not get longer
-// when it is sent on.
+// If the last elements are equal, writes that element once, so that the message of a tensor is no
+// longer than the one from which it was read.
 Status PackVariants(absl::Span<const Variant> variants, TensorBudget* budget, TensorProto* proto) {
   size_t n = variants.size();
   while (n > 1 && variants[n - 1].value == variants[n - 2].value) --n;

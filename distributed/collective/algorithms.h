@@ -4,9 +4,9 @@
 // thread: they run on the threads that deliver messages, or on the scheduler if a chunk is large
 // enough.
 //
-// Each peer calls the same function with arguments that agree. `done` is called once, when this
-// peer has its result and needs no more messages; its own last messages may still be under way.
-// Tensors are flat, in the host's memory; outputs share no memory with inputs. Errors: those of
+// All peers call the same function with matching arguments. `done` is called once, when this peer
+// has its result and needs no more messages; its own last messages may still be under way. Tensors
+// are flat, in the host's memory; outputs share no memory with inputs. Errors: those of
 // the link; InvalidArgument if a peer has sent a tensor of another type or size.
 //
 // The order of additions depends on nothing but the number of peers and elements:
@@ -45,7 +45,7 @@ void RunDoubling(const Services& services, const Reduction& reduction, Tensor in
 struct RingArgs {
   // Peer i owns segment i, the elements [offsets[i], offsets[i + 1]). Has size + 1 entries.
   std::vector<int64_t> offsets;
-  // Both: all-reduce. Only `reduce`: reduce-scatter, whose output is the peer's segment. Only
+  // Both true: all-reduce. Only `reduce`: reduce-scatter, whose output is the peer's segment. Only
   // `gather`: all-gather, whose input is the peer's segment.
   bool reduce = true, gather = true;
   Reduction reduction = {};
@@ -76,8 +76,8 @@ std::vector<int64_t> EvenOffsets(int64_t elements, int parts);
 // Returns OK if `received` has this type and this many elements.
 Status CheckReceived(const Tensor& received, DType dtype, int64_t elements, int peer);
 
-// Runs `work`: on the scheduler if `bytes`, which it touches, is too much for the thread that
-// delivers messages, else on this thread.
+// Runs `work`, which touches `bytes` bytes: on the scheduler if that would take too long for a
+// thread that delivers messages, else on this thread.
 void RunHeavy(Scheduler& threads, int64_t bytes, Scheduler::Closure work);
 
 }  // namespace penstock::collective

@@ -38,7 +38,7 @@ class Broadcast : public std::enable_shared_from_this<Broadcast> {
     }
     services_.link->Recv(PeerLink::kAnyPeer, kAnnouncement,
                          [self = shared_from_this()](const StatusOr<Tensor>& source) {
-                           self->outstanding_.End(self->Announced(source));
+                           self->outstanding_.End(self->SetSource(source));
                          });
   }
 
@@ -60,7 +60,7 @@ class Broadcast : public std::enable_shared_from_this<Broadcast> {
     }
   }
 
-  Status Announced(const StatusOr<Tensor>& source) {
+  Status SetSource(const StatusOr<Tensor>& source) {
     RETURN_IF_ERROR(source.status());
     RETURN_IF_ERROR(CheckReceived(*source, DType::kInt32, 1, PeerLink::kAnyPeer));
     source_ = source->scalar<int32_t>();

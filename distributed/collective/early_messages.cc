@@ -18,7 +18,7 @@ constexpr size_t kGoneRemembered = 4096;
 EarlyMessages::EarlyMessages(int64_t bytes_max)
     : bytes_max_(bytes_max), ended_groups_(kGoneRemembered) {}
 
-void EarlyMessages::Keep(Early message, int64_t now_ns) {
+void EarlyMessages::Keep(EarlyMessage message, int64_t now_ns) {
   const uint32_t id = message.address.group;
   if (ended_groups_.contains(id)) return;
   Expire(now_ns);
@@ -26,7 +26,7 @@ void EarlyMessages::Keep(Early message, int64_t now_ns) {
   Group& group = found->second;
   if (is_new) group.since_ns = now_ns;
   if (!group.dropped.ok()) return;
-  const auto bytes = static_cast<int64_t>(message.value.bytes() + sizeof(Early));
+  const auto bytes = static_cast<int64_t>(message.value.bytes() + sizeof(EarlyMessage));
   if (bytes_ + bytes <= bytes_max_) {
     group.bytes += bytes;
     bytes_ += bytes;
@@ -61,9 +61,9 @@ void EarlyMessages::Forget(uint32_t id) {
 
 void EarlyMessages::ForgetGroupsOf(const TaskName& task) {
   for (auto it = groups_.begin(); it != groups_.end();) {
-    const std::vector<Early>& messages = it->second.messages;
+    const std::vector<EarlyMessage>& messages = it->second.messages;
     const bool lacks = std::any_of(messages.begin(), messages.end(),
-                                   [&](const Early& e) { return e.from == task; });
+                                   [&](const EarlyMessage& e) { return e.from == task; });
     it = lacks ? Erase(it) : std::next(it);
   }
 }

@@ -25,7 +25,7 @@ inline constexpr double kFormSeconds = 600;
 
 class EarlyMessages {
  public:
-  struct Early {
+  struct EarlyMessage {
     TaskName from;
     Address address;
     Tensor value;
@@ -33,7 +33,7 @@ class EarlyMessages {
   struct Group {
     int64_t since_ns = 0;
     int64_t bytes = 0;
-    std::vector<Early> messages;
+    std::vector<EarlyMessage> messages;
     Status dropped;  // why messages were dropped: the group fails with this error when it forms
   };
 
@@ -41,15 +41,15 @@ class EarlyMessages {
   explicit EarlyMessages(int64_t bytes_max);
 
   // Keeps `message`, or drops all messages of its group if there is no room.
-  void Keep(Early message, int64_t now_ns);
+  void Keep(EarlyMessage message, int64_t now_ns);
   // Returns and removes the messages of a group that forms here.
   Group Take(uint32_t id);
   // Drops the messages of a group that has ended, and any that arrive later.
   void Forget(uint32_t id);
   // Drops groups that have sent messages from `task`: they cannot form without that task.
   void ForgetGroupsOf(const TaskName& task);
-  // Drops messages that have waited for too long, and remembers for kFormSeconds that
-  // their group has lost messages.
+  // Drops the messages that have waited for too long, and remembers for kFormSeconds that their
+  // groups have lost messages.
   void Expire(int64_t now_ns);
   int64_t bytes() const { return bytes_; }
 

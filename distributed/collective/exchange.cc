@@ -117,12 +117,12 @@ bool Exchange::BeginFormed(const GroupKey& key, const std::string& session, int6
     return false;
   }
   pending->set_group(formed);
-  BeginIn(formed, rank, step_id, std::move(call), pending);
+  BeginInGroup(formed, rank, step_id, std::move(call), pending);
   return true;
 }
 
-void Exchange::BeginIn(const std::shared_ptr<FormedGroup>& formed, int rank, int64_t step_id,
-                       CollectiveCall call, const std::shared_ptr<PendingCall>& pending) {
+void Exchange::BeginInGroup(const std::shared_ptr<FormedGroup>& formed, int rank, int64_t step_id,
+                            CollectiveCall call, const std::shared_ptr<PendingCall>& pending) {
   formed->Begin(rank, step_id, std::move(call),
                 [pending](StatusOr<Tensor> result) { pending->End(std::move(result)); });
   // The call was cancelled before it knew its group: the other ranks must not wait for this
@@ -166,8 +166,8 @@ void Exchange::Wait(const GroupKey& key, Waiting waiting, const std::vector<Task
     Group& group = groups_[key];
     const auto same = std::find_if(group.waiting.begin(), group.waiting.end(),
                                    [&](const Waiting& w) { return w.pending == pending; });
-    if (same == group.waiting.end()) return;  // it has failed, or its group has formed
-    Joined& joined = group.joined[device];
+    if (same == group.waiting.end()) return;  // the call has failed, or its group has formed
+    JoinedRank& joined = group.joined[device];
     if (!joined.own || joined.rank.session != session) {
       joined = {.rank = {.device = device,
                          .task = options_.self,
@@ -233,7 +233,7 @@ void Exchange::TryForm(const GroupKey& key, Group& group, Actions* actions) {
         return pending->End(AlreadyExists(formed->key().ToString(), " has formed without ",
                                           shared->call.device, " of session ", shared->session));
       }
-      BeginIn(formed, rank, shared->step_id, std::move(shared->call), pending);
+      BeginInGroup(formed, rank, shared->step_id, std::move(shared->call), pending);
     });
   }
   group.waiting.clear();
@@ -334,7 +334,7 @@ void Exchange::Handle(const TaskName& from, const Leave& leave) {
       Group& group = found->second;
       std::set<DeviceName> refused;  // devices of this task that may not join
       for (auto it = group.joined.begin(); it != group.joined.end();) {
-        const Joined& joined = it->second;
+        const JoinedRank& joined = it->second;
         const bool gone = nonces.contains(joined.rank.nonce);
         if (gone && joined.own) refused.insert(it->first);
         it = gone && !joined.own ? group.joined.erase(it) : std::next(it);
@@ -358,7 +358,7 @@ void Exchange::Handle(const TaskName& from, const Leave& leave) {
       Retire(*formed, why);
     }
   }
-  if (formed != nullptr) formed->Left(from, why, leave.completed);
+  if (formed != nullptr) formed->NoteLeft(from, why, leave.completed);
   RunActions(std::move(actions));
 }
 

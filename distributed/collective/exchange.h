@@ -77,7 +77,7 @@ class Exchange final : public LinkListener {
   void EndSession(const std::string& session, const Status& why);
 
  private:
-  struct Joined {
+  struct JoinedRank {
     Rank rank;
     bool own = false;  // the rank is a device of this task
   };
@@ -91,7 +91,7 @@ class Exchange final : public LinkListener {
     std::set<TaskName> tasks;  // the tasks of its session
   };
   struct Group {
-    std::map<DeviceName, Joined> joined;
+    std::map<DeviceName, JoinedRank> joined;
     std::vector<Waiting> waiting;
     std::shared_ptr<FormedGroup> formed;
     std::map<std::string, Status> failed;  // why a session's calls fail, by session
@@ -115,8 +115,8 @@ class Exchange final : public LinkListener {
   bool BeginFormed(const GroupKey& key, const std::string& session, int64_t step_id,
                    const DeviceName& device, CollectiveCall& call,
                    const std::shared_ptr<PendingCall>& pending);
-  void BeginIn(const std::shared_ptr<FormedGroup>& formed, int rank, int64_t step_id,
-               CollectiveCall call, const std::shared_ptr<PendingCall>& pending);
+  void BeginInGroup(const std::shared_ptr<FormedGroup>& formed, int rank, int64_t step_id,
+                    CollectiveCall call, const std::shared_ptr<PendingCall>& pending);
   // Arms a timer that fails the call after `seconds`.
   void ArmTimer(const GroupKey& key, const std::shared_ptr<PendingCall>& pending, double seconds,
                 int64_t instance);

@@ -254,7 +254,8 @@ TEST_P(ExchangeTest, TwoSourcesOfABroadcastAreFoundInAnyOrder) {
     }
     for (Result& result : results) ASSERT_TRUE(Get(result).ok());
     std::vector<Result> broadcasts;
-    // One by one, so that the first source has most likely ended when the second begins.
+    // Starts the broadcasts one by one, so that the first source has most likely ended when the
+    // second begins.
     for (const int t : order) {
       broadcasts.push_back(tasks.Collect(t, 0, StrCat("s", t), Broadcast(3, t != 1)));
       broadcasts.back().wait_for(std::chrono::milliseconds(20));

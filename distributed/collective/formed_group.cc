@@ -132,7 +132,7 @@ Status FormedGroup::CheckPart(const Execution& execution, int rank,
   return OkStatus();
 }
 
-Status FormedGroup::Disagree(const CollectiveCall& call, int sender) const {
+Status FormedGroup::DisagreementError(const CollectiveCall& call, int sender) const {
   return InvalidArgument("the ranks of instance ", call.instance_key, " of ", key().ToString(),
                          " disagree: ", call.device, " brings an ", Describe(call), ", ",
                          tasks_[sender].ToString(),
@@ -182,7 +182,7 @@ Status FormedGroup::AddPart(uint64_t id, int rank, CollectiveCall call,
   RETURN_IF_ERROR(CheckPart(execution, rank, call));
   if (!foreseen.empty()) {
     if (foreseen.mapped().fingerprint != fingerprint) {
-      return Disagree(call, foreseen.mapped().sender);
+      return DisagreementError(call, foreseen.mapped().sender);
     }
     execution.roles = foreseen.mapped().roles;
   }
@@ -274,7 +274,7 @@ StatusOr<Tensor> FormedGroup::MergeOwn(const std::vector<CollectiveCall>& calls)
 void FormedGroup::Run(uint64_t id, const std::vector<CollectiveCall>& calls) {
   const CollectiveCall& first = calls[0];
   StatusOr<Tensor> input = MergeOwn(calls);
-  if (!input.ok()) return Ran(id, {}, input.status());
+  if (!input.ok()) return NoteRan(id, {}, input.status());
   const int64_t size = key().size, elements = first.shape.num_elements();
   int64_t result = elements;
   if (first.kind == CollectiveKind::kAllGather) result = elements * size;
@@ -285,7 +285,7 @@ void FormedGroup::Run(uint64_t id, const std::vector<CollectiveCall>& calls) {
     return RunAlgorithm(id, calls, *input, *input);  // the source's result is its input
   }
   StatusOr<Tensor> output = Tensor::Make(CpuAllocator(), first.dtype, Shape({result}));
-  if (!output.ok()) return Ran(id, {}, output.status());
+  if (!output.ok()) return NoteRan(id, {}, output.status());
   RunAlgorithm(id, calls, *std::move(input), *std::move(output));
 }
 
@@ -298,7 +298,7 @@ void FormedGroup::RunAlgorithm(uint64_t id, const std::vector<CollectiveCall>& c
   const Reduction reduction{.merge = first.merge, .divisor = first.divide ? key().size : 1};
   const int64_t bytes = static_cast<int64_t>(std::max(input.bytes(), output.bytes()));
   Done done([self = shared_from_this(), id, link, output](const Status& status) {
-    self->Ran(id, output, status);
+    self->NoteRan(id, output, status);
   });
   if (first.kind == CollectiveKind::kBroadcast) {
     const bool is_source = input.valid();
@@ -327,7 +327,7 @@ void FormedGroup::RunAlgorithm(uint64_t id, const std::vector<CollectiveCall>& c
   RunRing(services, std::move(args), std::move(done));
 }
 
-void FormedGroup::Ran(uint64_t id, Tensor result, const Status& status) {
+void FormedGroup::NoteRan(uint64_t id, Tensor result, const Status& status) {
   std::map<int, Part> parts;
   {
     MutexLock lock(mu_);
@@ -432,7 +432,7 @@ Status FormedGroup::CheckMessage(int sender, const Address& address) {
                              foreseen_.size(), " executions, the most that it may be");
   }
   if (begun && execution->second.fingerprint != address.fingerprint) {
-    return Disagree(execution->second.parts.begin()->second.call, sender);
+    return DisagreementError(execution->second.parts.begin()->second.call, sender);
   }
   Roles* const roles = begun ? &execution->second.roles : &Foresee(sender, address);
   if (address.tag == kAnnouncement.Number()) return NoteSource(roles, sender);
@@ -497,7 +497,7 @@ void FormedGroup::Receive(const TaskName& from, const Address& address, Tensor v
 Status FormedGroup::CheckRoomFor(const Mailbox::Slot& slot, const TaskName& from,
                                  const Tensor& value) const {
   const auto bytes = static_cast<int64_t>(value.bytes());
-  if (mailbox_.bytes() + bytes <= options_.unclaimed_bytes_max || mailbox_.Waits(slot)) {
+  if (mailbox_.bytes() + bytes <= options_.unclaimed_bytes_max || mailbox_.IsAwaited(slot)) {
     return OkStatus();
   }
   return ResourceExhausted(key().ToString(), ": ", mailbox_.bytes(), " bytes wait for ",
@@ -548,8 +548,8 @@ void FormedGroup::End(const Status& why, const std::vector<uint64_t>& completed)
   for (auto& received : waiting) std::move(received)(why);
 }
 
-void FormedGroup::Left(const TaskName& task, const Status& why,
-                       const std::vector<uint64_t>& completed) {
+void FormedGroup::NoteLeft(const TaskName& task, const Status& why,
+                           const std::vector<uint64_t>& completed) {
   {
     MutexLock lock(mu_);
     left_.insert(task);

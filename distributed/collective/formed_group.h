@@ -111,7 +111,7 @@ class FormedGroup final : public std::enable_shared_from_this<FormedGroup> {
   void End(const Status& why, const std::vector<uint64_t>& completed = {});
   // Notes that `task` has left after completing the executions in `completed`. From now on
   // losing the task is no failure.
-  void Left(const TaskName& task, const Status& why, const std::vector<uint64_t>& completed);
+  void NoteLeft(const TaskName& task, const Status& why, const std::vector<uint64_t>& completed);
   bool HasLeft(const TaskName& task) const;
   bool ended() const;
   bool running() const;
@@ -169,7 +169,7 @@ class FormedGroup final : public std::enable_shared_from_this<FormedGroup> {
   // ResourceExhausted if no algorithm waits for the message and there is no room to keep it.
   Status CheckRoomFor(const Mailbox::Slot& slot, const TaskName& from, const Tensor& value) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  Status Disagree(const CollectiveCall& call, int sender) const;
+  Status DisagreementError(const CollectiveCall& call, int sender) const;
   // Notes that task `sender` sends in a broadcast.
   Status NoteSource(Roles* roles, int sender) const;
   Status TwoSources(int one, int other) const;
@@ -181,7 +181,7 @@ class FormedGroup final : public std::enable_shared_from_this<FormedGroup> {
   StatusOr<Tensor> MergeOwn(const std::vector<CollectiveCall>& calls) const;
   void RunAlgorithm(uint64_t id, const std::vector<CollectiveCall>& calls, Tensor input,
                     Tensor output);
-  void Ran(uint64_t id, Tensor result, const Status& status);
+  void NoteRan(uint64_t id, Tensor result, const Status& status);
   void HandedOver(uint64_t id);
   void RememberCompleted(uint64_t id, const Execution& execution)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -53,7 +53,7 @@ class Mailbox {
     slots_.erase(found);
     return value;
   }
-  bool Waits(const Slot& slot) const {
+  bool IsAwaited(const Slot& slot) const {
     const auto found = slots_.find(slot);
     return found != slots_.end() && std::holds_alternative<PeerLink::Received>(found->second);
   }

@@ -42,7 +42,7 @@ void TaskLinks::Connect(const TaskId& task) {
 void TaskLinks::Send(const TaskName& task, const HashedKey& key, Tensor value,
                      TensorSink::HandedOver handed_over) {
   std::shared_ptr<TensorSink> sink;
-  std::deque<Held> dropped;
+  std::deque<HeldMessage> dropped;
   int64_t step_id = 0, dropped_bytes = 0;
   {
     MutexLock lock(mu_);
@@ -68,7 +68,7 @@ void TaskLinks::Send(const TaskName& task, const HashedKey& key, Tensor value,
                  ResourceExhausted(task.ToString(), " has not connected, and ", dropped.size(),
                                    " messages of ", dropped_bytes, " bytes wait for it; at most ",
                                    kHeldMax, " of ", held_bytes_max_, " bytes may"));
-  for (Held& held : dropped) std::move(held.handed_over)();
+  for (HeldMessage& held : dropped) std::move(held.handed_over)();
 }
 
 bool TaskLinks::SendIfConnected(const TaskName& task, const HashedKey& key, Tensor value) {
@@ -123,7 +123,7 @@ void TaskLinks::Subscribe(const std::string& consumer, int64_t step_id,
                           std::shared_ptr<TensorSink> sink) {
   const StatusOr<TaskName> name = TaskName::Parse(consumer);
   if (!name.ok()) return sink->Refuse(step_id, Annotate(name.status(), "the consumer"));
-  std::deque<Held> held, final_messages;
+  std::deque<HeldMessage> held, final_messages;
   bool full = false;
   {
     MutexLock lock(mu_);
@@ -143,8 +143,8 @@ void TaskLinks::Subscribe(const std::string& consumer, int64_t step_id,
                                                    " tasks for collectives, the most that it can ",
                                                    "be: ", consumer, " cannot take part"));
   }
-  for (std::deque<Held>* const messages : {&held, &final_messages}) {
-    for (Held& h : *messages) {
+  for (std::deque<HeldMessage>* const messages : {&held, &final_messages}) {
+    for (HeldMessage& h : *messages) {
       sink->Send(step_id, h.key, std::move(h.value), /*is_dead=*/false, std::move(h.handed_over));
     }
   }

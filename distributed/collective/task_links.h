@@ -78,7 +78,7 @@ class TaskLinks final : public TaskSteps {
   void Fail(int64_t step_id, const Status& why) override;
 
  private:
-  struct Held {
+  struct HeldMessage {
     HashedKey key;
     Tensor value;
     TensorSink::HandedOver handed_over;
@@ -91,9 +91,9 @@ class TaskLinks final : public TaskSteps {
     std::shared_ptr<TensorSink> sink;
     int64_t sink_step_id = 0;  // reserved step id of the consumer's subscription
     bool sink_is_old = false;  // the task was lost after the sink came
-    std::deque<Held> held;     // messages held until there is a sink
+    std::deque<HeldMessage> held;  // messages held until there is a sink
     int64_t held_bytes = 0;
-    std::deque<Held> final_messages;  // sent after `held`, oldest first
+    std::deque<HeldMessage> final_messages;  // sent after `held`, oldest first
   };
 
   const TaskName self_;

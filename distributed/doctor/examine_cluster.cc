@@ -38,7 +38,7 @@ class Examination {
   Examination(const TaskConfig& config, const std::vector<ProbedTask>& tasks)
       : config_(config), tasks_(tasks) {
     for (const ProbedTask& task : tasks) {
-      any_serves_ |= task.probe.outcome == Outcome::kServes && !IsOwn(task);
+      any_serves_ |= task.probe.outcome == Outcome::kServes && !IsOwnTask(task);
     }
   }
 
@@ -53,7 +53,7 @@ class Examination {
   void Add(Level level, std::string subject, std::string what, std::string advice = "") {
     findings_.push_back({level, std::move(subject), std::move(what), std::move(advice)});
   }
-  bool IsOwn(const ProbedTask& task) const {
+  bool IsOwnTask(const ProbedTask& task) const {
     return task.job == config_.job && task.index == config_.task &&
            task.second_replica == (config_.replica == 1);
   }
@@ -113,7 +113,8 @@ class Examination {
   }
 
   void NotRunning(const ProbedTask& task) {
-    if (IsOwn(task)) return Add(Level::kOk, SubjectOf(task), "not running yet: this is the task");
+    if (IsOwnTask(task))
+      return Add(Level::kOk, SubjectOf(task), "not running yet: this is the task");
     Add(any_serves_ ? Level::kError : Level::kWarning, SubjectOf(task),
         StrCat("is not running: ", task.probe.detail),
         any_serves_ ? "start it, or look why it ended: sessions wait for it" : "");

@@ -32,8 +32,8 @@ std::vector<ProbedTask> TasksOf(const ClusterSpec& cluster);
 // else its own task need not run.
 Findings ExamineCluster(const TaskConfig& config, const std::vector<ProbedTask>& tasks);
 
-// Does the same for a task that has just been started: tasks that do not run yet, or do not answer
-// yet, are no mistakes. Returns only warnings and errors.
+// As ExamineCluster, for a task that has just been started: it is no mistake if other tasks do not
+// run or answer yet. Returns only warnings and errors.
 Findings ExamineClusterAtStart(const TaskConfig& config, std::vector<ProbedTask> tasks);
 
 }  // namespace penstock

@@ -35,15 +35,15 @@ std::map<std::string, TaskClock> CompareClocks(const ClusterTrace& trace) {
     for (const DeviceStats& device : step.devices) clocks[TaskOfDevice(device.device)];
   }
   const auto edges = EdgesOf(trace);
-  struct Reached {
+  struct ReachedTask {
     int64_t error_ns, offset_ns;
     std::string task;
-    auto operator<=>(const Reached&) const = default;
+    auto operator<=>(const ReachedTask&) const = default;
   };
-  std::set<Reached> next = {{0, 0, trace.asked}};
+  std::set<ReachedTask> next = {{0, 0, trace.asked}};
   std::set<std::string> done;
   while (!next.empty()) {
-    const Reached nearest = *next.begin();
+    const ReachedTask nearest = *next.begin();
     next.erase(next.begin());
     if (!done.insert(nearest.task).second) continue;
     clocks[nearest.task] = {nearest.offset_ns, nearest.error_ns};

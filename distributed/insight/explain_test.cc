@@ -226,7 +226,7 @@ TEST_F(ExplainTest, ATaskThatDoesNotAnswer) {
           HasSubstr("1 new session of /job:worker/task:0 waits, for 9 s, for /job:ps/task:0")));
 }
 
-// Task A has missed B's heartbeats and waits for its answer, but both have told what they do.
+// Task A misses B's heartbeats and waits for B's answer, but both tasks have sent their reports.
 TEST_F(ExplainTest, TasksThatCannotReachEachOther) {
   Add(kA, R"(new_session { age_ms: 9000 task: '$B'
                            unanswered { task: '$B' error { message: 'Deadline Exceeded' } } }
@@ -261,7 +261,7 @@ TEST_F(ExplainTest, ATensorThatWasNotAskedFor) {
   EXPECT_THAT(Findings(), ElementsAre(HasSubstr("'sum:0' of step 7 is ready, but was not asked")));
 }
 
-// Heartbeats that were meant for the incarnation before a restart.
+// The heartbeats without an answer were meant for the incarnation before a restart.
 TEST_F(ExplainTest, ARestartedTaskIsNotCutOff) {
   Add(kA, "peer { task: '$B' incarnation: 5 heartbeats_missed: 3 silent_ms: 6000 }");
   Add(kB, "self { task: '$B' incarnation: 6 }");

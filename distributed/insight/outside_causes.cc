@@ -57,7 +57,7 @@ class CutFinder {
     std::string why;
   };
 
-  // Returns the task if it has answered and, if it has two processes, the one that serves has.
+  // Returns the task if it has answered; for a task of two replicas: if the primary has answered.
   const wire::ClusterTask* Answers(const std::string& name) const {
     const wire::ClusterTask* const task = graph_.FindTask(name);
     if (task == nullptr || !task->has_report() || task->has_error()) return nullptr;
@@ -102,8 +102,8 @@ class CutFinder {
     }
   }
 
-  // Finds tensors that have been computed for a task which waits for them, but whose question for
-  // them has not arrived.
+  // Finds tensors that are ready to be sent, and for which a consumer waits whose subscription has
+  // not arrived.
   void AddTransfers(const wire::ClusterTask& task) {
     for (const wire::PartReport& part : task.report().part()) {
       for (const wire::WaitReport& wait : part.wait()) {

@@ -35,7 +35,7 @@ bool PassesOn(const Node& node) {
 }
 
 // Returns the nodes that are downstream of a waiting node, each with that waiting node.
-absl::flat_hash_map<const Node*, const Node*> HeldUp(const StepActivity& activity) {
+absl::flat_hash_map<const Node*, const Node*> NodesBehindWaits(const StepActivity& activity) {
   absl::flat_hash_map<const Node*, const Node*> behind;
   std::vector<std::pair<const Node*, const Node*>> reached;
   for (const StepActivity::Wait& wait : activity.waits) reached.push_back({wait.node, wait.node});
@@ -110,7 +110,7 @@ void AddActivity(const Graph& graph, const std::string& device, const StepActivi
     report->set_name(loop.name);
     report->set_iteration(loop.iteration);
   }
-  const auto held_up = HeldUp(activity);
+  const auto held_up = NodesBehindWaits(activity);
   for (const Node* const node : graph.nodes()) {
     const wire::UseReport::Kind kind = KindOf(node->op());
     if (kind == wire::UseReport::OTHER) continue;

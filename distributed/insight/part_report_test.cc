@@ -70,7 +70,8 @@ TEST_F(PartReportTest, AHandleIsFollowedToItsMaker) {
   EXPECT_EQ(resource->container(), "session/s");
 }
 
-// An op says which input has the handle of what it works on, and how it works on it.
+// An op's definition says which input has the handle of its resource, and whether the op fills or
+// empties it.
 TEST_F(PartReportTest, AReadTakesFromTheQueueOfItsReader) {
   const Output reader = CallIn(builder_, "WholeFileReaderV2", {}, {});
   const Outputs read = CallN("ReaderReadV2", {reader, Queue("files")});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StuckWatch: finds steps that make no progress, and prints about them, on its own initiative, the
+// StuckWatch: finds steps that make no progress, and prints about them, without being asked, the
 // output of `penstock why`.
 //
 // A step makes no progress if it has run for `patience_ms`, none of its parts computes when it is

@@ -198,7 +198,7 @@ class Reporter {
       wire::PartReport& part = parts[step->id()];
       part.set_session(step->session());
       part.set_age_ms(AgeMs(step->begun_ns()));
-      for (const auto& [consumer, tensors] : step->Unasked()) {
+      for (const auto& [consumer, tensors] : step->WaitingForSubscription()) {
         part.add_unasked_by(consumer.ToString());
       }
     }

@@ -21,7 +21,7 @@ using nlohmann::json;
 constexpr int64_t kQueueingNanosMin = 10'000;
 
 // A box whose lane is not known yet.
-struct Planned {
+struct PlannedBox {
   std::string lanes;
   TraceEvents::Box box;
   TraceEvents::Place place;
@@ -77,21 +77,21 @@ class Drawing {
          {StrCat("step ", index + 1), step.start_ns, step.end_ns,
           json{{"session", step.session}, {"fetches", step.fetches}, {"targets", step.targets}}}});
     const TracedRows rows(step);
-    std::vector<const Planned*> planned;  // by row
+    std::vector<const PlannedBox*> planned;  // by row
     for (size_t i = 0; i < rows.rows().size(); ++i) planned.push_back(PlanRow(rows, i, index));
     for (const TracedTransfer& transfer : rows.transfers()) {
-      const Planned* const box = PlanTransfer(transfer, index);
+      const PlannedBox* const box = PlanTransfer(transfer, index);
       if (transfer.send != TracedTransfer::kNone) arrows_.emplace_back(planned[transfer.send], box);
     }
   }
 
   // Returns null if the row has no box because the box of a transfer represents it.
-  const Planned* PlanRow(const TracedRows& rows, size_t index, size_t step) {
+  const PlannedBox* PlanRow(const TracedRows& rows, size_t index, size_t step) {
     if (rows.TransferInto(index) != nullptr) return nullptr;
     const TracedRow& row = rows.rows()[index];
     const NodeStats& node = *row.stats;
     const std::string device = ShortDevice(rows.DeviceOf(row));
-    std::deque<Planned>& boxes = tasks_[TaskOfDevice(rows.DeviceOf(row))];
+    std::deque<PlannedBox>& boxes = tasks_[TaskOfDevice(rows.DeviceOf(row))];
     if (node.start_ns - node.scheduled_ns >= kQueueingNanosMin) {
       boxes.push_back({device + " queueing",
                        {"ready: " + node.node, node.scheduled_ns, node.start_ns,
@@ -107,7 +107,7 @@ class Drawing {
     return &boxes.back();
   }
 
-  const Planned* PlanTransfer(const TracedTransfer& transfer, size_t step) {
+  const PlannedBox* PlanTransfer(const TracedTransfer& transfer, size_t step) {
     const std::string from = TaskOfDevice(transfer.from), to = TaskOfDevice(transfer.to);
     const auto protocol = trace_.protocols.find({from, to});
     json args = {{"bytes", transfer.bytes},
@@ -119,20 +119,20 @@ class Drawing {
     } else if (protocol != trace_.protocols.end()) {
       args["road"] = protocol->second;
     }
-    std::deque<Planned>& boxes = tasks_[to];
+    std::deque<PlannedBox>& boxes = tasks_[to];
     boxes.push_back(
         {"receives", {transfer.tensor, transfer.start_ns, transfer.end_ns, std::move(args)}});
     return &boxes.back();
   }
 
-  void Draw(const std::string& name, std::deque<Planned>* boxes) {
+  void Draw(const std::string& name, std::deque<PlannedBox>* boxes) {
     const int process = events_.AddProcess(name);
-    std::vector<Planned*> in_order;
-    for (Planned& planned : *boxes) in_order.push_back(&planned);
-    std::stable_sort(in_order.begin(), in_order.end(), [](const Planned* a, const Planned* b) {
-      return a->box.start_ns < b->box.start_ns;
-    });
-    for (Planned* planned : in_order) {
+    std::vector<PlannedBox*> in_order;
+    for (PlannedBox& planned : *boxes) in_order.push_back(&planned);
+    std::stable_sort(
+        in_order.begin(), in_order.end(),
+        [](const PlannedBox* a, const PlannedBox* b) { return a->box.start_ns < b->box.start_ns; });
+    for (PlannedBox* planned : in_order) {
       planned->place = events_.Add(process, planned->lanes, planned->box);
     }
   }
@@ -142,9 +142,9 @@ class Drawing {
   const int64_t origin_ns_;
   TraceEvents events_;
   // Deques, because arrows hold pointers to their elements.
-  std::deque<Planned> steps_;
-  std::map<std::string, std::deque<Planned>> tasks_;
-  std::vector<std::pair<const Planned*, const Planned*>> arrows_;
+  std::deque<PlannedBox> steps_;
+  std::map<std::string, std::deque<PlannedBox>> tasks_;
+  std::vector<std::pair<const PlannedBox*, const PlannedBox*>> arrows_;
 };
 
 }  // namespace

@@ -122,14 +122,14 @@ void WaitGraph::AddUses(Wait* wait) {
   }
 }
 
-bool WaitGraph::Dead(const Way& way) const {
+bool WaitGraph::IsBlocked(const Way& way) const {
   if (way.open) return false;
   return way.behind.empty() || std::any_of(way.behind.begin(), way.behind.end(),
                                            [&](size_t i) { return waits_[i].stuck; });
 }
 
-// Marks all waits as stuck. Then unmarks each wait that has an open way, or a way behind unmarked
-// waits only, until nothing changes.
+// Marks all waits as stuck. Then repeatedly unmarks each wait that has an open way, or a way that
+// only unmarked waits hold up, until nothing changes.
 void WaitGraph::MarkStuck() {
   for (Wait& wait : waits_) wait.stuck = true;
   for (bool changed = true; changed;) {
@@ -137,7 +137,7 @@ void WaitGraph::MarkStuck() {
     for (Wait& wait : waits_) {
       if (!wait.stuck) continue;
       wait.stuck = std::all_of(wait.ways.begin(), wait.ways.end(),
-                               [&](const Way& way) { return Dead(way); });
+                               [&](const Way& way) { return IsBlocked(way); });
       changed |= !wait.stuck;
     }
   }

@@ -56,9 +56,9 @@ class WaitGraph {
 
   const std::vector<Wait>& waits() const { return waits_; }
   // Returns each cycle of stuck waits once, as indices in which each wait is held up by the
-  // next. The way that leads from a wait to the next is the one that the next holds up.
+  // next. A wait's way to the next wait is the way that the next wait holds up.
   std::vector<std::vector<size_t>> Cycles() const;
-  // Each returns null if there is no such task or part.
+  // These two return null if there is no such task or part.
   const wire::ClusterTask* FindTask(const std::string& name) const;
   const wire::PartReport* FindPart(const std::string& task, uint64_t step_id) const;
   const wire::ResourceReport* FindResource(const wire::ResourceName& name) const;
@@ -70,7 +70,7 @@ class WaitGraph {
   void AddTransfer(Wait* wait);
   void AddUses(Wait* wait);
   void MarkStuck();
-  bool Dead(const Way& way) const;
+  bool IsBlocked(const Way& way) const;
   std::vector<size_t> WaitsOf(const std::string& task, uint64_t step_id) const;
 
   std::map<std::string, const wire::ClusterTask*> tasks_;

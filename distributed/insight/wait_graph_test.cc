@@ -78,7 +78,7 @@ TEST_F(WaitGraphTest, StepsThatWaitForEachOtherFormACycle) {
   EXPECT_EQ(graph.Next(0).second->use->node(), "put_p");
 }
 
-// The same, but a third step also fills one of the queues.
+// Two steps wait for each other, but a third step also fills one of the queues.
 TEST_F(WaitGraphTest, OneOpenWayFreesAllWaitsBehindIt) {
   Add("a", Waiting("1", "take_p", "TAKE", "p",
                    Use("put_q", "PUT", "q", "state: HELD_UP behind: 'take_p'")));

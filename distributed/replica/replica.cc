@@ -48,8 +48,8 @@ StatusOr<Response> Ask(Scheduler& scheduler, const char* what, Call call) {
   return answer;
 }
 
-// Returns whether the follower refused a push. With other errors it was not reached, or no
-// longer follows.
+// Returns whether the follower received a push and refused it. Other errors mean that it was not
+// reached, or follows no longer.
 bool IsRefusal(const Status& status) {
   switch (status.code()) {
     case StatusCode::kOk:
@@ -263,7 +263,7 @@ void Replica::WatchPrimary() {
     }
   }
   if (dropped) {
-    // The primary may rely on this replica only after it has sent it a complete copy again.
+    // The primary must send a complete copy again before it may rely on this replica.
     Say("is no longer fed; begins anew");
     return ForgetState();
   }

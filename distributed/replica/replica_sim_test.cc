@@ -119,7 +119,8 @@ class World {
       } else if (what < 8) {
         Kill(follower);
       } else {
-        // Cuts it off from the other replica and the witness; the worker still reaches it.
+        // Cuts one replica off from the other one and from the witness; the worker still reaches
+        // it.
         Process& cut_off = what == 8 ? *primary : follower;
         cut_off.cut_off = true;
         Sleep(3'000 * kMilli);

@@ -21,8 +21,8 @@ namespace penstock {
 
 class ShadowState {
  public:
-  // `bytes_max` bounds the values of one push, including values that arrived in pieces before it.
-  // Borrows the store.
+  // `bytes_max` limits the total size of a push's values, including those that arrived in pieces
+  // before the push. Borrows the store.
   ShadowState(ResourceStore& store, int64_t bytes_max) : store_(store), bytes_max_(bytes_max) {}
 
   // Starts again with an empty store.

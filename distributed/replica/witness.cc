@@ -24,7 +24,7 @@ StatusOr<wire::ClaimResponse> Witness::Claim(const wire::ClaimRequest& request) 
   if (tasks_.size() >= kTasksMax && tasks_.count(request.task()) == 0) {
     return ResourceExhausted("this witness knows ", kTasksMax, " tasks already");
   }
-  Held& held = tasks_[request.task()];
+  HeldEpoch& held = tasks_[request.task()];
   const bool again = held.incarnation == request.incarnation() &&
                      (request.epoch() == held.epoch || request.epoch() == 0);
   if (!again && request.epoch() != 0 && request.epoch() <= held.epoch && !kBoth.Fires()) {

@@ -29,11 +29,11 @@ class Witness {
   static constexpr size_t kTasksMax = 100'000;
   static constexpr uint64_t kEpochMax = uint64_t{1} << 40;
 
-  struct Held {
+  struct HeldEpoch {
     uint64_t epoch = 0, incarnation = 0;
   };
   Mutex mu_;
-  std::map<std::string, Held> tasks_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, HeldEpoch> tasks_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace penstock

@@ -46,7 +46,7 @@ StatusOr<AskedTask> TaskAt(const std::string& target) {
 }
 
 // Explains in words why the task has not answered.
-Status Explained(const AskedTask& task, const Status& status) {
+Status ExplainNoAnswer(const AskedTask& task, const Status& status) {
   if (absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status)) {
     const std::string misfit = DiagnoseConnection(task.address, *task.credentials);
     if (!misfit.empty()) {
@@ -100,7 +100,7 @@ StatusOr<wire::ClusterReport> AskCluster(const std::string& target, int64_t time
   request.set_timeout_ms(timeout_ms);
   wire::ClusterReport report;
   const Status status = FromGrpc(task.stub->GetCluster(&context, request, &report), "");
-  if (!status.ok()) return Explained(task, status);
+  if (!status.ok()) return ExplainNoAnswer(task, status);
   return report;
 }
 
@@ -136,7 +136,7 @@ StatusOr<wire::CostReport> AskCosts(const std::string& target, int steps_max) {
                             " s to predict the steps of its sessions: ask for fewer steps; or it ",
                             "has stopped: see whether it answers `penstock status`");
   }
-  if (!status.ok()) return Explained(task, status);
+  if (!status.ok()) return ExplainNoAnswer(task, status);
   return report;
 }
 
@@ -156,7 +156,7 @@ StatusOr<ClusterTrace> AskTrace(const std::string& target, int64_t steps, int64_
   wire::ClusterTrace answer;
   const Status status = FromGrpc(task.stub->TraceCluster(&context, request, &answer), "");
   if (registered) cancellation->Deregister(token);
-  if (!status.ok()) return Explained(task, status);
+  if (!status.ok()) return ExplainNoAnswer(task, status);
   ClusterTrace trace{.asked = answer.asked()};
   for (const wire::TracedTask& traced : answer.task()) {
     RETURN_IF_ERROR(Annotate(AddTrace(traced, &trace), StrCat("the trace of ", traced.name())));

@@ -50,7 +50,7 @@ class CallThreads {
     }
   }
 
-  // Returns when no call runs or waits.
+  // Waits until no call runs or waits.
   void Wait() {
     MutexLock lock(mu_);
     while (running_ > 0) none_.Wait(mu_);

@@ -45,8 +45,8 @@ void PutPrimaryFirst(wire::ClusterTask* task) {
   const auto serves = [](const wire::ClusterTask& process) {
     return process.report().replica().role() == wire::ReplicaReport::PRIMARY;
   };
-  // For a moment after one replica was cut off, both may say that they serve. Then the later epoch
-  // wins.
+  // For a moment after one replica was cut off, both may claim to be the primary: the one with the
+  // later epoch is.
   const wire::ClusterTask& other = task->other_replica();
   const uint64_t epoch = serves(*task) ? task->report().replica().epoch() : 0;
   if (!serves(other) || other.report().replica().epoch() <= epoch) return;
@@ -106,7 +106,7 @@ void InsightService::ListenForTraces(grpc::ServerCompletionQueue& queue) {
                                .threads = options_.threads,
                                .channels = options_.channels,
                                .loop = options_.loop};
-  // Runs `trace` on its own thread, until it has ended or the caller has given up.
+  // Runs `trace` on a thread of its own, until `trace` has ended or the caller has given up.
   const auto answer = [this](auto call, auto trace) {
     const Status begun = call_threads_.Run([call, trace] {
       const auto cancellation = std::make_shared<Cancellation>();

@@ -43,7 +43,7 @@ class InsightService {
   void AskCluster(int64_t timeout_ms, ClusterAnswer answer);
   // Returns the current report of this task. REQUIRES Listen.
   wire::TaskReport Report() const;
-  // Returns when no call has a thread of its own any more.
+  // Waits until no call has a thread of its own any more.
   void WaitForCalls() { call_threads_.Wait(); }
 
  private:

@@ -50,7 +50,7 @@ class MasterService {
   // the loop polls `queue`.
   void Listen(Master& master, Scheduler& threads, CompletionLoop& loop,
               grpc::ServerCompletionQueue& queue);
-  // Returns when no call has a thread of its own any more.
+  // Waits until no call has a thread of its own any more.
   void WaitForCalls() { call_threads_.Wait(); }
 
  private:

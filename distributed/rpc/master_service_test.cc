@@ -192,7 +192,7 @@ TEST_F(MasterServiceTest, TimeoutsOfAnyLength) {
   }
 }
 
-// There are more clients than threads for creating sessions.
+// More clients wait than there are threads that create sessions.
 TEST_F(MasterServiceTest, ClientsThatWaitForATaskDoNotKeepOthersWaiting) {
   ServerOptions options = TestCluster::Quick();
   options.create_session_timeout_ms = 60'000;
@@ -350,7 +350,7 @@ TEST_F(MasterServiceTest, PartialRuns) {
   setup.set_request_id(Env::Real().RandomU64() | 1);
   tensorflow::PartialRunSetupResponse begun;
   ASSERT_TRUE(Send(&Stub::PartialRunSetup, setup, &begun).ok());
-  // The same call for the second time.
+  // Repeats the call.
   EXPECT_EQ(Send(&Stub::PartialRunSetup, setup, &begun).error_code(), grpc::ABORTED);
 
   tensorflow::RunStepRequest fetch = Step("Identity:0");

@@ -18,7 +18,7 @@ using Paths = absl::Span<const char* const>;
 // The paths of the fields that have an effect. If a message is listed, all of its fields have one.
 constexpr const char* kOfSessions[] = {
     "allow_soft_placement",
-    "cluster_def",  // refused with an error where it is not the server's
+    "cluster_def",  // refused with an error if it differs from the server's
     "device_filters",
     "graph_options.build_cost_model",
     "graph_options.build_cost_model_after",

@@ -48,12 +48,12 @@ constexpr TensorField kCallableFetch = {tensorflow::RunCallableResponse::kFetchF
 
 // Returns the channels of this process: one for each master, until the credentials change.
 StatusOr<std::shared_ptr<Channels>> ProcessChannels() {
-  struct Made {
+  struct SharedChannels {
     Mutex mu;
     std::shared_ptr<const Credentials> credentials ABSL_GUARDED_BY(mu);
     std::shared_ptr<Channels> channels ABSL_GUARDED_BY(mu);
   };
-  static Made& made = *new Made;
+  static SharedChannels& made = *new SharedChannels;
   ASSIGN_OR_RETURN(std::shared_ptr<const Credentials> credentials, ProcessCredentials());
   MutexLock lock(made.mu);
   if (made.credentials != credentials) {

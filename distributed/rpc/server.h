@@ -46,9 +46,10 @@ struct ServerOptions {
   // A session is closed when for this long its client has had no connection to this task and none
   // of its steps has run. 0: never. Sessions of clients in this process are not closed.
   int64_t session_idle_timeout_ms = 3'600'000;
-  // memory_limit: the bytes of tensors that this process may hold, for all its servers together; 0:
-  // unchanged, at first DefaultMemoryLimit(). session_memory_limit and step_memory_limit: the bytes
-  // that each session, and each step, may hold in this task; 0: no separate limit.
+  // memory_limit: the bytes of tensors that this process may hold, with all of its servers. 0: the
+  // limit that is already set, or else DefaultMemoryLimit(). session_memory_limit and
+  // step_memory_limit: the bytes that each session, and each step, may hold in this task; 0: no
+  // separate limit.
   int64_t memory_limit = 0;
   int64_t session_memory_limit = 0;
   int64_t step_memory_limit = 0;

@@ -63,7 +63,7 @@ std::string PlacementOf(const RewriterConfig& config) {
   return placement;
 }
 
-// Like PlacementOf. If the value is no integer, returns one that no session accepts.
+// As PlacementOf. If the value is not an integer, returns a number that no session accepts.
 int64_t MemoryLimitOf(const RewriterConfig& config) {
   int64_t limit = SessionOptions().memory_limit;
   for (const auto& optimizer : config.custom_optimizers()) {

@@ -81,9 +81,9 @@ class StepCalls final : public collective::LinkListener {
   std::map<TaskName, uint64_t> connected_ ABSL_GUARDED_BY(mu_);
   std::map<TaskName, int64_t> tried_ns_ ABSL_GUARDED_BY(mu_);
   std::map<std::pair<TaskName, std::string>, HashedKey> keys_ ABSL_GUARDED_BY(mu_);
-  // As master: steps whose answers have not come, by step and worker.
+  // For the steps of this task's master: the requests without an answer yet, by step and worker.
   std::map<std::pair<int64_t, TaskName>, Ended> running_ ABSL_GUARDED_BY(mu_);
-  // As worker: steps that run here, by master.
+  // For the steps that this task's worker runs: their ids, by master.
   std::map<TaskName, std::set<int64_t>> begun_ ABSL_GUARDED_BY(mu_);
 };
 

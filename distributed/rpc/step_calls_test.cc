@@ -184,7 +184,8 @@ TEST_P(StepCallsTest, ARestartedWorkerIsConnectedAgain) {
   EXPECT_TRUE(again.get()->ok()) << *again.get();
 }
 
-// A frozen worker was replaced by its follower, but its connection is not lost yet.
+// A frozen worker was replaced by its follower, but the frozen process's connection is not lost
+// yet.
 TEST_P(StepCallsTest, AnotherProcessOfTheSameNameGetsNoRequestOverTheOldConnection) {
   Outcome outcome, none;
   ASSERT_TRUE(Connect(1, &outcome));

@@ -258,8 +258,8 @@ TEST_F(PartialRunTest, ATraceIsRefused) {
   End();
 }
 
-// Clients that disconnect or stop waiting: their step is useless then, and TearDown checks
-// that it has ended.
+// Clients disconnect, or stop waiting. Nobody needs their step then, so it must end; TearDown
+// checks that it has.
 class ClientThatLeavesTest : public CallableTest {
  protected:
   void LeaveDuring(const std::function<grpc::Status(Stub&, grpc::ClientContext*)>& call) {

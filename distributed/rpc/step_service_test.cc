@@ -146,7 +146,7 @@ TEST_F(StepServiceTest, AFetchMayBeAskedForTwice) {
   EXPECT_EQ(answer_.tensor_size(), 2);
 }
 
-// These are more fetches than a polling thread may write.
+// There are more fetches than a polling thread writes itself.
 TEST_F(StepServiceTest, ThousandsOfFetchesAreAnswered) {
   tensorflow::RunStepRequest request = FedStep();
   for (int i = 1; i < 3'000; ++i) request.add_fetch(sum_.name());

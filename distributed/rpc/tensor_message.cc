@@ -127,8 +127,8 @@ class TensorReader {
 
  private:
   bool ReadField(uint32_t tag) {
-    // Only for the first content: parsing the fields before each of many contents would
-    // take quadratic time.
+    // Only for the first content: a message may have many, and parsing all earlier fields before
+    // each would take quadratic time.
     if (tag == kContentTag && !std::exchange(content_seen_, true) && TensorIsDescribed()) {
       return ReadContent();
     }

@@ -173,7 +173,7 @@ TEST(TensorMessageTest, FieldsInUnusualOrder) {
   EXPECT_EQ(AttrValue(*ReadOne(h + c)), seven);
   EXPECT_EQ(AttrValue(*ReadOne(c + h)), seven);
   EXPECT_EQ(AttrValue(*ReadOne(h + no_content + v)), five);
-  // Protobuf would use the last one, but no writer sends two.
+  // A tensor with two contents: protobuf would use the last one, but no writer sends two.
   EXPECT_FALSE(ReadOne(h + c + c).ok());
   EXPECT_FALSE(ReadOne(h + c + h).ok());
 }

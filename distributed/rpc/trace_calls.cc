@@ -59,7 +59,7 @@ class OnCancel {
   const bool registered_;
 };
 
-// Waits for the steps of one recording; reports why it did not wait for all.
+// Waits for the steps of one recording; if it gives up, `cut` says why.
 class Watch {
  public:
   Watch(const TraceServices& services, StepRecorder::Recording* recording, int64_t deadline_ns)

@@ -160,7 +160,7 @@ TEST(ClientPortTest, RefusesOtherUsers) {
   if (geteuid() != 0) GTEST_SKIP() << "takes root, to become another user";
   const Served served;
   const std::string variable = StrCat(kAskAt, "=", served.address());
-  // That user may not have access to the program's folder.
+  // The other user may not have access to the program's folder, so the program is opened here.
   const int program = open("/proc/self/exe", O_RDONLY);
   const pid_t child = fork();
   if (child == 0) {

@@ -65,7 +65,7 @@ class Diagnosis {
 
  private:
   // Facts that OpenSSL passes to callbacks during a handshake, and does not store.
-  struct Noted {
+  struct HandshakeNotes {
     bool asked_for_certificate = false;  // the task asked this process, which has none
     std::string expired_on;              // when the server's certificate expired; "" if it has not
   };
@@ -77,7 +77,7 @@ class Diagnosis {
     bool done = false;        // the TLS handshake is complete
     bool silent = false;      // no answer came in time
     unsigned long error = 0;  // OpenSSL's error
-    Noted noted;
+    HandshakeNotes noted;
   };
 
   int LeftMs() const {
@@ -106,7 +106,7 @@ class Diagnosis {
       return name.empty() ? CheckWelcome(&shake) : name;
     }
     const long verified = SSL_get_verify_result(shake.ssl.get());
-    if (verified != X509_V_OK) return Distrusted(shake, verified);
+    if (verified != X509_V_OK) return DescribeDistrust(shake, verified);
     if (SpeaksPlain()) {
       return StrCat(
           "the task does not speak TLS, this process does: start the task with "
@@ -152,9 +152,11 @@ class Diagnosis {
     }
   }
 
-  static Noted& NotedOf(const SSL* ssl) { return *static_cast<Noted*>(SSL_get_app_data(ssl)); }
+  static HandshakeNotes& NotesOf(const SSL* ssl) {
+    return *static_cast<HandshakeNotes*>(SSL_get_app_data(ssl));
+  }
   static int NoteRequest(SSL* ssl, X509**, EVP_PKEY**) {
-    NotedOf(ssl).asked_for_certificate = true;
+    NotesOf(ssl).asked_for_certificate = true;
     return 0;
   }
   static int NoteExpiry(int verified, X509_STORE_CTX* store) {
@@ -162,7 +164,7 @@ class Diagnosis {
         X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx()));
     if (verified != 1 && X509_STORE_CTX_get_error(store) == X509_V_ERR_CERT_HAS_EXPIRED) {
       const X509* const certificate = X509_STORE_CTX_get_current_cert(store);
-      NotedOf(ssl).expired_on = TextOf(*X509_get0_notAfter(certificate));
+      NotesOf(ssl).expired_on = TextOf(*X509_get0_notAfter(certificate));
     }
     return verified;
   }
@@ -185,7 +187,7 @@ class Diagnosis {
     }
     shake.ssl.reset(SSL_new(context));
     SSL* const ssl = shake.ssl.get();
-    Noted noted;
+    HandshakeNotes noted;
     SSL_set_app_data(ssl, &noted);
     SSL_set_fd(ssl, shake.socket->fd());
     SSL_set_tlsext_host_name(ssl, ExpectedName().c_str());
@@ -201,7 +203,7 @@ class Diagnosis {
     return settings_.tls_server_name.empty() ? to_.host : settings_.tls_server_name;
   }
 
-  std::string Distrusted(const Handshake& shake, long verified) const {
+  std::string DescribeDistrust(const Handshake& shake, long verified) const {
     const std::string why = X509_verify_cert_error_string(verified);
     if (verified == X509_V_ERR_CERT_HAS_EXPIRED) {
       return StrCat("the task's certificate expired on ", shake.noted.expired_on,

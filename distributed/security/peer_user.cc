@@ -29,9 +29,9 @@ std::string InWords(const void* address) {
   return text;
 }
 
-// Both ends of a connection in the form of the system's lists: "0100007F:A324". Both ends have
-// to match: the peer may have a second connection from the same port to another address of
-// this host, where another user's process listens.
+// The wanted connection: its two ends, in the form of the lists in /proc: "0100007F:A324". Both
+// ends have to match: the peer may have a second connection from the same port to another address
+// of this host, where another user's process listens.
 struct Wanted {
   std::string peer, own;
 };
@@ -44,8 +44,8 @@ std::optional<uid_t> FindUser(const std::string& list, const Wanted& wanted) {
     if (fields.size() <= kInode || fields[kLocal] != wanted.peer) continue;
     if (fields[kRemote] != wanted.own || fields[kState] != kEstablished) continue;
     uint32_t user = 0;
-    // A connection without an inode has no owner (not yet, or no longer); its entry may say
-    // root.
+    // Skip connections without an inode: no process owns them (yet, or any more), and their entry
+    // may name root.
     if (fields[kInode] != "0" && absl::SimpleAtoi(fields[kUser], &user)) return user;
   }
   return std::nullopt;

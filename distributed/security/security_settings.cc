@@ -23,7 +23,7 @@ struct Chosen {
   Mutex mu;
   std::optional<SecuritySettings> settings ABSL_GUARDED_BY(mu);
 };
-Chosen& TheChosen() {
+Chosen& ChosenSettings() {
   static Chosen& chosen = *new Chosen;
   return chosen;
 }
@@ -51,14 +51,14 @@ StatusOr<SecuritySettings> SecuritySettings::FromEnvironment() {
 }
 
 StatusOr<SecuritySettings> ProcessSecurity() {
-  Chosen& chosen = TheChosen();
+  Chosen& chosen = ChosenSettings();
   MutexLock lock(chosen.mu);
   if (chosen.settings.has_value()) return *chosen.settings;
   return SecuritySettings::FromEnvironment();
 }
 
 void SetProcessSecurity(const SecuritySettings& settings) {
-  Chosen& chosen = TheChosen();
+  Chosen& chosen = ChosenSettings();
   MutexLock lock(chosen.mu);
   chosen.settings = settings;
 }

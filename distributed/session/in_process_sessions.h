@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // InProcessSessions: a registry of the addresses of this process's servers, with functions that
-// make sessions there. The code that makes remote sessions uses it without linking the server's
-// code. Thread-safe.
+// make sessions there. The code that makes remote sessions finds tasks of this process here,
+// without linking the server's code. Thread-safe.
 #pragma once
 
 #include <functional>

@@ -51,7 +51,7 @@ void SimCall::Ask(Serve serve, bool repeatable) {
                   [self = shared_from_this(), shared] { self->Arrive(*shared); });
   };
   send(what_);
-  if (repeatable && network_.Repeats()) send(what_ + " again");
+  if (repeatable && network_.DrawRepeat()) send(what_ + " again");
 }
 
 void SimCall::Arrive(const Serve& serve) {

@@ -6,7 +6,7 @@
 //   SimCall::Start(network, self, task, "Greet", 1'000, std::move(done))
 //       ->Ask([](Done answer) { ...; std::move(answer)(status); });
 //
-// One thread uses it.
+// Used by one thread only.
 #pragma once
 
 #include <cstdint>

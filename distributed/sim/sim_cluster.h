@@ -8,7 +8,7 @@
 //     ...
 //   });
 //
-// It is made and destroyed in SimScheduler::Run, and runs only there.
+// A SimCluster is made and destroyed in SimScheduler::Run, and runs only there.
 #pragma once
 
 #include <map>

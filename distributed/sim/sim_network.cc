@@ -67,15 +67,15 @@ void SimNetwork::Send(const SimEnd& from, const SimEnd& to, const std::string& w
   int64_t at_ns = scheduler_.now_ns() + DrawDelay();
   std::string line = StrCat(from.host, " -> ", to.host, "  ", what);
   if (down_.count(to.host) != 0) {
-    return Lose(from.host, to.host, options_.keepalive_ns, "keepalive watchdog timeout");
+    return LoseConnection(from.host, to.host, options_.keepalive_ns, "keepalive watchdog timeout");
   }
   if (has_faults() && faults_.lose_one_in > 0 && Below(faults_.lose_one_in) == 0) {
     Log(line + "  IS LOST");
-    return Lose(from.host, to.host, kResetNanos, "the connection was reset");
+    return LoseConnection(from.host, to.host, kResetNanos, "the connection was reset");
   }
   const int64_t blocked_ns = BlockedUntil(from.host, to.host);
   if (blocked_ns > scheduler_.now_ns() + options_.keepalive_ns) {
-    return Lose(from.host, to.host, options_.keepalive_ns, "keepalive watchdog timeout");
+    return LoseConnection(from.host, to.host, options_.keepalive_ns, "keepalive watchdog timeout");
   }
   if (blocked_ns > at_ns) at_ns = blocked_ns + DrawDelay();
   Deliver(at_ns, std::move(line), std::move(arrive));
@@ -96,8 +96,8 @@ void SimNetwork::Deliver(int64_t at_ns, std::string line, Scheduler::Closure arr
                         });
 }
 
-void SimNetwork::Lose(const std::string& from, const std::string& to, int64_t notice_ns,
-                      const char* why) {
+void SimNetwork::LoseConnection(const std::string& from, const std::string& to, int64_t notice_ns,
+                                const char* why) {
   BreakAt(scheduler_.now_ns() + notice_ns, from, to, why);
 }
 
@@ -145,7 +145,7 @@ void SimNetwork::Kill(const SimEnd& end, bool silent) {
           silent ? "keepalive watchdog timeout" : "the connection was reset");
 }
 
-bool SimNetwork::Repeats() {
+bool SimNetwork::DrawRepeat() {
   return has_faults() && faults_.repeat_one_in > 0 && Below(faults_.repeat_one_in) == 0;
 }
 

@@ -18,7 +18,7 @@
 // ends with Unavailable; a call to a task that was replaced by another incarnation, with Aborted.
 // Messages that a process sends after its death are dropped.
 //
-// One thread uses it.
+// Used by one thread only.
 #pragma once
 
 #include <cstdint>
@@ -58,7 +58,7 @@ class SimNetwork {
     // A host that is silent for this long loses its connections.
     int64_t keepalive_ns = 2'000'000'000;
   };
-  // All are borrowed; `env` and `timer` use the scheduler's clock.
+  // Borrows all arguments; `env` and `timer` use the scheduler's clock.
   SimNetwork(SimScheduler& scheduler, Env& env, DeadlineTimer& timer, const Options& options);
   // Waits until all messages that were sent have arrived.
   ~SimNetwork();
@@ -99,7 +99,7 @@ class SimNetwork {
     int lose_one_in = 0, repeat_one_in = 0, slowness = 1;
   };
   void set_faults(const NetworkFaults& faults) { faults_ = faults; }
-  bool Repeats();
+  bool DrawRepeat();
 
   // Notes that a step begins in a task. A step that begins twice in a task is listed as
   // repeated.
@@ -127,7 +127,8 @@ class SimNetwork {
   bool has_faults() const { return scheduler_.now_ns() < faults_.until_ns; }
   int64_t DrawDelay();
   int64_t BlockedUntil(const std::string& from, const std::string& to) const;
-  void Lose(const std::string& from, const std::string& to, int64_t notice_ns, const char* why);
+  void LoseConnection(const std::string& from, const std::string& to, int64_t notice_ns,
+                      const char* why);
   // Breaks the connections between the hosts `a` and `b` at `at_ns`; "" is any host.
   void BreakAt(int64_t at_ns, const std::string& a, const std::string& b, const char* why);
   void Deliver(int64_t at_ns, std::string line, Scheduler::Closure arrive);

@@ -6,10 +6,9 @@
 
 namespace penstock {
 
-// Returns memory to the system that is free, but kept by the allocator of tensors or by the C
-// library. Closed sessions leave much of it (graphs, constants), because the library keeps a
-// heap per thread. The top of each heap stays. Takes milliseconds; allocations of other threads
-// may wait.
+// Gives free memory that the allocator of tensors or the C library keeps back to the system. Closed
+// sessions leave much of it (graphs, constants), because the library keeps a heap per thread. The
+// top of each heap stays. Takes milliseconds; allocations of other threads may wait.
 //
 // `tensors`: whether to return memory that the allocator of tensors keeps, which later steps
 // would reuse.

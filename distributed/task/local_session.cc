@@ -106,8 +106,8 @@ class LocalSession final : public SessionInterface {
 }  // namespace
 
 StatusOr<std::unique_ptr<SessionInterface>> NewLocalSession(const SessionOptions& options) {
-  // One runtime for all sessions of the process, on the real clock: it outlives every Env that a
-  // test could lend it. Simulations make Tasks, which are given theirs.
+  // All sessions of the process share one runtime, on the real clock: a test's Env would be
+  // destroyed before it. Simulations make Tasks, which are given theirs.
   static Mutex mu;
   static LocalRuntime* runtime = nullptr;
   {

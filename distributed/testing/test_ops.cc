@@ -25,7 +25,7 @@ struct Blocked {
     changed.NotifyAll();
   }
 };
-Blocked& AllBlocked() {
+Blocked& GlobalBlocked() {
   static Blocked& blocked = *new Blocked;
   return blocked;
 }
@@ -39,9 +39,9 @@ class BlockKernel final : public AsyncKernel {
     };
     auto* const waiting = new Waiting(std::move(done));
     Cancellation::Token token;
-    AllBlocked().Add(1);
+    GlobalBlocked().Add(1);
     const auto cancelled = [waiting](const Status& why) {
-      AllBlocked().Add(-1);
+      GlobalBlocked().Add(-1);
       std::move(waiting->done)(why);
       delete waiting;
     };
@@ -108,7 +108,7 @@ KERNEL_ANY_TYPE(TestSleep, SleepKernel);
 
 bool AwaitBlocked(int64_t count) {
   const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  Blocked& blocked = AllBlocked();
+  Blocked& blocked = GlobalBlocked();
   MutexLock lock(blocked.mu);
   while (blocked.count < count) {
     if (!blocked.changed.WaitUntil(blocked.mu, limit)) return false;

@@ -93,7 +93,7 @@ TEST(TensorEncodingTest, WrongHeadersAreErrors) {
   const std::pair<TensorHeader, StatusCode> cases[] = {
       {{.dtype = 1, .dims = two, .bytes = 7}, StatusCode::kDataLoss},
       {{.dtype = 1, .dims = two, .bytes = 12}, StatusCode::kDataLoss},
-      // Strings that are not encoded.
+      // Strings whose bytes are not marked as encoded.
       {{.dtype = 7, .dims = two, .bytes = 8}, StatusCode::kDataLoss},
       {{.dtype = 999, .dims = two, .bytes = 8}, StatusCode::kInvalidArgument},
       {{.dtype = 1, .dims = negative, .bytes = 8}, StatusCode::kInvalidArgument},

@@ -108,8 +108,8 @@ class Transport {
   // the same name.
   virtual string_view protocol() const = 0;
   virtual TransportCapabilities capabilities() const = 0;
-  // Consumer: returns the protocol of the transport by which tensors of the task `producer` come,
-  // which `auto` chooses; "" if it is not known yet.
+  // Consumer: returns the protocol of the transport by which tensors of the task `producer` come
+  // (`auto` chooses it); "" if it is not known yet.
   virtual std::string ProtocolFrom(const std::string& producer) { return std::string(protocol()); }
 
   // Starts as the task `self`: accepts subscriptions of other tasks. From then on Subscribe may be

@@ -108,8 +108,8 @@ TEST_F(GateWaitTest, AStepThatIsCancelledWhileTheGateIsToldEnds) {
   });
 }
 
-// After the end of its step, the worker may be destroyed, and with it the gate and the timer.
-// So the step must not end while the thread that has run it still uses them.
+// When a step has ended, its worker, gate and timer may be destroyed. So the step must not end
+// while the thread that has run it still uses them.
 TEST_F(GateWaitTest, AnAnswerFromElsewhereWaitsForTheOneThatAsks) {
   WithGate([&] {
     bool ended_meanwhile = false;

@@ -99,7 +99,7 @@ std::string Step::Describe() const {
 }
 
 void Step::Subscribe(const TaskName& consumer, std::shared_ptr<TensorSink> sink) {
-  std::vector<Held> held;
+  std::vector<HeldTensor> held;
   {
     MutexLock lock(mu_);
     if (!aborted_.ok()) return;  // the consumer's part of the step is aborted, too
@@ -107,7 +107,7 @@ void Step::Subscribe(const TaskName& consumer, std::shared_ptr<TensorSink> sink)
     held = std::exchange(box.held, {});
     box.sink = sink;
   }
-  for (Held& h : held) sink->Send(id_, h.key, std::move(h.value), h.is_dead, CountDown());
+  for (HeldTensor& h : held) sink->Send(id_, h.key, std::move(h.value), h.is_dead, CountDown());
 }
 
 std::map<TaskName, Sent> Step::SentTo() const {
@@ -117,7 +117,7 @@ std::map<TaskName, Sent> Step::SentTo() const {
   return sent;
 }
 
-std::map<TaskName, size_t> Step::Unasked() const {
+std::map<TaskName, size_t> Step::WaitingForSubscription() const {
   std::map<TaskName, size_t> unasked;
   MutexLock lock(mu_);
   for (const auto& [consumer, box] : outboxes_) {

@@ -69,7 +69,7 @@ class Step final : public Rendezvous,
   // Cancels all that runs or waits in the step.
   void Cancel(const Status& why);
 
-  // Sends the consumer its tensors, now and as they come.
+  // Sends the consumer the tensors for it that are there, and each later one when it is there.
   void Subscribe(const TaskName& consumer, std::shared_ptr<TensorSink> sink);
   // Takes a tensor from another task. Drops late and repeated ones.
   void Deliver(const HashedKey& key, Tensor value, bool is_dead);
@@ -83,20 +83,20 @@ class Step final : public Rendezvous,
   std::map<TaskName, Sent> SentTo() const;
   // Returns the consumers that have not subscribed yet although tensors wait for them here,
   // with the number of these tensors.
-  std::map<TaskName, size_t> Unasked() const;
+  std::map<TaskName, size_t> WaitingForSubscription() const;
 
   // Calls `done` when everything sent so far has been handed over to the transport, or
   // the step is aborted.
   void WhenSent(Done done);
 
  private:
-  struct Held {
+  struct HeldTensor {
     HashedKey key;
     Tensor value;
     bool is_dead;
   };
   struct Outbox {
-    std::vector<Held> held;  // kept until the consumer subscribes
+    std::vector<HeldTensor> held;  // kept until the consumer subscribes
     Sent sent;
     std::shared_ptr<TensorSink> sink;
   };

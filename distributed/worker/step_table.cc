@@ -40,7 +40,7 @@ StepTable::~StepTable() {
 
 StatusOr<std::shared_ptr<Step>> StepTable::Begin(int64_t step_id, const std::string& session) {
   auto step = std::make_shared<Step>(step_id, task_, session, env_.NowNanos(), exchange_);
-  std::vector<Parked> waiting;
+  std::vector<ParkedSubscription> waiting;
   {
     MutexLock lock(mu_);
     if (ended_.contains(step_id) && !kRepeats.Fires()) {
@@ -51,7 +51,8 @@ StatusOr<std::shared_ptr<Step>> StepTable::Begin(int64_t step_id, const std::str
     }
     waiting = TakeParked(step_id);
   }
-  for (Parked& parked : waiting) step->Subscribe(parked.consumer, std::move(parked.sink));
+  for (ParkedSubscription& parked : waiting)
+    step->Subscribe(parked.consumer, std::move(parked.sink));
   return step;
 }
 
@@ -71,7 +72,7 @@ void StepTable::End(int64_t step_id) {
 void StepTable::Abort(int64_t step_id, const Status& why) {
   if (kNotAborted.Fires()) return;
   std::shared_ptr<Step> step;
-  std::vector<Parked> waiting;
+  std::vector<ParkedSubscription> waiting;
   {
     MutexLock lock(mu_);
     const auto it = steps_.find(step_id);
@@ -83,7 +84,7 @@ void StepTable::Abort(int64_t step_id, const Status& why) {
     }
   }
   if (step != nullptr) step->Cancel(why);
-  for (const Parked& parked : waiting) parked.sink->Refuse(step_id, why);
+  for (const ParkedSubscription& parked : waiting) parked.sink->Refuse(step_id, why);
 }
 
 void StepTable::AbortSession(const std::string& session, const Status& why) {
@@ -110,7 +111,7 @@ void StepTable::CancelAll(const std::vector<std::shared_ptr<Step>>& steps, const
   for (const auto& step : steps) step->Cancel(why);
 }
 
-TaskSteps* StepTable::Reserved(int64_t step_id) const {
+TaskSteps* StepTable::ReceiverOf(int64_t step_id) const {
   if (collective::kStepsOfCalls.Contains(step_id)) return calls_;
   const bool of_collectives = collective::kStepsOfCollectives.Contains(step_id);
   return of_collectives && exchange_ != nullptr ? &exchange_->steps() : nullptr;
@@ -118,7 +119,7 @@ TaskSteps* StepTable::Reserved(int64_t step_id) const {
 
 void StepTable::Subscribe(const std::string& name, int64_t step_id,
                           std::shared_ptr<TensorSink> sink) {
-  if (TaskSteps* const other = Reserved(step_id)) {
+  if (TaskSteps* const other = ReceiverOf(step_id)) {
     return other->Subscribe(name, step_id, std::move(sink));
   }
   const StatusOr<TaskName> parsed = TaskName::Parse(name);
@@ -154,7 +155,7 @@ void StepTable::Subscribe(const std::string& name, int64_t step_id,
 }
 
 void StepTable::Deliver(int64_t step_id, const HashedKey& key, Tensor value, bool is_dead) {
-  if (TaskSteps* const other = Reserved(step_id)) {
+  if (TaskSteps* const other = ReceiverOf(step_id)) {
     return other->Deliver(step_id, key, std::move(value), is_dead);
   }
   auto step = Find(step_id);
@@ -166,7 +167,7 @@ void StepTable::Deliver(int64_t step_id, const HashedKey& key, Tensor value, boo
 }
 
 void StepTable::Fail(int64_t step_id, const Status& why) {
-  if (TaskSteps* const other = Reserved(step_id)) return other->Fail(step_id, why);
+  if (TaskSteps* const other = ReceiverOf(step_id)) return other->Fail(step_id, why);
   const auto step = Find(step_id);
   if (step != nullptr) step->Cancel(Explain(step_id, why));
 }
@@ -229,14 +230,15 @@ void StepTable::RememberEnded(int64_t step_id) {
   }
 }
 
-std::vector<StepTable::Parked> StepTable::TakeParked(int64_t step_id) {
-  std::vector<Parked> taken;
+std::vector<StepTable::ParkedSubscription> StepTable::TakeParked(int64_t step_id) {
+  std::vector<ParkedSubscription> taken;
   if (parked_.empty()) return taken;
-  const auto kept = std::stable_partition(parked_.begin(), parked_.end(),
-                                          [&](const Parked& p) { return p.step_id != step_id; });
+  const auto kept =
+      std::stable_partition(parked_.begin(), parked_.end(),
+                            [&](const ParkedSubscription& p) { return p.step_id != step_id; });
   std::move(kept, parked_.end(), std::back_inserter(taken));
   parked_.erase(kept, parked_.end());
-  for (const Parked& p : taken) {
+  for (const ParkedSubscription& p : taken) {
     const auto count = parked_per_consumer_.find(p.consumer);
     if (--count->second == 0) parked_per_consumer_.erase(count);
   }
@@ -250,7 +252,7 @@ void StepTable::ArmExpiry() {
 }
 
 void StepTable::Expire() {
-  std::vector<Parked> expired;
+  std::vector<ParkedSubscription> expired;
   {
     MutexLock lock(mu_);
     const int64_t now = env_.NowNanos();
@@ -259,7 +261,7 @@ void StepTable::Expire() {
       expired.insert(expired.end(), front.begin(), front.end());
     }
   }
-  for (const Parked& p : expired) {
+  for (const ParkedSubscription& p : expired) {
     p.sink->Refuse(p.step_id, Aborted("step ", p.step_id, " did not begin in ", task_.ToString(),
                                       " within ", kParkedNanosMax / 1'000'000'000, " s"));
   }

@@ -77,7 +77,7 @@ class StepTable final : public TaskSteps {
  private:
   static constexpr size_t kEndedRemembered = 4096;
 
-  struct Parked {
+  struct ParkedSubscription {
     int64_t step_id;
     TaskName consumer;
     std::shared_ptr<TensorSink> sink;
@@ -86,12 +86,12 @@ class StepTable final : public TaskSteps {
   std::shared_ptr<Step> Find(int64_t step_id) const;
   void RememberEnded(int64_t step_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CancelAll(const std::vector<std::shared_ptr<Step>>& steps, const Status& why);
-  std::vector<Parked> TakeParked(int64_t step_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::vector<ParkedSubscription> TakeParked(int64_t step_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Expire();
   void ArmExpiry() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Returns the receiver of tensors for a reserved step id, or null if `step_id` is not reserved.
-  TaskSteps* Reserved(int64_t step_id) const;
+  TaskSteps* ReceiverOf(int64_t step_id) const;
 
   const TaskName task_;
   Env& env_;
@@ -106,7 +106,7 @@ class StepTable final : public TaskSteps {
   std::deque<int64_t> ended_order_ ABSL_GUARDED_BY(mu_);
   int64_t last_end_ns_ ABSL_GUARDED_BY(mu_) = 0;
   std::map<TaskName, Sent> sent_ ABSL_GUARDED_BY(mu_);  // sent by steps that have ended
-  std::deque<Parked> parked_ ABSL_GUARDED_BY(mu_);      // oldest first
+  std::deque<ParkedSubscription> parked_ ABSL_GUARDED_BY(mu_);  // oldest first
   absl::flat_hash_map<TaskName, int64_t> parked_per_consumer_ ABSL_GUARDED_BY(mu_);
   // The timer is armed while something is parked.
   bool expiry_armed_ ABSL_GUARDED_BY(mu_) = false;

@@ -43,8 +43,8 @@ StatusOr<Traffic> TrafficOf(const std::vector<Partition>& partitions, const Task
   Traffic traffic;
   for (const Partition& partition : partitions) {
     for (const Node* node : partition.graph.nodes()) {
-      // A kernel gets its Collectives from the same object as its rendezvous, so the step needs
-      // that.
+      // The object that is the step's rendezvous also gives kernels their Collectives, so a
+      // collective needs it.
       traffic.communicates |= IsCollective(*node);
       const bool recv = node->op().end == EndOp::kRecv;
       if (!recv && node->op().end != EndOp::kSend) continue;

@@ -58,8 +58,8 @@ class WorkerClient {
                              Done done) = 0;
   virtual void DeregisterGraph(const std::string& session, uint64_t graph,
                                const CallOptions& options, Done done) = 0;
-  // Ends when the step's part has ended in the task. A worker in another process takes no feeds
-  // and returns no fetches: these enter and leave through the master's own task.
+  // Ends when the step's part has ended in the task. A worker in another process takes no feeds and
+  // returns no fetches: the part in the master's own task does that.
   virtual void RunGraph(const RunGraphArgs& args, const CallOptions& options, Done done) = 0;
   // Makes the step's part end with `why`. Its RunGraph is answered when it has ended.
   virtual void AbortStep(int64_t step_id, const Status& why, const CallOptions& options,

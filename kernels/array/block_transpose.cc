@@ -80,8 +80,8 @@ void TransposeTile(const TransposedBlock& block, const char* from, char* to) {
   for (int64_t c = 0; c < kTile; ++c) memcpy(to + c * block.to_stride, tile[c], kCacheLine);
 }
 
-// Transposes what remains of a block to the right of its tiles or below them: in squares if the
-// block had tiles, else one element at a time.
+// Transposes the part of a block that complete tiles do not cover, at its right or bottom: in
+// squares if the block had tiles, else one element at a time.
 template <class U>
 void TransposeRest(const TransposedBlock& block, const char* from, char* to, bool beside_tiles) {
   if (beside_tiles) {

@@ -38,8 +38,7 @@ Status AddToShape(const Shape& first, const Shape& shape, int index, int axis, D
   return OkStatus();
 }
 
-// Returns the number of elements of one index of dimension `axis`: the product of that and all
-// later dimensions.
+// Returns the product of dimension `axis` and all later dimensions.
 int64_t RowElements(const Shape& shape, int axis) {
   int64_t elements = 1;
   for (int i = axis; i < shape.rank(); ++i) elements *= shape.dim(i);

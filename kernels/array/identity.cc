@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops whose outputs share the buffers of their inputs: Identity and ops that differ from it only in
-// what they mean for the graph.
+// Ops whose outputs share the buffers of their inputs: Identity, and ops whose kernels do the same
+// but which mean something else to the compiler or to gradients.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"

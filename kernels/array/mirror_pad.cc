@@ -97,7 +97,7 @@ class MirrorPadKernel final : public Kernel {
 };
 
 // Returns the inner sizes, given the padded ones.
-StatusOr<Dims> Unpadded(const Paddings& pads, absl::Span<const int64_t> padded) {
+StatusOr<Dims> WithoutPadding(const Paddings& pads, absl::Span<const int64_t> padded) {
   Dims inner;
   for (size_t i = 0; i < padded.size(); ++i) {
     const int64_t both = AddDims(pads.before(i), pads.after(i));
@@ -117,7 +117,7 @@ class MirrorPadGradKernel final : public Kernel {
   Status Compute(KernelContext& ctx) override {
     const Tensor& input = ctx.input(0);
     ASSIGN_OR_RETURN(const Paddings pads, Paddings::Of(ctx.input(1), input.rank()));
-    ASSIGN_OR_RETURN(const Dims inner, Unpadded(pads, input.shape().dims()));
+    ASSIGN_OR_RETURN(const Dims inner, WithoutPadding(pads, input.shape().dims()));
     RETURN_IF_ERROR(CheckMirror(pads, inner, offset_));
     ASSIGN_OR_RETURN(Tensor folded, ctx.Temporary(input.dtype(), input.shape()));
     CopyElements(input.dtype(), input.raw_data(), folded.mutable_raw_data(), input.num_elements());
@@ -161,7 +161,7 @@ Status MirrorPadGradShape(ShapeScope& s) {
     return OkStatus();
   }
   ASSIGN_OR_RETURN(const Paddings pads, Paddings::Of(*s.constant(1), input.rank()));
-  ASSIGN_OR_RETURN(const Dims inner, Unpadded(pads, input.dims()));
+  ASSIGN_OR_RETURN(const Dims inner, WithoutPadding(pads, input.dims()));
   return SetOutput(s, 0, inner);
 }
 

@@ -20,11 +20,11 @@ StatusOr<int> PackAxis(int64_t axis, int rank) {
 }
 
 // The numbers of elements before and after the new dimension.
-struct Sides {
+struct SizesAroundAxis {
   int64_t outer = 1, inner = 1;
 };
-Sides SidesOf(const Shape& shape, int axis) {
-  Sides sides;
+SizesAroundAxis SizesAround(const Shape& shape, int axis) {
+  SizesAroundAxis sides;
   for (int i = 0; i < shape.rank(); ++i) (i < axis ? sides.outer : sides.inner) *= shape.dim(i);
   return sides;
 }
@@ -50,7 +50,7 @@ class PackKernel final : public Kernel {
     }
     Tensor* output;
     RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
-    const Sides sides = SidesOf(each, axis);
+    const SizesAroundAxis sides = SizesAround(each, axis);
     StridedCopy copy;
     copy.Add(sides.outer, sides.inner, sides.inner * n);
     copy.Add(sides.inner, 1, 1);
@@ -97,13 +97,13 @@ class UnpackKernel final : public Kernel {
     }
     Shape each = value.shape();
     each.RemoveDim(axis);
-    const Sides sides = SidesOf(each, axis);
+    const SizesAroundAxis sides = SizesAround(each, axis);
     StridedCopy copy;
     copy.Add(sides.outer, sides.inner * n, sides.inner);
     copy.Add(sides.inner, 1, 1);
     for (int i = 0; i < n; ++i) {
       const int64_t offset = i * sides.inner;
-      if (axis == 0 && AlignedAt(value, offset)) {
+      if (axis == 0 && IsAlignedAt(value, offset)) {
         ctx.SetOutput(i, value.Slice(i, i + 1).Reshaped(each));
         continue;
       }

@@ -127,8 +127,8 @@ Status ExpandDimsShape(ShapeScope& s) {
 // Removes dimensions of `shape`: those in `chosen` or, if `chosen` is empty, all of size 1. Chosen
 // dimensions of unknown size count as 1. *certain is false if a dimension of unknown size might
 // have to be removed.
-Status Squeezed(const PartialShape& shape, const std::vector<int64_t>& chosen, Dims* kept,
-                bool* certain) {
+Status RemoveDims(const PartialShape& shape, const std::vector<int64_t>& chosen, Dims* kept,
+                  bool* certain) {
   std::vector<bool> drop(shape.rank(), false);
   for (const int64_t axis : chosen) {
     if (axis < -shape.rank() || axis >= shape.rank()) {
@@ -156,7 +156,7 @@ class SqueezeKernel final : public Kernel {
     const Tensor input = ctx.TakeInput(0);
     Dims kept;
     bool certain;
-    RETURN_IF_ERROR(Squeezed(input.shape(), chosen_, &kept, &certain));
+    RETURN_IF_ERROR(RemoveDims(input.shape(), chosen_, &kept, &certain));
     ctx.SetOutput(0, input.Reshaped(Shape(kept)));
     return OkStatus();
   }
@@ -170,7 +170,7 @@ Status SqueezeShape(ShapeScope& s) {
   Dims kept;
   bool certain;
   RETURN_IF_ERROR(
-      Squeezed(s.input(0), s.attr<std::vector<int64_t>>("squeeze_dims"), &kept, &certain));
+      RemoveDims(s.input(0), s.attr<std::vector<int64_t>>("squeeze_dims"), &kept, &certain));
   return certain ? SetOutput(s, 0, kept) : OkStatus();
 }
 

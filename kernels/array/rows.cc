@@ -10,7 +10,7 @@ StatusOr<Tensor> Rows(KernelContext& ctx, const Tensor& value, int64_t begin, in
                       const Shape& shape) {
   Tensor rows = value.Slice(begin, end).Reshaped(shape);
   const int64_t row = value.dim(0) == 0 ? 0 : value.num_elements() / value.dim(0);
-  if (AlignedAt(value, begin * row)) return rows;
+  if (IsAlignedAt(value, begin * row)) return rows;
   ASSIGN_OR_RETURN(Tensor copy, ctx.Temporary(value.dtype(), shape));
   CopyElements(value.dtype(), rows.raw_data(), copy.mutable_raw_data(), shape.num_elements());
   return copy;

@@ -13,7 +13,7 @@ namespace penstock {
 
 // Returns true if a tensor that starts at element `element` of `whole` is aligned like a newly
 // allocated one. Vectorised kernels are fastest on such tensors.
-inline bool AlignedAt(const Tensor& whole, int64_t element) {
+inline bool IsAlignedAt(const Tensor& whole, int64_t element) {
   return element * SizeOf(whole.dtype()) % Allocator::kAlignment == 0;
 }
 
@@ -21,7 +21,7 @@ inline bool AlignedAt(const Tensor& whole, int64_t element) {
 // if the buffer is a variable's value, forces the next update of the variable to copy it. So only
 // slices of at least a quarter of the tensor are shared.
 inline bool WorthSharing(const Tensor& whole, int64_t element, int64_t count) {
-  return AlignedAt(whole, element) && count >= whole.num_elements() / 4;
+  return IsAlignedAt(whole, element) && count >= whole.num_elements() / 4;
 }
 
 }  // namespace penstock

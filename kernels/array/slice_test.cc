@@ -122,8 +122,8 @@ std::vector<int64_t> PythonRange(const Term& t, int64_t size) {
   return indices;
 }
 
-// The elements that an expression selects: the shape of the result and, for each place of the
-// result, the place of the input.
+// The elements that an expression selects: the shape of the result and, for each element of the
+// result, the position of its source in the input.
 struct Selection {
   Shape shape;
   std::vector<std::vector<int64_t>> indices;  // per dimension of the input

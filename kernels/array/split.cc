@@ -30,7 +30,7 @@ Status SplitToOutputs(KernelContext& ctx, const Tensor& value, int axis,
   int64_t begin = 0;
   for (size_t i = 0; i < sizes.size(); ++i) {
     const int64_t offset = begin * strides[axis], row = sizes[i] * strides[axis];
-    if (axis == 0 && AlignedAt(value, offset)) {
+    if (axis == 0 && IsAlignedAt(value, offset)) {
       ctx.SetOutput(i, value.Slice(begin, begin + sizes[i]));
     } else {
       Shape shape = value.shape();
@@ -114,8 +114,8 @@ class SplitVKernel final : public Kernel {
 };
 
 // Sets each output's shape to that of `value` with an unknown size along the axis; if the axis is
-// unknown, to unknown sizes.
-Status AnyParts(ShapeScope& s, const PartialShape& value, int axis) {
+// unknown, all sizes are unknown.
+Status SetUnknownParts(ShapeScope& s, const PartialShape& value, int axis) {
   PartialShape part = value;
   if (value.known_rank() && axis < 0) part = PartialShape::UnknownOfRank(value.rank());
   if (value.known_rank() && axis >= 0) part.set_dim(axis, PartialShape::kUnknown);
@@ -127,11 +127,11 @@ Status SplitShape(ShapeScope& s) {
   const PartialShape& value = s.input(1);
   std::vector<int64_t> wanted;
   if (!value.known_rank() || !s.ConstantInts(0, &wanted) || wanted.size() != 1) {
-    return AnyParts(s, value, -1);
+    return SetUnknownParts(s, value, -1);
   }
   ASSIGN_OR_RETURN(const int axis, SplitAxis(wanted[0], value.rank()));
   const int64_t dim = value.dim(axis), parts = s.num_outputs();
-  if (dim < 0) return AnyParts(s, value, axis);
+  if (dim < 0) return SetUnknownParts(s, value, axis);
   if (dim % parts != 0) {
     return InvalidArgument("dimension ", axis, " of size ", dim, " cannot be split into ", parts,
                            " equal parts");
@@ -146,10 +146,10 @@ Status SplitVShape(ShapeScope& s) {
   const PartialShape& value = s.input(0);
   std::vector<int64_t> wanted, constant_sizes;
   if (!value.known_rank() || !s.ConstantInts(2, &wanted) || wanted.size() != 1) {
-    return AnyParts(s, value, -1);
+    return SetUnknownParts(s, value, -1);
   }
   ASSIGN_OR_RETURN(const int axis, SplitAxis(wanted[0], value.rank()));
-  if (!s.ConstantInts(1, &constant_sizes)) return AnyParts(s, value, axis);
+  if (!s.ConstantInts(1, &constant_sizes)) return SetUnknownParts(s, value, axis);
   if (static_cast<int>(constant_sizes.size()) != s.num_outputs()) {
     return InvalidArgument("size_splits has ", constant_sizes.size(), " elements for ",
                            s.num_outputs(), " outputs");
@@ -171,7 +171,7 @@ Outputs OutputGradients(const GradientScope& g) {
 }
 
 // Calls ConcatV2, which needs at least two tensors; returns a single tensor unchanged.
-Output Concatenated(const GradientScope& g, Output axis) {
+Output ConcatGradients(const GradientScope& g, Output axis) {
   const Outputs dy = OutputGradients(g);
   return dy.size() == 1 ? dy[0] : ConcatV2(dy, axis);
 }
@@ -185,7 +185,7 @@ OP(Split) {
       .attrs = {{"num_split", Ints{.min = 1}}},
       .shape = SplitShape,
       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-        return {Gradient(), Concatenated(g, g.x(0))};
+        return {Gradient(), ConcatGradients(g, g.x(0))};
       },
       .examples = {{.inputs = {{{.values = {1}}}, {{{2, 4}}}}, .attrs = {{"num_split", 2}}}},
   };
@@ -202,7 +202,7 @@ OP(SplitV) {
       .attrs = {{"num_split", Ints{.min = 1}}},
       .shape = SplitVShape,
       .gradient = [](const GradientScope& g) -> std::vector<Gradient> {
-        return {Concatenated(g, g.x(2)), Gradient(), Gradient()};
+        return {ConcatGradients(g, g.x(2)), Gradient(), Gradient()};
       },
       .examples = {{.inputs = {{{{2, 5}}}, {{{2}, {2, -1}}}, {{.values = {1}}}},
                     .attrs = {{"num_split", 2}}}},

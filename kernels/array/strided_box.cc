@@ -16,8 +16,8 @@ constexpr int64_t kUnknown = PartialShape::kUnknown;
 
 bool Bit(int64_t mask, int64_t i) { return (mask >> i & 1) != 0; }
 
-// One dimension of the input and the element of the expression that applies to it; element -1: the
-// full dimension.
+// A dimension of the input, and the index of the expression's element that applies to it; -1: the
+// whole dimension is taken.
 struct Term {
   int element = -1;
   bool shrink = false;

@@ -93,7 +93,7 @@ void CopyRows(int64_t row, const Loops& outer, const char* from, char* to, Sched
   });
 }
 
-// Copies the elements of the loop `inner` one by one, at each position of `outer`.
+// At each position of the loops `outer`, copies the elements of the loop `inner` one by one.
 template <class Element>
 void CopyInner(const Dim& inner, const Loops& outer, const char* from, char* to,
                Scheduler& threads) {

@@ -17,7 +17,7 @@ namespace penstock {
 namespace {
 
 // Maps numbers to unsigned integers of the same order, so that selection is compiled for two widths
-// and not for every type. A NaN sorts above infinity, or below -infinity, depending on its sign.
+// instead of every type. A NaN sorts above infinity, or below -infinity, depending on its sign.
 template <class Bits, bool kFloat, bool kSigned>
 Bits Sortable(Bits bits) {
   constexpr Bits kSign = static_cast<Bits>(Bits{1} << (8 * sizeof(Bits) - 1));

@@ -63,8 +63,8 @@ double LogAdd(double a, double b) {
   return std::max(a, b) + std::log1p(std::exp(-std::abs(a - b)));
 }
 
-// Log probabilities of a label sequence after some steps: over alignments that end in a blank, over
-// those that end in its last label, and over both.
+// Log probabilities of a label sequence after some steps: summed over the alignments that end in a
+// blank, over those that end in the sequence's last label, and over both.
 struct Probability {
   double total = kLogZero, blank = kLogZero, label = kLogZero;
 };
@@ -95,7 +95,7 @@ class BeamSearch {
     for (Prefix* p : prefixes) p->before = p->now;
     for (Prefix* p : prefixes) Extend(p, log_y);
     for (Prefix* p : prefixes) {
-      if (!Promising(p->before)) continue;
+      if (!MayReachBeam(p->before)) continue;
       for (int64_t c = 0; c < classes_ - 1; ++c) Branch(p, c, log_y[c]);
     }
   }
@@ -156,7 +156,7 @@ class BeamSearch {
     if (found != p->children.end() && found->second->active()) return;
     const double from = label == p->label ? p->before.blank : p->before.total;
     const Probability now{.total = log_y + from, .label = log_y + from};
-    if (!Promising(now)) {
+    if (!MayReachBeam(now)) {
       if (found != p->children.end()) found->second->before = {};
       return;
     }
@@ -176,7 +176,7 @@ class BeamSearch {
     beam_.push_back(p);
     std::push_heap(beam_.begin(), beam_.end(), Better);
   }
-  bool Promising(const Probability& p) const {
+  bool MayReachBeam(const Probability& p) const {
     return p.total > kLogZero &&
            (static_cast<int64_t>(beam_.size()) < width_ || p.total > beam_.front()->now.total);
   }

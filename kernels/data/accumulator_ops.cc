@@ -94,7 +94,7 @@ class TakeKernel final : public AsyncKernel {
   void ComputeAsync(KernelContext& ctx, Done done) override {
     auto accumulator = Input(ctx, kSparse);
     if (!accumulator.ok()) return std::move(done)(accumulator.status());
-    const auto required = Required(**accumulator, ctx);
+    const auto required = RequiredGradients(**accumulator, ctx);
     if (!required.ok()) return std::move(done)(required.status());
     const auto receive = [&ctx](SummedGradient gradient) {
       if (kSparse) ctx.SetOutput(0, std::move(gradient.indices));
@@ -106,7 +106,8 @@ class TakeKernel final : public AsyncKernel {
   }
 
  private:
-  static StatusOr<int64_t> Required(const Accumulator& accumulator, const KernelContext& ctx) {
+  static StatusOr<int64_t> RequiredGradients(const Accumulator& accumulator,
+                                             const KernelContext& ctx) {
     const DType wanted = ctx.output_type(kSparse ? 1 : 0).dtype;
     if (wanted != accumulator.spec().dtype) {
       return InvalidArgument("accumulator '", accumulator.name(), "' is of type ",

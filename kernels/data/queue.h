@@ -10,9 +10,8 @@
 //
 // Actions in a StateLog: "enqueue" {components of the elements, one element after the other};
 // "take" {count}: this many elements leave for an operation that waits for more; "dequeue" {count}:
-// this many leave for an operation that is now complete, together with those it took before;
-// "put_back" {}: an operation ends and puts its elements back; "close" {}. The records before
-// determine which elements leave.
+// this many leave for an operation that is complete with them; "put_back" {}: an operation ends and
+// puts its elements back; "close" {}. The records before determine which elements leave.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@ namespace {
 // The number of values before the types and shapes of the components.
 constexpr size_t kSpecValues = 9;
 
-// The types of queues, by their resources' TypeName(), and their stores.
+// The kinds of queues: TypeName() of each, and the function that makes its store.
 struct QueueType {
   const char* name;
   std::unique_ptr<ElementStore> (*store)(Queue::Seeds);

@@ -241,7 +241,7 @@ class Traffic {
   }
 
  private:
-  // Up to kWindow operations of one thread wait at once.
+  // Limits the operations of a thread that wait at the same time to kWindow.
   static void Await(std::atomic<int>& waiting, int at_most) {
     while (waiting.load() > at_most) std::this_thread::yield();
   }

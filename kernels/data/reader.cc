@@ -87,7 +87,7 @@ void Reader::ReadMore(std::unique_ptr<Reading> reading) {
   Status status = StatusOf(reading->caller.cancellation);
   if (status.ok() && source_ != nullptr) {
     status = Guarded([&] { return ReadWork(*reading); });
-    Moved(reading->caller.origin);
+    RecordMove(reading->caller.origin);
   }
   if (status.ok() && reading->records->empty()) return AwaitWork(std::move(reading));
   std::move(reading->done)(std::move(status));
@@ -130,7 +130,7 @@ Status Reader::BeginWork(const std::string& work, const UpdateOrigin& origin) {
   ASSIGN_OR_RETURN(source_, open_(env_, work));
   work_ = work;
   ++work_started_;
-  Moved(origin);
+  RecordMove(origin);
   return OkStatus();
 }
 
@@ -150,7 +150,7 @@ Reader::State Reader::Now() const {
   return state;
 }
 
-void Reader::Moved(const UpdateOrigin& origin) {
+void Reader::RecordMove(const UpdateOrigin& origin) {
   Changed(origin, "position",
           [this] { return std::vector<Tensor>{Tensor::Scalar(EncodeReaderState(Now()))}; });
 }
@@ -185,7 +185,7 @@ Status Reader::RestoreNow(const State& state, const UpdateOrigin& origin) {
   work_started_ = state.work_started;
   work_finished_ = state.work_finished;
   records_produced_ = state.records_produced;
-  Moved(origin);
+  RecordMove(origin);
   return OkStatus();
 }
 

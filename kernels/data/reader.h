@@ -72,7 +72,7 @@ class Reader final : public Blocking {
   void FinishWork();
   Status RestoreNow(const State& state, const UpdateOrigin& origin);
   State Now() const;
-  void Moved(const UpdateOrigin& origin);
+  void RecordMove(const UpdateOrigin& origin);
 
   const OpenSource open_;
   Env& env_;

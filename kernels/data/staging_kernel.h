@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // StagingKernel: the base of the kernels of staging areas and staging maps. Nodes with the same
-// container and shared_name use the same one; a node without shared_name has one of its own, per
-// session.
+// container and shared_name use the same area or map; a node without shared_name has its own in
+// each session.
 #pragma once
 
 #include <memory>

@@ -31,7 +31,7 @@ class StagingMap final : public Blocking {
   // Components of a tuple: strictly increasing numbers.
   using Indices = std::vector<int64_t>;
 
-  // The types of the maps of MapStage and of OrderedMapStage, which behave alike.
+  // The resource types of the maps of MapStage and of OrderedMapStage. Both maps behave alike.
   static constexpr char kType[] = "StagingMap", kOrderedType[] = "OrderedStagingMap";
 
   // `type` is one of these two.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MapStage, MapUnstage and their kin, and the same ops of ordered maps. Both kinds of maps are kept
-// in the order of their keys. No op holds a thread while it waits.
+// MapStage, MapUnstage and the other ops on staging maps, ordered and unordered. Both kinds of maps
+// are kept in the order of their keys. No op holds a thread while it waits.
 #include <utility>
 
 #include "core/op/gradient.h"

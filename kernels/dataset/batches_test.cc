@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests the datasets that batch, group and wait. The expected elements are those of
-// TensorFlow 2.21.
+// Tests the datasets that batch or group elements, and SleepDataset. The expected elements are
+// those of TensorFlow 2.21.
 #include <functional>
 #include <string>
 #include <vector>

@@ -22,7 +22,8 @@ Status CancellableWait(const IteratorContext& ctx, Mutex& mu, Condition& changed
   }
   Cancellation& cancellation = *ctx.cancellation;
   Cancellation::Token token = 0;
-  // Locks the mutex briefly, so that no waiter is between its test of `ready` and its sleep.
+  // Locks the mutex briefly: a waiter that has found `ready` false is then already asleep, and will
+  // be woken.
   const auto wake = [&mu, &changed](const Status&) {
     { MutexLock lock(mu); }
     changed.NotifyAll();

@@ -213,7 +213,7 @@ class IgnoreErrorsKernel final : public DatasetKernel {
   }
 };
 
-// Passes on all elements. Returns an error if their number differs from the one that the program
+// Passes on all elements. Returns an error if their number is not the number that the program
 // asserts.
 class AssertedChooser {
  public:

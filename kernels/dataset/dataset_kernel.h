@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DatasetKernel: the kernel of an op that makes a dataset; DatasetOp: its definition.
+// DatasetKernel: the base of kernels of ops that make a dataset. DatasetOp: returns the definition
+// of such an op.
 #pragma once
 
 #include <string>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that tell TensorFlow how to run a dataset, or measure it, without changing its elements. Here
-// they return the dataset unchanged. Attributes that would change elements are refused.
+// Ops that give hints about how to run a dataset, or that measure it, without changing its
+// elements. Here they return the dataset unchanged. Attributes that would change elements are
+// refused.
 #include "core/op/registry.h"
 #include "kernels/dataset/dataset_kernel.h"
 

@@ -211,13 +211,13 @@ TEST(Iterator, TheEndStays) {
 TEST(Iterator, FunctionsMapAndNest) {
   EXPECT_THAT(All(Map(Range(3), "plus")), ElementsAre("1", "2", "3", "end"));
   EXPECT_THAT(All(ParallelMap(Range(4), "plus", 2)), ElementsAre("1", "2", "3", "4", "end"));
-  // As in TensorFlow 2.15: when a dataset of the cycle ends, the next element of the input takes
-  // its turn.
+  // As in TensorFlow 2.15: when a dataset of the cycle ends, the dataset of the next input element
+  // takes over its place in the cycle.
   EXPECT_THAT(All(Interleave(Range(4), 2, 1)), ElementsAre("0", "0", "1", "0", "1", "2", "end"));
 }
 
 TEST(Iterator, FunctionsWithBranches) {
-  // Branch 2 also stands for all further numbers.
+  // Branch 2 is also taken for all larger numbers.
   EXPECT_THAT(All(Map(Range(5), "case")), ElementsAre("1", "6", "3", "4", "5", "end"));
   EXPECT_THAT(All(Map(Range(4), "if")), ElementsAre("1", "6", "3", "2", "end"));
 }

@@ -26,7 +26,7 @@ ParallelCalls::~ParallelCalls() {
   ended_.Wait(mu_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return running_ == 0; });
 }
 
-bool ParallelCalls::Quick() const {
+bool ParallelCalls::IsQuick() const {
   if (function_.waits()) return false;
   return nanos_ < (samples_ < kSamples ? kSampleNanosMax : kQuickNanos);
 }
@@ -34,7 +34,7 @@ bool ParallelCalls::Quick() const {
 void ParallelCalls::Begin(const IteratorContext& ctx, Element args) {
   auto call = std::make_shared<Call>();
   calls_.push_back(call);
-  if (Quick()) return RunHere(ctx, std::move(args), call.get());
+  if (IsQuick()) return RunHere(ctx, std::move(args), call.get());
   {
     MutexLock lock(mu_);
     ++running_;

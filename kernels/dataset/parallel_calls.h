@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ParallelCalls: the running calls of a function for an iterator's elements, in the order in which
-// they began.
+// ParallelCalls: runs calls of a function for an iterator's elements, and returns their results in
+// the order in which the calls began.
 //
 // One caller at a time. The destructor cancels the calls and waits for their end.
 #pragma once
@@ -44,7 +44,7 @@ class ParallelCalls {
     Element results;
   };
   Status WaitFor(const IteratorContext& ctx, const Call& call);
-  bool Quick() const;
+  bool IsQuick() const;
   void RunHere(const IteratorContext& ctx, Element args, Call* call);
 
   Cancellation stop_;

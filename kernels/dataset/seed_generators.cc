@@ -35,7 +35,7 @@ class AnonymousKernel final : public Kernel {
   }
 };
 
-// Returns a dummy handle, for datasets that make their own generator of seeds.
+// Returns a handle without a generator, for datasets that make generators of their own.
 class DummyKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {

@@ -11,7 +11,8 @@
 namespace penstock {
 namespace {
 
-// A dataset of `count` elements; MakeElement(i) returns element i.
+// A dataset of one element, `components`, or of one element for each slice of `components` along
+// dimension 0.
 class TensorsDataset final : public Dataset {
  public:
   TensorsDataset(ElementSpec spec, Element components, bool slices)

@@ -348,7 +348,7 @@ TEST(DynamicTable, ErrorsSayWhatIsWrong) {
   EXPECT_THAT(message(TestTable(Uniform(2, {0.1f})).Import(lists)), HasSubstr("key 1 comes twice"));
 }
 
-// No reader sees a row half changed, and no update is lost.
+// No reader sees a row that is half changed, and no update is lost.
 TEST(DynamicTable, StepsMayOverlap) {
   const TestTable table({{"width", int64_t{16}}, {"slots", std::vector<float>{}}});
   constexpr int kThreads = 4, kRounds = 60;
@@ -408,7 +408,8 @@ TEST(DynamicTable, ReplayMakesTheSameTable) {
   };
   EXPECT_EQ(text(copy), text(table));
   EXPECT_GT(table.Size(), 60);
-  // Both tables continue in the same way, so the state that an export leaves out is equal, too.
+  // Both tables behave the same from now on, so the state that an export does not show is equal,
+  // too.
   std::mt19937_64 random(9);
   for (int round = 0; round < 20; ++round) {
     std::vector<int64_t> ids(40);

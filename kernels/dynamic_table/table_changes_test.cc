@@ -33,8 +33,8 @@ std::multiset<int64_t> StepsOf(const TestTable& table) {
   return {steps.begin(), steps.end()};
 }
 
-// Merging a checkpoint and the changes after it makes the same table: with limits, with keys that
-// are dropped and come back, and with saves that fail.
+// A checkpoint and the changes after it, merged, make the same table: also with limits, with keys
+// that are dropped and come back, and after saves that fail.
 TEST(TableChanges, ChangesMakeTheSameTable) {
   const std::vector<int64_t> all = {0, 1, 2};
   for (const bool limited : {false, true}) {
@@ -98,7 +98,7 @@ TEST(TableChanges, ChangesAreCompleteWhereTheBaseIsUnknown) {
   EXPECT_EQ(rows("", "d"), 0);
   EXPECT_EQ(rows("e", "d"), 0);
   EXPECT_EQ(rows("f", "a"), 2) << "a is the fifth mark before";
-  // After an import, the table knows no changes.
+  // After an import, the table no longer knows which rows have changed since a mark.
   std::vector<std::vector<Tensor>> lists;
   for (const Tensor& tensor : table.Export(1, {0})) lists.push_back({tensor});
   ASSERT_TRUE(table.Import(lists).ok());

@@ -12,7 +12,7 @@ __global__ void UnaryOnDevice(const X* x, Y* y, int64_t n) {
   FOR_EACH_ON_DEVICE(i, n) y[i] = static_cast<Y>(Fn()(static_cast<T>(x[i])));
 }
 
-// The operands' strides are 0 (a scalar) or 1 (the shape of the result).
+// An operand's stride is 0 if it is a scalar, 1 if it has the shape of the result.
 template <class Fn, class T, class X, class Z>
 __global__ void BinaryOnDevice(const X* x, int x_stride, const X* y, int y_stride, Z* z,
                                int64_t n) {

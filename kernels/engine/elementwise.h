@@ -96,8 +96,7 @@ void RunUnary(const void* in, void* out, int64_t n) {
   const T* x = static_cast<const T*>(in);
   Y* y = static_cast<Y*>(out);
   const Fn fn;
-  // No iteration needs the result of another: input and output are the same buffer or do not
-  // overlap.
+  // The compiler may vectorise: input and output are the same buffer, or do not overlap.
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) y[i] = fn(x[i]);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The device code of reduction.h. If one output is computed from many adjacent elements, a block of
-// threads reduces them together. Otherwise each thread computes outputs of its own, and
-// neighbouring threads read neighbouring elements. A long reduction to few outputs is split into
-// pieces, which are merged afterwards.
+// The device code of reduction.h. If an output is computed from many adjacent elements, a block of
+// threads reduces them together. Otherwise each thread computes whole outputs, and neighbouring
+// threads read neighbouring elements. If there are few outputs of many elements, each is computed
+// in pieces, which MergePieces merges.
 #pragma once
 
 #include "kernels/engine/cuda_launch.cuh"
@@ -17,7 +17,7 @@ struct DeviceDims {
   int64_t size[kMaxRank];
   int64_t stride[kMaxRank];
 
-  // Appends `inner` to `outer`.
+  // Returns the dimensions `outer`, followed by `inner`.
   static StatusOr<DeviceDims> Make(const ReductionPlan::Dims& outer, ReductionPlan::Dim inner) {
     if (outer.size() >= kMaxRank) {
       return Unimplemented("reductions with more than ", kMaxRank,
@@ -117,7 +117,7 @@ Status LaunchReduction(KernelContext& ctx, const ReductionPlan& plan, const void
   using L = LoopType<T>;
   using X = DeviceElement<T>;
   using A = typename R::template Accumulator<L>;
-  constexpr int64_t kLong = 4096;  // elements per output from which pieces pay
+  constexpr int64_t kLong = 4096;  // the minimum number of elements of a piece
   constexpr int64_t kManyThreads = 1 << 17;
 
   DeviceReduction device = {.num_outputs = plan.num_outputs, .num_reduced = plan.num_reduced};

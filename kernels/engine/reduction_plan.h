@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ReductionPlan: how a reduction over any set of axes walks through its input. Neighbouring
-// dimensions that are both kept or both reduced are joined, those of size one dropped. A value.
+// dimensions that are both kept or both reduced are joined, those of size one dropped. A value
+// type.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FakeParam: a value that takes the place of one that a branch does not compute.
+// FakeParam: zeros, in place of a value that only the other branch computes.
 #include <cstring>
 
 #include "core/op/gradient.h"

@@ -25,7 +25,7 @@ StatusOr<HashedKey> KeyOf(const KernelInit& node) {
   return HashedKey(std::move(key));
 }
 
-HashedKey KeyHere(const HashedKey& key, const KernelContext& ctx) {
+HashedKey KeyInIteration(const HashedKey& key, const KernelContext& ctx) {
   return ctx.frame() == 0 ? key : key.In(ctx.frame(), ctx.iteration());
 }
 
@@ -44,7 +44,7 @@ class SendKernel final : public Kernel {
     if (ctx.step().rendezvous == nullptr) return NoRendezvous();
     Tensor value = ctx.TakeInput(0);
     const bool is_dead = !value.valid();
-    return ctx.step().rendezvous->Send(KeyHere(*key_, ctx), std::move(value), is_dead);
+    return ctx.step().rendezvous->Send(KeyInIteration(*key_, ctx), std::move(value), is_dead);
   }
   int64_t CostNanos() const override { return 500; }
 
@@ -62,12 +62,13 @@ class RecvKernel final : public AsyncKernel {
   void ComputeAsync(KernelContext& ctx, Done done) override {
     Rendezvous* const rendezvous = ctx.step().rendezvous;
     if (rendezvous == nullptr) return std::move(done)(NoRendezvous());
-    rendezvous->Recv(KeyHere(*key_, ctx), [&ctx, done = std::move(done)](
-                                              Status status, Tensor value, bool is_dead) mutable {
-      // An output that is not set is a dead value.
-      if (status.ok() && !is_dead) ctx.SetOutput(0, std::move(value));
-      std::move(done)(std::move(status));
-    });
+    rendezvous->Recv(
+        KeyInIteration(*key_, ctx),
+        [&ctx, done = std::move(done)](Status status, Tensor value, bool is_dead) mutable {
+          // An output that is not set is a dead value.
+          if (status.ok() && !is_dead) ctx.SetOutput(0, std::move(value));
+          std::move(done)(std::move(status));
+        });
   }
 
  private:

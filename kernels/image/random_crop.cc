@@ -65,7 +65,7 @@ std::optional<Rectangle> DrawCrop(const Rectangle& image, float min_area, float 
     height += change;
     width = width_for(height);
   };
-  // After rounding, the area may be too small or too large: adjusts it by one row.
+  // After rounding, the area may be slightly too small or too large: adds or removes one row.
   if (area() < min_area) resize(+1);
   if (area() > max_area) resize(-1);
   if (area() < min_area || area() > max_area || width > image.width() || height > image.height() ||

@@ -30,8 +30,8 @@ class ResizeKernel : public Kernel {
 std::vector<AttrDef> GridAttrs();
 // Returns the values that they have in the node of `g`.
 Attrs GridAttributes(const GradientScope& g);
-// Returns the gradient of an op that is linear in its first input, by `op`, which resizes to the
-// height and width of that input.
+// Returns the gradient of an op that is linear in its first input: dy, resized by `op` to that
+// input's height and width.
 std::vector<Gradient> ResizedBySize(const GradientScope& g, const char* op);
 
 }  // namespace penstock

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops for checkpoints of TensorFlow's first format, which programs of its first year use: one op
-// restores one tensor.
+// Ops for checkpoints of TensorFlow's first format, which programs of TensorFlow's first year use.
+// Each Restore node restores one tensor.
 #include "core/base/env.h"
 #include "core/checkpoint/finished_checkpoints.h"
 #include "core/checkpoint/v1_reader.h"

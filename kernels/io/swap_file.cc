@@ -31,7 +31,7 @@ SwapFile::~SwapFile() {
   if (fd_ >= 0) close(fd_);
 }
 
-Status SwapFile::Fails(const char* what) const {
+Status SwapFile::FileError(const char* what) const {
   const int error = errno;
   const std::string why =
       StrCat("swapping tensors to a file in ", directory_, ": ", what, ": ", std::strerror(error));
@@ -54,7 +54,7 @@ Status SwapFile::Fails(const char* what) const {
 Status SwapFile::Open() {
   std::string path = StrCat(directory_, "/penstock-swap-XXXXXX");
   fd_ = mkostemp(path.data(), O_CLOEXEC);
-  if (fd_ < 0) return Fails("no file can be made");
+  if (fd_ < 0) return FileError("no file can be made");
   unlink(path.c_str());
   return OkStatus();
 }
@@ -102,7 +102,7 @@ Status SwapFile::Write(int64_t offset, const void* data, int64_t bytes, PieceChe
     RETURN_IF_ERROR(check());
     const ssize_t n = pwrite(fd_, from + done, std::min(bytes - done, kPieceBytes), offset + done);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return Fails("writing");
+    if (n <= 0) return FileError("writing");
     done += n;
   }
   return OkStatus();
@@ -114,7 +114,7 @@ Status SwapFile::Read(int64_t offset, void* data, int64_t bytes, PieceCheck chec
     RETURN_IF_ERROR(check());
     const ssize_t n = pread(fd_, to + done, std::min(bytes - done, kPieceBytes), offset + done);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return Fails("reading");
+    if (n < 0) return FileError("reading");
     if (n == 0) return DataLoss("the file of swapped tensors in ", directory_, " is too short");
     done += n;
   }

@@ -48,7 +48,7 @@ class SwapFile {
 
  private:
   Status Open() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  Status Fails(const char* what) const;
+  Status FileError(const char* what) const;
 
   const std::string directory_;
   mutable Mutex mu_;

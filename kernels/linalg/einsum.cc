@@ -78,9 +78,9 @@ class InputGradient {
 
   Output Build() const {
     const bool broadcasts = Broadcasts();
-    if (summed_labels_.empty() && !broadcasts) return FromOutput(own_);
+    if (summed_labels_.empty() && !broadcasts) return ContractGradient(own_);
     const std::string all = kEllipsis + kept_labels_, now = HasEllipsis(own_) ? all : kept_labels_;
-    Output dx = FromOutput(broadcasts ? all : now);
+    Output dx = ContractGradient(broadcasts ? all : now);
     if (broadcasts) dx = SumOverBroadcast(dx);
     if (summed_labels_.empty()) return now == own_ ? dx : CallEinsum({dx}, StrCat(now, "->", own_));
     return CallEinsum({dx, Ones()}, StrCat(now, ",", summed_labels_, "->", own_));
@@ -89,7 +89,7 @@ class InputGradient {
  private:
   const std::string& Other() const { return equation_.inputs[1 - i_]; }
 
-  Output FromOutput(const std::string& subscripts) const {
+  Output ContractGradient(const std::string& subscripts) const {
     if (g_.num_inputs() == 1) {
       return CallEinsum({g_.dy()}, StrCat(equation_.output, "->", subscripts));
     }
@@ -97,8 +97,8 @@ class InputGradient {
                       StrCat(equation_.output, ",", Other(), "->", subscripts));
   }
 
-  // Returns ones for the dimensions over which input i was summed, along which the gradient is
-  // constant.
+  // Returns ones in the shape of the dimensions over which input i was summed: along them its
+  // gradient is constant.
   Output Ones() const {
     Outputs axes;
     for (const char label : summed_labels_) axes.push_back(AxisOf(own_, label, g_.x(i_)));

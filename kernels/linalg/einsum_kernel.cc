@@ -142,9 +142,9 @@ StatusOr<EinsumKernel::Operand> EinsumKernel::Input(KernelContext& ctx, const Ei
   return SumAway(ctx, std::move(x), alone);
 }
 
-StatusOr<EinsumKernel::Operand> EinsumKernel::Multiplied(KernelContext& ctx, const Operand& a,
-                                                         const Operand& b,
-                                                         const EinsumLabels& all) const {
+StatusOr<EinsumKernel::Operand> EinsumKernel::MultiplyOperands(KernelContext& ctx, const Operand& a,
+                                                               const Operand& b,
+                                                               const EinsumLabels& all) const {
   const Labels summed = Select(a.labels, b.labels, true, all.output, false);
   const Labels batch = InOrderOf(all.output, Select(a.labels, b.labels, true, all.output, true));
   const Labels rows = InOrderOf(all.output, Select(a.labels, b.labels, false, all.output, true));
@@ -190,7 +190,7 @@ Status EinsumKernel::Compute(KernelContext& ctx) {
       return Holds(y.labels, label) != Holds(b.labels, label);
     });
     const bool turn = alone != order.end() && Holds(b.labels, *alone);
-    ASSIGN_OR_RETURN(y, turn ? Multiplied(ctx, b, y, all) : Multiplied(ctx, y, b, all));
+    ASSIGN_OR_RETURN(y, turn ? MultiplyOperands(ctx, b, y, all) : MultiplyOperands(ctx, y, b, all));
   }
   Labels wanted;
   for (const int label : all.output) {

@@ -29,8 +29,8 @@ class EinsumKernel : public Kernel {
   StatusOr<Operand> WithoutRepeats(KernelContext& ctx, const Tensor& value, const Labels& labels,
                                    const EinsumLabels& all) const;
   StatusOr<Operand> SumAway(KernelContext& ctx, Operand x, const std::vector<int64_t>& axes) const;
-  StatusOr<Operand> Multiplied(KernelContext& ctx, const Operand& a, const Operand& b,
-                               const EinsumLabels& all) const;
+  StatusOr<Operand> MultiplyOperands(KernelContext& ctx, const Operand& a, const Operand& b,
+                                     const EinsumLabels& all) const;
 
   const ReductionLoop& sum_;
   const MultiplyFn multiply_;

@@ -49,7 +49,7 @@ struct Schur {
     q.transposeInPlace();
     if (info > 0) t.setConstant(std::numeric_limits<double>::quiet_NaN());
   }
-  Matrix Back(const Matrix& f) const { return Times(Times(q, f), q, /*adjoint_b=*/true); }
+  Matrix FromSchurBasis(const Matrix& f) const { return Times(Times(q, f), q, /*adjoint_b=*/true); }
 };
 
 // Computes the root column by column: each equation of r r = t is solved for its last unknown.
@@ -103,7 +103,7 @@ void SolveInPlace(const Matrix& a, Matrix* b) {
 
 Matrix SquareRootOf(const Matrix& a) {
   const Schur schur(a);
-  return schur.Back(RootOfTriangle(schur.t));
+  return schur.FromSchurBasis(RootOfTriangle(schur.t));
 }
 
 Matrix LogarithmOf(const Matrix& a) {
@@ -111,15 +111,15 @@ Matrix LogarithmOf(const Matrix& a) {
   const Matrix one = Matrix::Identity(a.rows(), a.cols());
   Matrix t = schur.t;
   double scale = 1;
-  // Each square root halves the logarithm, so few are needed. A matrix with a zero on the diagonal
-  // has no logarithm, and its roots never come close to one.
+  // Each square root halves the logarithm, so few roots are needed. A matrix with a zero on the
+  // diagonal has no logarithm, and its roots never come close to one.
   constexpr int kRootsMax = 64;
   int roots = 0;
   for (; roots < kRootsMax && Norm(t - one) > 0.25; ++roots, scale *= 2) t = RootOfTriangle(t);
   if (!(Norm(t - one) <= 0.25)) {
     return Matrix::Constant(a.rows(), a.cols(), std::numeric_limits<double>::quiet_NaN());
   }
-  return schur.Back(scale * LogarithmNearOne(t - one));
+  return schur.FromSchurBasis(scale * LogarithmNearOne(t - one));
 }
 
 // Computes the exponential of a / 2^k by a quotient of polynomials of degree 13 (exact to double

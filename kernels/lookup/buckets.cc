@@ -22,14 +22,14 @@ int64_t Buckets::Take(uint64_t hash, int64_t new_row) {
   }
 }
 
-std::vector<Buckets::Taken> Buckets::All() const {
-  std::vector<Taken> taken;
+std::vector<Buckets::TakenBucket> Buckets::All() const {
+  std::vector<TakenBucket> taken;
   taken.reserve(row_of_.size());
   for (const auto& [bucket, row] : row_of_) {
     taken.push_back({bucket, row, removed_.contains(row)});
   }
   std::sort(taken.begin(), taken.end(),
-            [](const Taken& a, const Taken& b) { return a.bucket < b.bucket; });
+            [](const TakenBucket& a, const TakenBucket& b) { return a.bucket < b.bucket; });
   return taken;
 }
 

@@ -16,7 +16,7 @@ namespace penstock {
 
 class Buckets {
  public:
-  struct Taken {
+  struct TakenBucket {
     int64_t bucket, row;
     bool removed;
   };
@@ -37,7 +37,7 @@ class Buckets {
   int64_t Take(uint64_t hash, int64_t new_row);
   void Remove(int64_t row) { removed_.insert(row); }
   // Returns the taken buckets in order.
-  std::vector<Taken> All() const;
+  std::vector<TakenBucket> All() const;
 
  private:
   int64_t count_;

@@ -67,9 +67,9 @@ uint64_t LookupTable::HashOf(const std::string& key) const {
 
 void LookupTable::MakeRoomFor(int64_t rows) {
   if (spec_.kind != Kind::kDense || buckets_.HasRoomFor(rows)) return;
-  std::vector<std::string> keys;  // in the order in which they move
+  std::vector<std::string> keys;  // in the order in which TensorFlow would move them
   std::vector<int64_t> removed;
-  for (const Buckets::Taken& taken : buckets_.All()) {
+  for (const Buckets::TakenBucket& taken : buckets_.All()) {
     if (taken.removed) {
       removed.push_back(taken.row);
     } else {
@@ -105,7 +105,7 @@ Status LookupTable::ExportBuckets(Tensor* keys, Tensor* values, Allocator& alloc
   // The V1 op has no deleted_key.
   const std::string deleted = spec_.deleted_key.valid() ? KeyAt(spec_.deleted_key, 0) : empty;
   for (int64_t i = 0; i < count; ++i) CopyKey(empty, keys, i);
-  for (const Buckets::Taken& taken : buckets_.All()) {
+  for (const Buckets::TakenBucket& taken : buckets_.All()) {
     CopyKey(taken.removed ? deleted : keys_[taken.row], keys, taken.bucket);
     CopyRow(taken.row, values, taken.bucket);
   }

@@ -115,7 +115,7 @@ Status LookupTable::CheckValues(const Tensor& keys, const Tensor& values) const 
                          values.shape().ToString());
 }
 
-bool LookupTable::Reserved(const std::string& key) const {
+bool LookupTable::IsReserved(const std::string& key) const {
   for (const Tensor* reserved : {&spec_.empty_key, &spec_.deleted_key}) {
     if (reserved->valid() && KeyAt(*reserved, 0) == key) return true;
   }
@@ -123,7 +123,7 @@ bool LookupTable::Reserved(const std::string& key) const {
 }
 
 Status LookupTable::CheckAllowed(const std::string& key) const {
-  if (!Reserved(key)) return OkStatus();
+  if (!IsReserved(key)) return OkStatus();
   const bool empty = KeyAt(spec_.empty_key, 0) == key;
   return InvalidArgument("Using the ", empty ? "empty_key" : "deleted_key",
                          " as a table key is not allowed");
@@ -289,7 +289,7 @@ Status LookupTable::Import(const Tensor& exported_keys, const Tensor& exported_v
   if (spec_.kind == Kind::kDense) FlattenedToRows(&keys, &values);
   RETURN_IF_ERROR(CheckValues(keys, values));
   const int64_t count = *CountKeys(keys);
-  const auto is_entry = [&](int64_t i) { return !Reserved(KeyAt(keys, i)); };
+  const auto is_entry = [&](int64_t i) { return !IsReserved(KeyAt(keys, i)); };
   int64_t entries = 0;
   for (int64_t i = 0; i < count; ++i) entries += is_entry(i) ? 1 : 0;
   WriterMutexLock lock(mu_);

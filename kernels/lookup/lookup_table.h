@@ -32,8 +32,8 @@ class LookupTable final : public Resource {
     DType key = DType::kInvalid, value = DType::kInvalid;
     Shape key_shape = {}, value_shape = {};   // of one key, of one value
     Tensor empty_key = {}, deleted_key = {};  // kDense: reserved keys; may be invalid tensors
-    // kDense: the number of buckets that an export shows at first, a power of two, and the fraction
-    // of them that may be taken before their number doubles.
+    // For kDense: the number of buckets of an export of a small table, a power of two; and the
+    // fraction of buckets that may be taken before their number doubles.
     int64_t initial_buckets = 131072;
     float max_load = 0.8f;
   };
@@ -78,7 +78,7 @@ class LookupTable final : public Resource {
   Status CheckValues(const Tensor& keys, const Tensor& values) const;
   // Checks a key. InvalidArgument if the key is reserved.
   Status CheckAllowed(const std::string& key) const;
-  bool Reserved(const std::string& key) const;
+  bool IsReserved(const std::string& key) const;
   // Returns a key as bytes: the string, or the bytes of the elements.
   std::string KeyAt(const Tensor& keys, int64_t i) const;
   void Put(const Tensor& keys, int64_t i, const Tensor& values) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

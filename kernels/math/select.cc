@@ -41,20 +41,22 @@ template <class T>
 Status Run(KernelContext& ctx, const BroadcastPlan& plan, const bool* condition, const T* t,
            const T* e, T* out) {
   plan.ForEachPanel(ctx.threads(), 0.1 * sizeof(T), [&](const BroadcastPanel& p) {
-    const int64_t t_step = !p.repeats[1], e_step = !p.repeats[2];
+    const int64_t then_step = !p.repeats[1], else_step = !p.repeats[2];
     for (int64_t r = 0; r < p.rows; ++r) {
       const bool* c = condition + p.offset[0] + r * p.row_step[0];
       const T* from[2] = {e + p.offset[2] + r * p.row_step[2], t + p.offset[1] + r * p.row_step[1]};
       T* to = out + p.out + r * p.n;
       if (p.repeats[0]) {
-        const int64_t step = *c ? t_step : e_step;
+        const int64_t step = *c ? then_step : else_step;
 #pragma GCC ivdep
         for (int64_t i = 0; i < p.n; ++i) to[i] = from[*c][i * step];
-      } else if (t_step == 1 && e_step == 1) {
+      } else if (then_step == 1 && else_step == 1) {
 #pragma GCC ivdep
         for (int64_t i = 0; i < p.n; ++i) to[i] = c[i] ? from[1][i] : from[0][i];
       } else {
-        for (int64_t i = 0; i < p.n; ++i) to[i] = c[i] ? from[1][i * t_step] : from[0][i * e_step];
+        for (int64_t i = 0; i < p.n; ++i) {
+          to[i] = c[i] ? from[1][i * then_step] : from[0][i * else_step];
+        }
       }
     }
   });
@@ -66,8 +68,8 @@ Status Run(KernelContext& ctx, const BroadcastPlan& plan, const bool* condition,
 Status SelectInto(KernelContext& ctx, const BroadcastPlan& plan) {
   const Tensor& t = ctx.input(1);
   const Tensor& e = ctx.input(2);
-  // An operand's buffer may be overwritten if no other tensor shares it and it has an element for
-  // each element of the output.
+  // The output may reuse an operand's buffer if no other tensor shares it and the operand has the
+  // output's shape.
   const auto writable = [&](const Tensor& side) {
     return side.unique() && side.num_elements() == plan.output().num_elements();
   };

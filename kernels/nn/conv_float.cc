@@ -42,8 +42,7 @@ class Primitive {
  public:
   // Throws dnnl::error if oneDNN does not support the computation.
   Primitive(Kind kind, const ConvGeometry& g) : kind_(kind) {
-    // NHWC without conversion is fastest if oneDNN has optimised code for it, but not with its
-    // reference code.
+    // NHWC without conversion is fastest, unless oneDNN has only its slow reference code for it.
     const Tag plain = g.volumes ? Tag::ndhwc : Tag::nhwc;
     Make(g, plain);
     if (std::strncmp(description_.impl_info_str(), "ref", 3) == 0) Make(g, Tag::any);

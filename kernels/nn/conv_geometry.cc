@@ -36,7 +36,7 @@ StatusOr<ConvGeometry> ConvGeometry::Of(const WindowAttrs& window, const Shape& 
   Window* windows[] = {&g.d, &g.h, &g.w};
   for (int dim = 1; dim < rank - 1; ++dim) {
     ASSIGN_OR_RETURN(*windows[dim + 4 - rank],
-                     window.Over(dim, image.dim(dim), filter.dim(dim - 1)));
+                     window.MakeWindow(dim, image.dim(dim), filter.dim(dim - 1)));
   }
   const int64_t out[] = {g.batch, g.d.out, g.h.out, g.w.out, g.out_channels};
   RETURN_IF_ERROR(CheckedProduct(out).status());

@@ -28,13 +28,13 @@ struct ConvGeometry {
   // Checks ranks and channels, and that no size overflows.
   static StatusOr<ConvGeometry> Of(const WindowAttrs& window, const Shape& image,
                                    const Shape& filter);
-  Shape image() const { return Joined(batch, d.in, h.in, w.in, in_channels); }
+  Shape image() const { return JoinSizes(batch, d.in, h.in, w.in, in_channels); }
   Shape filter() const {
     Shape shape({h.size, w.size, in_channels / groups, out_channels});
     if (volumes) shape.InsertDim(0, d.size);
     return shape;
   }
-  Shape output() const { return Joined(batch, d.out, h.out, w.out, out_channels); }
+  Shape output() const { return JoinSizes(batch, d.out, h.out, w.out, out_channels); }
   int64_t in_pixels() const { return d.in * h.in * w.in; }  // per image
   int64_t out_pixels() const { return d.out * h.out * w.out; }
   int64_t patch() const {
@@ -53,7 +53,7 @@ struct ConvGeometry {
   }
 
  private:
-  Shape Joined(int64_t n, int64_t depth, int64_t height, int64_t width, int64_t channels) const {
+  Shape JoinSizes(int64_t n, int64_t depth, int64_t height, int64_t width, int64_t channels) const {
     return volumes ? Shape({n, depth, height, width, channels})
                    : Shape({n, height, width, channels});
   }
@@ -68,8 +68,8 @@ void ConvImageGradient(const ConvGeometry& g, const float* filter, const float* 
 void ConvFilterGradient(const ConvGeometry& g, const float* image, const float* doutput,
                         float* dfilter, Scheduler& threads);
 
-// The same computations for float, double and int32: copies windows into the rows of a matrix
-// (im2col) and multiplies matrices.
+// The same computations without oneDNN, for float, double and int32: copies windows into the rows
+// of a matrix (im2col) and multiplies matrices.
 template <class T>
 void UnrolledForward(const ConvGeometry& g, const T* image, const T* filter, T* output,
                      Scheduler& threads);

@@ -167,7 +167,8 @@ Status ConvShape(ShapeScope& s);
 // Shape function: the shape that constant input `input` holds.
 Status ConvShapeFromSizes(ShapeScope& s, int input);
 
-// The attributes of a convolution, and those that its gradient ops copy.
+// For a convolution of 2-D images or of 3-D volumes: ConvAttrs returns the attributes to declare,
+// ConvAttributes the values that a gradient node copies.
 enum class ConvOf { kImages, kVolumes };
 std::vector<AttrDef> ConvAttrs(ConvOf what);
 Attrs ConvAttributes(const GradientScope& g);

@@ -32,8 +32,8 @@ struct DepthwiseGeometry {
     }
     DepthwiseGeometry g{
         .batch = image.dim(0), .channels = image.dim(3), .multiplier = filter.dim(3)};
-    ASSIGN_OR_RETURN(g.h, window.Over(1, image.dim(1), filter.dim(0)));
-    ASSIGN_OR_RETURN(g.w, window.Over(2, image.dim(2), filter.dim(1)));
+    ASSIGN_OR_RETURN(g.h, window.MakeWindow(1, image.dim(1), filter.dim(0)));
+    ASSIGN_OR_RETURN(g.w, window.MakeWindow(2, image.dim(2), filter.dim(1)));
     const int64_t out[] = {g.batch, g.h.out, g.w.out, g.channels, g.multiplier};
     RETURN_IF_ERROR(CheckedProduct(out).status());
     return g;

@@ -44,8 +44,8 @@ class DilationKernel : public Kernel {
                              filter.ToString());
     }
     DilationGeometry g{.batch = image.dim(0), .channels = image.dim(3)};
-    ASSIGN_OR_RETURN(g.h, window_.Over(1, image.dim(1), filter.dim(0)));
-    ASSIGN_OR_RETURN(g.w, window_.Over(2, image.dim(2), filter.dim(1)));
+    ASSIGN_OR_RETURN(g.h, window_.MakeWindow(1, image.dim(1), filter.dim(0)));
+    ASSIGN_OR_RETURN(g.w, window_.MakeWindow(2, image.dim(2), filter.dim(1)));
     return g;
   }
 

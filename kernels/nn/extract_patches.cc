@@ -41,8 +41,8 @@ class ExtractPatches final : public Kernel {
       return InvalidArgument("images must be 4-dimensional, have shape ",
                              images.shape().ToString());
     }
-    ASSIGN_OR_RETURN(const Window h, patch_.window.Over(1, images.dim(1), patch_.sizes[1]));
-    ASSIGN_OR_RETURN(const Window w, patch_.window.Over(2, images.dim(2), patch_.sizes[2]));
+    ASSIGN_OR_RETURN(const Window h, patch_.window.MakeWindow(1, images.dim(1), patch_.sizes[1]));
+    ASSIGN_OR_RETURN(const Window w, patch_.window.MakeWindow(2, images.dim(2), patch_.sizes[2]));
     const int64_t channels = images.dim(3), batch = images.dim(0);
     const int64_t patch_dims[] = {h.size, w.size, channels};
     ASSIGN_OR_RETURN(const int64_t patch, CheckedProduct(patch_dims));

@@ -119,15 +119,15 @@ class SecondDerivative {
     }
     const DType type = g_.x(0).dtype();
     std::vector<Gradient> result(g_.num_inputs());
-    result[0] = Typed(to_dy, type);
-    result[1] = Typed(to_x, type);
+    result[0] = CastIfNeeded(to_dy, type);
+    result[1] = CastIfNeeded(to_x, type);
     result[2] = to_scale;
     return result;
   }
 
  private:
-  static Output Typed(Output x, DType type) { return x.dtype() == type ? x : Cast(x, type); }
-  static Output Float(Output x) { return Typed(x, DType::kFloat); }
+  static Output CastIfNeeded(Output x, DType type) { return x.dtype() == type ? x : Cast(x, type); }
+  static Output Float(Output x) { return CastIfNeeded(x, DType::kFloat); }
   Output PerChannel(Output x) const { return Reshape(x, shape_); }  // broadcasts against x
   Output Average(Output x) const { return Mean(x, axes_, true); }
   Output Total(Output x) const { return Sum(x, axes_); }

@@ -99,7 +99,7 @@ class LrnGrad final : public LrnKernel {
         const int64_t at = r * n;
         Norms(x + at, n, values.data(), norm.data());
         Powers(norm.data(), n, powers.data());
-        // Each channel is in the windows of its neighbours.
+        // A channel's input also affects the outputs of the channels whose windows contain it.
         for (int64_t c = 0; c < n; ++c) values[c] = grad[at + c] * y[at + c] / norm[c];
         WindowSums(values.data(), n, sums.data());
         for (int64_t c = 0; c < n; ++c) {

@@ -41,7 +41,7 @@ StatusOr<PoolGeometry> PoolKernel::Geometry(const KernelContext& ctx, const Shap
   PoolGeometry g{.batch = image.dim(0), .channels = image.dim(rank - 1), .volumes = rank == 5};
   Window* windows[] = {&g.d, &g.h, &g.w};
   for (int dim = 1; dim < rank - 1; ++dim) {
-    ASSIGN_OR_RETURN(*windows[dim + 4 - rank], window.Over(dim, image.dim(dim), sizes[dim]));
+    ASSIGN_OR_RETURN(*windows[dim + 4 - rank], window.MakeWindow(dim, image.dim(dim), sizes[dim]));
   }
   const int64_t out[] = {g.batch, g.d.out, g.h.out, g.w.out, g.channels};
   RETURN_IF_ERROR(CheckedProduct(out).status());

@@ -64,7 +64,7 @@ StatusOr<WindowAttrs> WindowAttrs::From(const Attrs& attrs, bool need_strides, s
   return w;
 }
 
-StatusOr<Window> WindowAttrs::Over(int dim, int64_t in, int64_t size) const {
+StatusOr<Window> WindowAttrs::MakeWindow(int dim, int64_t in, int64_t size) const {
   Window w{.in = in, .size = size, .stride = strides[dim], .dilation = dilations[dim]};
   if (size < 1) return InvalidArgument("a window has size ", size, ", must be at least 1");
   if (in > (int64_t{1} << 31) || size > (int64_t{1} << 31)) {
@@ -93,7 +93,7 @@ StatusOr<Window> WindowAttrs::Over(int dim, int64_t in, int64_t size) const {
 
 StatusOr<int64_t> WindowOutput(const WindowAttrs& attrs, int dim, int64_t in, int64_t size) {
   if (in < 0 || (size < 0 && attrs.padding != "SAME")) return PartialShape::kUnknown;
-  ASSIGN_OR_RETURN(const Window window, attrs.Over(dim, in, std::max<int64_t>(size, 1)));
+  ASSIGN_OR_RETURN(const Window window, attrs.MakeWindow(dim, in, std::max<int64_t>(size, 1)));
   return window.out;
 }
 

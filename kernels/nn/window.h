@@ -50,7 +50,7 @@ struct WindowAttrs {
                                     std::string format = "NHWC");
   // Returns the window over dimension `dim` of an image (in NHWC 1 is the height, 2 the width).
   // REQUIRES `in` and `size` >= 0. InvalidArgument if the window is larger than the padded input.
-  StatusOr<Window> Over(int dim, int64_t in, int64_t size) const;
+  StatusOr<Window> MakeWindow(int dim, int64_t in, int64_t size) const;
 };
 
 // Checks that `values` has `rank` elements, all >= 1, and those of batch and channels 1.

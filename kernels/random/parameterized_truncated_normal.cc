@@ -68,14 +68,14 @@ class TruncatedNormalRow {
   }
 
  private:
-  T Placed(T z) const { return z * deviation_ + mean_; }
+  T Rescale(T z) const { return z * deviation_ + mean_; }
 
   bool FromNormal(Philox& stream, T* out, int64_t count) {
     int attempts = 0;
     for (int64_t done = 0; done < count;) {
       for (const T z : Normal<T>()(stream)) {
         if (z >= low_ && z <= high_) {
-          out[done++] = Placed(z);
+          out[done++] = Rescale(z);
           if (done == count) break;
           attempts = 0;
         } else if (++attempts > kMaxAttempts) {
@@ -95,7 +95,7 @@ class TruncatedNormalRow {
       for (size_t i = 0; i < u.size(); ++i) {
         const T z = proposed[i] * range + low_;
         if (u[i] <= ExpOf<T>((peak - z * z) / T(2))) {
-          out[done++] = Placed(z);
+          out[done++] = Rescale(z);
           if (done == count) break;
           attempts = 0;
         } else if (++attempts >= kMaxAttempts) {
@@ -115,7 +115,7 @@ class TruncatedNormalRow {
         const T z = -LogOf<T>(u[i]) / alpha + low_;
         const T x = low_ < alpha ? alpha - z : low_ - alpha;
         if (u[i + 1] <= ExpOf<T>(-x * x / T(2)) && z < high_) {
-          out[done++] = Placed(z);
+          out[done++] = Rescale(z);
           if (done == count) break;
           attempts = 0;
         } else if (++attempts >= kMaxAttempts) {

@@ -6,7 +6,7 @@
 // J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw: Parallel Random Numbers: As Easy as 1, 2, 3.
 // SC'11, doi 10.1145/2063384.2063405.
 //
-// A value. Not thread-safe while it advances; copies are independent.
+// A value type. Not thread-safe; copies are independent.
 #pragma once
 
 #include <array>

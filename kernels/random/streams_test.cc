@@ -18,7 +18,8 @@ namespace penstock {
 namespace {
 
 TEST(Streams, AgreeWithTensorFlow) {
-  // The example in the documentation of tf.random.normal, with global seed 5 and seed 1.
+  // The example in the documentation of tf.random.normal: the graph's seed is 5, the op's seed is
+  // 1.
   const Tensor x = Draw("RandomStandardNormal", DType::kFloat, {2, 2}, 5, 1);
   const float expected[] = {-1.3768897f, -0.01258316f, -0.169515f, 1.0824056f};
   for (int i = 0; i < 4; ++i) EXPECT_NEAR(x.data<float>()[i], expected[i], 1e-7) << i;

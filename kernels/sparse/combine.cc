@@ -32,8 +32,8 @@ struct Pair {
     return Pair{std::move(a), std::move(b)};
   }
 
-  // Calls fn(i, j) for every place at which a or b has an entry, in order. i and j are the indices
-  // of the entries in a and b, or -1 if there is none.
+  // Calls fn(i, j) for every place at which a or b has an entry, in the order of the places. i is
+  // the number of a's entry there, j that of b's; -1: none.
   template <class Fn>
   void ForEachPlace(Fn fn) const {
     Merge(a.indices(), b.indices(), fn);

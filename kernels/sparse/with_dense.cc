@@ -34,8 +34,8 @@ struct DivEntry {
   }
 };
 
-// Returns the strides with which a place leads to its element of the dense operand, which may
-// broadcast.
+// Returns the strides that map an index of the sparse operand to an element of the dense operand; 0
+// in dimensions that are broadcast.
 StatusOr<Dims> BroadcastStrides(const SparseTensor& sparse, const Shape& dense) {
   const int extra = sparse.rank() - dense.rank();
   Dims strides(sparse.rank(), 0);

@@ -115,7 +115,8 @@ class NGramsKernel final : public Kernel {
       for (int64_t i = 0; i < count; ++i) *to++ = Gram(words, i - padding, width);
     }
     if (widths_.empty() || !IsShort(size)) return to;
-    // This is reached only if even the padding does not make the row as long as the least width.
+    // The row is too short for the smallest width, even with padding: adds one n-gram of the whole
+    // row.
     *to++ = Gram(words, -padding_, size + 2 * padding_);
     return to;
   }

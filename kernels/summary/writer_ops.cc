@@ -200,7 +200,7 @@ OpDef WriterOp(const char* doc, std::vector<ArgDef> inputs) {
   };
 }
 
-DTypes Counted() {
+DTypes CountableTypes() {
   DTypes types = kReal;
   types.push_back(DType::kBool);
   return types;
@@ -272,7 +272,7 @@ KERNEL(WriteScalarSummary, ScalarKernel, REAL_TYPES);
 OP(WriteHistogramSummary) {
   OpDef op = WriterOp("Writes a histogram of values under a tag.",
                       {{"step", "int64"}, {"tag", "string"}, {"values", "T"}});
-  op.types = {{"T", Counted(), DType::kFloat}};
+  op.types = {{"T", CountableTypes(), DType::kFloat}};
   return op;
 }
 KERNEL(WriteHistogramSummary, HistogramKernel, REAL_TYPES, bool);

@@ -36,8 +36,8 @@ StatusOr<std::shared_ptr<R>> StepResourceInputAs(KernelContext& ctx, int i) {
 // Returns a name that is unique in this process.
 std::string UniqueStepName(const std::string& base);
 
-// The three generations of ops. They differ in the form of the handle, and in the name and type of
-// the argument.
+// The three generations of ops. They differ in the type of the handle, and in the name and type of
+// its argument.
 enum class Generation { kReference, kStrings, kResource };
 ArgDef HandleArg(Generation generation, const char* name = "handle");
 // For shape functions: returns the shape of a handle.

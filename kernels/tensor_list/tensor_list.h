@@ -5,7 +5,7 @@
 // changes a list outputs a new list; if there is no other reference to the input list, the op
 // changes it in place.
 //
-// As thread-safe as any variant value.
+// Thread-safe like every VariantValue: it is not changed while it is shared.
 #pragma once
 
 #include <cstdint>

@@ -58,7 +58,7 @@ TEST(NegTrain, PullsPairsTogether) {
   const std::vector<float> out = {0.3f,         0.15714286f,  0.014285713f,
                                   -0.12857142f, -0.21716605f, -0.30737412f};
   Expect(Train({1, 1, 1}, 0), in, out);
-  // Each draw gives the label itself, so it is skipped.
+  // Every drawn sample is the label itself, and so is skipped.
   Expect(Train({0, 0, 5}, 3), in, out);
 }
 

@@ -127,7 +127,7 @@ class Trial:
                 self._explain(begun)
             elif left and not progressed:
                 raise RuntimeError("try_ops.py ended between two cases of %s" % left[0])
-            # Else TensorFlow's process died late, of a case that wrote where it must not: go on.
+            # Go on: TensorFlow's process died late, because a case had written where it must not.
 
     def _carry_out(self, left):
         """Takes what is done away from `left`; returns the case that was the end of it."""

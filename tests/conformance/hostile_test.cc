@@ -371,8 +371,8 @@ INSTANTIATE_TEST_SUITE_P(Op, Hostile, testing::ValuesIn(Ops()),
 }  // namespace
 }  // namespace penstock
 
-// With sanitizers, their own limits replace the one below. The sanitizer runtimes define these
-// function names. NOLINTBEGIN
+// In builds with sanitizers, these options replace the limit of LimitMemory. The sanitizers'
+// runtimes call the functions of these names. NOLINTBEGIN
 extern "C" const char* __asan_default_options() {
   return "allocator_may_return_null=1:max_allocation_size_mb=1024";
 }

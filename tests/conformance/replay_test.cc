@@ -75,7 +75,7 @@ class Worker {
     run_.Run("RngReadAndSkip", {{HandleOf("generator", "Variable"), Tensor::Scalar(1),
                                  Tensor::Scalar<uint64_t>(Below(1000))}});
   }
-  // Dequeues no more elements than it has enqueued, so that no thread waits forever.
+  // Takes no more elements than it has enqueued, so that no thread waits forever.
   void UseQueues() {
     const int count = 1 + Below(4);
     for (const char* name : {"fifo", "shuffle"}) {

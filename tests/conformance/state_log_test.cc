@@ -231,7 +231,7 @@ void DynamicTables() {
       {{table}, {{"N", int64_t{1}}, {"buckets", int64_t{1}}, {"wanted", std::vector<int64_t>{0}}}});
   scene.Watch("DynamicTableErase", {{table, Tensor::Vector<int64_t>({3})}});
   scene.Watch("DynamicTableClear", {{table}});
-  // An update by a method without slots, and one by a method with one slot.
+  // An update by an optimizer without slots, and one by an optimizer with one slot.
   const Tensor plain =
       scene.Watch("DynamicTable", {.attrs = {{"width", int64_t{2}}, {"shared_name", "plain"}}})[0];
   scene.Watch("DynamicTableApplyGradientDescent", {{plain, ids, grad, Long(1), rate}});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FaultPlan: derives the faults of one simulated training from a seed.
+// Derives the faults of one simulated training from a seed.
 #pragma once
 
 #include <cstdint>

@@ -24,7 +24,7 @@ using Names = std::vector<std::string>;
 
 // A run that catches a bug: the seed, and the faults that it may choose from. Bugs without a seed
 // are not caught yet: of the first 12 to 25 seeds with these faults, none shows them.
-struct Planted {
+struct PlantedBug {
   const char* bug;
   std::optional<uint64_t> seed;  // nullopt: no seed is known
   bool replicas = false;
@@ -32,8 +32,8 @@ struct Planted {
   Names hosts = {};  // empty: all
 };
 
-const std::vector<Planted>& AllPlanted() {
-  static const auto* const planted = new std::vector<Planted>{
+const std::vector<PlantedBug>& AllPlantedBugs() {
+  static const auto* const planted = new std::vector<PlantedBug>{
       {.bug = "steps/abort-ignored", .seed = 1},
       {.bug = "steps/subscription-dropped", .seed = 0},
       {.bug = "steps/repeat-accepted", .seed = 0, .kinds = {"repeat"}},
@@ -116,7 +116,7 @@ constexpr Hidden kHidden[] = {
     {"replica/missing-push-accepted", "a lost push ends the feed before the next push is sent"},
 };
 
-SimRunOptions OptionsOf(const Planted& planted, bool with_bug) {
+SimRunOptions OptionsOf(const PlantedBug& planted, bool with_bug) {
   SimRunOptions options{.plan = {.seed = planted.seed.value_or(0),
                                  .kinds = planted.kinds,
                                  .hosts = planted.hosts,
@@ -140,10 +140,10 @@ std::string Violation(SimRunOptions options) {
   return result.ok() && !result->run.violations.empty() ? result->run.violations[0] : "";
 }
 
-class PlantedBugsTest : public testing::TestWithParam<Planted> {};
+class PlantedBugsTest : public testing::TestWithParam<PlantedBug> {};
 
 TEST_P(PlantedBugsTest, ItsSeedCatchesIt) {
-  const Planted& planted = GetParam();
+  const PlantedBug& planted = GetParam();
   if (const char* const tries = std::getenv("PENSTOCK_FIND_SEEDS")) {
     for (uint64_t seed = 0; seed < std::strtoull(tries, nullptr, 10); ++seed) {
       SimRunOptions options = OptionsOf(planted, /*with_bug=*/true);
@@ -163,18 +163,18 @@ TEST_P(PlantedBugsTest, ItsSeedCatchesIt) {
   EXPECT_EQ(Violation(OptionsOf(planted, /*with_bug=*/false)), "") << "without the bug";
 }
 
-std::string NameOf(const testing::TestParamInfo<Planted>& info) {
+std::string NameOf(const testing::TestParamInfo<PlantedBug>& info) {
   std::string name = info.param.bug;
   std::replace_if(
       name.begin(), name.end(), [](char c) { return c == '/' || c == '-'; }, '_');
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Bugs, PlantedBugsTest, testing::ValuesIn(AllPlanted()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Bugs, PlantedBugsTest, testing::ValuesIn(AllPlantedBugs()), NameOf);
 
 TEST(PlantedBugs, EachBugIsListed) {
   Names listed, points;
-  for (const Planted& planted : AllPlanted()) listed.emplace_back(planted.bug);
+  for (const PlantedBug& planted : AllPlantedBugs()) listed.emplace_back(planted.bug);
   for (const Hidden& hidden : kHidden) listed.emplace_back(hidden.bug);
   for (const FaultPoint* point : FaultPoint::All()) {
     if (point->kind() == FaultPoint::kBug) points.emplace_back(point->name());

@@ -21,7 +21,7 @@ struct SimSeedResult {
 StatusOr<SimSeedResult> RunSeed(const SimRunOptions& options, bool want_log = false,
                                 int limit_seconds = 60);
 
-// Sets `expected_weights` with a run without faults.
+// Makes a run without faults, and sets options->expected_weights to its weights.
 Status ExpectWeights(SimRunOptions* options);
 
 // Shrinks the plan of a failing run: drops faults one by one as long as the run still fails.

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keeps the language of comments, documents and file names (docs/glossary.md). Used by tools/tidy.
 
-Three rules: a comment does not begin with "What ...", "Of ..." and similar words; words that the
-glossary replaced are not used; no file is named util, common, manager or impl.
+Four rules: a comment does not begin with "What ...", "Of ..." and similar words, nor with a word
+that refers to a sentence before it ("It ...", "Those ...", "But ..."); words that the glossary
+replaced are not used; no file is named util, common, manager or impl.
 
 language_budget.txt has the number of remaining findings that each folder may have. The number may
 only fall: tools/tidy fails if there are more findings, and also if there are fewer, until the
@@ -22,6 +23,11 @@ HEAD = """\
 OPENING = re.compile(r"(Whatever|What|Of|Whoever|Who|Where|Which|Whose)[ ,]")
 OPENING_WHY = ("a comment opens with \"{}\": begin with a verb (\"Returns ...\"), a noun, or "
                "if/when (docs/glossary.md)")
+REFERRING = re.compile(
+    r"(It|Its|They|Their|Them|Those|That|And|Or|But|So|Else|Otherwise|Likewise|Ditto)[ ,]")
+REFERRING_WHY = ("a comment opens with \"{}\", which refers to a sentence before it: begin with "
+                 "the noun that is meant (docs/glossary.md)")
+OPENINGS = ((OPENING, OPENING_WHY), (REFERRING, REFERRING_WHY))
 # (words not to use any more, the words to use instead)
 REPLACED = (
     (r"reference edges?", "ref edge"),
@@ -63,9 +69,10 @@ def check_file(path, lines):
     """(line, what is wrong)"""
     if path.suffix != ".md":
         for number, text in openings(lines, path.suffix in C_LIKE):
-            word = OPENING.match(text)
-            if word:
-                yield number, OPENING_WHY.format(word[1])
+            for words, why in OPENINGS:
+                word = words.match(text)
+                if word:
+                    yield number, why.format(word[1])
     for number, line in enumerate(lines, 1):
         for words, now in REPLACED:
             for found in words.finditer(line):

@@ -27,6 +27,12 @@ class OpeningsTest(unittest.TestCase):
                 "What", "Whatever", "Of", "Who", "Whoever", "Where", "Which", "Whose"):
             self.assertEqual(self.lines("a.h", f"int x;\n  // {word} it is.\n"), [2], word)
 
+    def test_a_comment_does_not_open_by_referring_back(self):
+        for word in ("It", "Its", "They", "Those", "That", "But", "So", "Else", "Otherwise"):
+            self.assertEqual(self.lines("a.h", f"int x;\n// {word} is.\n"), [2], word)
+        for text in ("Items are sorted.", "Thatched.", "Returns it. It is new.", "These are."):
+            self.assertEqual(self.lines("a.h", f"// {text}\n"), [], text)
+
     def test_only_the_first_line_of_a_paragraph_counts(self):
         self.assertEqual(self.lines("a.cc", "// Takes a name.\n// What is more, two.\n"), [])
         self.assertEqual(self.lines("a.cc", "// Takes a name.\n//\n// What is more, two.\n"), [3])

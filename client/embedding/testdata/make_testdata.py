@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what TensorFlow says, for lookup_test.cc and partitioned_variable_test.cc, beside itself.
+"""Writes TensorFlow's results for lookup_test.cc and partitioned_variable_test.cc into this folder.
 
     $(tools/install_tensorflow) client/embedding/testdata/make_testdata.py
 

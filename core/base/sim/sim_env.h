@@ -13,7 +13,7 @@ namespace penstock {
 
 class SimEnv final : public ForwardingEnv {
  public:
-  // Both are borrowed.
+  // Borrows both arguments.
   SimEnv(SimScheduler& scheduler, Env& files) : ForwardingEnv(files), scheduler_(scheduler) {}
 
   int64_t NowNanos() override { return scheduler_.now_ns(); }

@@ -16,8 +16,8 @@ bool ReadsThroughInput(const Node& node, int input) {
          node.input(input).node->output_type(node.input(input).index).ref;
 }
 
-// Returns the sharing of an output that passes input `input` on, or the value of the variable to
-// which this input refers.
+// Returns how an output shares memory if it passes on input `input`, or the value of the variable
+// to which this input refers.
 Sharing PassedOn(const Node& node, int input) {
   return {ReadsThroughInput(node, input) ? Kind::kState : Kind::kView, input};
 }

@@ -35,9 +35,9 @@ class MemoryPlan {
   // and the costs.
   MemoryPlan(Graph* graph, const CostTable& costs, std::vector<Node*> order, double limit);
 
-  // The executor may run nodes in another order than predicted, and several at once, unless the
-  // order is kept. It is kept on a device whose peak is above this part of the limit, or whose
-  // worst case (worst_case.h) is above the limit.
+  // The executor may run nodes in another order than predicted, and several at once, unless control
+  // edges keep the order. They are added on a device whose peak is above this part of the limit, or
+  // whose worst case (worst_case.h) is above the limit.
   static constexpr double kNearLimitShare = 0.9;
   bool IsNearLimit() const;
   bool Fits() const { return profile_.Excess(limit_) == 0; }

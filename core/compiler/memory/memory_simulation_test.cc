@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests the walk one node at a time, by which an order is chosen: what a node will change must be
-// what it then does change.
+// Tests the walk one node at a time, by which an order is chosen: the change of memory that is
+// predicted for a node must be the one that happens when the walk takes the node.
 #include "core/compiler/memory/memory_simulation.h"
 
 #include <string>
@@ -52,7 +52,7 @@ TEST_F(MemorySimulationTest, ANodeAddsItsOutputAndFreesWhatItReadsLast) {
   Node* const b = Add("b", "Heavy", {{a, 0}}, 300);
   Node* const c = Add("c", "Heavy", {{b, 0}}, 20);
   Add("d", "Sum2", {{a, 0}, {c, 0}}, 4);
-  // Nothing reads the last one, so it is gone when it has run.
+  // Nothing reads the last node's output, so it is freed as soon as the node has run.
   EXPECT_EQ(Changes(), (std::vector<double>{1000, 300, 20 - 300, -1000 - 20}));
   EXPECT_EQ(Sums().back(), 0);
 }
@@ -77,7 +77,7 @@ TEST_F(MemorySimulationTest, AFetchKeepsItsInput) {
   EXPECT_EQ(Changes(), (std::vector<double>{1000, 0}));
 }
 
-// The sums of the announced changes are what the whole walk finds between the nodes.
+// The sums of the announced changes equal the memory that the whole walk finds between the nodes.
 TEST_F(MemorySimulationTest, AgreesWithTheProfileOfTheWholeStep) {
   Node* x = Add("x", "Input", {}, 100);
   std::vector<Node*> kept;
@@ -91,7 +91,7 @@ TEST_F(MemorySimulationTest, AgreesWithTheProfileOfTheWholeStep) {
   const MemoryProfile profile = model.Profile(order_);
   ASSERT_EQ(profile.devices.size(), 1u);
   for (size_t i = 1; i < order_.size(); ++i) {
-    // While a node runs, its output is there too.
+    // While a node runs, its output is in memory, too.
     EXPECT_EQ(profile.devices[0].during[i], sums[i - 1] + model.Bytes({order_[i], 0}))
         << order_[i]->name();
   }

@@ -75,7 +75,8 @@ bool Restoring::FindReaders() {
   const int device = buffer_.device;
   for (const Endpoint& value : buffer_.values) {
     const int made_at = position_of_[value.node->id()];
-    // This value is a view, or is computed in place, after `position_`: its maker is a late reader.
+    // A value made after `position_` is a view, or is computed in place: its node is one of the
+    // late readers.
     if (made_at > position_) continue;
     if (plan_.model_.DeviceOf(*value.node) != device || made_at == position_) return false;
     last_early_ = std::max(last_early_, made_at);
@@ -87,7 +88,7 @@ bool Restoring::FindReaders() {
         last_early_ = std::max(last_early_, here ? at : 0);
         continue;
       }
-      if (!here) continue;  // was sent as soon as it was computed
+      if (!here) continue;  // the other device got a copy as soon as the value was computed
       const bool plain = IsPlainValue(edge.dst->input_type(edge.dst_index));
       if (at == position_ || !plain || plan_.conditional_[edge.dst->id()]) return false;
       readers_.push_back({edge.dst, edge.dst_index, value});

@@ -51,8 +51,8 @@ class WorstCase {
   using Buffer = MemoryProfile::Buffer;
   using Value = std::pair<int, int>;  // node id, output
 
-  // A span in which a buffer is in memory: from the start of its maker until all its users have
-  // ended, the nodes that write or read its values.
+  // The span in which a buffer is in memory: from the start of the node that makes it until all
+  // nodes that read or write its values have ended.
   struct Range {
     int device = 0;
     double bytes = 0;

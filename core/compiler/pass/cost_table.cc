@@ -70,7 +70,7 @@ void CostTable::Learn(const Graph& graph, const std::vector<DeviceInfo>& devices
   std::map<DeviceName, const DeviceInfo*> by_name;
   for (const DeviceInfo& device : devices) by_name.emplace(device.name, &device);
   for (const Node* node : graph.nodes()) {
-    const Measured* const measured = FindMeasured(*node);
+    const MeasuredNode* const measured = FindMeasured(*node);
     for (const Time& time : measured == nullptr ? std::vector<Time>() : measured->times) {
       const auto device = by_name.find(time.device);
       if (device == by_name.end()) continue;
@@ -176,20 +176,20 @@ void CostTable::Add(const Record& record) {
   }
 }
 
-const CostTable::Measured* CostTable::FindMeasured(const Node& node) const {
+const CostTable::MeasuredNode* CostTable::FindMeasured(const Node& node) const {
   if (measured_.empty()) return nullptr;
   const auto found = measured_.find(node.name());
   return found == measured_.end() ? nullptr : &found->second;
 }
 
 bool CostTable::IsMeasured(const Node& node) const {
-  const Measured* const measured = FindMeasured(node);
+  const MeasuredNode* const measured = FindMeasured(node);
   return measured != nullptr && !measured->times.empty();
 }
 
 double CostTable::NodeNanos(const Node& node, const DeviceInfo& device) const {
   const double slowness = Slowness(device.name);
-  if (const Measured* const measured = FindMeasured(node); measured != nullptr) {
+  if (const MeasuredNode* const measured = FindMeasured(node); measured != nullptr) {
     const Time* alike = nullptr;
     for (const Time& time : measured->times) {
       if (time.device == device.name) return slowness * time.nanos;
@@ -210,14 +210,14 @@ double CostTable::Flops(const Node& node) const {
 
 double CostTable::EstimatedNanos(const Node& node, const DeviceRates& rates) const {
   const auto id = static_cast<size_t>(node.id());
-  const Work work = id < work_.size() ? work_[id] : Work();
+  const NodeWork work = id < work_.size() ? work_[id] : NodeWork();
   return rates.launch_ns +
          std::max(work.flops / rates.flops_per_ns, work.bytes / rates.bytes_per_ns);
 }
 
 double CostTable::OutputBytes(const Node& node, int output) const {
   const auto index = static_cast<size_t>(output);
-  const Measured* const measured = FindMeasured(node);
+  const MeasuredNode* const measured = FindMeasured(node);
   if (measured != nullptr && index < measured->output_bytes.size() &&
       measured->output_bytes[index] >= 0) {
     return measured->output_bytes[index];

@@ -95,24 +95,24 @@ class CostTable {
     DeviceName device;
     double nanos = 0;
   };
-  struct Measured {
+  struct MeasuredNode {
     std::vector<Time> times;
     std::vector<double> output_bytes;  // negative: not measured
   };
-  struct Work {
+  struct NodeWork {
     double flops = 0;
     double bytes = 0;         // read and written
     size_t first_output = 0;  // in output_bytes_
   };
-  const Measured* FindMeasured(const Node& node) const;
+  const MeasuredNode* FindMeasured(const Node& node) const;
   // Returns null if none was recorded.
   const Time* FindTime(string_view node, const DeviceName& device) const;
   double EstimatedNanos(const Node& node, const DeviceRates& rates) const;
   void Learn(const Graph& graph, const std::vector<DeviceInfo>& devices);
 
-  absl::flat_hash_map<std::string, Measured> measured_;  // by name
+  absl::flat_hash_map<std::string, MeasuredNode> measured_;  // by name
   std::vector<Link> links_;                              // in order of the first transfer
-  std::vector<Work> work_;                               // by node id
+  std::vector<NodeWork> work_;                           // by node id
   std::vector<double> output_bytes_;                     // estimated
   LearnedRates learned_;
   DeviceSlowness slowness_;

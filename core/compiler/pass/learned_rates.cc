@@ -21,15 +21,15 @@ void LearnedRates::Add(string_view op, const DeviceName& device, double measured
   Op& of_op = ops_[{type, std::string(op)}];
   auto own = std::find_if(of_op.by_device.begin(), of_op.by_device.end(),
                           [&](const auto& entry) { return entry.first == index; });
-  if (own == of_op.by_device.end()) own = of_op.by_device.insert(own, {index, Sums()});
-  for (Sums* const sums : {&of_op.sums, &own->second, &types_[type]}) {
+  if (own == of_op.by_device.end()) own = of_op.by_device.insert(own, {index, RateSums()});
+  for (RateSums* const sums : {&of_op.sums, &own->second, &types_[type]}) {
     sums->measured += measured_ns;
     sums->estimated += estimated_ns;
   }
 }
 
 void LearnedRates::Finish() {
-  std::vector<Sums> of_device(devices_.size());
+  std::vector<RateSums> of_device(devices_.size());
   for (const auto& [name, op] : ops_) {
     if (op.by_device.size() < 2) continue;
     for (const auto& [index, sums] : op.by_device) {

@@ -32,13 +32,13 @@ class LearnedRates {
   double Slowness(const DeviceName& from, const DeviceName& to) const;
 
  private:
-  struct Sums {
+  struct RateSums {
     double measured = 0, estimated = 0;
     double factor() const { return estimated > 0 ? measured / estimated : 1; }
   };
   struct Op {
-    Sums sums;
-    std::vector<std::pair<int, Sums>> by_device;
+    RateSums sums;
+    std::vector<std::pair<int, RateSums>> by_device;
   };
   struct Device {
     DeviceName name;
@@ -49,7 +49,7 @@ class LearnedRates {
 
   std::vector<Device> devices_;
   std::map<std::pair<std::string, std::string>, Op> ops_;  // key: type of device, op
-  std::map<std::string, Sums, std::less<>> types_;
+  std::map<std::string, RateSums, std::less<>> types_;
 };
 
 }  // namespace penstock

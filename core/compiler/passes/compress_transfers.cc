@@ -145,7 +145,7 @@ class Compressor {
     for (const auto& [to, edges] : transfers) {
       // If one consumer needs the exact tensor, all consumers on that device use it.
       if (absl::c_any_of(edges, [&](const OutEdge& e) { return MustBeExact(e); })) continue;
-      ASSIGN_OR_RETURN(const bool wanted, IsWanted(*source, to.output));
+      ASSIGN_OR_RETURN(const bool wanted, MayRound(*source, to.output));
       if (!wanted) continue;
       Node*& sent = rounded[to.output];
       if (sent == nullptr) {
@@ -166,7 +166,7 @@ class Compressor {
     return edge.dst->input_type(edge.dst_index).ref || kept_.Needs(*edge.dst, edge.dst_index);
   }
 
-  StatusOr<bool> IsWanted(const Node& source, int output) {
+  StatusOr<bool> MayRound(const Node& source, int output) {
     if (const AttrValue* given = source.FindAttr(kSendAsAttr)) {
       const std::string* const type = given->get<std::string>();
       if (type != nullptr && *type == Name(DType::kBfloat16)) return true;
@@ -212,7 +212,7 @@ class Compressor {
   std::map<std::string, TaskName> tasks_;  // by device
 };
 
-bool IsAsked(const PassContext& context) {
+bool MayRoundTransfers(const PassContext& context) {
   const std::vector<Node*> nodes = context.graph->nodes();
   const auto elsewhere = [&](const Node* node) {
     return node->assigned_device() != nodes[0]->assigned_device();
@@ -225,7 +225,7 @@ bool IsAsked(const PassContext& context) {
 }  // namespace
 
 Status CompressTransfers(PassContext& context) {
-  return IsAsked(context) ? Compressor(&context).Run() : OkStatus();
+  return MayRoundTransfers(context) ? Compressor(&context).Run() : OkStatus();
 }
 
 }  // namespace penstock

@@ -126,7 +126,7 @@ std::optional<Lookup> FindLookup(Node* gather, const absl::flat_hash_set<std::st
 
 // Returns the nodes whose control inputs the new node must take over. One is the axis: its control
 // inputs are only those of its branch or loop.
-std::vector<Node*> Replaced(const Lookup& lookup) {
+std::vector<Node*> ReplacedNodes(const Lookup& lookup) {
   std::vector<Node*> nodes = lookup.path;
   nodes.push_back(lookup.gather);
   if (lookup.gather->num_inputs() > 2) nodes.push_back(lookup.gather->input(2).node);
@@ -164,7 +164,7 @@ Status Rewrite(const Lookup& lookup, Graph* graph) {
     spec.attrs[kColocationAttr] = *group;
   }
   std::vector<Node*> earlier;
-  for (const Node* node : Replaced(lookup)) {
+  for (const Node* node : ReplacedNodes(lookup)) {
     earlier.insert(earlier.end(), node->control_inputs().begin(), node->control_inputs().end());
   }
   const std::vector<OutEdge> uses = gather->out_edges();
@@ -184,7 +184,7 @@ Status Rewrite(const Lookup& lookup, Graph* graph) {
   return OkStatus();
 }
 
-absl::flat_hash_set<std::string> PlacedBeside(const Graph& graph) {
+absl::flat_hash_set<std::string> ColocationTargets(const Graph& graph) {
   absl::flat_hash_set<std::string> names;
   for (const Node* node : graph.nodes()) {
     const auto* groups = node->attr<std::vector<std::string>>(kColocationAttr);
@@ -200,7 +200,7 @@ absl::flat_hash_set<std::string> PlacedBeside(const Graph& graph) {
 
 Status GatherFromVariables(PassContext& context) {
   Graph* const graph = context.graph;
-  const absl::flat_hash_set<std::string> beside = PlacedBeside(*graph);
+  const absl::flat_hash_set<std::string> beside = ColocationTargets(*graph);
   std::vector<Lookup> lookups;
   for (Node* node : graph->nodes()) {
     if (std::optional<Lookup> lookup = FindLookup(node, beside)) lookups.push_back(*lookup);

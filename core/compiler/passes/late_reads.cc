@@ -86,9 +86,8 @@ class LateReads {
     return OkStatus();
   }
 
-  // Returns the node that made the handle of the variable that `node` passes on. A Merge takes it
-  // from its first input for which it is known, because the variable of a loop-carried value is not
-  // known yet.
+  // Returns the node that made the handle of the variable that `node` passes on. At a Merge,
+  // follows the first input whose variable is known: that of a loop-carried value is not known yet.
   const Node* ReferredTo(const Node& node) const {
     for (int i = 0; i < node.num_inputs(); ++i) {
       const Node* const variable = variable_of_[node.input(i).node->id()];

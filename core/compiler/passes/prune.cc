@@ -61,7 +61,7 @@ class Pruner {
       for (const auto& [node, input] : edges) {
         const Endpoint source = ReadBy(node->input(input), feeds_);
         RETURN_IF_ERROR(Visit(source.node));
-        RETURN_IF_ERROR(to_.SetInput(CopyOf(node), input, Copied(source)));
+        RETURN_IF_ERROR(to_.SetInput(CopyOf(node), input, CopiedEndpoint(source)));
       }
     }
     return OkStatus();
@@ -80,7 +80,7 @@ class Pruner {
                                 ? ClientEnd("_Send", PartialFetch(index))
                                 : Graph::NodeSpec{.op = "_Fetch", .attrs = {{"index", index}}};
     fetch.attrs["T"] = dtype;
-    fetch.inputs = {Copied(source)};
+    fetch.inputs = {CopiedEndpoint(source)};
     return AddPinned(StrCat("_fetch_", source.node->name()), std::move(fetch)).status();
   }
 
@@ -144,7 +144,7 @@ class Pruner {
       const Endpoint input = ReadBy(node->input(i), feeds_);
       if (Fed(input)) RETURN_IF_ERROR(AddFeed(input));
       if (!Copyable(input)) back_edges_.emplace_back(node, i);
-      spec.inputs.push_back(Copyable(input) ? Copied(input) : Endpoint{});
+      spec.inputs.push_back(Copyable(input) ? CopiedEndpoint(input) : Endpoint{});
     }
     for (Node* control : node->control_inputs()) {
       if (IsFedPlaceholder(*control, feeds_)) {
@@ -189,7 +189,7 @@ class Pruner {
     return to_.AddNode(std::move(spec));
   }
 
-  Endpoint Copied(const Endpoint& e) const {
+  Endpoint CopiedEndpoint(const Endpoint& e) const {
     if (!feed_nodes_.empty()) {
       const auto feed = feed_nodes_.find({e.node->id(), e.index});
       if (feed != feed_nodes_.end()) return {feed->second, 0};

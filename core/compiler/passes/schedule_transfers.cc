@@ -143,7 +143,7 @@ class TransferSchedule {
 
   // Returns a copy of the graph with the delays. All added edges go forward in the predicted time,
   // as the edges of the graph do, so they make no cycle.
-  StatusOr<Graph> Delayed(CostTable* costs) const {
+  StatusOr<Graph> WithDelays(CostTable* costs) const {
     Graph graph = context_.graph->Clone();
     for (const Delay& delay : delays_) {
       Node* const source = graph.node(undelayed_.order[delay.node]->id());
@@ -169,7 +169,7 @@ class TransferSchedule {
 
   Status DelayIfItPays() {
     CostTable costs = context_.costs;
-    ASSIGN_OR_RETURN(Graph graph, Delayed(&costs));
+    ASSIGN_OR_RETURN(Graph graph, WithDelays(&costs));
     ASSIGN_OR_RETURN(const PlacedProblem late, DescribePlaced(graph, context_.devices, costs,
                                                               context_.options.client_device));
     const PredictedStep step = PredictStep(late.problem, late.device, UpwardRanks(late.problem));

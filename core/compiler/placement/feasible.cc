@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-DeviceName Relaxed(DeviceName constraint) {
+DeviceName RelaxConstraint(DeviceName constraint) {
   constraint.type.reset();
   constraint.index.reset();
   return constraint;
@@ -37,7 +37,8 @@ StatusOr<std::vector<int>> FeasibleDevices::OfGroup(const std::vector<const Node
   const DeviceName& constraint = groups_.constraint(members.front()->id());
   const std::vector<int>& exact = Matching(constraint);
   std::vector<int> capable = Capable(members, exact);
-  if (capable.empty() && options_.soft) capable = Capable(members, Matching(Relaxed(constraint)));
+  if (capable.empty() && options_.soft)
+    capable = Capable(members, Matching(RelaxConstraint(constraint)));
   if (!capable.empty()) return capable;
   if (exact.empty()) return NoDevice(*members.front(), constraint);
   return NoKernels(members, exact.front());
@@ -77,7 +78,7 @@ std::vector<int> FeasibleDevices::Capable(const std::vector<const Node*>& member
 Status FeasibleDevices::NoDevice(const Node& node, const DeviceName& constraint) {
   std::vector<std::string> names;
   for (const DeviceInfo& device : devices_) names.push_back(device.name.ToString());
-  const bool other_type = !Matching(Relaxed(constraint)).empty();
+  const bool other_type = !Matching(RelaxConstraint(constraint)).empty();
   return InvalidArgument("Cannot place node '", node.name(), "': no device matches '",
                          constraint.ToString(), "'. The devices are: ", absl::StrJoin(names, ", "),
                          other_type && !options_.soft
@@ -95,7 +96,7 @@ Status FeasibleDevices::NoKernel(const Node& node, const DeviceName& constraint,
 
 std::vector<bool> FeasibleDevices::ExcludedBy(const Node& node) const {
   const DeviceName own = groups_.ConstraintOf(node);
-  const DeviceName constraint = options_.soft ? Relaxed(own) : own;
+  const DeviceName constraint = options_.soft ? RelaxConstraint(own) : own;
   const bool has_job = groups_.constraint(node.id()).job.has_value();
   std::vector<bool> excluded;
   for (const DeviceInfo& device : devices_) {

@@ -21,7 +21,7 @@ namespace {
 using Problem = PlacementProblem;
 using Reason = PlacementReport::Reason;
 
-bool Alike(const DeviceInfo& a, const DeviceInfo& b, const CostTable& costs) {
+bool EquallyFast(const DeviceInfo& a, const DeviceInfo& b, const CostTable& costs) {
   return costs.Slowness(a.name) == costs.Slowness(b.name) && a.name.type == b.name.type &&
          a.rates.flops_per_ns == b.rates.flops_per_ns &&
          a.rates.bytes_per_ns == b.rates.bytes_per_ns && a.rates.launch_ns == b.rates.launch_ns;
@@ -51,7 +51,7 @@ class Placer {
     AddGroups();
     const auto has_choice = [](const std::vector<int>& devices) { return devices.size() > 1; };
     if (options_.predict || absl::c_any_of(problem_.candidates, has_choice)) AddNodes();
-    FoundPlacement found = FindPlacement(problem_, before_);
+    FoundPlacement found = FindPlacement(problem_, previous_devices_);
     for (Node* node : order_) {
       const std::string& device = report_.devices[found.groups[Group(*node)].device];
       graph_.set_assigned_device(node, device);
@@ -71,7 +71,7 @@ class Placer {
       const int next_task = static_cast<int>(tasks.size());
       const int task = tasks.try_emplace(device.name.Task(), next_task).first->second;
       const auto kind = std::find_if(kinds_.begin(), kinds_.end(), [&](const DeviceInfo* known) {
-        return Alike(*known, device, costs_);
+        return EquallyFast(*known, device, costs_);
       });
       problem_.devices.push_back({.task = task,
                                   .kind = static_cast<int>(kind - kinds_.begin()),
@@ -96,7 +96,7 @@ class Placer {
         group = problem_.num_groups();
         report_.groups.push_back({.node = node->name(), .candidates = {}});
         problem_.candidates.push_back(feasible_[groups_.Find(node->id())]);
-        before_.push_back(Before(*node));
+        previous_devices_.push_back(PreviousDevice(*node));
         fixed.push_back(-1);
       }
       ++report_.groups[group].num_nodes;
@@ -130,7 +130,9 @@ class Placer {
     return at == names.end() ? -1 : static_cast<int>(at - names.begin());
   }
 
-  int Before(const Node& node) const { return IndexOf(options_.placed_before, node.name()); }
+  int PreviousDevice(const Node& node) const {
+    return IndexOf(options_.placed_before, node.name());
+  }
 
   void AddNodes() {
     std::vector<int> index(graph_.max_id(), -1), first_output(graph_.max_id(), 0);
@@ -227,7 +229,7 @@ class Placer {
   std::vector<const DeviceInfo*> kinds_;    // one device of each kind
   std::vector<double> nanos_;               // by kind: of the node that is being added
   std::vector<Problem::Exception> exceptions_;
-  std::vector<int> before_;  // by group: the device that it was on, or -1
+  std::vector<int> previous_devices_;  // by group: the device that it was on, or -1
   Problem problem_;
   PlacementReport report_;
 };

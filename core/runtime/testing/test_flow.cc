@@ -22,7 +22,7 @@ bool FlowBuilder::IsConstant(const Endpoint& value) const {
   return constant != nullptr && *constant;
 }
 
-// Imports the value into `to`, the context of the value or one inside it.
+// Imports the value into `to`, which is the value's context or nested in it.
 Endpoint FlowBuilder::Import(Endpoint value, Context* to) {
   const auto found = context_of_.find(value.node->id());
   if ((found == context_of_.end() ? nullptr : found->second) == to) return value;

@@ -28,7 +28,7 @@ class MemoryNetwork {
   }
   PeerLink& link(int peer) { return *links_[peer]; }
 
-  // Delivers messages until none is under way.
+  // Delivers messages until all have arrived.
   void Run() {
     while (!on_the_way_.empty()) {
       const size_t i = random_() % on_the_way_.size();

@@ -169,7 +169,7 @@ TEST_F(ExchangeFrameTest, AWrongTensorIsTheEndOfItsStepOnly) {
   dead.set_is_dead(true);
   wire::TensorPart more = PartSaying("dead", 0, 8);
   more.set_offset(8);
-  // More than the available memory.
+  // A tensor that needs more than the available memory.
   wire::TensorPart vast = PartSaying("vast", uint64_t{1} << 60, 4);
   vast.set_dtype(tensorflow::DT_FLOAT);
   vast.add_dim(int64_t{1} << 58);

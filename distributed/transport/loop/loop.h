@@ -8,8 +8,8 @@
 // Then the ends raise their sleep flags, and it sleeps until the descriptor of one of them is
 // readable.
 //
-// While it sleeps, another thread may poll in its place (Poller): one that waits for a tensor then
-// need not be woken. Only the thread whose turn it is uses the ends.
+// While it sleeps, another thread may poll in its place (Poller), so that a thread that waits for a
+// tensor need not be woken when the tensor comes. Only the thread whose turn it is uses the ends.
 #pragma once
 
 #include <atomic>

@@ -62,7 +62,7 @@ TEST_F(SendQueueTest, LargeTensorsAreLeftToTheSink) {
   End();
   EXPECT_THAT(handed_over_, ElementsAre(2));
   ASSERT_EQ(queue_.large().size(), 1);
-  // If another thread comes while the lock is released, it finds that one is sending.
+  // If another thread comes while the lock is released, it finds that a thread is already sending.
   EXPECT_TRUE(queue_.BeginLarge());
   EXPECT_FALSE(queue_.BeginLarge());
   queue_.EndLarge();

@@ -63,7 +63,8 @@ class TensorRecordReader {
   // kInlineBytesMax. If the tensor is not wanted, returns its memory to the producer. An error ends
   // the connection.
   virtual Status ReadElsewhere(TensorRecord record, bool wanted, Received* received) = 0;
-  // Adds the tensor to `*received`, or a refusal of its step that names it.
+  // Adds to `*received` the tensor, or, if there is an error, a refusal of the tensor's step that
+  // names the tensor.
   static void Finish(const TensorRecord& record, StatusOr<IncomingTensor> tensor,
                      Received* received);
 

@@ -10,8 +10,7 @@ namespace {
 constexpr size_t kPieceBytesMax = size_t{128} << 10;
 
 size_t HeaderBytes(const OutgoingTensor& tensor) {
-  // It is not known yet whether the key has a number already, so this leaves room
-  // for its text.
+  // Leaves room for the key's text: it is not known yet whether the key already has a number.
   const RendezvousKey& key = tensor.key().key();
   const size_t text = key.src_device.size() + key.dst_device.size() + key.tensor.size() + 64;
   return sizeof(RecordHead) + sizeof(TensorFields) + tensor.header().dims.size() * sizeof(int64_t) +

@@ -33,7 +33,7 @@ class TensorRecordWriter {
   RingWriter& ring() { return ring_; }
   // Returns ResourceExhausted if the tensor's header does not fit into a record.
   static Status CheckHeader(const OutgoingTensor& tensor);
-  // Returns false, and writes nothing, if there is no room now.
+  // Returns false, and writes nothing, if there is no room at the moment.
   StatusOr<bool> Write(const OutgoingTensor& tensor, Place place, const ElsewhereBytes& where = {});
   // Writes as many bytes of the last tensor with Place::kPieces as there is room for, and
   // advances `*sent`. If a tensor is begun before the last one is complete, the last one is

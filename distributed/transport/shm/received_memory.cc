@@ -7,8 +7,8 @@
 
 namespace penstock {
 
-// Asks the consumer for its allocator; if that is the CPU allocator, the tensor stays where
-// it is.
+// Asks the consumer for the tensor's allocator; if that is the CPU allocator, the tensor stays in
+// the arena.
 class ReceivedMemory::InPlace final : public Landing {
  public:
   InPlace(ReceivedMemory& memory, Landing& landing, bool* in_place)

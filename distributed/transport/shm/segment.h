@@ -24,7 +24,8 @@
 
 namespace penstock {
 
-// A flag that one end raises before it checks once more and then waits. After a change, the
+// An end that is about to wait raises its flag, and then checks once more whether it has to wait.
+// After a change, the
 // other end lowers the flag and wakes the first end.
 class WaitFlag {
  public:
@@ -74,8 +75,8 @@ class SharedSegment {
   // Returns false if there is none: then a write to that range would kill the process. Called by
   // the producer. Thread-safe.
   bool Reserve(const char* part, size_t bytes);
-  // Returns the memory of a range of the arena to the system; the range reads as
-  // zero then. Thread-safe.
+  // Gives the memory of a range of the arena back to the system; the range then reads as zero.
+  // Returns whether the system has taken it. Thread-safe.
   bool Discard(char* part, size_t bytes);
 
  private:

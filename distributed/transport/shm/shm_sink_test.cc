@@ -144,7 +144,7 @@ TEST_F(ShmSinkTest, CloseHandsOverWhatWaits) {
   EXPECT_EQ(handed_over_, 13) << "nothing is kept after the end";
 }
 
-// A command that is none breaks the connection: the consumer is told why.
+// An invalid command breaks the connection, and the consumer is told why.
 TEST_F(ShmSinkTest, ACommandThatIsNoneEndsTheConnection) {
   Connect();
   RingWriter commands(segment_->commands());

@@ -68,7 +68,7 @@ bool ShmStream::Wants(int64_t step_id) {
 void ShmStream::Free(uint64_t offset) {
   MutexLock lock(mu_);
   if (!subscriptions_.lost().ok()) return;
-  // This does not wake the producer: it reads the command before it allocates more memory.
+  // This does not wake the producer, which reads the command before it allocates more memory.
   subscriptions_.Say({Command::kDone, offset});
   Flush();
 }

@@ -60,7 +60,7 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
     thread_ = std::thread([this] { Run(); });
   }
 
-  // Returns the message to its sender if this task has gone.
+  // Adds the message to the queue. If this task has gone, sends the message back to its sender.
   void Post(Message message) {
     {
       MutexLock lock(mu_);
@@ -113,7 +113,7 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
     thread_.join();
     for (Message& m : left) Return(m);
     for (const auto& consumer : consumers_) {
-      consumer->Post({.kind = Message::kLost, .producer = self_, .why = Gone()});
+      consumer->Post({.kind = Message::kLost, .producer = self_, .why = GoneError()});
     }
     consumers_.clear();
   }
@@ -132,14 +132,14 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
     }
   }
 
-  Status Gone() const {
+  Status GoneError() const {
     return Unavailable("lost the connection to ", self_.ToString(), ": it has stopped");
   }
 
   // Answers a message that this task will not handle any more.
   void Return(Message& message) {
     if (message.handed_over) std::move(message.handed_over)();
-    if (message.kind == Message::kSubscribe) Refuse(message, Gone());
+    if (message.kind == Message::kSubscribe) Refuse(message, GoneError());
   }
 
   static void Refuse(const Message& subscription, const Status& why) {

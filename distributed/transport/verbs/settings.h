@@ -35,7 +35,7 @@ struct VerbsSettings {
 struct VerbsSettingInfo {
   const char* name;         // "mtu"
   const char* range;        // "256, 512, 1024, 2048 or 4096"
-  const char* description;  // its meaning and its default
+  const char* description;  // what it means, and its default
 };
 
 absl::Span<const VerbsSettingInfo> AllVerbsSettings();

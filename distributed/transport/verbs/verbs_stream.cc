@@ -18,8 +18,8 @@ constexpr CannotConnectText kNoWay = {"--protocol=verbs: no RDMA",
 
 }  // namespace
 
-// Asks the consumer for its allocator; if that is the CPU allocator, uses registered memory,
-// which is CPU memory, too.
+// Asks the consumer for the tensor's allocator; if that is the CPU allocator, uses registered
+// memory instead, which is CPU memory, too.
 class VerbsStream::InRegistered final : public Landing {
  public:
   InRegistered(Allocator& memory, Landing& landing) : memory_(memory), landing_(landing) {}

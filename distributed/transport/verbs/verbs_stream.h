@@ -3,8 +3,8 @@
 // VerbsStream: the consumer's end of one connection. It subscribes to steps, reads offered large
 // tensors, and delivers the tensors that arrive.
 //
-// It exists before it is connected: subscriptions made earlier are sent to the producer once it
-// is connected.
+// A stream exists before it is connected: earlier subscriptions are sent to the producer when it
+// is.
 #pragma once
 
 #include <deque>

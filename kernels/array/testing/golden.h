@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests with results of another implementation: short functions that make tensors of each type,
-// and a function that compares an op's outputs with expected tensors.
+// For tests whose expected results come from TensorFlow: short functions that make tensors of each
+// type, and a function that compares an op's outputs with expected tensors.
 #pragma once
 
 #include <complex>

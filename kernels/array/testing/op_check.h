@@ -18,7 +18,7 @@
 
 namespace penstock {
 
-// One dtype for each code path that moves elements.
+// Dtypes that together use every code path that moves elements.
 extern const std::vector<DType> kMovedTypes;
 
 // Returns a tensor whose elements differ from their neighbours.
