@@ -50,6 +50,13 @@ class Resource {
   // Returns the values from which a maker builds an equal resource, without its history. REQUIRES:
   // no other thread has access to the resource yet.
   virtual std::vector<Tensor> Describe() const { return {}; }
+  // As Describe, for a resource that others use: the values, and the version that they belong to.
+  // Unimplemented if the resource has no such values once it has changed.
+  struct Description {
+    std::vector<Tensor> values;
+    int64_t version = 0;
+  };
+  virtual StatusOr<Description> DescribeNow() const;
   // Applies a recorded change of an equal resource, as one change. InvalidArgument if the values do
   // not fit; they are not trusted.
   virtual Status Replay(const ResourceChange& change, const UpdateOrigin& origin);
