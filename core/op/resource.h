@@ -8,10 +8,9 @@
 // which has its own store.
 //
 // Every change of a resource calls Resource::Changed, which raises its version and records the
-// change in the store's StateLog, if there is one. A resource may also keep hints, which only let it
-// answer with less work, such as the marks of a dynamic table: an equal resource without them gives
-// answers that are as good. Hints are neither described nor recorded, and may change in const
-// functions.
+// change in the store's StateLog, if there is one. A resource may also keep hints, which only save
+// it work, such as the marks of a dynamic table: an equal resource without them gives answers that
+// are as good. Hints are neither described nor recorded, and may change in const functions.
 #pragma once
 
 #include <atomic>
