@@ -105,7 +105,8 @@ TEST_F(LoopTest, WhatComesAtTheLastMomentIsNotForgotten) {
 TEST_F(LoopTest, StopWaitsForTheThreadThatPolls) {
   BeginPolling();
   std::thread stops([&] { loop_.Stop(); });
-  Env::Real().SleepForNanos(50'000'000);
+  // The loop takes no more ends once it is being stopped.
+  ASSERT_TRUE(Eventually([&] { return !loop_.Add(std::make_shared<TestEnd>()); }));
   EXPECT_FALSE(end_->closed());
   loop_.PollOnce();
   loop_.EndPolling();
