@@ -54,6 +54,7 @@ class MemoryAccount {
   int64_t in_use() const { return in_use_.load(std::memory_order_relaxed); }
   // Returns the maximum of bytes in use since the account was made, or since ResetPeak.
   int64_t peak() const { return peak_.load(std::memory_order_relaxed); }
+  // For tests that measure one step.
   void ResetPeak() { peak_.store(in_use(), std::memory_order_relaxed); }
   int64_t limit() const { return limit_.load(std::memory_order_relaxed); }  // 0: none
   void set_limit(int64_t bytes) { limit_.store(bytes, std::memory_order_relaxed); }
