@@ -28,27 +28,12 @@ const Node* StateOf(const Graph::NodeSpec& spec) {
   return nullptr;
 }
 
-// Returns the bytes of a table. A table without a limit counts as one of 1 M rows, so its parts are
-// spread evenly even if there are variables.
-int64_t BytesOfTable(const Graph::NodeSpec& spec) {
-  const auto number = [&](const char* attr) {
-    const auto it = spec.attrs.find(attr);
-    const auto* const value = it == spec.attrs.end() ? nullptr : it->second.get<int64_t>();
-    return value == nullptr ? 0 : static_cast<double>(std::max<int64_t>(0, *value));
-  };
-  const auto slots = spec.attrs.find("slots");
-  const auto* const initial =
-      slots == spec.attrs.end() ? nullptr : slots->second.get<std::vector<float>>();
-  const double states = 1 + (initial == nullptr ? 0 : static_cast<double>(initial->size()));
-  const double row = number("width") * states * sizeof(float);
-  constexpr double kRows = 1e6;
-  double bytes = row * (number("max_rows") > 0 ? number("max_rows") : kRows);
-  if (number("max_bytes") > 0) bytes = std::min(bytes, number("max_bytes"));
-  return static_cast<int64_t>(std::clamp(bytes, 1.0, 1e18));
-}
-
+// Returns the estimated bytes of the node's state.
 int64_t BytesOf(const Graph::NodeSpec& spec) {
-  if (spec.op == "DynamicTable") return BytesOfTable(spec);
+  const OpDef* const op = Registry::Global().FindOp(spec.op);
+  if (op != nullptr && op->state_bytes != nullptr) {
+    return static_cast<int64_t>(std::clamp(op->state_bytes(spec.attrs), 1.0, 1e18));
+  }
   const auto dtype = spec.attrs.find("dtype");
   const auto shape = spec.attrs.find("shape");
   if (dtype == spec.attrs.end() || shape == spec.attrs.end()) return 1;

@@ -32,7 +32,7 @@ Output DistinctIndices(GraphBuilder& graph, Output indices) {
   }
   if (node == nullptr || !indices.shape().known_rank() || indices.shape().rank() != 1) return {};
   const bool distinct =
-      node->attrs().contains(kDistinctAttr) || (node->op().name == "Unique" && indices.index == 0);
+      node->attrs().contains(kDistinctAttr) || (node->op().distinct && indices.index == 0);
   return distinct ? indices : Output();
 }
 

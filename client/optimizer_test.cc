@@ -112,5 +112,21 @@ TEST(SumRepeatedRowsTest, EachIndexStandsOnce) {
             Tensor::Of<float>({3, 2}, {101, 202, 10, 20, 1000, 2000}).ToString());
 }
 
+// All ops that find distinct elements count, by their trait.
+TEST(DistinctRowsTest, IndicesThatAreKnownToBeDistinctAreUsedAsTheyAre) {
+  Program program;
+  const Output ids = Constant(program, Tensor::Vector<int32_t>({7, 3, 7}));
+  const Output values = Constant(program, Tensor::Of<float>({3, 1}, {1, 2, 3}));
+  const Output shape = Constant(program, Tensor::Vector<int32_t>({9, 1}));
+  const Output axis = Constant(program, Tensor::Vector<int64_t>({0}));
+  const Output known[] = {Call("Unique", {ids}), Call("UniqueWithCounts", {ids}),
+                          Call("UniqueV2", {ids, axis}), Call("UniqueWithCountsV2", {ids, axis})};
+  for (const Output& indices : known) {
+    EXPECT_EQ(DistinctRows(program, {values, indices, shape}).indices, indices) << indices.name();
+  }
+  const Output positions = CallN("Unique", {ids})[1];
+  EXPECT_NE(DistinctRows(program, {values, positions, shape}).indices, positions);
+}
+
 }  // namespace
 }  // namespace penstock::client

@@ -1,36 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/ops/operand.h"
 
-#include <cmath>
-#include <limits>
 #include <string_view>
 #include <type_traits>
 
 #include "core/base/check.h"
+#include "core/tensor/numbers.h"
+#include "core/tensor/type_lists.h"
 
 namespace penstock::ops {
 namespace {
-
-// Returns whether T can represent `value` (a float may round; an integer must not).
-template <class T, class From>
-bool Holds(From value) {
-  if constexpr (!std::is_integral_v<T>) {
-    return true;
-  } else if constexpr (std::is_integral_v<From>) {
-    return std::in_range<T>(value);
-  } else {
-    using Limits = std::numeric_limits<T>;
-    // exact; max itself may not be exact as a double
-    const double end = 2.0 * (Limits::max() / 2 + 1);
-    return value >= static_cast<double>(Limits::min()) && value < end && value == std::trunc(value);
-  }
-}
 
 template <class T, class From>
 StatusOr<Tensor> Convert(const Tensor& given) {
   std::vector<T> values;
   for (const From value : given.flat<From>()) {
-    if (!Holds<T>(value)) return InvalidArgument(value, " is no ", Name(kDTypeOf<T>));
+    if (!Represents<T>(value)) return InvalidArgument(value, " is no ", Name(kDTypeOf<T>));
     if constexpr (std::is_arithmetic_v<T>) {
       values.push_back(static_cast<T>(value));
     } else {
@@ -40,32 +25,14 @@ StatusOr<Tensor> Convert(const Tensor& given) {
   return Tensor::Of<T>(given.shape(), values);
 }
 
-template <class T>
-StatusOr<Tensor> ConvertTo(const Tensor& given) {
-  return given.dtype() == DType::kInt64 ? Convert<T, int64_t>(given) : Convert<T, double>(given);
-}
-
+// REQUIRES: the numbers of `given` are int64 or double.
 StatusOr<Tensor> NumbersAs(const Tensor& given, DType dtype) {
-  switch (dtype) {
-#define PENSTOCK_CASE(Enum, T) \
-  case DType::Enum:            \
-    return ConvertTo<T>(given);
-    PENSTOCK_CASE(kHalf, half)
-    PENSTOCK_CASE(kBfloat16, bfloat16)
-    PENSTOCK_CASE(kFloat, float)
-    PENSTOCK_CASE(kDouble, double)
-    PENSTOCK_CASE(kInt8, int8_t)
-    PENSTOCK_CASE(kInt16, int16_t)
-    PENSTOCK_CASE(kInt32, int32_t)
-    PENSTOCK_CASE(kInt64, int64_t)
-    PENSTOCK_CASE(kUint8, uint8_t)
-    PENSTOCK_CASE(kUint16, uint16_t)
-    PENSTOCK_CASE(kUint32, uint32_t)
-    PENSTOCK_CASE(kUint64, uint64_t)
-#undef PENSTOCK_CASE
-    default:
-      return InvalidArgument("a number is no ", Name(dtype));
-  }
+  StatusOr<Tensor> numbers = InvalidArgument("a number is no ", Name(dtype));
+  VisitType<REAL_TYPES>(dtype, [&]<class T>() {
+    numbers =
+        given.dtype() == DType::kInt64 ? Convert<T, int64_t>(given) : Convert<T, double>(given);
+  });
+  return numbers;
 }
 
 bool IsNumber(DType dtype) { return dtype == DType::kInt64 || dtype == DType::kDouble; }

@@ -22,6 +22,7 @@ constexpr Pass kPasses[] = {
     {"schedule", Stage::kPlaced, Pass::kOptional, ScheduleTransfers},
     {"memory", Stage::kPlaced, Pass::kRequired, FitMemory},
     {"partition", Stage::kPlaced, Pass::kRequired, MakePartitions},
+    {"controls", Stage::kPartition, Pass::kOptional, DropControls},
 };
 
 std::string NamesOf(absl::Span<const Pass> passes, bool optional_only) {

@@ -67,8 +67,9 @@ TEST(CompileTest, OptionalPassesCanBeLeftOut) {
     w.options.disabled_passes = {"merge"};
     ASSERT_TRUE(w.Compile({}, {"all:0"}).ok());
     EXPECT_EQ(CountOps(w.After("partition"), "Sum2"), 4);
-    EXPECT_THAT(Ran(w.report), ElementsAre("prune", "fold", "sweep", "gather", "place", "read",
-                                           "compress", "schedule", "memory", "partition"));
+    EXPECT_THAT(Ran(w.report),
+                ElementsAre("prune", "fold", "sweep", "gather", "place", "read", "compress",
+                            "schedule", "memory", "partition", "controls"));
   }
   {
     Sums w;

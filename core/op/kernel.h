@@ -157,6 +157,9 @@ class AsyncKernel : public Kernel {
   // Must call `done` once, on any thread; `ctx` lives until then. A kernel that waits registers
   // with ctx.step().cancellation; when cancelled, it ends with the cancellation's status.
   virtual void ComputeAsync(KernelContext& ctx, Done done) = 0;
+  // Returns false if the kernel waits only for files, for threads of its own, or for nothing, and
+  // never for what another node does. If true, its op has the trait may_wait or is internal.
+  virtual bool WaitsForNodes() const { return true; }
   Status Compute(KernelContext& ctx) final { return Internal("async kernel run synchronously"); }
   AsyncKernel* AsAsync() final { return this; }
 };

@@ -157,6 +157,7 @@ StatusOr<OpLibrary> Open(const std::string& path, const std::vector<OpLibrary>& 
   if (!std::filesystem::is_regular_file(path, unused)) {
     return InvalidArgument("it is no regular file");
   }
+  // From the real file system, whatever Env the caller has: dlopen reads it there, too.
   ASSIGN_OR_RETURN(const std::string bytes, Env::Real().ReadFile(path));
   ASSIGN_OR_RETURN(const ElfFile file, ReadElfFile(bytes, kNoteOwner, kNoteType));
   RETURN_IF_ERROR(CheckNotes(file.notes));

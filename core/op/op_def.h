@@ -63,6 +63,8 @@ struct ArgDef {
   std::string name;
   ArgType type;
   std::string doc = "";
+  // Changes state by a small amount, so it may arrive with less precision: a gradient, a delta.
+  bool is_gradient = false;
 };
 
 // A type attribute and its allowed types. It need not be given if it has a `default_type`, or if
@@ -122,6 +124,9 @@ using ShapeFn = std::function<Status(ShapeScope&)>;
 // Returns the floating-point operations of one execution; core/op/flops.h has those of matrix
 // products.
 using FlopsFn = double (*)(const FlopsScope&);
+// Returns the bytes of the state that a node with these attributes will hold, at least about. They
+// may be incomplete or of a wrong kind.
+using StateBytesFn = double (*)(const Attrs&);
 // Returns one entry per input, in order; an empty Gradient if no gradient flows there.
 using GradientFn = std::function<std::vector<Gradient>(const GradientScope&)>;
 
@@ -213,6 +218,8 @@ struct OpDef {
   std::string ref_form = "";
   // The reason why a test of all ops cannot call this op alone; empty if it can.
   std::string not_alone = "";
+  bool distinct = false;               // no two rows of output 0 are equal
+  StateBytesFn state_bytes = nullptr;  // null: those of a tensor of the attributes dtype and shape
   FlopsFn flops = nullptr;  // null: one operation per element of output 0
 
   // Returns whether the op is the runtime's own: programs cannot use it, and the compiler adds its

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/op/output.h"
 
-#include <cmath>
-#include <complex>
-#include <limits>
-#include <type_traits>
-
 #include "core/base/check.h"
+#include "core/tensor/numbers.h"
+#include "core/tensor/type_lists.h"
 
 namespace penstock {
 namespace {
@@ -33,46 +30,14 @@ bool AllValid(const std::vector<NodeInput>& inputs) {
   return true;
 }
 
-// Returns `value` as a scalar of type T if T can hold it.
-template <class T>
-bool ScalarAs(double value, Tensor* scalar) {
-  if constexpr (std::is_integral_v<T>) {
-    using Limits = std::numeric_limits<T>;
-    const double end = 2.0 * (Limits::max() / 2 + 1);  // exact, unlike max itself
-    if (!(value >= static_cast<double>(Limits::min()) && value < end)) return false;
-    if (value != std::trunc(value)) return false;
-  }
-  *scalar = Tensor::Scalar<T>(static_cast<T>(value));
-  return true;
-}
-
+// Returns true, and sets `*scalar`, if a scalar of type `dtype` can hold `value`.
 bool ScalarOf(DType dtype, double value, Tensor* scalar) {
-  switch (dtype) {
-#define PENSTOCK_CASE(Enum, T) \
-  case DType::Enum:            \
-    return ScalarAs<T>(value, scalar);
-    PENSTOCK_CASE(kHalf, half)
-    PENSTOCK_CASE(kBfloat16, bfloat16)
-    PENSTOCK_CASE(kFloat, float)
-    PENSTOCK_CASE(kDouble, double)
-    PENSTOCK_CASE(kInt8, int8_t)
-    PENSTOCK_CASE(kInt16, int16_t)
-    PENSTOCK_CASE(kInt32, int32_t)
-    PENSTOCK_CASE(kInt64, int64_t)
-    PENSTOCK_CASE(kUint8, uint8_t)
-    PENSTOCK_CASE(kUint16, uint16_t)
-    PENSTOCK_CASE(kUint32, uint32_t)
-    PENSTOCK_CASE(kUint64, uint64_t)
-#undef PENSTOCK_CASE
-    case DType::kComplex64:
-      *scalar = Tensor::Scalar<std::complex<float>>(static_cast<float>(value));
-      return true;
-    case DType::kComplex128:
-      *scalar = Tensor::Scalar<std::complex<double>>(value);
-      return true;
-    default:
-      return false;
-  }
+  bool holds = false;
+  VisitType<NUMBER_TYPES>(dtype, [&]<class T>() {
+    holds = Represents<T>(value);
+    if (holds) *scalar = Tensor::Scalar<T>(static_cast<T>(value));
+  });
+  return holds;
 }
 
 }  // namespace

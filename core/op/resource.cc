@@ -18,6 +18,10 @@ std::pair<std::string, std::string> MakeKey(string_view container, string_view n
 
 }  // namespace
 
+StatusOr<Resource::Description> Resource::DescribeNow() const {
+  return Unimplemented("a ", TypeName(), " cannot be described while it is in use");
+}
+
 Status Resource::Replay(const ResourceChange& change, const UpdateOrigin& origin) {
   const char* const reason = OpaqueReason();
   return Unimplemented("a change '", change.action, "' of a ", TypeName(),

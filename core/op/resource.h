@@ -8,7 +8,9 @@
 // which has its own store.
 //
 // Every change of a resource calls Resource::Changed, which raises its version and records the
-// change in the store's StateLog, if there is one.
+// change in the store's StateLog, if there is one. A resource may also keep hints, which only save
+// it work, such as the marks of a dynamic table: an equal resource without them gives answers that
+// are as good. Hints are neither described nor recorded, and may change in const functions.
 #pragma once
 
 #include <atomic>
@@ -50,6 +52,13 @@ class Resource {
   // Returns the values from which a maker builds an equal resource, without its history. REQUIRES:
   // no other thread has access to the resource yet.
   virtual std::vector<Tensor> Describe() const { return {}; }
+  // As Describe, for a resource that others use: the values, and the version that they belong to.
+  // Unimplemented if the resource has no such values once it has changed.
+  struct Description {
+    std::vector<Tensor> values;
+    int64_t version = 0;
+  };
+  virtual StatusOr<Description> DescribeNow() const;
   // Applies a recorded change of an equal resource, as one change. InvalidArgument if the values do
   // not fit; they are not trusted.
   virtual Status Replay(const ResourceChange& change, const UpdateOrigin& origin);

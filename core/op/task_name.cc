@@ -26,4 +26,8 @@ std::string TaskName::ToString() const {
   return DeviceName{.job = job, .replica = replica, .task = task}.ToString();
 }
 
+DeviceName TaskName::Device(string_view type, int index) const {
+  return {.job = job, .replica = replica, .task = task, .type = std::string(type), .index = index};
+}
+
 }  // namespace penstock

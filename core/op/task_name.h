@@ -25,6 +25,8 @@ struct TaskName {
 
   auto operator<=>(const TaskName&) const = default;
   std::string ToString() const;
+  // Returns a device of the task: "/job:ps/replica:0/task:1/device:CPU:0".
+  DeviceName Device(string_view type, int index) const;
   template <class H>
   friend H AbslHashValue(H state, const TaskName& name) {
     return H::combine(std::move(state), name.job, name.replica, name.task);

@@ -13,6 +13,7 @@ TEST(TaskNameTest, IsAValue) {
   EXPECT_NE(*name, (TaskName{"ps", 1, 17}));
   EXPECT_EQ(name->ToString(), "/job:ps/replica:0/task:17");
   EXPECT_EQ(*TaskName::OfDevice("/job:ps/replica:0/task:17/device:GPU:3"), *name);
+  EXPECT_EQ(name->Device("GPU", 3).ToString(), "/job:ps/replica:0/task:17/device:GPU:3");
 }
 
 TEST(TaskNameTest, OnlyFullNames) {

@@ -170,6 +170,15 @@ Resource::Part Variable::UpdatePart(const Slices& changed) const {
 
 std::vector<Tensor> Variable::Describe() const {
   MutexLock lock(mu_);
+  return DescribeLocked();
+}
+
+StatusOr<Resource::Description> Variable::DescribeNow() const {
+  MutexLock lock(mu_);
+  return Description{DescribeLocked(), version()};
+}
+
+std::vector<Tensor> Variable::DescribeLocked() const {
   std::vector<Tensor> values = {Value(dtype_), Value(shape_)};
   // A variable may be assigned before it is added to a store.
   if (value_.valid()) values.push_back(value_);

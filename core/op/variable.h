@@ -42,7 +42,8 @@ class Variable final : public Resource {
   bool initialized() const ABSL_LOCKS_EXCLUDED(mu_);
 
   const char* OpaqueReason() const override { return nullptr; }
-  std::vector<Tensor> Describe() const override;
+  std::vector<Tensor> Describe() const override ABSL_LOCKS_EXCLUDED(mu_);
+  StatusOr<Description> DescribeNow() const override ABSL_LOCKS_EXCLUDED(mu_);
   Status Replay(const ResourceChange& change, const UpdateOrigin& origin) override;
 
   // Drops the value. Called when the variable is removed from its container, even if handles still
@@ -80,6 +81,7 @@ class Variable final : public Resource {
 
  private:
   using Group = absl::InlinedVector<Variable*, 4>;
+  std::vector<Tensor> DescribeLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status CheckInitialized() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status MakeExclusive() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Part UpdatePart(const Slices& changed) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

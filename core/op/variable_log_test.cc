@@ -227,6 +227,19 @@ class DeviceMemory final : public Allocator {
   const std::string name_ = "device memory";
 };
 
+// Makes a copy as a follower does, from values and version that belong together.
+TEST_F(VariableLog, IsDescribedWhileItIsInUse) {
+  const auto w = New("w", DType::kFloat, PartialShape());
+  EXPECT_EQ(w->DescribeNow()->values.size(), 2);
+  EXPECT_EQ(w->DescribeNow()->version, 0);
+  ASSERT_TRUE(w->Assign(Tensor::Vector<float>({1, 2}), true, {}).ok());
+  const auto now = w->DescribeNow();
+  ASSERT_TRUE(now.ok()) << now.status();
+  ASSERT_EQ(now->values.size(), 3);
+  EXPECT_EQ(now->values[2].ToString(), Tensor::Vector<float>({1, 2}).ToString());
+  EXPECT_EQ(now->version, 1);
+}
+
 class DeviceVariable : public VariableLog {
  protected:
   Tensor OnDevice(const std::vector<float>& values) {

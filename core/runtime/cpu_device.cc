@@ -35,8 +35,9 @@ std::unique_ptr<Device> MakeCpuDevice(const DeviceOptions& options) {
   info.rates = known.rates;
   info.description = std::move(known.origin);
   info.lanes = options.lanes;
-  const int64_t limit = MemoryAccount::Task().limit();
-  info.memory_limit = limit > 0 ? limit : AvailableMemoryBytes();
+  info.memory_limit = options.memory_limit;
+  if (info.memory_limit == 0) info.memory_limit = MemoryAccount::Task().limit();
+  if (info.memory_limit == 0) info.memory_limit = AvailableMemoryBytes();
   return std::make_unique<CpuDevice>(std::move(info));
 }
 

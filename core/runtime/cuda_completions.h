@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CudaCompletions: runs callbacks when a stream has finished the work launched so far. Its own
-// thread waits for the events, because CUDA's callbacks must not call CUDA. Private to this folder;
-// only in builds with --config=cuda.
+// thread waits for the events, because CUDA's callbacks must not call CUDA. It is no thread of a
+// Scheduler: it blocks in the driver, where no simulation could go on. Private to this folder; only
+// in builds with --config=cuda.
 //
 // Thread-safe. The destructor waits for all callbacks.
 #pragma once

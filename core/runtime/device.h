@@ -65,6 +65,9 @@ struct DeviceOptions {
   uint64_t incarnation = 1;
   int gpus_max = 64;
   int lanes = 1;  // number of nodes the CPU runs at once: threads of the kernel pool
+  // The bytes of tensors that the CPU may hold (DeviceInfo::memory_limit). 0: the limit of this
+  // process's account; if there is none, what the machine allows.
+  int64_t memory_limit = 0;
 };
 StatusOr<std::vector<std::unique_ptr<Device>>> MakeDevices(const DeviceOptions& options);
 

@@ -24,6 +24,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -31,7 +32,8 @@ namespace penstock {
 
 class MemoryAccount {
  public:
-  // Returns the account of this process. It has no limit until one is set.
+  // Returns the account of this process, which is that of its task. (The tasks of a simulation
+  // share a process; each has an account below this one.) It has no limit until one is set.
   static MemoryAccount& Task();
   // Returns a new account below `parent`. The caller gets the first reference to it, and it holds a
   // reference to `parent`. `owner` completes "... may hold": "session 7". `limit` is in bytes; 0:
@@ -52,6 +54,7 @@ class MemoryAccount {
   int64_t in_use() const { return in_use_.load(std::memory_order_relaxed); }
   // Returns the maximum of bytes in use since the account was made, or since ResetPeak.
   int64_t peak() const { return peak_.load(std::memory_order_relaxed); }
+  // For tests that measure one step.
   void ResetPeak() { peak_.store(in_use(), std::memory_order_relaxed); }
   int64_t limit() const { return limit_.load(std::memory_order_relaxed); }  // 0: none
   void set_limit(int64_t bytes) { limit_.store(bytes, std::memory_order_relaxed); }
@@ -72,6 +75,12 @@ class MemoryAccount {
   std::atomic<int32_t> refs_{1};
   std::atomic<int64_t> peak_{0};
 };
+
+// Holds one reference to an account.
+struct UnrefAccount {
+  void operator()(MemoryAccount* account) const { account->Unref(); }
+};
+using MemoryAccountPtr = std::unique_ptr<MemoryAccount, UnrefAccount>;
 
 // Returns, once, why this thread's latest allocation was refused: ": session 7 may hold 1000 bytes
 // and holds 900". Returns "" if none was refused since the last call.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/calls/completion_loop.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "core/base/check.h"
 
@@ -26,23 +28,39 @@ void CompletionLoop::Poll() {
 bool CompletionLoop::Begin(Operation* operation) {
   MutexLock lock(mu_);
   if (stopping_) return false;
+  operation->number_ = ++begun_;
   operations_.insert(operation);
   return true;
 }
 
 void CompletionLoop::End(Operation* operation) {
   MutexLock lock(mu_);
+  while (being_cancelled_ == operation) changed_.Wait(mu_);
   operations_.erase(operation);
-  if (stopping_ && operations_.empty()) none_left_.NotifyAll();
+  if (stopping_ && operations_.empty()) changed_.NotifyAll();
+}
+
+void CompletionLoop::CancelAll() {
+  std::vector<std::pair<int64_t, Operation*>> left;
+  MutexLock lock(mu_);
+  stopping_ = true;
+  for (Operation* operation : operations_) left.emplace_back(operation->number_, operation);
+  std::sort(left.begin(), left.end());
+  for (const auto& [number, operation] : left) {
+    // Its address is not that of another operation, because none begins any more.
+    if (!operations_.contains(operation)) continue;
+    being_cancelled_ = operation;
+    lock.Unlock();
+    operation->Cancel();
+    lock.Lock();
+    being_cancelled_ = nullptr;
+    changed_.NotifyAll();
+  }
+  while (!operations_.empty()) changed_.Wait(mu_);
 }
 
 void CompletionLoop::Stop() {
-  {
-    MutexLock lock(mu_);
-    stopping_ = true;
-    for (Operation* operation : operations_) operation->Cancel();
-    while (!operations_.empty()) none_left_.Wait(mu_);
-  }
+  CancelAll();
   queue_->Shutdown();
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();

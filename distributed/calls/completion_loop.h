@@ -9,6 +9,7 @@
 
 #include <grpcpp/completion_queue.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -69,7 +70,12 @@ class Operation {
  public:
   virtual ~Operation() = default;
   // Makes the operation end soon. Thread-safe; may be called after its end, but not after End.
+  // Called without the loop's lock. Must not call End itself.
   virtual void Cancel() = 0;
+
+ private:
+  friend class CompletionLoop;
+  int64_t number_ = 0;  // set by Begin: operations count up
 };
 
 class CompletionLoop {
@@ -81,20 +87,24 @@ class CompletionLoop {
   // Registers an operation. Returns false if the loop is being stopped: the caller must not
   // start it then.
   [[nodiscard]] bool Begin(Operation* operation);
+  // Removes the operation. Waits for a call of its Cancel that is under way.
   void End(Operation* operation);
 
-  // Cancels the remaining operations, waits for their end, and ends the threads. REQUIRES
-  // that handlers of incoming calls will end.
+  // Cancels the remaining operations in the order in which they began, waits for
+  // their end, and ends the threads. REQUIRES that handlers of incoming calls will end.
   void Stop();
 
  private:
   void Poll();
+  void CancelAll();
 
   const std::unique_ptr<grpc::CompletionQueue> queue_;
   std::vector<std::thread> threads_;
   Mutex mu_;
-  CondVar none_left_;
+  CondVar changed_;
   absl::flat_hash_set<Operation*> operations_ ABSL_GUARDED_BY(mu_);
+  Operation* being_cancelled_ ABSL_GUARDED_BY(mu_) = nullptr;
+  int64_t begun_ ABSL_GUARDED_BY(mu_) = 0;  // operations so far
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
 };
 

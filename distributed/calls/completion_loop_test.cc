@@ -5,7 +5,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <optional>
+#include <thread>
+#include <vector>
 
 #include "gtest/gtest.h"
 
@@ -76,6 +79,41 @@ TEST(CompletionLoopTest, StopCancelsWhatIsLeftAndWaits) {
   loop.Stop();
   EXPECT_EQ(ended, 10);
   EXPECT_EQ(destroyed, 10);
+}
+
+// Ends as soon as it is cancelled, on another thread.
+class NotedOperation final : public Operation {
+ public:
+  NotedOperation(CompletionLoop& loop, std::vector<const Operation*>* cancelled)
+      : loop_(loop), cancelled_(cancelled) {}
+  ~NotedOperation() override {
+    if (ender_.joinable()) ender_.join();
+  }
+  void Cancel() override {
+    cancelled_->push_back(this);
+    // Another operation may neither begin nor keep the loop's lock meanwhile.
+    EXPECT_FALSE(loop_.Begin(this));
+    ender_ = std::thread([this] { loop_.End(this); });
+  }
+
+ private:
+  CompletionLoop& loop_;
+  std::vector<const Operation*>* const cancelled_;
+  std::thread ender_;
+};
+
+TEST(CompletionLoopTest, StopCancelsInTheOrderOfBeginningWithoutTheLock) {
+  CompletionLoop loop(Queue(), 1);
+  std::vector<const Operation*> begun, cancelled;
+  std::deque<NotedOperation> operations;  // its addresses count up
+  for (int i = 0; i < 100; ++i) operations.emplace_back(loop, &cancelled);
+  for (int i = 0; i < 100; ++i) {
+    NotedOperation& operation = operations[(i * 37) % 100];
+    begun.push_back(&operation);
+    ASSERT_TRUE(loop.Begin(&operation));
+  }
+  loop.Stop();
+  EXPECT_EQ(cancelled, begun);
 }
 
 TEST(CompletionLoopTest, NothingBeginsOnceItStops) {

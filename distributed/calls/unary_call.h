@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// UnaryCall: one incoming call, which its handler may answer at any later time. ClientCall: one
-// outgoing call, which ends with a callback. Neither blocks a thread.
+// UnaryCall: one incoming call, which its handler may answer at any later time; CallListener
+// accepts them. ClientCall: one outgoing call, which ends with a callback. Neither blocks a thread.
 #pragma once
 
 #include <grpc/support/time.h>
@@ -133,6 +133,31 @@ class UnaryCall final : public Operation,
   Mutex mu_;
   bool given_up_ ABSL_GUARDED_BY(mu_) = false;
   std::function<void()> cancelled_ ABSL_GUARDED_BY(mu_);
+};
+
+// Accepts calls of the methods of one service. The queue is the loop's queue.
+//
+//   const CallListener<AsyncService> listen(service_, loop, queue);
+//   listen.operator()<PingRequest, PingResponse>(&AsyncService::RequestPing, handler);
+template <class Service>
+class CallListener {
+ public:
+  CallListener(Service& service, CompletionLoop& loop, grpc::ServerCompletionQueue& queue)
+      : service_(service), loop_(loop), queue_(queue) {}
+
+  // Accepts calls of one method until the server shuts down.
+  template <class Request, class Response>
+  void operator()(typename UnaryCall<Service, Request, Response>::Method method,
+                  typename UnaryCall<Service, Request, Response>::Handler handler) const {
+    using Call = UnaryCall<Service, Request, Response>;
+    Call::Listen(std::make_shared<const typename Call::Endpoint>(
+        typename Call::Endpoint{&service_, method, &loop_, &queue_, std::move(handler)}));
+  }
+
+ private:
+  Service& service_;
+  CompletionLoop& loop_;
+  grpc::ServerCompletionQueue& queue_;
 };
 
 // Parses the message of a call that is received as bytes, so that no polling thread spends time on

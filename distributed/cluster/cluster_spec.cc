@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "core/op/task_name.h"
 
 namespace penstock {
 namespace {
@@ -147,7 +148,7 @@ std::string ClusterSpec::ToString() const {
   return absl::StrJoin(jobs, "; ");
 }
 
-std::string TaskConfig::name() const { return StrCat("/job:", job, "/replica:0/task:", task); }
+std::string TaskConfig::name() const { return TaskName{.job = job, .task = task}.ToString(); }
 
 bool TaskConfig::is_chief() const {
   if (job == "chief" || job == "master") return true;

@@ -67,7 +67,7 @@ class Exchange final : public LinkListener {
   // Implements Collectives::Collect for this task.
   void Collect(const std::string& session, int64_t step_id, CollectiveCall call,
                Collectives::Collected collected);
-  // Returns the size of the messages that wait for groups which have not formed here.
+  // For tests. Returns the size of the messages that wait for groups which have not formed here.
   int64_t early_bytes() const {
     MutexLock lock(mu_);
     return early_.bytes();

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "core/base/status.h"
 #include "core/base/version.h"
+#include "core/op/task_name.h"
 #include "distributed/rpc/protocol.h"
 
 namespace penstock {
@@ -20,7 +21,7 @@ using Outcome = TaskProbe::Outcome;
 constexpr double kClockErrorSeconds = 1;
 
 std::string NameOf(const ProbedTask& task) {
-  return StrCat("/job:", task.job, "/replica:0/task:", task.index);
+  return TaskName{.job = task.job, .task = task.index}.ToString();
 }
 std::string SubjectOf(const ProbedTask& task) {
   return StrCat("/job:", task.job, "/task:", task.index, " at ", task.address);

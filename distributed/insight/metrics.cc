@@ -147,7 +147,7 @@ class Metrics {
     MetricFamily& variables = Family(
         "penstock_variable_bytes", "Size of each of the 20 largest variables.", MetricType::Gauge);
     for (const wire::ResourceReport& resource : task_.resource()) {
-      if (resource.type() == "Variable") {
+      if (resource.has_bytes()) {
         Add(variables, static_cast<double>(resource.bytes()), LabelsOf("variable", resource));
       }
     }

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/op/task_name.h"
 #include "distributed/insight/words.h"
 
 namespace penstock {
@@ -138,9 +139,10 @@ class CutFinder {
 // Returns what is known about the task whose client initialises variables in most programs.
 std::string ChiefText(const wire::ClusterReport& cluster) {
   const wire::ClusterTask* chief = nullptr;
-  for (const char* const job : {"/job:chief/", "/job:master/", "/job:worker/"}) {
+  for (const char* const job : {"chief", "master", "worker"}) {
+    const std::string name = TaskName{.job = job}.ToString();
     for (const wire::ClusterTask& task : cluster.task()) {
-      if (chief == nullptr && task.name() == StrCat(job, "replica:0/task:0")) chief = &task;
+      if (chief == nullptr && task.name() == name) chief = &task;
     }
   }
   if (chief == nullptr) return "";

@@ -175,7 +175,7 @@ StatusTable Variables(const wire::ClusterReport& cluster) {
   std::vector<std::pair<const wire::ResourceReport*, const wire::ClusterTask*>> variables;
   for (const wire::ClusterTask& task : cluster.task()) {
     for (const wire::ResourceReport& resource : task.report().resource()) {
-      if (resource.type() == "Variable") variables.emplace_back(&resource, &task);
+      if (resource.has_bytes()) variables.emplace_back(&resource, &task);
     }
   }
   std::stable_sort(variables.begin(), variables.end(), [](const auto& a, const auto& b) {

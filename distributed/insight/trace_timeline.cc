@@ -6,7 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "core/op/device_name.h"
 #include "core/runtime/timeline_label.h"
 #include "core/runtime/trace_events.h"
 #include "distributed/insight/traced_rows.h"
@@ -34,10 +36,11 @@ std::string ClockText(const TaskClock& clock) {
                          static_cast<double>(clock.error_ns) * 1e-6);
 }
 
-// Returns "CPU:0" for "/job:ps/replica:0/task:0/device:CPU:0".
+// Returns "CPU:0" for "/job:ps/replica:0/task:0/device:CPU:0", and other texts unchanged.
 std::string ShortDevice(const std::string& device) {
-  const size_t at = device.rfind("/device:");
-  return at == std::string::npos ? device : device.substr(at + 8);
+  const StatusOr<DeviceName> name = DeviceName::Parse(device);
+  return name.ok() && name->type && name->index ? absl::StrCat(*name->type, ":", *name->index)
+                                                : device;
 }
 
 class Drawing {

@@ -107,11 +107,6 @@ uint64_t Replica::epoch() const {
   return epoch_;
 }
 
-bool Replica::may_take_over() const {
-  MutexLock lock(mu_);
-  return role_ == wire::REPLICA_FOLLOWER && shadow_.whole();
-}
-
 Replica::State Replica::state() const {
   MutexLock lock(mu_);
   const bool primary = role_ == wire::REPLICA_PRIMARY;

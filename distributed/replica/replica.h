@@ -70,10 +70,8 @@ class Replica {
 
   wire::ReplicaRole role() const ABSL_LOCKS_EXCLUDED(mu_);
   uint64_t epoch() const ABSL_LOCKS_EXCLUDED(mu_);
-  // has_follower returns whether this primary has a follower that could take over; may_take_over
-  // returns whether this replica is such a follower.
+  // Returns whether this primary has a follower that could take over.
   bool has_follower() const { return options_.log->follower_is_whole(); }
-  bool may_take_over() const ABSL_LOCKS_EXCLUDED(mu_);
 
   // The state for status pages.
   struct State {
@@ -81,7 +79,7 @@ class Replica {
     int index = 0;
     uint64_t epoch = 0;
     std::string other;        // "host:port"
-    bool whole = false;       // a follower has all of the primary's state
+    bool whole = false;       // this is a follower that could take over: it has all of the state
     std::string cannot_copy;  // why a primary has no follower; "" if it is not known
     ReplicaLog::Counts log;   // the log of the primary
   };

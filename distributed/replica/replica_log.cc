@@ -8,7 +8,6 @@
 #include "core/base/fault_point.h"
 #include "core/op/private_attrs.h"
 #include "core/op/state_replay.h"
-#include "core/op/variable.h"
 
 namespace penstock {
 namespace {
@@ -24,7 +23,6 @@ const FaultPoint kDisorder(FaultPoint::kBug, "replica/log-out-of-order",
 const FaultPoint kLostRecord(FaultPoint::kBug, "replica/record-lost",
                              "a record of the state log is not sent");
 
-constexpr char kVariable[] = "Variable", kMutex[] = "Mutex";
 // Changes of a running step are sent once this many bytes wait; else at the step's end.
 constexpr int64_t kSendAheadBytes = 1 << 20;
 
@@ -36,24 +34,6 @@ KeptChange::Part KeepPart(const ResourceChange& change) {
           .id = change.resource.id,
           .version = change.version,
           .values = change.values};
-}
-
-// Returns the dtype, the shape and, if there is one, the value of a variable. Sets `*version` to
-// the version that they belong to.
-std::vector<Tensor> DescribeVariable(const Variable& variable, int64_t* version) {
-  PartialShape shape = variable.shape();
-  std::vector<Tensor> value;
-  *version = variable.version();
-  const Status read = variable.Inspect([&](const Tensor& tensor) {
-    *version = variable.version();
-    // A value of another shape may have been assigned since.
-    if (!shape.Compatible(tensor.shape())) shape = tensor.shape();
-    value.push_back(tensor);
-    return OkStatus();
-  });
-  std::vector<Tensor> values = {Value(variable.dtype()), Value(shape)};
-  if (read.ok()) values.push_back(std::move(value[0]));
-  return values;
 }
 
 }  // namespace
@@ -108,7 +88,7 @@ void ReplicaLog::NoteChange(const ResourceChange& change, RunningStep* step) {
              .name = std::string(id.name),
              .type = std::string(id.type),
              .changed = change.version != 0 || !change.opaque.empty()};
-    if (id.type != kVariable && !known.changed) known.created_with = change.values;
+    if (!known.changed) known.created_with = change.values;
   } else if (const auto found = known_.find(id.id); found != known_.end()) {
     found->second.changed = true;
     found->second.created_with.clear();
@@ -211,12 +191,10 @@ StatusOr<KeptChange> ReplicaLog::Copy(uint64_t id, const KnownResource& known,
                         .type = known.type,
                         .action = kCreateAction,
                         .id = id};
-  const auto* variable = dynamic_cast<const Variable*>(&resource);
-  if (variable != nullptr) {
-    part.values = DescribeVariable(*variable, &part.version);
-  } else if (known.type == kMutex) {
-    // In the copy a mutex is always free, even if it is locked here.
-    part.version = resource.version();
+  StatusOr<Resource::Description> now = resource.DescribeNow();
+  if (now.ok()) {
+    part.values = std::move(now->values);
+    part.version = now->version;
   } else if (!known.changed) {
     part.values = known.created_with;
   } else {

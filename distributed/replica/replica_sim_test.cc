@@ -106,7 +106,7 @@ class World {
     for (int i = 0; i < kFaults; ++i) {
       Process* primary = nullptr;
       while (primary == nullptr || !primary->replica->has_follower() ||
-             !pair_[1 - primary->index]->replica->may_take_over()) {
+             !pair_[1 - primary->index]->replica->state().whole) {
         Sleep(kMilli);
         primary = Primary();
       }

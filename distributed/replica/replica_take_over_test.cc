@@ -84,7 +84,7 @@ class TakeOverTest : public testing::Test {
       replica_->Start();
       while (client_->feed == 0) Pass(1);
       ASSERT_EQ(PushValue(1), OkStatus());
-      ASSERT_TRUE(replica_->may_take_over());
+      ASSERT_TRUE(replica_->state().whole);
       body();
       replica_ = nullptr;
       store_ = nullptr;
@@ -190,7 +190,7 @@ TEST_F(TakeOverTest, ItFollowsOnIfThePrimaryIsThereAgain) {
     client_->witness = OkStatus();
     Pass(2'000);
     EXPECT_FALSE(serves_);
-    EXPECT_TRUE(replica_->may_take_over());
+    EXPECT_TRUE(replica_->state().whole);
   });
 }
 

@@ -6,10 +6,11 @@
 #include <utility>
 
 #include "core/base/join.h"
-#include "distributed/insight/cost_report.h"
-#include "distributed/insight/task_report.h"
+#include "core/op/task_name.h"
 #include "distributed/calls/status_proto.h"
 #include "distributed/calls/unary_call.h"
+#include "distributed/insight/cost_report.h"
+#include "distributed/insight/task_report.h"
 #include "distributed/rpc/protocol.h"
 #include "distributed/rpc/trace_calls.h"
 #include "distributed/rpc/value_proto.h"
@@ -161,7 +162,7 @@ void InsightService::AskCluster(int64_t timeout_ms, ClusterAnswer answer) {
   for (const auto& [job, tasks] : cluster.jobs()) {
     for (const auto& [index, address] : tasks) {
       wire::ClusterTask* const task = question->report.add_task();
-      task->set_name(StrCat("/job:", job, "/replica:0/task:", index));
+      task->set_name(TaskName{.job = job, .task = index}.ToString());
       task->set_address(address);
       const std::string other = cluster.ReplicaAddress(job, index);
       if (other.empty()) continue;

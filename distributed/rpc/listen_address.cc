@@ -103,7 +103,8 @@ bool IsThisHost(const std::string& host) {
   return all;
 }
 
-// Does the same, but returns false if the resolver takes too long.
+// Does the same, but returns false if the resolver takes too long. getaddrinfo cannot be cancelled:
+// its thread then ends by itself.
 bool IsThisHostInTime(const std::string& host) {
   const auto answer = std::make_shared<std::promise<bool>>();
   std::future<bool> known = answer->get_future();

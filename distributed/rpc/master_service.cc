@@ -77,13 +77,7 @@ void MasterService::Listen(Master& master, Scheduler& threads, CompletionLoop& l
   default_config.clear_inter_op_parallelism_threads();
   TellOfOptions("the server's default_session_config sets", OptionsWithoutEffect(default_config));
   using AS = AsyncService;
-  const auto listen = [&]<class Request, class Response>(
-                          typename Call<Request, Response>::Method method,
-                          std::function<void(std::shared_ptr<Call<Request, Response>>)> handler) {
-    using C = Call<Request, Response>;
-    C::Listen(std::make_shared<const typename C::Endpoint>(
-        typename C::Endpoint{&service_, method, &loop, &queue, std::move(handler)}));
-  };
+  const CallListener<AsyncService> listen(service_, loop, queue);
   // Runs calls that may block, each on its own thread.
   const auto on_thread = [this](auto call, auto handle) {
     const Status started = call_threads_.Run([call, handle] { call->Finish(handle(*call)); });

@@ -69,14 +69,7 @@ class GrpcReplicaClient final : public ReplicaClient {
 void ReplicaService::Listen(const Options& options, CompletionLoop& loop,
                             grpc::ServerCompletionQueue& queue) {
   options_ = options;
-  const auto listen =
-      [&]<class Request, class Response>(
-          typename UnaryCall<Service, Request, Response>::Method method,
-          std::function<void(std::shared_ptr<UnaryCall<Service, Request, Response>>)> handler) {
-        using C = UnaryCall<Service, Request, Response>;
-        C::Listen(std::make_shared<const typename C::Endpoint>(
-            typename C::Endpoint{&service_, method, &loop, &queue, std::move(handler)}));
-      };
+  const CallListener<Service> listen(service_, loop, queue);
   listen.operator()<wire::GreetRequest, wire::GreetResponse>(
       &Service::RequestGreet, [this](auto call) {
         if (options_.replica == nullptr) return call->Finish(NoReplica());

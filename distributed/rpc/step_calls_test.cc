@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "core/base/testing/eventually.h"
 #include "distributed/calls/testing/test_host.h"
 #include "distributed/transport/transport_factory.h"
 #include "gmock/gmock.h"
@@ -14,16 +15,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-// Waits until `holds` returns true; returns false if it does not within half a minute.
-template <class Holds>
-bool Eventually(Holds holds) {
-  for (int i = 0; i < 3'000; ++i) {
-    if (holds()) return true;
-    Env::Real().SleepForNanos(10'000'000);
-  }
-  return false;
-}
 
 // A task that consists of a transport and its StepCalls.
 class CallsTask {

@@ -11,6 +11,7 @@
 
 #include "core/base/join.h"
 #include "core/base/mutex.h"
+#include "core/op/task_name.h"
 #include "distributed/calls/status_proto.h"
 #include "distributed/calls/unary_call.h"
 #include "distributed/rpc/value_proto.h"
@@ -125,7 +126,7 @@ void AddClocks(const TraceServices& services, wire::TaskTrace* trace) {
 void AddRoads(const TraceServices& services, wire::TaskTrace* trace) {
   for (const auto& [job, tasks] : services.task->master().cluster().jobs()) {
     for (const auto& [index, address] : tasks) {
-      const std::string name = StrCat("/job:", job, "/replica:0/task:", index);
+      const std::string name = TaskName{.job = job, .task = index}.ToString();
       const std::string protocol = services.task->worker().ProtocolFrom(name);
       if (name == services.task->self().name || protocol.empty()) continue;
       wire::Road* const road = trace->add_road();
@@ -232,7 +233,7 @@ StatusOr<wire::ClusterTrace> TraceCluster(const TraceServices& services,
     for (const auto& [index, address] : tasks) {
       for (const std::string& process : {address, cluster.ReplicaAddress(job, index)}) {
         if (process.empty()) continue;
-        trace.add_task()->set_name(StrCat("/job:", job, "/replica:0/task:", index));
+        trace.add_task()->set_name(TaskName{.job = job, .task = index}.ToString());
         addresses.push_back(process);
       }
     }

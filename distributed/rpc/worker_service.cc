@@ -22,13 +22,7 @@ void WorkerService::Use(Options options) {
 
 void WorkerService::Listen(CompletionLoop& loop, grpc::ServerCompletionQueue& queue) {
   using AS = WorkerGrpcService;
-  const auto listen = [&]<class Request, class Response>(
-                          typename Call<Request, Response>::Method method,
-                          std::function<void(std::shared_ptr<Call<Request, Response>>)> handler) {
-    using C = Call<Request, Response>;
-    C::Listen(std::make_shared<const typename C::Endpoint>(
-        typename C::Endpoint{&service_, method, &loop, &queue, std::move(handler)}));
-  };
+  const CallListener<AS> listen(service_, loop, queue);
   listen.operator()<wire::GetStatusRequest, wire::GetStatusResponse>(
       &AS::RequestGetStatus,
       [this](auto call) { call->Finish(GetStatus(call->request(), &call->response())); });

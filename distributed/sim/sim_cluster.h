@@ -11,20 +11,22 @@
 // A SimCluster is made and destroyed in SimScheduler::Run, and runs only there.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
 
+#include "distributed/sim/sim_memory.h"
 #include "distributed/sim/sim_network.h"
 
 namespace penstock {
 
 class SimCluster {
  public:
-  // `jobs`: the number of tasks of each job.
+  // `jobs`: the number of tasks of each job. `task_bytes`: the bytes of tensors that each may hold.
   SimCluster(SimScheduler& scheduler, Env& env, const std::map<std::string, int>& jobs,
-             const SimNetwork::Options& options = {});
+             const SimNetwork::Options& options = {}, int64_t task_bytes = kSimTaskBytes);
   ~SimCluster();
 
   SimNetwork& network() { return network_; }
@@ -44,6 +46,8 @@ class SimCluster {
   const std::unique_ptr<DeadlineTimer> timer_;
   SimNetwork network_;
   using TaskKey = std::pair<std::string, int>;
+  const int64_t task_bytes_;
+  std::map<TaskKey, MemoryAccountPtr> accounts_;
   std::map<TaskKey, std::unique_ptr<Transport>> transports_;
   std::map<TaskKey, std::unique_ptr<Task>> tasks_;
 };

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "core/base/timeout.h"
-#include "core/tensor/memory_account.h"
 #include "core/tensor/memory_limit.h"
 
 namespace penstock {
@@ -14,9 +13,8 @@ constexpr int64_t kHousekeepingNanos = 5'000'000'000;
 // The time between two checks whether steps have ended.
 constexpr int64_t kPollNanos = 20'000'000;
 
-// Sets a limit that suits this machine, unless the owner of the server has set one.
-void LimitMemory() {
-  MemoryAccount& account = MemoryAccount::Task();
+// Sets a limit that suits this machine, unless the owner of the account has set one.
+void LimitMemory(MemoryAccount& account) {
   if (account.limit() == 0) account.set_limit(DefaultMemoryLimit());
 }
 
@@ -30,9 +28,10 @@ Task::Task(Parts parts)
                .threads = parts_.scheduler,
                .env = parts_.env,
                .timer = parts_.timer,
-               .memory = parts_.memory}),
+               .memory = parts_.memory,
+               .account = parts_.account}),
       changed_(*parts_.scheduler, "a task to be told to end") {
-  LimitMemory();
+  LimitMemory(*parts_.account);
   worker_.set_transport(parts_.transport);
 }
 

@@ -26,6 +26,7 @@
 #include "core/base/scheduler.h"
 #include "core/runtime/deadline_timer.h"
 #include "core/runtime/device.h"
+#include "core/tensor/memory_account.h"
 #include "distributed/cluster/cluster_spec.h"
 #include "distributed/master/in_process_master.h"
 #include "distributed/master/master.h"
@@ -61,6 +62,9 @@ class Task {
     // which the allocator of tensors keeps. May be null.
     std::function<void(bool tensors)> return_memory = nullptr;
     MemoryLimits memory = {};  // Worker::Options::memory
+    // The memory of the task's tensors. Borrowed. If it has no limit, the task sets one that suits
+    // this machine.
+    MemoryAccount* account = &MemoryAccount::Task();
   };
   explicit Task(Parts parts);
   ~Task();

@@ -83,8 +83,8 @@ class TaskSteps : public Landing {
   ~TaskSteps() = default;
 };
 
-// The abilities of a transport. Receiving into host memory is not listed, because every
-// transport can do that.
+// The abilities of a transport. All transports receive tensors into host memory; none receives them
+// into memory that the CPU cannot write to: such a tensor fails its step.
 struct TransportCapabilities {
   // Tensors of up to this many bytes are sent in batches and may overtake larger ones. 0: all
   // tensors arrive in the order in which they were sent.
@@ -92,9 +92,6 @@ struct TransportCapabilities {
   // The consumer's tensor shares the producer's memory if that comes from the allocator that
   // the consumer asks for.
   bool zero_copy = false;
-  // Tensors can be received into memory that the CPU cannot write to. Without this, such a tensor
-  // fails its step.
-  bool lands_in_device_memory = false;
   // Both tasks have to be on one host, according to their addresses. A transport that detects
   // this in another way fails the step instead.
   bool needs_same_host = false;

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/scheduler.h"
 #include "core/base/status.h"
 #include "distributed/transport/transport.h"
 
@@ -24,13 +25,15 @@ struct GrpcHost;
 // Services of the task's process that are lent to its transport. Borrowed as long as the
 // transport lives.
 //
-// There is no Env or Scheduler among them: the transports that read a clock (shm, verbs) poll
-// memory and adapters on threads of their own, and their peers keep real time, so they read
-// Env::Real(). Simulated tasks have the transport of distributed/sim, which no factory makes.
+// There is no Env among them: the transports that read a clock (shm, verbs) poll memory and
+// adapters on threads of their own, and their peers keep real time, so they read Env::Real().
+// Simulated tasks have the transport of distributed/sim, which no factory makes.
 struct TransportHost {
   // The task's gRPC server, before it listens: a transport may register a service with it. Null
   // in a process without one.
   GrpcHost* grpc = nullptr;
+  // For waits that other closures of the task end.
+  Scheduler* scheduler = &Scheduler::Real();
   // Called with the log lines that say which transport tensors take; null: the lines go to stderr.
   std::function<void(const std::string& line)> log = nullptr;
 };

@@ -95,7 +95,8 @@ Worker::Worker(Options options)
           .timer = &timer_,
           .tasks_of = [this](const std::string& session) { return TasksOf(session); }})),
       steps_(name_, env_, timer_),
-      memory_(options.memory) {
+      memory_(options.memory),
+      account_(*options.account) {
   steps_.set_exchange(exchange_.get());
 }
 
@@ -128,7 +129,7 @@ Status Worker::CreateSession(const WorkerSessionOptions& options) {
   }
   auto session = std::make_shared<Session>();
   session->options = options;
-  session->memory = std::make_shared<SessionMemory>(options.handle, memory_);
+  session->memory = std::make_shared<SessionMemory>(options.handle, memory_, account_);
   for (const TaskId& task : options.tasks) {
     ASSIGN_OR_RETURN(TaskName name, TaskName::Parse(task.name));
     session->tasks[std::move(name)] = task;
@@ -329,7 +330,7 @@ std::vector<Worker::AllocatorUse> Worker::allocators() const {
     Allocator& allocator = device->allocator();
     AllocatorUse use = {device->name(), allocator.name(), allocator.stats()};
     if (use.stats.bytes_limit == 0 && allocator.host_accessible()) {
-      use.stats.bytes_limit = MemoryAccount::Task().limit();
+      use.stats.bytes_limit = account_.limit();
     }
     uses.push_back(std::move(use));
   }

@@ -69,6 +69,7 @@ class Worker {
     Env* env = nullptr;
     DeadlineTimer* timer = nullptr;
     MemoryLimits memory = {};  // of each session and of each of its steps
+    MemoryAccount* account = &MemoryAccount::Task();  // of all sessions together; borrowed
   };
   explicit Worker(Options options);
   ~Worker();
@@ -200,6 +201,7 @@ class Worker {
   std::atomic<bool> refusing_{false};
   std::atomic<bool> serving_{true};
   const MemoryLimits memory_;
+  MemoryAccount& account_;
 };
 
 }  // namespace penstock

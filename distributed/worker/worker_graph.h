@@ -31,10 +31,11 @@ struct MemoryLimits {
 // lists the memory that is not counted. Immutable; held by shared pointers.
 class SessionMemory {
  public:
-  SessionMemory(const std::string& handle, const MemoryLimits& limits)
+  SessionMemory(const std::string& handle, const MemoryLimits& limits,
+                MemoryAccount& task = MemoryAccount::Task())
       : step_limit_(limits.step),
         account_(*MemoryAccount::New(StrCat("session ", handle, " (--session_memory_limit)"),
-                                     limits.session, MemoryAccount::Task())) {}
+                                     limits.session, task)) {}
   ~SessionMemory() { account_.Unref(); }
   SessionMemory(const SessionMemory&) = delete;
   SessionMemory& operator=(const SessionMemory&) = delete;

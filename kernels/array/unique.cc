@@ -151,6 +151,7 @@ OpDef UniqueV2Op(const char* doc) {
       .shape = UniqueV2Shape,
       .examples = {{.inputs = {{{{3, 2}, {1, 2, 1, 2, 3, 3}}}, {{{1}, {0}}}}},
                    {.inputs = {{{{4}, {1, 3, 1, 3}}}, {{{0}}}}}},
+      .distinct = true,
   };
 }
 OpDef UniqueWithCountsV2Op() {
@@ -175,6 +176,7 @@ OP(Unique) {
       .types = {{"T", Hashable()}, {"out_idx", kIndex, DType::kInt32}},
       .shape = UniqueShape,
       .examples = {{.inputs = {{{{6}, {1, 3, 1, 2, 3, 3}}}}}},
+      .distinct = true,
   };
 }
 
@@ -186,6 +188,7 @@ OP(UniqueWithCounts) {
       .types = {{"T", Hashable()}, {"out_idx", kIndex, DType::kInt32}},
       .shape = UniqueShape,
       .examples = {{.inputs = {{{{6}, {1, 3, 1, 2, 3, 3}}}}}},
+      .distinct = true,
   };
 }
 KERNEL_BY("out_idx", Unique, UniqueKernel, int32_t, int64_t);

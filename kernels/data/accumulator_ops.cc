@@ -186,7 +186,7 @@ OpDef ApplyOp(HandleForm form) {
   OpDef op =
       UseOp(form, "Adds a gradient; ignores it if local_step is before the accumulator's step.");
   op.inputs.push_back({"local_step", "int64"});
-  op.inputs.push_back({"gradient", "dtype"});
+  op.inputs.push_back({.name = "gradient", .type = "dtype", .is_gradient = true});
   op.types = {{"dtype", kFloating}};
   op.may_wait = true;
   op.resource_use = ResourceUse::kPuts;
@@ -220,7 +220,7 @@ OpDef SparseApplyOp() {
       UseOp(HandleForm::kRef, "The same as AccumulatorApplyGradient, for rows of a gradient.");
   op.inputs.push_back({"local_step", "int64"});
   op.inputs.push_back({"gradient_indices", "int64"});
-  op.inputs.push_back({"gradient_values", "dtype"});
+  op.inputs.push_back({.name = "gradient_values", .type = "dtype", .is_gradient = true});
   op.inputs.push_back({"gradient_shape", "int64"});
   op.types = {{"dtype", kFloating}};
   op.attrs = {{"has_known_shape", Bools{}}};

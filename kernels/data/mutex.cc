@@ -30,6 +30,8 @@ class GraphMutex final : public Blocking {
 
   std::string DebugString() const override;
   const char* OpaqueReason() const override { return nullptr; }
+  // A mutex is free in the copy, even if it is locked here.
+  StatusOr<Description> DescribeNow() const override { return Description{.version = version()}; }
   Status Replay(const ResourceChange& change, const UpdateOrigin& origin) override;
   void Lock(Receive receive, const Caller& caller, Done done);
 

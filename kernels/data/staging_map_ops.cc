@@ -82,6 +82,9 @@ class MapGetKernel final : public MapKernel<kType> {
 
 template <const char* kType, int64_t (StagingMap::*kSize)() const>
 class MapSizeKernel final : public MapKernel<kType> {
+ public:
+  bool WaitsForNodes() const override { return false; }
+
  protected:
   void Use(StagingMap& map, KernelContext& ctx, Done done) const override {
     ctx.SetOutput(0, Tensor::Scalar(static_cast<int32_t>((map.*kSize)())));

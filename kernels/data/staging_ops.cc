@@ -76,6 +76,9 @@ class StagePeekKernel final : public AreaKernel {
 };
 
 class StageSizeKernel final : public AreaKernel {
+ public:
+  bool WaitsForNodes() const override { return false; }
+
  protected:
   void Use(StagingArea& area, KernelContext& ctx, Done done) const override {
     ctx.SetOutput(0, Tensor::Scalar(static_cast<int32_t>(area.size())));

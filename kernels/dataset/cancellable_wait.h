@@ -12,10 +12,10 @@ namespace penstock {
 
 // Blocks until `ready`, which is called with `mu` held, returns true. If the caller's step is
 // cancelled first, returns that step's status. Notify `changed` when the result of `ready` may have
-// changed.
+// changed. `ready` says ABSL_EXCLUSIVE_LOCKS_REQUIRED of the mutex.
 template <class Ready>
 Status CancellableWait(const IteratorContext& ctx, Mutex& mu, Condition& changed, Ready ready)
-    ABSL_LOCKS_EXCLUDED(mu) {
+    ABSL_LOCKS_EXCLUDED(mu) ABSL_NO_THREAD_SAFETY_ANALYSIS {  // `ready` names `mu` otherwise
   {
     MutexLock lock(mu);
     if (ready()) return OkStatus();
@@ -31,7 +31,8 @@ Status CancellableWait(const IteratorContext& ctx, Mutex& mu, Condition& changed
   if (!cancellation.Register(wake, &token)) return cancellation.status();
   {
     MutexLock lock(mu);
-    changed.Wait(mu, [&] { return cancellation.cancelled() || ready(); });
+    changed.Wait(
+        mu, [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return cancellation.cancelled() || ready(); });
   }
   cancellation.Deregister(token);
   return cancellation.cancelled() ? cancellation.status() : OkStatus();

@@ -21,6 +21,7 @@ namespace {
 // Runs a Task on the iterator whose handle is input `input`.
 class IteratorKernel : public AsyncKernel {
  public:
+  bool WaitsForNodes() const final { return false; }
   void ComputeAsync(KernelContext& ctx, Done done) final {
     StatusOr<std::shared_ptr<IteratorResource>> found =
         ResourceInput<IteratorResource>(ctx, HandleInput());

@@ -83,9 +83,9 @@ class ParallelInterleaveDataset final : public Dataset {
       StartThreads();
       while (true) {
         RETURN_IF_ERROR(FillSlots(ctx));
-        // `ready` searches for the slot whose turn it is, and sets `current_slot_` to it.
-        RETURN_IF_ERROR(CancellableWait(
-            ctx, mu_, changed_, [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return FindReady(); }));
+        // Searches for the slot whose turn it is, and sets `current_slot_` to it.
+        const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return FindReady(); };
+        RETURN_IF_ERROR(CancellableWait(ctx, mu_, changed_, ready));
         MutexLock lock(mu_);
         Slot& slot = slots_[current_slot_];
         *end = !slot.used;
@@ -110,10 +110,11 @@ class ParallelInterleaveDataset final : public Dataset {
         MutexLock lock(mu_);
         paused_ = true;
       }
-      Status status = CancellableWait(ctx, mu_, changed_, [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+      const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
         return std::none_of(slots_.begin(), slots_.end(),
                             [](const Slot& slot) { return slot.busy; });
-      });
+      };
+      Status status = CancellableWait(ctx, mu_, changed_, ready);
       if (status.ok()) status = SaveSlots(ctx, writer);
       {
         MutexLock lock(mu_);

@@ -62,9 +62,10 @@ class PrefetchDataset final : public Dataset {
 
     Status GetNext(const IteratorContext& ctx, Element* element, bool* end) override {
       StartThread();
-      RETURN_IF_ERROR(CancellableWait(ctx, mu_, changed_, [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+      const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
         return !buffer_.empty() || ended_;
-      }));
+      };
+      RETURN_IF_ERROR(CancellableWait(ctx, mu_, changed_, ready));
       MutexLock lock(mu_);
       *end = buffer_.empty();
       if (*end) return OkStatus();

@@ -18,6 +18,7 @@ namespace {
 class ReadingKernel : public AsyncKernel {
  public:
   Status Init(const KernelInit& node) override { return ReadSpec(node, &spec_); }
+  bool WaitsForNodes() const final { return false; }
   void ComputeAsync(KernelContext& ctx, Done done) final {
     auto iterator = std::make_shared<IteratorResource>(ElementSpec(), ctx.threads());
     iterator->Run(

@@ -115,7 +115,10 @@ template <class Method>
 OpDef ApplyOp(const char* doc) {
   OpDef op{
       .doc = doc,
-      .inputs = {{"table", "resource"}, {"ids", "int64"}, {"grad", "float"}, {"step", "int64"}},
+      .inputs = {{"table", "resource"},
+                 {"ids", "int64"},
+                 {.name = "grad", .type = "float", .is_gradient = true},
+                 {"step", "int64"}},
       .shape = NoOutputs,
       .gradient = NoGradient,
       .stateful = true,

@@ -150,6 +150,24 @@ Status HandleShape(ShapeScope& s) {
 
 }  // namespace
 
+// A table without a limit counts as one of 1 M rows, so that its parts are spread evenly even if
+// there are variables.
+double TableBytes(const Attrs& attrs) {
+  const auto number = [&](const char* attr) {
+    const auto it = attrs.find(attr);
+    const auto* const value = it == attrs.end() ? nullptr : it->second.get<int64_t>();
+    return value == nullptr ? 0 : static_cast<double>(std::max<int64_t>(0, *value));
+  };
+  const auto slots = attrs.find("slots");
+  const auto* const initial =
+      slots == attrs.end() ? nullptr : slots->second.get<std::vector<float>>();
+  const double states = 1 + (initial == nullptr ? 0 : static_cast<double>(initial->size()));
+  const double row = number("width") * states * sizeof(float);
+  constexpr double kRows = 1e6;
+  const double bytes = row * (number("max_rows") > 0 ? number("max_rows") : kRows);
+  return number("max_bytes") > 0 ? std::min(bytes, number("max_bytes")) : bytes;
+}
+
 OP(DynamicTable) {
   return {
       .doc =
@@ -182,6 +200,7 @@ OP(DynamicTable) {
       .examples = {Example{.attrs = {{"width", int64_t{2}}}}},
       .stateful = true,
       .holds_parameters = true,
+      .state_bytes = TableBytes,
   };
 }
 KERNEL_ANY_TYPE(DynamicTable, TableKernel);

@@ -14,6 +14,7 @@ namespace penstock {
 class FileKernel : public AsyncKernel {
  public:
   void ComputeAsync(KernelContext& ctx, Done done) final;
+  bool WaitsForNodes() const final { return false; }
 
  protected:
   // Computes the outputs. Must not change the object, like Kernel::Compute. Long runs should check

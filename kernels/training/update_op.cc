@@ -17,7 +17,7 @@ std::vector<ArgDef> InputsOf(const RuleSignature& rule, UpdateForm form) {
   std::vector<ArgDef> inputs = {{"var", variable}};
   for (const char* slot : rule.slots) inputs.push_back({slot, variable});
   for (const char* name : rule.before) inputs.push_back(Hyperparameter(name));
-  inputs.push_back({rule.gradient, "T"});
+  inputs.push_back({.name = rule.gradient, .type = "T", .is_gradient = true});
   if (form.gradient == GradientForm::kSparse) inputs.push_back({"indices", "Tindices"});
   for (const char* name : rule.after) inputs.push_back(Hyperparameter(name));
   return inputs;

@@ -13,7 +13,6 @@
 #include "core/base/thread_pool.h"
 #include "core/op/registry.h"
 #include "gtest/gtest.h"
-#include "kernels/io/file_kernel.h"
 #include "tests/conformance/samples.h"
 
 namespace penstock {
@@ -158,36 +157,13 @@ TEST(ReuseTraitsTest, SayWhatKernelsDoWithTheirInputs) {
   }
 }
 
-// Returns whether an asynchronous kernel of the op waits for files, for its own threads, or for the
-// other end of an edge, and not for another node.
-bool WaitsForNoNode(const OpDef& op, const Kernel& kernel) {
-  static const std::set<string_view> kThem = {
-      "DatasetCardinality",
-      "DatasetToSingleElement",
-      "ExperimentalDatasetCardinality",
-      "IteratorGetNext",
-      "IteratorGetNextAsOptional",
-      "IteratorGetNextSync",
-      "MakeIterator",
-      "SerializeIterator",
-      "DeserializeIterator",
-      "ReduceDataset",
-      "StageSize",
-      "MapSize",
-      "MapIncompleteSize",
-      "OrderedMapSize",
-      "OrderedMapIncompleteSize",
-  };
-  return op.internal() || dynamic_cast<const FileKernel*>(&kernel) != nullptr ||
-         kThem.contains(op.name);
-}
-
 TEST(ReuseTraitsTest, AllKernelsThatMayWaitAreKnown) {
   for (const OpDef* op : Registry::Global().ops()) {
     for (const KernelDef* def : Registry::Global().kernels(op->name)) {
       const std::unique_ptr<Kernel> kernel = def->make();
-      if (kernel->AsAsync() == nullptr || WaitsForNoNode(*op, *kernel)) continue;
-      EXPECT_TRUE(op->may_wait) << op->name << " has an asynchronous kernel";
+      const AsyncKernel* const async = kernel->AsAsync();
+      if (op->internal() || async == nullptr || !async->WaitsForNodes()) continue;
+      EXPECT_TRUE(op->may_wait) << op->name << " has a kernel that waits";
       break;
     }
   }

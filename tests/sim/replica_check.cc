@@ -48,8 +48,8 @@ bool Leads(SimProcess& process) {
 
 std::string ReplicaCheck::Look(SimProcess* one, SimProcess* other) {
   if (one == nullptr || other == nullptr) return "";
-  if (Leads(*one) && other->replica()->may_take_over()) return LookAt(*one, *other);
-  if (Leads(*other) && one->replica()->may_take_over()) return LookAt(*other, *one);
+  if (Leads(*one) && other->replica()->state().whole) return LookAt(*one, *other);
+  if (Leads(*other) && one->replica()->state().whole) return LookAt(*other, *one);
   return "";
 }
 

@@ -81,7 +81,8 @@ SimProcess::SimProcess(const SimMachine& machine, const std::string& j, int i, i
       replica_index_(replica),
       env_(*machine.scheduler, *machine.files),
       timer_(NewThreadTimer(env_, *machine.scheduler)),
-      transport_(machine.network->NewTransport()) {
+      transport_(machine.network->NewTransport()),
+      account_(NewSimMemory(StrCat(job, "-", index, "-", replica))) {
   const DeviceName name{.job = job, .replica = 0, .task = index};
   const std::string first = machine.cluster->Address(job, index);
   const std::string second = machine.cluster->ReplicaAddress(job, index);
@@ -93,10 +94,14 @@ SimProcess::SimProcess(const SimMachine& machine, const std::string& j, int i, i
                     .timer = timer_.get(),
                     .registry = &Registry::Global(),
                     .transport = transport_.get(),
-                    .health = kHealth};
+                    .health = kHealth,
+                    .account = account_.get()};
   parts.connect = machine.network->Connector(parts.self);
   end_ = SimEnd::Of(parts.self);
-  auto devices = MakeDevices({.task = name, .incarnation = parts.self.incarnation, .gpus_max = 0});
+  auto devices = MakeDevices({.task = name,
+                              .incarnation = parts.self.incarnation,
+                              .gpus_max = 0,
+                              .memory_limit = kSimTaskBytes});
   CHECK_OK(devices.status());
   parts.devices = *std::move(devices);
   task_ = std::make_unique<Task>(std::move(parts));

@@ -14,6 +14,7 @@
 #include "core/base/sim/sim_files.h"
 #include "distributed/replica/replica.h"
 #include "distributed/replica/witness.h"
+#include "distributed/sim/sim_memory.h"
 #include "distributed/sim/sim_network.h"
 
 namespace penstock::simulation {
@@ -105,6 +106,7 @@ class SimProcess {
   ProcessEnv env_;
   const std::unique_ptr<DeadlineTimer> timer_;
   const std::unique_ptr<Transport> transport_;
+  const MemoryAccountPtr account_;
   std::unique_ptr<ReplicaLog> log_;
   std::unique_ptr<Task> task_;
   std::unique_ptr<Replica> replica_;

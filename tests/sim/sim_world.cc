@@ -165,7 +165,7 @@ bool World::AwaitReplicas() {
     SimProcess* const b = At(StrCat("ps-", ps, "b"));
     if (a == nullptr || b == nullptr) return false;
     const auto pair = [](SimProcess* primary, SimProcess* follower) {
-      return primary->replica()->has_follower() && follower->replica()->may_take_over();
+      return primary->replica()->has_follower() && follower->replica()->state().whole;
     };
     return pair(a, b) || pair(b, a);
   };

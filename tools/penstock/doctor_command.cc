@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/op/task_name.h"
 #include "distributed/doctor/examine_cluster.h"
 #include "distributed/doctor/examine_host.h"
 #include "distributed/security/security_flags.h"
@@ -63,7 +64,7 @@ Findings CheckDirectory(const DoctorFlags& flags, const TaskConfig& config,
   for (const ProbedTask& task : tasks) {
     if (task.second_replica) continue;
     ++num_tasks;
-    const std::string name = StrCat("/job:", task.job, "/replica:0/task:", task.index);
+    const std::string name = TaskName{.job = task.job, .task = task.index}.ToString();
     if (task.probe.outcome == Outcome::kServes && task.probe.name == name) names.push_back(name);
   }
   if (names.empty() || names.size() < num_tasks) return findings;  // a session needs all tasks

@@ -15,6 +15,7 @@
 #include "core/compiler/placement/predicted_cluster.h"
 #include "core/graph/graph_proto.h"
 #include "core/op/private_attrs.h"
+#include "core/op/task_name.h"
 #include "distributed/insight/cost_report.h"
 #include "tools/penstock/commands.h"
 #include "tools/penstock/compile_flags.h"
@@ -47,8 +48,8 @@ StatusOr<double> Bandwidth(const std::string& text) {
   return value * gigabits / 8;
 }
 
-std::string TaskName(const char* job, int task) {
-  return StrCat("/job:", job, "/replica:0/task:", task, "/device:CPU:0");
+std::string CpuOf(const char* job, int task) {
+  return TaskName{.job = job, .task = task}.Device("CPU", 0).ToString();
 }
 
 // Returns whether the node must share a device with another node. (In TensorFlow's graphs a
@@ -65,7 +66,7 @@ bool IsBesideAnother(const Node& node) {
 // cluster. Colocated nodes go to the device of their group.
 void SpreadVariables(int ps, Graph* graph) {
   const auto setter =
-      client::ReplicaDeviceSetter({.ps_tasks = ps, .worker_device = TaskName("worker", 0)});
+      client::ReplicaDeviceSetter({.ps_tasks = ps, .worker_device = CpuOf("worker", 0)});
   for (Node* node : graph->nodes()) {
     const Graph::NodeSpec spec = {.name = node->name(),
                                   .op = node->op_name(),
@@ -121,8 +122,8 @@ Status RunWhatIf(const WhatIfFlags& flags) {
   SpreadVariables(flags.ps, &graph);
   ASSIGN_OR_RETURN(const double bytes_per_ns, Bandwidth(flags.net));
   CompileFlags compile = flags.compile;
-  compile.devices = {TaskName("worker", 0)};
-  for (int p = 0; p < flags.ps; ++p) compile.devices.push_back(TaskName("ps", p));
+  compile.devices = {CpuOf("worker", 0)};
+  for (int p = 0; p < flags.ps; ++p) compile.devices.push_back(CpuOf("ps", p));
   ASSIGN_OR_RETURN(std::vector<DeviceInfo> devices, compile.Devices());
   for (DeviceInfo& device : devices) {
     device.lanes = flags.lanes;

@@ -35,13 +35,6 @@ bool StoresInputs(const Node& node) {
          absl::c_any_of(node.output_types(), IsStateOrVariant);
 }
 
-// Returns true for the arguments of training ops and accumulators that change state by a small
-// amount. TensorFlow's op definitions fix these names.
-bool IsGradient(const ArgDef& arg) {
-  static constexpr const char* kNames[] = {"grad", "delta", "gradient", "gradient_values"};
-  return absl::c_linear_search(kNames, arg.name);
-}
-
 // Returns true if the op only moves elements of `arg` to its outputs, unchanged. An op that also
 // accepts strings cannot calculate with its elements: it copies, joins, cuts or selects them.
 bool OnlyMovesElements(const OpDef& op, const ArgDef& arg) {
@@ -86,7 +79,7 @@ class KeptValues {
   // Returns whether the node needs exactly the sender's bits as `input`.
   bool Needs(const Node& node, int input) const {
     if (node.input_type(input).dtype != DType::kFloat) return true;
-    if (StoresInputs(node)) return !IsGradient(ArgOf(node, input));
+    if (StoresInputs(node)) return !ArgOf(node, input).is_gradient;
     return kept_[node.id()] && OnlyMovesElements(node.op(), ArgOf(node, input));
   }
 

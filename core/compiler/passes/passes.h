@@ -81,4 +81,8 @@ Status FitMemory(PassContext& context);
 // (core/compiler/partition/control_loops.h).
 Status MakePartitions(PassContext& context);
 
+// Removes control edges that are parallel to a data edge, which orders the two nodes already.
+// Programs and the passes before it add them; in a partition each costs the executor a count.
+Status DropControls(PassContext& context);
+
 }  // namespace penstock

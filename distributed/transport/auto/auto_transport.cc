@@ -24,7 +24,6 @@ TransportCapabilities AutoTransport::capabilities() const {
     CHECK(can.inline_bytes_max == all.inline_bytes_max, transport->protocol(),
           " has another limit for small tensors than the other transports");
     all.zero_copy &= can.zero_copy;
-    all.lands_in_device_memory &= can.lands_in_device_memory;
   }
   return all;
 }

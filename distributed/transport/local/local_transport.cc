@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
-#include "core/base/cond_var.h"
 #include "core/base/mutex.h"
+#include "core/base/scheduler.h"
 #include "distributed/transport/transport_factory.h"
 
 namespace penstock {
@@ -51,7 +51,8 @@ class LocalSink;
 // pointers to the port.
 class Port : public std::enable_shared_from_this<Port> {
  public:
-  Port(const TaskId& self, TaskSteps& steps) : self_(self), steps_(steps) {}
+  Port(const TaskId& self, TaskSteps& steps, Scheduler& scheduler)
+      : self_(self), steps_(steps), none_(scheduler, "the end of calls of a task's steps") {}
 
   const TaskId& self() const { return self_; }
 
@@ -80,7 +81,7 @@ class Port : public std::enable_shared_from_this<Port> {
   const TaskId self_;
   TaskSteps& steps_;
   Mutex mu_;
-  CondVar none_;
+  Condition none_;
   int visits_ ABSL_GUARDED_BY(mu_) = 0;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   std::map<Subscription, std::shared_ptr<LocalSink>> sinks_ ABSL_GUARDED_BY(mu_);
@@ -143,7 +144,7 @@ void Port::Stop() {
     MutexLock lock(mu_);
     stopped_ = true;
     lost.swap(sinks_);
-    while (visits_ > 0) none_.Wait(mu_);
+    none_.Wait(mu_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return visits_ == 0; });
   }
   const Status why = Unavailable("lost the connection to ", self_.ToString(), ": it has stopped");
   for (const auto& [subscription, sink] : lost) sink->Refuse(subscription.second, why);
@@ -167,6 +168,7 @@ struct Network {
 
 class LocalTransport final : public Transport {
  public:
+  explicit LocalTransport(Scheduler& scheduler) : scheduler_(scheduler) {}
   ~LocalTransport() override { Stop(); }
 
   string_view protocol() const override { return "local"; }
@@ -179,7 +181,7 @@ class LocalTransport final : public Transport {
     MutexLock lock(network.mu);
     const auto [port, is_new] = network.ports.emplace(self.address, nullptr);
     if (!is_new) return AlreadyExists(port->second->self().ToString(), " serves already");
-    own_ = port->second = std::make_shared<Port>(self, steps);
+    own_ = port->second = std::make_shared<Port>(self, steps, scheduler_);
     return OkStatus();
   }
 
@@ -212,11 +214,12 @@ class LocalTransport final : public Transport {
   }
 
  private:
+  Scheduler& scheduler_;
   std::shared_ptr<Port> own_;  // set by Serve
 };
 
-StatusOr<std::unique_ptr<Transport>> Make(const TransportHost&) {
-  return std::make_unique<LocalTransport>();
+StatusOr<std::unique_ptr<Transport>> Make(const TransportHost& host) {
+  return std::make_unique<LocalTransport>(*host.scheduler);
 }
 
 const bool added [[maybe_unused]] = TransportFactory::Global().Add("local", Make);

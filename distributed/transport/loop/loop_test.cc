@@ -7,19 +7,11 @@
 #include <thread>
 
 #include "core/base/check.h"
+#include "core/base/testing/eventually.h"
 #include "gtest/gtest.h"
 
 namespace penstock {
 namespace {
-
-template <class Holds>
-bool Eventually(Holds holds) {
-  for (int i = 0; i < 3'000; ++i) {
-    if (holds()) return true;
-    Env::Real().SleepForNanos(10'000'000);
-  }
-  return false;
-}
 
 // An end whose peer is the test: Give makes work, and wakes the end if it says that it sleeps.
 class TestEnd final : public TransportLoop::End {
@@ -113,7 +105,8 @@ TEST_F(LoopTest, WhatComesAtTheLastMomentIsNotForgotten) {
 TEST_F(LoopTest, StopWaitsForTheThreadThatPolls) {
   BeginPolling();
   std::thread stops([&] { loop_.Stop(); });
-  Env::Real().SleepForNanos(50'000'000);
+  // The loop takes no more ends once it is being stopped.
+  ASSERT_TRUE(Eventually([&] { return !loop_.Add(std::make_shared<TestEnd>()); }));
   EXPECT_FALSE(end_->closed());
   loop_.PollOnce();
   loop_.EndPolling();

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tests how the pass uses the partitioner; core/compiler/partition tests the partitioner itself.
+#include "core/compiler/passes/passes.h"
+#include "core/compiler/testing/world.h"
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+struct PlacedWorld : World {
+  Node* AddOn(const std::string& device, const std::string& name, const std::string& op,
+              std::vector<Endpoint> inputs = {}) {
+    Node* const node = Add(name, op, std::move(inputs));
+    graph.set_assigned_device(node, device);
+    return node;
+  }
+  PassContext Context() {
+    return {.program = graph,
+            .devices = devices,
+            .options = options,
+            .report = report,
+            .graph = &graph};
+  }
+};
+
+// A copy would take as long as all other passes together.
+TEST(PartitionPassTest, AGraphOfOneDeviceIsMoved) {
+  PlacedWorld w;
+  Node* const x = w.AddOn(kWorker, "x", "Input");
+  const Node* const y = w.AddOn(kWorker, "y", "Heavy", {{x, 0}});
+  PassContext context = w.Context();
+  ASSERT_TRUE(MakePartitions(context).ok());
+  ASSERT_EQ(context.partitions.size(), 1u);
+  EXPECT_EQ(context.partitions[0].device, kWorker);
+  EXPECT_EQ(context.partitions[0].graph.FindNode("y"), y) << "the same object";
+}
+
+TEST(PartitionPassTest, AGraphOfTwoDevicesIsCut) {
+  PlacedWorld w;
+  Node* const x = w.AddOn(kPs, "x", "Input");
+  w.AddOn(kWorker, "y", "Heavy", {{x, 0}});
+  PassContext context = w.Context();
+  ASSERT_TRUE(MakePartitions(context).ok());
+  ASSERT_EQ(context.partitions.size(), 2u);
+  EXPECT_EQ(context.partitions[0].device, kPs) << "in order of name";
+  EXPECT_EQ(CountOps(context.partitions[0].graph, "_Send"), 1);
+  EXPECT_EQ(CountOps(context.partitions[1].graph, "_Recv"), 1);
+}
+
+TEST(PartitionPassTest, UrgencyOrdersTheNodesThatWaitForNothing) {
+  PlacedWorld w;
+  Node* const a = w.AddOn(kPs, "a", "Input");
+  Node* const b = w.AddOn(kPs, "b", "Input");
+  w.AddOn(kWorker, "y", "Sum2", {{a, 0}, {b, 0}});
+  PassContext context = w.Context();
+  context.urgency = {1, 2, 0};
+  ASSERT_TRUE(MakePartitions(context).ok());
+  const Graph& ps = context.partitions[0].graph;
+  EXPECT_LT(ps.FindNode("b")->id(), ps.FindNode("a")->id());
+}
+
+// The executor would fail later, and would not know the program.
+TEST(PartitionPassTest, AWrongLoopOfOneDeviceIsAnError) {
+  PlacedWorld w;
+  Node* const x = w.AddOn(kWorker, "x", "Input");
+  w.AddOn(kWorker, "exit", "Exit", {{x, 0}});
+  PassContext context = w.Context();
+  EXPECT_FALSE(MakePartitions(context).ok());
+  EXPECT_TRUE(context.partitions.empty());
+}
+
+}  // namespace
+}  // namespace penstock
