@@ -21,8 +21,13 @@ Status CheckOptions(const DynamicTableOptions& options) {
   }
   for (const auto& [limit, value] :
        {std::pair("max_rows", options.max_rows), std::pair("max_bytes", options.max_bytes),
-        std::pair("max_age", options.max_age)}) {
+        std::pair("max_age", options.max_age),
+        std::pair("spill_max_bytes", options.spill_max_bytes)}) {
     if (value < 0) return InvalidArgument(limit, " must not be negative, is ", value);
+  }
+  if (!options.spill_directory.empty() && options.max_rows == 0 && options.max_bytes == 0) {
+    return InvalidArgument("spill_directory needs max_rows or max_bytes: the limit beyond which "
+                           "rows go to files");
   }
   if (options.max_rows == 0 || options.max_rows >= kPartRowsMin * options.parts) return OkStatus();
   return InvalidArgument("max_rows must be 0 (no limit), or ", kPartRowsMin,
@@ -121,6 +126,9 @@ void DynamicTable::AddPart(int part, const TableInitializer& initializer) {
                                 {"max_rows", Share(options_.max_rows, options_.parts)},
                                 {"max_bytes", Share(options_.max_bytes, options_.parts)},
                                 {"max_age", options_.max_age},
+                                {"spill_directory", options_.spill_directory},
+                                {"spill_max_bytes",
+                                 Share(options_.spill_max_bytes, options_.parts)},
                                 {"shared_name", own_name},
                                 {kTableNameAttr, name_},
                                 {kTablePartAttr, int64_t{part}},

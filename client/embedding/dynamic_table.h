@@ -82,6 +82,13 @@ struct DynamicTableOptions {
   // Rows whose last update is more than this number of global steps ago are dropped. Each update of
   // the table drops only some of them, so a row may stay a little longer. 0: no maximum age.
   int64_t max_age = 0;
+  // A directory on the parameter servers for rows beyond max_rows or max_bytes, of which one must be
+  // set. The rows are kept there, in files without names, instead of being dropped. Lookups read
+  // them there; an update brings a row back to memory. "": rows beyond the limit are dropped.
+  std::string spill_directory = {};
+  // The rows on disk of the whole table: beyond it, the rows with the oldest last update are
+  // dropped. The files may take twice as much. 0: no limit.
+  int64_t spill_max_bytes = 0;
 };
 
 class DynamicTable {
