@@ -16,7 +16,7 @@ struct RecommenderFlags {
   int64_t units = 16, steps = 1000, batch_size = 256;
   double learning_rate = 0.002;
   std::string table = "variable";  // or "dynamic": what rows are kept in
-  int64_t max_rows = 0;             // with dynamic tables, as in DynamicTableOptions
+  int64_t max_rows = 0;            // with dynamic tables, as in DynamicTableOptions
   std::string spill_directory;
   std::string placement = "client", data_dir, checkpoint_dir;
   double save_every_seconds = 60, wait_seconds = 300;

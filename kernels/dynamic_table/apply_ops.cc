@@ -107,8 +107,7 @@ class ApplyKernel final : public Kernel {
                                     std::make_index_sequence<Rule::kSlots>());
     };
     return table->Push(ctx.input(kIds), ctx.input(kStep).scalar<int64_t>(),
-                       kElementNanos * static_cast<double>(width), update,
-                       TableCaller(ctx));
+                       kElementNanos * static_cast<double>(width), update, TableCaller(ctx));
   }
 };
 

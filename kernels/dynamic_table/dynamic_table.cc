@@ -72,8 +72,8 @@ Status DynamicTable::CheckIds(const Tensor& ids) const {
 
 StatusOr<Tensor> DynamicTable::Pull(const Tensor& ids, const Caller& caller) const {
   RETURN_IF_ERROR(CheckIds(ids));
-  ASSIGN_OR_RETURN(Tensor rows, MakeTableTensor(caller.allocator, DType::kFloat,
-                                                {ids.dim(0), spec_.width}));
+  ASSIGN_OR_RETURN(Tensor rows,
+                   MakeTableTensor(caller.allocator, DType::kFloat, {ids.dim(0), spec_.width}));
   float* const out = rows.mutable_data<float>();
   const KeysByShard keys(ids);
   // Estimates a cache miss, which overlaps with others, and a copy at 8 GB/s.
@@ -105,8 +105,8 @@ Status DynamicTable::Push(const Tensor& ids, int64_t step, double row_nanos, Row
     for (int64_t i = begin; i < end; ++i) {
       const ShardKeys own = keys[i];
       if (own.positions.empty()) continue;
-      results[i] = PushShard(*shards_[i], own, step, update, caller.allocator, caller.origin,
-                             caller.files);
+      results[i] =
+          PushShard(*shards_[i], own, step, update, caller.allocator, caller.origin, caller.files);
     }
   });
   for (const Status& result : results) RETURN_IF_ERROR(Annotate(result, StrCat("table ", name_)));

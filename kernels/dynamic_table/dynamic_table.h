@@ -95,9 +95,9 @@ class DynamicTable final : public Resource {
   StatusOr<Tensor> Pull(const Tensor& ids, const Caller& caller) const;
   // Calls `update` for each id that has or gets a row: within a shard in the order of the ids, but
   // in several shards at a time. `row_nanos`: the approximate cost of one call. ResourceExhausted
-  // if there is no memory, or no room on the disk for rows beyond the limit of the memory; each shard
-  // has then made all of its updates or none. The push is
-  // completed even if the step is cancelled meanwhile.
+  // if there is no memory, or no room on the disk for rows beyond the limit of the memory; each
+  // shard has then made all of its updates or none. The push is completed even if the step is
+  // cancelled meanwhile.
   Status Push(const Tensor& ids, int64_t step, double row_nanos, RowUpdate update,
               const Caller& caller);
   // Drops the rows of `ids`. Ignores keys without a row.

@@ -120,9 +120,7 @@ void BM_PushGradientDescent(benchmark::State& state) { Push(state, "GradientDesc
 void BM_PushAdagrad(benchmark::State& state) { Push(state, "Adagrad", {0.1f}, false); }
 // The table has a limit of rows, so it keeps the order of updates.
 void BM_PushAdagradLimited(benchmark::State& state) { Push(state, "Adagrad", {0.1f}, true); }
-void BM_PushAdagradSpilled(benchmark::State& state) {
-  Push(state, "Adagrad", {0.1f}, false, true);
-}
+void BM_PushAdagradSpilled(benchmark::State& state) { Push(state, "Adagrad", {0.1f}, false, true); }
 BENCHMARK(BM_PushAdagradSpilled)->ArgName("zipf")->Arg(0)->Arg(1);
 BENCHMARK(BM_PushGradientDescent)->ArgName("zipf")->Arg(0)->Arg(1);
 BENCHMARK(BM_PushAdagrad)->ArgName("zipf")->Arg(0)->Arg(1);

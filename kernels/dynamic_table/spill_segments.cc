@@ -22,14 +22,13 @@ static_assert(sizeof(SpillRecordHeader) == 16);
 uint32_t SpillRecordCrc(const SpillRecordHeader& header, const char* values, int64_t bytes) {
   constexpr size_t kCovered = offsetof(SpillRecordHeader, crc);
   const auto* const start = static_cast<const char*>(static_cast<const void*>(&header));
-  return MaskCrc(ExtendCrc32c(Crc32c({start, kCovered}),
-                              {values, static_cast<size_t>(bytes)}));
+  return MaskCrc(ExtendCrc32c(Crc32c({start, kCovered}), {values, static_cast<size_t>(bytes)}));
 }
 
 // Adds to an error of a file what it means for the table.
 Status SpillError(const Status& status, const std::string& directory) {
-  return Annotate(status, StrCat("rows for which there is no memory, in spill_directory '",
-                                 directory, "'"));
+  return Annotate(
+      status, StrCat("rows for which there is no memory, in spill_directory '", directory, "'"));
 }
 
 }  // namespace
@@ -65,8 +64,7 @@ Status SpillSegments::Open(Env& env) {
     return ResourceExhausted("a shard of a table cannot have more than 2^31 rows on disk");
   }
   RETURN_IF_ERROR(env.CreateDirectories(directory_));
-  const std::string path =
-      StrCat(directory_, "/penstock-spill-", env.RandomU64());
+  const std::string path = StrCat(directory_, "/penstock-spill-", env.RandomU64());
   Segment made;
   ASSIGN_OR_RETURN(made.writer, env.NewWritableFile(path));
   auto reader = env.OpenFile(path);
@@ -85,8 +83,7 @@ Status SpillSegments::Open(Env& env) {
 }
 
 // Appends as many records as the open segment has room for, in one write.
-Status SpillSegments::AppendToOpen(absl::Span<const Record> records,
-                                   std::vector<int32_t>* places) {
+Status SpillSegments::AppendToOpen(absl::Span<const Record> records, std::vector<int32_t>* places) {
   constexpr int64_t kWriteBytes = 1 << 20;
   Segment& segment = segments_[open_];
   const int64_t first = std::ssize(segment.owners), record_bytes = RecordBytes(floats_);
@@ -133,8 +130,8 @@ void SpillSegments::CloseIfFree(int segment) {
 Status SpillSegments::Read(int32_t place, int64_t key, float* values) const {
   const int64_t number = place % segment_records_, record_bytes = RecordBytes(floats_);
   std::string bytes(record_bytes, '\0');
-  const Status read = segments_[place / segment_records_].reader->Read(
-      number * record_bytes, record_bytes, bytes.data());
+  const Status read = segments_[place / segment_records_].reader->Read(number * record_bytes,
+                                                                       record_bytes, bytes.data());
   if (read.code() == StatusCode::kOutOfRange) {
     // OutOfRange is the end of the data for a training loop.
     return SpillError(DataLoss("the row of key ", key, " is missing: ", read.message()),

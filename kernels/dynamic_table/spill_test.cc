@@ -128,8 +128,7 @@ struct ShardAndModel {
   }
   Status Pull(const std::vector<int64_t>& keys, std::vector<float>* rows) {
     rows->assign(keys.size() * 3, -1);
-    return WithKeys(keys,
-                    [&](const ShardKeys& own) { return shard.Pull(own, rows->data()); });
+    return WithKeys(keys, [&](const ShardKeys& own) { return shard.Pull(own, rows->data()); });
   }
   // Returns all rows, with their slots.
   std::map<int64_t, std::vector<float>> All() {
@@ -146,7 +145,7 @@ struct ShardAndModel {
   FaultyFiles files;
   const TableSpec spec;
   TableEpochs epochs;
-  TableShard shard{spec, epochs, kSegmentRecords * SpillSegments::RecordBytes(6)};
+  TableShard shard{spec, epochs, kSegmentRecords* SpillSegments::RecordBytes(6)};
   std::map<int64_t, std::vector<float>> model;
 };
 

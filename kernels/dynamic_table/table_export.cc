@@ -61,8 +61,7 @@ StatusOr<std::vector<TableRows>> DynamicTable::CopyRows(const AllShards& all,
     const int64_t i = next[bucket]++;
     to.keys.mutable_data<int64_t>()[i] = header.key;
     std::copy_n(*values, width, to.values.mutable_data<float>() + i * width);
-    std::copy_n(*values + width, slots * width,
-                to.slots.mutable_data<float>() + i * slots * width);
+    std::copy_n(*values + width, slots * width, to.slots.mutable_data<float>() + i * slots * width);
     to.updates.mutable_data<int64_t>()[i] = header.updates;
     to.steps.mutable_data<int64_t>()[i] = header.step;
   });

@@ -91,8 +91,7 @@ Status DynamicTable::Import(absl::Span<const TableRows> rows, const Caller& call
     ASSIGN_OR_RETURN(const ShardRows incoming,
                      CopyToShardRows(absl::MakeConstSpan(own).subspan(skipped), caller.allocator));
     own = {};
-    RETURN_IF_ERROR(
-        ImportShard(shard, incoming, caller.allocator, caller.origin, caller.files));
+    RETURN_IF_ERROR(ImportShard(shard, incoming, caller.allocator, caller.origin, caller.files));
   }
   return OkStatus();
 }
@@ -115,8 +114,8 @@ Status DynamicTable::Merge(const TableChanges& changes, const std::vector<int64_
   for (int64_t shard = 0; shard < TableSpec::kShards; ++shard) {
     if (places[shard].empty()) continue;
     ASSIGN_OR_RETURN(const ShardRows incoming, CopyToShardRows(places[shard], caller.allocator));
-    RETURN_IF_ERROR(PutRows(*shards_[shard], shard, incoming, caller.allocator, caller.origin,
-                            caller.files));
+    RETURN_IF_ERROR(
+        PutRows(*shards_[shard], shard, incoming, caller.allocator, caller.origin, caller.files));
   }
   return OkStatus();
 }
@@ -129,9 +128,9 @@ Status DynamicTable::PutRows(Shard& shard, int64_t number, const ShardRows& inco
   if (files != nullptr) rows.UseFiles(*files);
   RETURN_IF_ERROR(Annotate(rows.Reserve(allocator, count), StrCat("table ", name_)));
   for (int64_t i = 0; i < count; ++i) {
-    float* const row = rows.PutOrReplace(incoming.keys.data<int64_t>()[i],
-                                         incoming.updates.data<int64_t>()[i],
-                                         incoming.steps.data<int64_t>()[i]);
+    float* const row =
+        rows.PutOrReplace(incoming.keys.data<int64_t>()[i], incoming.updates.data<int64_t>()[i],
+                          incoming.steps.data<int64_t>()[i]);
     std::copy_n(incoming.state.data<float>() + i * floats, floats, row);
   }
   Log(origin, kTablePutAction,

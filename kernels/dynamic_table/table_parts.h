@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the source files of DynamicTable share: how a batch is divided into shards, the lock of all
-// shards, the names of the actions in a StateLog.
+// Definitions that the source files of DynamicTable share: the division of a batch into shards, the
+// lock of all shards, the names of the actions in a StateLog.
 #pragma once
 
 #include <array>

@@ -85,7 +85,8 @@ Status DynamicTable::Replay(const ResourceChange& change, const UpdateOrigin& or
 
 namespace {
 
-StatusOr<std::shared_ptr<Resource>> MakeReplayedTable(const std::string& name, const ReplayValues& values) {
+StatusOr<std::shared_ptr<Resource>> MakeReplayedTable(const std::string& name,
+                                                      const ReplayValues& values) {
   ASSIGN_OR_RETURN(const TableSpec spec, TableSpec::FromValues(values));
   return std::shared_ptr<Resource>(std::make_shared<DynamicTable>(name, spec));
 }

@@ -88,8 +88,8 @@ Status TableShard::Push(Allocator& allocator, const ShardKeys& keys, int64_t ste
   const std::vector<int32_t> found = FindRows(index_, keys);
   ASSIGN_OR_RETURN(const std::vector<float> spilled, ReadSpilled(found));
   const float* back = spilled.data();
-  RETURN_IF_ERROR(Reserve(allocator, std::count_if(found.begin(), found.end(),
-                                                   [](int32_t row) { return row < 0; })));
+  RETURN_IF_ERROR(Reserve(
+      allocator, std::count_if(found.begin(), found.end(), [](int32_t row) { return row < 0; })));
   RETURN_IF_ERROR(filter_.Reserve(allocator));
   if (updated != nullptr) updated->reserve(found.size());
   step_ = std::max(step_, step);
@@ -124,8 +124,8 @@ Status TableShard::Push(Allocator& allocator, const ShardKeys& keys, int64_t ste
 StatusOr<std::vector<float>> TableShard::ReadSpilled(const std::vector<int32_t>& found) const {
   std::vector<float> values;
   if (spilled_rows() == 0) return values;
-  const auto count = std::count_if(found.begin(), found.end(),
-                                   [](int32_t row) { return row < KeyIndex::kNone; });
+  const auto count =
+      std::count_if(found.begin(), found.end(), [](int32_t row) { return row < KeyIndex::kNone; });
   values.resize(count * spec_.floats());
   float* next = values.data();
   for (const int32_t row : found) {
@@ -177,8 +177,7 @@ void TableShard::Evict(Allocator& allocator, int64_t old_max) {
   for (int64_t i = 0; spec_.max_age > 0 && i < old_max && size() > 0; ++i) {
     const int32_t oldest = Oldest();
     // step_ is the greatest step, so the difference is not negative, but it may exceed an int64_t.
-    const uint64_t age =
-        static_cast<uint64_t>(step_) - static_cast<uint64_t>(header(oldest).step);
+    const uint64_t age = static_cast<uint64_t>(step_) - static_cast<uint64_t>(header(oldest).step);
     if (age <= static_cast<uint64_t>(spec_.max_age)) break;
     Drop(oldest);
   }

@@ -118,7 +118,7 @@ class TableShard {
   AdmissionFilter filter_;
   DroppedKeys dropped_;
   int64_t step_ = 0;  // the greatest step of all pushes
-  RowOrder order_;  // of the rows in memory; those in files were updated before them
+  RowOrder order_;    // of the rows in memory; those in files were updated before them
   std::unique_ptr<SpilledRows> spilled_;  // null unless spec.spills()
 };
 

@@ -96,8 +96,9 @@ Status TableSpec::Check() const {
 
 Status TableSpec::CheckSpill() const {
   if (spills() && max_rows == 0 && max_bytes == 0) {
-    return InvalidArgument("spill_directory needs max_rows or max_bytes: the limit beyond which "
-                           "rows go to files");
+    return InvalidArgument(
+        "spill_directory needs max_rows or max_bytes: the limit beyond which "
+        "rows go to files");
   }
   if (!spills() && spill_max_bytes != 0) {
     return InvalidArgument("spill_max_bytes needs a spill_directory, is ", spill_max_bytes);
@@ -136,10 +137,9 @@ int64_t TableSpec::shard_total_max() const {
 }
 
 std::vector<Tensor> TableSpec::Describe() const {
-  const Tensor numbers =
-      Tensor::Vector<int64_t>({width, static_cast<int64_t>(initializer.kind), initializer.seed,
-                               admit_after, filter_counters, max_rows, max_bytes, max_age,
-                               spill_max_bytes});
+  const Tensor numbers = Tensor::Vector<int64_t>({width, static_cast<int64_t>(initializer.kind),
+                                                  initializer.seed, admit_after, filter_counters,
+                                                  max_rows, max_bytes, max_age, spill_max_bytes});
   return {numbers, Tensor::Vector<float>({initializer.a, initializer.b, default_value}),
           Tensor::Vector<float>(slots), Tensor::Scalar(spill_directory)};
 }
