@@ -21,8 +21,14 @@ Status CheckOptions(const DynamicTableOptions& options) {
   }
   for (const auto& [limit, value] :
        {std::pair("max_rows", options.max_rows), std::pair("max_bytes", options.max_bytes),
-        std::pair("max_age", options.max_age)}) {
+        std::pair("max_age", options.max_age),
+        std::pair("spill_max_bytes", options.spill_max_bytes)}) {
     if (value < 0) return InvalidArgument(limit, " must not be negative, is ", value);
+  }
+  if (!options.spill_directory.empty() && options.max_rows == 0 && options.max_bytes == 0) {
+    return InvalidArgument(
+        "spill_directory needs max_rows or max_bytes: the limit beyond which "
+        "rows go to files");
   }
   if (options.max_rows == 0 || options.max_rows >= kPartRowsMin * options.parts) return OkStatus();
   return InvalidArgument("max_rows must be 0 (no limit), or ", kPartRowsMin,
@@ -108,26 +114,29 @@ void DynamicTable::AddPart(int part, const TableInitializer& initializer) {
   const auto scope = program.NameScope(StrCat("part_", part));
   const std::string own_name = StrCat(name_, "/part_", part);
   const std::string ready_name = own_name + "/ready";
-  const Output handle = CallIn(program, "DynamicTable", {},
-                               {{"width", width_},
-                                {"initializer", initializer.kind},
-                                {"a", initializer.a},
-                                {"b", initializer.b},
-                                {"seed", initializer.seed},
-                                {"slots", method_.slots},
-                                {"admit_after", options_.admit_after},
-                                {"default_value", options_.default_value},
-                                {"filter_counters", options_.filter_bytes},
-                                {"max_rows", ShareOfPart(options_.max_rows, options_.parts)},
-                                {"max_bytes", ShareOfPart(options_.max_bytes, options_.parts)},
-                                {"max_age", options_.max_age},
-                                {"shared_name", own_name},
-                                {kTableNameAttr, name_},
-                                {kTablePartAttr, int64_t{part}},
-                                {kTablePartsAttr, int64_t{options_.parts}},
-                                {kTableBucketsAttr, int64_t{options_.buckets}},
-                                {kTableReadyAttr, ready_name}},
-                               "table");
+  const Output handle =
+      CallIn(program, "DynamicTable", {},
+             {{"width", width_},
+              {"initializer", initializer.kind},
+              {"a", initializer.a},
+              {"b", initializer.b},
+              {"seed", initializer.seed},
+              {"slots", method_.slots},
+              {"admit_after", options_.admit_after},
+              {"default_value", options_.default_value},
+              {"filter_counters", options_.filter_bytes},
+              {"max_rows", ShareOfPart(options_.max_rows, options_.parts)},
+              {"max_bytes", ShareOfPart(options_.max_bytes, options_.parts)},
+              {"max_age", options_.max_age},
+              {"spill_directory", options_.spill_directory},
+              {"spill_max_bytes", ShareOfPart(options_.spill_max_bytes, options_.parts)},
+              {"shared_name", own_name},
+              {kTableNameAttr, name_},
+              {kTablePartAttr, int64_t{part}},
+              {kTablePartsAttr, int64_t{options_.parts}},
+              {kTableBucketsAttr, int64_t{options_.buckets}},
+              {kTableReadyAttr, ready_name}},
+             "table");
   parts_.push_back(handle);
   if (!handle.valid()) return;
   // A variable that is lost whenever the table is lost: if it is not initialised, neither is the

@@ -66,7 +66,7 @@ struct TableMethod {
 };
 
 struct DynamicTableOptions {
-  int parts = 1;     // 1 to `buckets`
+  int parts = 1;  // 1 to `buckets`
   // Groups of rows in a checkpoint: the maximum number of parts that can ever restore it.
   int buckets = 32;
   // An id gets a row when it is trained for the `admit_after`-th time (1 to 255), as counted by a
@@ -82,6 +82,13 @@ struct DynamicTableOptions {
   // Rows whose last update is more than this number of global steps ago are dropped. Each update of
   // the table drops only some of them, so a row may stay a little longer. 0: no maximum age.
   int64_t max_age = 0;
+  // A directory on the parameter servers for rows beyond max_rows or max_bytes, of which one must
+  // be set. The rows are kept there, in files without names, instead of being dropped. Lookups read
+  // them there; an update brings a row back to memory. "": rows beyond the limit are dropped.
+  std::string spill_directory = {};
+  // The rows on disk of the whole table: beyond it, the rows with the oldest last update are
+  // dropped. The files may take twice as much. 0: no limit.
+  int64_t spill_max_bytes = 0;
 };
 
 class DynamicTable {

@@ -34,6 +34,13 @@ void AddFlags(CLI::App& app, RecommenderFlags& flags) {
                  "rows that changed")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
+  app.add_option("--max_rows", flags.max_rows,
+                 "with dynamic tables: the rows of a table in memory; 0: no limit")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--spill_directory", flags.spill_directory,
+                 "with --max_rows: where parameter servers keep further rows, instead of dropping "
+                 "the rows that were not trained for longest");
   AddCount(app, "--batch_size", flags.batch_size, "ratings per worker and step");
   app.add_option("--learning_rate", flags.learning_rate)
       ->capture_default_str()

@@ -35,7 +35,10 @@ Recommender::Tables Recommender::MakeTables(client::Program& program, const std:
   const auto table = [&](const char* kind, int64_t rows) -> Table {
     if (size.dynamic_tables) {
       return client::DynamicTable(program, name + kind, units, rules.dynamic_initializer,
-                                  rules.method, {.parts = size.parts});
+                                  rules.method,
+                                  {.parts = size.parts,
+                                   .max_rows = size.max_rows,
+                                   .spill_directory = size.spill_directory});
     }
     const int parts = static_cast<int>(std::min<int64_t>(size.parts, rows));
     return client::PartitionedVariable(program, name + kind, {rows, units}, rules.initializer,

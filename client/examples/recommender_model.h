@@ -25,6 +25,9 @@ struct RecommenderSize {
   // Whether to use DynamicTable, which makes a row for each trained id, so that the ids need not be
   // known.
   bool dynamic_tables = false;
+  // Limits of each dynamic table, as in DynamicTableOptions.
+  int64_t max_rows = 0;
+  std::string spill_directory = {};
 };
 
 class Recommender {

@@ -78,7 +78,9 @@ Status TrainRecommender(const RecommenderFlags& flags, const std::string& target
                            .genres = ratings.num_genres,
                            .units = flags.units,
                            .parts = std::max(1, ps_tasks),
-                           .dynamic_tables = flags.table == "dynamic"},
+                           .dynamic_tables = flags.table == "dynamic",
+                           .max_rows = flags.max_rows,
+                           .spill_directory = flags.spill_directory},
                           flags.learning_rate);
   const Recommender::Inputs inputs = Recommender::MakeInputs(program);
   const Output logits = model.Logits(inputs);

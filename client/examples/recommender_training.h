@@ -16,6 +16,8 @@ struct RecommenderFlags {
   int64_t units = 16, steps = 1000, batch_size = 256;
   double learning_rate = 0.002;
   std::string table = "variable";  // or "dynamic" (DynamicTable)
+  int64_t max_rows = 0;            // with dynamic tables, as in DynamicTableOptions
+  std::string spill_directory;
   std::string placement = "client", data_dir, checkpoint_dir;
   double save_every_seconds = 60, wait_seconds = 300;
   int max_failed_saves = 0;

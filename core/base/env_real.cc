@@ -154,8 +154,13 @@ class RealRandomAccessFile final : public RandomAccessFile {
   int64_t size() const override { return size_; }
 
   Status Read(int64_t offset, int64_t count, char* buffer) const override {
-    if (offset < 0 || count < 0 || offset > size_ || count > size_ - offset) {
-      return PastEnd(offset, count, size_);
+    if (offset < 0 || count < 0 || !Contains(size_, offset, count)) {
+      // Another handle may have appended to the file since it was opened.
+      struct stat info;
+      if (fstat(fd_.get(), &info) != 0) return FileError(errno, "read", path_);
+      if (offset < 0 || count < 0 || !Contains(info.st_size, offset, count)) {
+        return PastEnd(offset, count, info.st_size);
+      }
     }
     for (int64_t done = 0; done < count;) {
       const ssize_t got = pread(fd_.get(), buffer + done, count - done, offset + done);
@@ -171,6 +176,9 @@ class RealRandomAccessFile final : public RandomAccessFile {
   }
 
  private:
+  static bool Contains(int64_t size, int64_t offset, int64_t count) {
+    return offset <= size && count <= size - offset;
+  }
   Status PastEnd(int64_t offset, int64_t count, int64_t end) const {
     return OutOfRange("cannot read ", count, " bytes at offset ", offset, " of '", path_,
                       "': it ends at ", end);

@@ -83,6 +83,22 @@ TEST_F(EnvTest, ReadsOutOfRange) {
   }
 }
 
+TEST_F(EnvTest, ReadsWhatWasAppendedAfterTheFileWasOpened) {
+  auto file = env_.NewWritableFile(Path("a"));
+  ASSERT_TRUE(file.ok());
+  auto reader = env_.OpenFile(Path("a"));
+  ASSERT_TRUE(reader.ok());
+  ASSERT_TRUE(env_.RemoveFile(Path("a")).ok());
+  ASSERT_TRUE((*file)->Append("hello").ok());
+  char buffer[6] = {};
+  ASSERT_TRUE((*reader)->Read(1, 4, buffer).ok());
+  EXPECT_STREQ(buffer, "ello");
+  const Status past = (*reader)->Read(1, 5, buffer);
+  EXPECT_EQ(past.code(), StatusCode::kOutOfRange);
+  EXPECT_THAT(std::string(past.message()), HasSubstr("it ends at 5"));
+  EXPECT_TRUE((*file)->Close().ok());
+}
+
 TEST_F(EnvTest, FileCutBetweenOpenAndRead) {
   ASSERT_TRUE(env_.WriteFileAtomically(Path("a"), "12345").ok());
   auto reader = env_.OpenFile(Path("a"));

@@ -47,7 +47,7 @@ void CompletionLoop::CancelAll() {
   for (Operation* operation : operations_) left.emplace_back(operation->number_, operation);
   std::sort(left.begin(), left.end());
   for (const auto& [number, operation] : left) {
-    // Its address is not that of another operation, because none begins any more.
+    // The address is not that of another operation, because none begins any more.
     if (!operations_.contains(operation)) continue;
     being_cancelled_ = operation;
     lock.Unlock();

@@ -10,6 +10,7 @@
 #include "core/op/registry.h"
 #include "kernels/data/handle_kernel.h"
 #include "kernels/dynamic_table/dynamic_table.h"
+#include "kernels/dynamic_table/table_op.h"
 #include "kernels/training/update_rules.h"
 
 namespace penstock {
@@ -106,8 +107,7 @@ class ApplyKernel final : public Kernel {
                                     std::make_index_sequence<Rule::kSlots>());
     };
     return table->Push(ctx.input(kIds), ctx.input(kStep).scalar<int64_t>(),
-                       kElementNanos * static_cast<double>(width), update,
-                       {ctx.allocator(), ctx.threads(), ctx.origin()});
+                       kElementNanos * static_cast<double>(width), update, TableCaller(ctx));
   }
 };
 

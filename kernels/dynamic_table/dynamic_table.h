@@ -8,6 +8,9 @@
 // get, or spec.default_value if keys have to be admitted. Push makes rows, updates them, and then
 // drops rows beyond the limit and rows that are too old.
 //
+// If spec.spills(), rows beyond the limit of the memory are kept in files instead. Pull and exports
+// read them there; Push brings them back.
+//
 // Thread-safe. The keys are spread over shards with a lock each: a pull never sees a row half
 // updated, but may see only some of the rows of a concurrent push. An export sees all or none of a
 // push's changes to a shard.
@@ -25,6 +28,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "core/base/env.h"
 #include "core/base/mutex.h"
 #include "core/base/scheduler.h"
 #include "core/op/resource.h"
@@ -62,11 +66,13 @@ class DynamicTable final : public Resource {
  public:
   static constexpr char kType[] = "DynamicTable";
   using RowUpdate = TableShard::RowUpdate;
-  // The memory, threads and step of the calling kernel.
+  // The memory, threads, step and files of the calling kernel. `files` is null in a replay: the
+  // table of a follower keeps all rows in memory until it takes over.
   struct Caller {
     Allocator& allocator;
     Scheduler& threads;
     UpdateOrigin origin;
+    Env* files = nullptr;
   };
 
   // Makes a table. InvalidArgument if spec.Check() fails.
@@ -82,14 +88,16 @@ class DynamicTable final : public Resource {
   const std::string& name() const { return name_; }
   const TableSpec& spec() const { return spec_; }
   int64_t size() const;
+  int64_t spilled_rows() const;  // in files
 
   // Returns the rows of `ids`, float[n, width]. Here and below, InvalidArgument unless `ids` is an
-  // int64 vector.
+  // int64 vector; DataLoss, or an error of the file system, if a row in a file cannot be read.
   StatusOr<Tensor> Pull(const Tensor& ids, const Caller& caller) const;
   // Calls `update` for each id that has or gets a row: within a shard in the order of the ids, but
   // in several shards at a time. `row_nanos`: the approximate cost of one call. ResourceExhausted
-  // if there is no memory; each shard has then made all of its updates or none. The push is
-  // completed even if the step is cancelled meanwhile.
+  // if there is no memory, or no room on the disk for rows beyond the limit of the memory; each
+  // shard has then made all of its updates or none. The push is completed even if the step is
+  // cancelled meanwhile.
   Status Push(const Tensor& ids, int64_t step, double row_nanos, RowUpdate update,
               const Caller& caller);
   // Drops the rows of `ids`. Ignores keys without a row.
@@ -151,8 +159,9 @@ class DynamicTable final : public Resource {
   int32_t EpochOf(const std::string& mark) const ABSL_LOCKS_EXCLUDED(marks_mu_);
   Status CheckIds(const Tensor& ids) const;
   Status CheckRows(const TableRows& rows) const;
+  // Here and below, `files` is null in a replay.
   Status PushShard(Shard& shard, const ShardKeys& keys, int64_t step, RowUpdate update,
-                   Allocator& allocator, const UpdateOrigin& origin);
+                   Allocator& allocator, const UpdateOrigin& origin, Env* files);
   Status EraseShard(Shard& shard, const ShardKeys& keys, Allocator& allocator,
                     const UpdateOrigin& origin);
   // The place of a row to import: row i of `rows`.
@@ -169,10 +178,10 @@ class DynamicTable final : public Resource {
   StatusOr<ShardRows> CopyToShardRows(absl::Span<const Place> places, Allocator& allocator) const;
   StatusOr<std::vector<std::vector<Place>>> PlacesByShard(absl::Span<const TableRows> rows) const;
   Status ImportShard(int64_t number, const ShardRows& rows, Allocator& allocator,
-                     const UpdateOrigin& origin);
+                     const UpdateOrigin& origin, Env* files);
   Status FillShard(TableShard& shard, const ShardRows& rows, Allocator& allocator) const;
   Status PutRows(Shard& shard, int64_t number, const ShardRows& rows, Allocator& allocator,
-                 const UpdateOrigin& origin);
+                 const UpdateOrigin& origin, Env* files);
   Status ReplayPush(const class ReplayValues& values, const UpdateOrigin& origin);
   // Replays the actions "import" and "put".
   Status ReplayRows(const class ReplayValues& values, bool replaces, const UpdateOrigin& origin);

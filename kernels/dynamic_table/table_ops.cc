@@ -32,6 +32,8 @@ class TableKernel final : public HandleKernel {
     RETURN_IF_ERROR(node.Attr("max_rows", &spec_.max_rows));
     RETURN_IF_ERROR(node.Attr("max_bytes", &spec_.max_bytes));
     RETURN_IF_ERROR(node.Attr("max_age", &spec_.max_age));
+    RETURN_IF_ERROR(node.Attr("spill_directory", &spec_.spill_directory));
+    RETURN_IF_ERROR(node.Attr("spill_max_bytes", &spec_.spill_max_bytes));
     const auto* const kind =
         std::find(std::begin(kInitializers), std::end(kInitializers), initializer);
     spec_.initializer.kind = static_cast<RowInitializer::Kind>(kind - kInitializers);
@@ -179,7 +181,10 @@ OP(DynamicTable) {
           "admit_after-th update and reads as default_value before; updates are counted in "
           "filter_counters bytes. If there are more than max_rows rows, or more than "
           "max_bytes of memory, the least recently updated rows are dropped; so are rows "
-          "without an update for more than max_age steps. 0 means no limit.",
+          "without an update for more than max_age steps. 0 means no limit. With "
+          "spill_directory, rows beyond max_rows or max_bytes are kept in files there, of at "
+          "most spill_max_bytes in rows; they are read where they are, and come back to memory "
+          "when they are updated.",
       .outputs = {{"table", "resource"}},
       .attrs = {{"width", Ints{.min = 1}},
                 {"initializer", OneOf{{"constant", "uniform", "normal"}}, "constant"},
@@ -193,6 +198,8 @@ OP(DynamicTable) {
                 {"max_rows", int64_t{0}},
                 {"max_bytes", int64_t{0}},
                 {"max_age", int64_t{0}},
+                {"spill_directory", ""},
+                {"spill_max_bytes", int64_t{0}},
                 {"container", ""},
                 {"shared_name", ""}},
       .shape = HandleShape,

@@ -12,7 +12,7 @@ namespace {
 // overlap.
 constexpr size_t kEntriesAhead = 16, kRowsAhead = 4;
 
-// Returns the row of each key, or KeyIndex::kNone.
+// Returns the row of each key, or KeyIndex::kNone; a smaller number if the row is in a file.
 std::vector<int32_t> FindRows(const KeyIndex& index, const ShardKeys& keys) {
   const auto at = keys.positions;
   std::vector<int32_t> found(at.size());
@@ -31,7 +31,7 @@ template <class Fn>
 void ForEachRowFound(const RowBlocks& rows, const std::vector<int32_t>& found, int64_t bytes,
                      Fn fn) {
   const auto prefetch = [&](size_t i) {
-    if (i < found.size() && found[i] != KeyIndex::kNone) rows.Prefetch(found[i], bytes);
+    if (i < found.size() && found[i] >= 0) rows.Prefetch(found[i], bytes);
   };
   for (size_t i = 0; i < kRowsAhead; ++i) prefetch(i);
   for (size_t i = 0; i < found.size(); ++i) {
@@ -42,36 +42,54 @@ void ForEachRowFound(const RowBlocks& rows, const std::vector<int32_t>& found, i
 
 }  // namespace
 
-TableShard::TableShard(const TableSpec& spec, const TableEpochs& epochs)
+TableShard::TableShard(const TableSpec& spec, const TableEpochs& epochs, int64_t segment_bytes)
     : spec_(spec),
       epochs_(epochs),
       rows_max_(spec.shard_rows_max()),
+      total_max_(spec.shard_total_max()),
       ordered_(spec.ordered()),
       rows_(spec.floats()),
       filter_(spec.admit_after, std::max<int64_t>(1, spec.filter_counters / TableSpec::kShards)),
-      dropped_(epochs) {}
+      dropped_(epochs),
+      spilled_(spec.spills() ? std::make_unique<SpilledRows>(spec, segment_bytes) : nullptr) {}
 
-void TableShard::Pull(const ShardKeys& keys, float* out) const {
+StatusOr<const float*> TableShard::Values(int32_t row, float* scratch) const {
+  if (row >= 0) return rows_.values(row);
+  RETURN_IF_ERROR(spilled_->Read(SpilledRow(row), scratch));
+  return scratch;
+}
+
+Status TableShard::Pull(const ShardKeys& keys, float* out) const {
   const int64_t width = spec_.width;
   const auto bytes = static_cast<int64_t>(sizeof(RowHeader) + width * sizeof(float));
   const std::vector<int32_t> found = FindRows(index_, keys);
+  std::vector<float> scratch(spilled_rows() > 0 ? spec_.floats() : 0);
+  Status status;
   ForEachRowFound(rows_, found, bytes, [&](size_t i) {
     const int32_t position = keys.positions[i];
     float* const to = out + position * width;
-    if (found[i] != KeyIndex::kNone) {
+    if (found[i] >= 0) {
       std::memcpy(to, rows_.values(found[i]), width * sizeof(float));
+    } else if (found[i] < KeyIndex::kNone) {
+      if (status.ok()) status = spilled_->Read(SpilledRow(found[i]), scratch.data());
+      std::copy_n(scratch.data(), width, to);
     } else if (spec_.admit_after > 1) {
       std::fill_n(to, width, spec_.default_value);
     } else {
       spec_.initializer.Fill(keys.keys[position], to, width);
     }
   });
+  return status;
 }
 
 Status TableShard::Push(Allocator& allocator, const ShardKeys& keys, int64_t step, RowUpdate update,
                         std::vector<int32_t>* updated) {
+  RETURN_IF_ERROR(SpillBeyondLimit(allocator));
   const std::vector<int32_t> found = FindRows(index_, keys);
-  RETURN_IF_ERROR(Reserve(allocator, std::count(found.begin(), found.end(), KeyIndex::kNone)));
+  ASSIGN_OR_RETURN(const std::vector<float> spilled, ReadSpilled(found));
+  const float* back = spilled.data();
+  RETURN_IF_ERROR(Reserve(
+      allocator, std::count_if(found.begin(), found.end(), [](int32_t row) { return row < 0; })));
   RETURN_IF_ERROR(filter_.Reserve(allocator));
   if (updated != nullptr) updated->reserve(found.size());
   step_ = std::max(step_, step);
@@ -81,9 +99,13 @@ Status TableShard::Push(Allocator& allocator, const ShardKeys& keys, int64_t ste
     const int64_t key = keys.keys[position];
     const uint64_t hash = keys.hashes[position];
     int32_t row = found[i];
-    // The key may have got a row by an earlier occurrence in this batch.
-    if (row == KeyIndex::kNone) row = index_.Find(key, hash);
-    if (row == KeyIndex::kNone) {
+    // The key may have got a row in memory by an earlier occurrence in this batch.
+    if (row < 0) row = index_.Find(key, hash);
+    if (found[i] < KeyIndex::kNone) {
+      if (row < 0) row = BringBack(row, back, hash);
+      back += spec_.floats();
+    }
+    if (row < 0) {
       if (!filter_.Admit(hash)) return;
       row = Create(key, hash);
     }
@@ -92,25 +114,81 @@ Status TableShard::Push(Allocator& allocator, const ShardKeys& keys, int64_t ste
     header.step = step_;
     header.epoch = epochs_.now;
     update(position, rows_.values(row), header.updates);
-    if (ordered_ && newest_ != row) {
-      Unlink(row);
-      LinkNewest(row);
-    }
+    if (ordered_) MoveToNewest(row);
     if (updated != nullptr) updated->push_back(row);
   });
   return OkStatus();
 }
 
-void TableShard::Evict(int64_t old_max) {
-  while (rows_max_ > 0 && size() > rows_max_) Drop(oldest_);
-  if (spec_.max_age == 0) return;
-  for (int64_t i = 0; i < old_max && oldest_ >= 0; ++i) {
-    // step_ is the greatest step, so the difference is not negative, but it may exceed an int64_t.
-    const uint64_t age =
-        static_cast<uint64_t>(step_) - static_cast<uint64_t>(rows_.header(oldest_).step);
-    if (age <= static_cast<uint64_t>(spec_.max_age)) return;
-    Drop(oldest_);
+// Returns the values and slots of the rows that are in files, in the order of `found`.
+StatusOr<std::vector<float>> TableShard::ReadSpilled(const std::vector<int32_t>& found) const {
+  std::vector<float> values;
+  if (spilled_rows() == 0) return values;
+  const auto count =
+      std::count_if(found.begin(), found.end(), [](int32_t row) { return row < KeyIndex::kNone; });
+  values.resize(count * spec_.floats());
+  float* next = values.data();
+  for (const int32_t row : found) {
+    if (row >= KeyIndex::kNone) continue;
+    RETURN_IF_ERROR(spilled_->Read(SpilledRow(row), next));
+    next += spec_.floats();
   }
+  return values;
+}
+
+// Moves a row from its file to memory. REQUIRES room.
+int32_t TableShard::BringBack(int32_t row, const float* values, uint64_t hash) {
+  const RowHeader header = spilled_->header(SpilledRow(row));
+  spilled_->Remove(SpilledRow(row));
+  const int32_t back = rows_.Take();
+  rows_.header(back) = header;
+  std::copy_n(values, spec_.floats(), rows_.values(back));
+  order_.AddNewest(rows_, back);
+  index_.Set(header.key, hash, back);
+  return back;
+}
+
+// Moves the oldest rows beyond the limit of the memory to files.
+Status TableShard::SpillBeyondLimit(Allocator& allocator) {
+  constexpr int64_t kRowsAtATime = 1024;
+  if (spilled_ == nullptr || !spilled_->has_files()) return OkStatus();
+  bool spilled_any = false;
+  while (memory_rows() > rows_max_) {
+    std::vector<int32_t> rows;
+    const int64_t count = std::min(memory_rows() - rows_max_, kRowsAtATime);
+    for (int32_t row = order_.oldest(); std::ssize(rows) < count; row = rows_.header(row).newer) {
+      rows.push_back(row);
+    }
+    ASSIGN_OR_RETURN(const std::vector<int32_t> there, spilled_->Add(allocator, rows_, rows));
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const int64_t key = rows_.header(rows[i]).key;
+      index_.Set(key, HashKey(key), SpilledRow(there[i]));
+      order_.Remove(rows_, rows[i]);
+      rows_.Release(rows[i]);
+    }
+    spilled_any = true;
+  }
+  while (spilled_any && spilled_->Compact()) continue;
+  return OkStatus();
+}
+
+void TableShard::Evict(Allocator& allocator, int64_t old_max) {
+  while (total_max_ > 0 && size() > total_max_) Drop(Oldest());
+  for (int64_t i = 0; spec_.max_age > 0 && i < old_max && size() > 0; ++i) {
+    const int32_t oldest = Oldest();
+    // step_ is the greatest step, so the difference is not negative, but it may exceed an int64_t.
+    const uint64_t age = static_cast<uint64_t>(step_) - static_cast<uint64_t>(header(oldest).step);
+    if (age <= static_cast<uint64_t>(spec_.max_age)) break;
+    Drop(oldest);
+  }
+  // The updates are done, so this is too late for an error. Nothing is lost: the rows stay in
+  // memory, and the next push fails, before it changes anything, if they still cannot be written.
+  SpillBeyondLimit(allocator).IgnoreError();
+}
+
+// Returns the row that was updated least recently. REQUIRES: there is one, and ordered_.
+int32_t TableShard::Oldest() const {
+  return spilled_rows() > 0 ? SpilledRow(spilled_->oldest()) : order_.oldest();
 }
 
 void TableShard::Erase(const ShardKeys& keys) {
@@ -126,10 +204,12 @@ void TableShard::Clear() {
   filter_.Clear();
   dropped_.Forget();
   step_ = 0;
-  newest_ = oldest_ = -1;
+  order_.Clear();
+  if (spilled_ != nullptr) spilled_->Clear();
 }
 
 Status TableShard::Reserve(Allocator& allocator, int64_t count) {
+  RETURN_IF_ERROR(SpillBeyondLimit(allocator));
   RETURN_IF_ERROR(rows_.Reserve(allocator, count));
   return index_.Reserve(allocator, index_.size() + count);
 }
@@ -143,11 +223,15 @@ float* TableShard::Put(int64_t key, int64_t updates, int64_t step) {
 float* TableShard::PutOrReplace(int64_t key, int64_t updates, int64_t step) {
   const uint64_t hash = HashKey(key);
   int32_t row = index_.Find(key, hash);
+  if (row < KeyIndex::kNone) {
+    spilled_->Remove(SpilledRow(row));
+    index_.Erase(key, hash);
+    row = KeyIndex::kNone;
+  }
   if (row == KeyIndex::kNone) {
     row = Take(key, hash);
-  } else if (ordered_ && newest_ != row) {
-    Unlink(row);
-    LinkNewest(row);
+  } else if (ordered_) {
+    MoveToNewest(row);
   }
   return Fill(row, updates, step);
 }
@@ -164,7 +248,11 @@ float* TableShard::Fill(int32_t row, int64_t updates, int64_t step) {
 
 void TableShard::ForEachRow(absl::FunctionRef<void(int32_t row)> fn) const {
   if (ordered_) {
-    for (int32_t row = oldest_; row >= 0; row = rows_.header(row).newer) fn(row);
+    for (int32_t row = spilled_rows() > 0 ? spilled_->oldest() : -1; row >= 0;
+         row = spilled_->header(row).newer) {
+      fn(SpilledRow(row));
+    }
+    for (int32_t row = order_.oldest(); row >= 0; row = rows_.header(row).newer) fn(row);
     return;
   }
   for (int32_t row = 0; row < rows_.end(); ++row) {
@@ -177,7 +265,7 @@ int32_t TableShard::Take(int64_t key, uint64_t hash) {
   index_.Insert(key, hash, row);
   rows_.header(row) = {
       .key = key, .step = step_, .updates = 0, .newer = -1, .older = -1, .epoch = epochs_.now};
-  if (ordered_) LinkNewest(row);
+  if (ordered_) order_.AddNewest(rows_, row);
   return row;
 }
 
@@ -193,25 +281,21 @@ int32_t TableShard::Create(int64_t key, uint64_t hash) {
 }
 
 void TableShard::Drop(int32_t row) {
-  const int64_t key = rows_.header(row).key;
-  if (ordered_) Unlink(row);
+  const int64_t key = header(row).key;
   index_.Erase(key, HashKey(key));
-  rows_.Release(row);
+  if (row < 0) {
+    spilled_->Remove(SpilledRow(row));
+  } else {
+    if (ordered_) order_.Remove(rows_, row);
+    rows_.Release(row);
+  }
   dropped_.Add(key, size());
 }
 
-void TableShard::LinkNewest(int32_t row) {
-  RowHeader& header = rows_.header(row);
-  header.newer = -1;
-  header.older = newest_;
-  (newest_ >= 0 ? rows_.header(newest_).newer : oldest_) = row;
-  newest_ = row;
-}
-
-void TableShard::Unlink(int32_t row) {
-  const RowHeader& header = rows_.header(row);
-  (header.newer >= 0 ? rows_.header(header.newer).older : newest_) = header.older;
-  (header.older >= 0 ? rows_.header(header.older).newer : oldest_) = header.newer;
+void TableShard::MoveToNewest(int32_t row) {
+  if (order_.newest() == row) return;
+  order_.Remove(rows_, row);
+  order_.AddNewest(rows_, row);
 }
 
 }  // namespace penstock

@@ -244,9 +244,9 @@ TEST(TableShard, AgesOfAnyStepsAreCompared) {
   ASSERT_NE(push.shard.Put(1, 1, INT64_MIN), nullptr);
   EXPECT_EQ(push.shard.Put(1, 1, INT64_MIN), nullptr);
   ASSERT_TRUE(push({2}, INT64_MAX).ok());
-  push.shard.Evict(10);
+  push.shard.Evict(push.memory, 10);
   EXPECT_EQ(push.shard.size(), 1);
-  push.shard.Evict(10);
+  push.shard.Evict(push.memory, 10);
   EXPECT_EQ(push.shard.size(), 1);
 }
 

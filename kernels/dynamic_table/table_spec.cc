@@ -7,6 +7,7 @@
 
 #include "kernels/dynamic_table/admission_filter.h"
 #include "kernels/dynamic_table/row_blocks.h"
+#include "kernels/dynamic_table/spill_segments.h"
 #include "kernels/random/distributions.h"
 #include "kernels/random/philox.h"
 
@@ -90,6 +91,23 @@ Status TableSpec::Check() const {
   if (max_age < 0) {
     return InvalidArgument("max_age must be 0 (no limit) or a number of steps, is ", max_age);
   }
+  return CheckSpill();
+}
+
+Status TableSpec::CheckSpill() const {
+  if (spills() && max_rows == 0 && max_bytes == 0) {
+    return InvalidArgument(
+        "spill_directory needs max_rows or max_bytes: the limit beyond which "
+        "rows go to files");
+  }
+  if (!spills() && spill_max_bytes != 0) {
+    return InvalidArgument("spill_max_bytes needs a spill_directory, is ", spill_max_bytes);
+  }
+  const int64_t least = kShards * SpillSegments::RecordBytes(floats());
+  if (spill_max_bytes < 0 || (spill_max_bytes > 0 && spill_max_bytes < least)) {
+    return InvalidArgument("spill_max_bytes must be 0 (no limit), or ", least, " and more, which ",
+                           "are ", kShards, " rows; is ", spill_max_bytes);
+  }
   return OkStatus();
 }
 
@@ -97,7 +115,8 @@ bool TableSpec::operator==(const TableSpec& other) const {
   const auto fields = [](const TableSpec& s) {
     return std::tuple(s.width, s.initializer.kind, s.initializer.a, s.initializer.b,
                       s.initializer.seed, s.slots, s.admit_after, s.default_value,
-                      s.filter_counters, s.max_rows, s.max_bytes, s.max_age);
+                      s.filter_counters, s.max_rows, s.max_bytes, s.max_age, s.spill_directory,
+                      s.spill_max_bytes);
   };
   return fields(*this) == fields(other);
 }
@@ -111,21 +130,30 @@ int64_t TableSpec::shard_rows_max() const {
   return rows / kShards;
 }
 
+int64_t TableSpec::shard_total_max() const {
+  if (!spills()) return shard_rows_max();
+  if (spill_max_bytes == 0) return 0;
+  return shard_rows_max() + spill_max_bytes / SpillSegments::RecordBytes(floats()) / kShards;
+}
+
 std::vector<Tensor> TableSpec::Describe() const {
-  const Tensor numbers =
-      Tensor::Vector<int64_t>({width, static_cast<int64_t>(initializer.kind), initializer.seed,
-                               admit_after, filter_counters, max_rows, max_bytes, max_age});
+  const Tensor numbers = Tensor::Vector<int64_t>({width, static_cast<int64_t>(initializer.kind),
+                                                  initializer.seed, admit_after, filter_counters,
+                                                  max_rows, max_bytes, max_age, spill_max_bytes});
   return {numbers, Tensor::Vector<float>({initializer.a, initializer.b, default_value}),
-          Tensor::Vector<float>(slots)};
+          Tensor::Vector<float>(slots), Tensor::Scalar(spill_directory)};
 }
 
 StatusOr<TableSpec> TableSpec::FromValues(const ReplayValues& values) {
-  RETURN_IF_ERROR(values.Expect(3));
-  const Tensor &ints = values.Get(0), &floats = values.Get(1), &slots = values.Get(2);
-  if (ints.dtype() != DType::kInt64 || ints.num_elements() != 8 ||
+  RETURN_IF_ERROR(values.Expect(4));
+  const Tensor &ints = values.Get(0), &floats = values.Get(1), &slots = values.Get(2),
+               &directory = values.Get(3);
+  if (ints.dtype() != DType::kInt64 || ints.num_elements() != 9 ||
       floats.dtype() != DType::kFloat || floats.num_elements() != 3 ||
-      slots.dtype() != DType::kFloat) {
-    return values.Error("the values must be 8 int64, 3 float, and the slots' initial values");
+      slots.dtype() != DType::kFloat || directory.dtype() != DType::kString ||
+      directory.rank() != 0) {
+    return values.Error(
+        "the values must be 9 int64, 3 float, the slots' initial values, and a string");
   }
   const auto i = ints.flat<int64_t>();
   const auto f = floats.flat<float>();
@@ -143,7 +171,9 @@ StatusOr<TableSpec> TableSpec::FromValues(const ReplayValues& values) {
                  .filter_counters = i[4],
                  .max_rows = i[5],
                  .max_bytes = i[6],
-                 .max_age = i[7]};
+                 .max_age = i[7],
+                 .spill_directory = directory.scalar<std::string>(),
+                 .spill_max_bytes = i[8]};
   RETURN_IF_ERROR(spec.Check());
   return spec;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "core/base/status.h"
@@ -42,6 +43,10 @@ struct TableSpec {
   int64_t max_bytes = 0;  // of rows and index; 0: no limit
   // The maximal number of steps since a row's last update: older rows are dropped. 0: no limit.
   int64_t max_age = 0;
+  // A directory for rows beyond the limit of max_rows and max_bytes: they are kept in files there,
+  // and not dropped. "": they are dropped.
+  std::string spill_directory = {};
+  int64_t spill_max_bytes = 0;  // of rows in files: rows beyond it are dropped; 0: no limit
 
   // Checks the attributes. InvalidArgument names the attribute that is out of range.
   Status Check() const;
@@ -51,14 +56,21 @@ struct TableSpec {
   int64_t floats() const { return width * (1 + static_cast<int64_t>(slots.size())); }
   // Returns the bytes that a row takes, with its entry in the index.
   int64_t row_bytes() const;
-  // Returns the maximal number of rows of a shard, or 0 if there is no limit.
+  // Returns the maximal number of rows of a shard in memory, or 0 if there is no limit.
   int64_t shard_rows_max() const;
+  bool spills() const { return !spill_directory.empty(); }
+  // Returns the maximal number of rows of a shard in memory and in files, or 0 if there is no
+  // limit.
+  int64_t shard_total_max() const;
   // Returns whether the table keeps the order of updates.
   bool ordered() const { return shard_rows_max() > 0 || max_age > 0; }
 
   // Convert the spec to the values of a StateLog's record, and back.
   std::vector<Tensor> Describe() const;
   static StatusOr<TableSpec> FromValues(const ReplayValues& values);
+
+ private:
+  Status CheckSpill() const;
 };
 
 }  // namespace penstock

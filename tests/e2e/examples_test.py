@@ -153,6 +153,28 @@ class ExamplesTest(ClusterTest):
                 self.assertTrue(found, said)
                 self.assertGreater(float(found.group(1)), 0.9, said)
 
+    def test_recommender_with_rows_on_disk(self):
+        """The memory holds 16 rows of each table; all others are in files of the ps."""
+        with tempfile.TemporaryDirectory() as folder:
+            self.write_ratings(folder)
+            spill = os.path.join(folder, "spill")
+            flags = ["--data_dir=" + folder, "--batch_size=64", "--learning_rate=0.02",
+                     "--table=dynamic", "--max_rows=16"]
+            run = self.start(*flags, "--steps=3000", "--save_every_seconds=0.2",
+                             "--incremental_saves=50", "--spill_directory=" + spill,
+                             ps=1, workers=2, restarts=2, program=RECOMMENDER)
+            line = 0
+            for _ in range(3):
+                _, line = run.wait_for(r"worker/0\].*saved", start=line + 1)
+            run.kill("ps", 0)
+            run.wait_for(r"worker/0\].*restored", seconds=60, start=line)
+            self.assertEqual(run.finish(120), 0, run.output())
+            found = re.search(r"(?m)^.*test AUC: (\d\.\d+)$", run.output())
+            self.assertTrue(found, run.output())
+            self.assertGreater(float(found.group(1)), 0.9, run.output())
+            # There were files, and not even the ps that was killed left one behind.
+            self.assertEqual(os.listdir(spill), [])
+
     def write_ratings(self, folder):
         """Users of even numbers like films of even numbers, and so on."""
         with open(os.path.join(folder, "ratings.csv"), "w") as f:

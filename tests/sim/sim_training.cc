@@ -21,7 +21,7 @@ using client::Variable;
 
 constexpr int kRows = 2, kWidth = 3;
 constexpr int64_t kThinkNanosMax = 150'000'000;
-constexpr char kClient[] = "client";
+constexpr char kClientName[] = "client";
 
 std::string WithoutNumbers(string_view text) {
   std::string kept;
@@ -96,7 +96,7 @@ SimTraining::SimTraining(const SimMachine& machine, const SimTrainingOptions& op
       seen_(seen),
       find_master_(std::move(find_master)),
       env_(*machine.scheduler, *machine.files),
-      end_{kClient, env_.RandomU64() | 1},
+      end_{kClientName, env_.RandomU64() | 1},
       model_(std::make_unique<Model>(options)) {
   client::TrainingOptions loop{.checkpoint_dir = "/checkpoints",
                                .save_every_steps = options.save_every_steps,
@@ -178,7 +178,7 @@ void SimTraining::Violation(const std::string& text) {
 
 void SimTraining::Say(const std::string& line) {
   if (!alive()) return;
-  machine_.say(StrCat(kClient, ": ", line));
+  machine_.say(StrCat(kClientName, ": ", line));
   if (absl::StartsWith(line, "NOT SAVED")) unsaved_since_ = seen_.step;
   const bool lost = absl::StartsWith(line, "restored") && seen_.step > 0;
   if (lost && options_.replicas) {
@@ -230,7 +230,7 @@ Status SimTraining::AfterStep(const client::StepResult& result, bool*) {
     unsaved_since_ = -1;
     steps_since_session_ = 0;
   }
-  machine_.say(absl::StrFormat("%s: step %d, loss %a", kClient, result.global_step,
+  machine_.say(absl::StrFormat("%s: step %d, loss %a", kClientName, result.global_step,
                                result.measures.at("loss")));
   return OkStatus();
 }

@@ -80,7 +80,7 @@ def _together(name, srcs, hdrs, deps, copts, local_defines, testonly):
         srcs = srcs,
         hdrs = hdrs,
         deps = deps,
-        # GCC takes the .cc files for headers here, whose classes unnamed namespaces should not enter.
+        # GCC takes the .cc files for headers, where a class should not use an unnamed namespace.
         copts = copts + ["-Wno-subobject-linkage"],
         local_defines = local_defines,
         tags = ["manual"],

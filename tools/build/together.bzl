@@ -43,9 +43,15 @@ def _impl(ctx):
         cc_toolchain = toolchain,
         srcs = groups,
         private_hdrs = ctx.files.hdrs,
-        compilation_contexts = [included] + [dep[CcInfo].compilation_context for dep in ctx.attr.deps],
+        compilation_contexts = [included] + [
+            dep[CcInfo].compilation_context
+            for dep in ctx.attr.deps
+        ],
         local_defines = ctx.attr.local_defines,
-        user_compile_flags = [ctx.expand_make_variables("copts", flag, {}) for flag in ctx.attr.copts],
+        user_compile_flags = [
+            ctx.expand_make_variables("copts", flag, {})
+            for flag in ctx.attr.copts
+        ],
     )
     return [DefaultInfo(files = depset(outputs.pic_objects or outputs.objects))]
 

@@ -17,7 +17,7 @@ TEST(DropControlsTest, DropsWhatADataEdgeSays) {
   EXPECT_EQ(y->control_inputs()[0]->name(), "other");
 }
 
-// It waits for one of its inputs only.
+// A Merge waits for one of its inputs only.
 TEST(DropControlsTest, AMergeKeepsItsOrder) {
   World w;
   Node* x = w.Add("x", "Noise");
@@ -29,7 +29,7 @@ TEST(DropControlsTest, AMergeKeepsItsOrder) {
   EXPECT_EQ(w.After("controls").FindNode("y")->control_inputs().size(), 1u);
 }
 
-// It arrives with a message of its own, beside the data.
+// An order between devices arrives with a message of its own, beside the data.
 TEST(DropControlsTest, AnOrderBetweenDevicesStays) {
   World w;
   Node* x = w.Add("x", "Noise", {}, {.device = kPs});
