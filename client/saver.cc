@@ -429,8 +429,8 @@ StatusOr<std::string> Saver::SaveCut(Session& session, const std::string& save,
                               changes.directory, "/", changes.base,
                               ", which is in another directory");
   }
-  return RunSave(session, save_cut_, prefix, step, changes,
-                 {{cut_name_, Tensor::Scalar(save)}}, options);
+  return RunSave(session, save_cut_, prefix, step, changes, {{cut_name_, Tensor::Scalar(save)}},
+                 options);
 }
 
 StatusOr<std::string> Saver::RunSave(Session& session, Output save_op, const std::string& prefix,

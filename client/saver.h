@@ -138,7 +138,7 @@ class Saver {
   std::map<std::string, std::set<std::string>> interleaved_;
   Output save_, restore_;
   Output restore_first_, restore_next_, restore_last_;  // valid if there are tables
-  Output copy_ahead_, cut_, save_cut_;  // valid if options_.background
+  Output copy_ahead_, cut_, save_cut_;                  // valid if options_.background
   Mutex mu_;
   SavedChanges last_ ABSL_GUARDED_BY(mu_);         // if it has no mark, the next save has all rows
   SavedChanges cut_changes_ ABSL_GUARDED_BY(mu_);  // the changes of the newest Cut

@@ -19,8 +19,8 @@
 #include "core/base/log.h"
 #include "core/base/log_flags.h"
 #include "distributed/calibration/calibration_file.h"
-#include "distributed/security/security_flags.h"
 #include "distributed/rpc/server.h"
+#include "distributed/security/security_flags.h"
 #include "distributed/transport/verbs/flags.h"
 
 namespace penstock::examples {

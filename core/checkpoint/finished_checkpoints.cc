@@ -17,7 +17,7 @@ constexpr char kTemporary[] = "_temp_";
 struct SaveRecords {
   Mutex mu;
   std::vector<FinishedCheckpoint> finished ABSL_GUARDED_BY(mu);  // newest first
-  std::vector<FailedSave> failed ABSL_GUARDED_BY(mu);             // newest first
+  std::vector<FailedSave> failed ABSL_GUARDED_BY(mu);            // newest first
 };
 SaveRecords& GlobalSaveRecords() {
   static SaveRecords& records = *new SaveRecords;

@@ -69,7 +69,7 @@ class FunctionExpansion {
   FunctionLibrary library_;
   const int64_t nodes_max_;
   const int64_t bytes_max_;
-  int64_t bytes_ = 0;  // size of the appended nodes
+  int64_t bytes_ = 0;                                  // size of the appended nodes
   std::map<std::string, const std::string*> strings_;  // constants, by name in the new graph
   tensorflow::GraphDef& out_;
 };

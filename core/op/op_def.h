@@ -220,7 +220,7 @@ struct OpDef {
   std::string not_alone = "";
   bool distinct = false;               // no two rows of output 0 are equal
   StateBytesFn state_bytes = nullptr;  // null: those of a tensor of the attributes dtype and shape
-  FlopsFn flops = nullptr;  // null: one operation per element of output 0
+  FlopsFn flops = nullptr;             // null: one operation per element of output 0
 
   // Returns whether the op is the runtime's own: programs cannot use it, and the compiler adds its
   // nodes. The names of such ops begin with "_", as TensorFlow's do.

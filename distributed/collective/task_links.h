@@ -89,8 +89,8 @@ class TaskLinks final : public TaskSteps {
     uint64_t last_incarnation = 0;  // incarnation of the last connection
     int64_t step_id = 0;            // reserved step id of this task's subscription
     std::shared_ptr<TensorSink> sink;
-    int64_t sink_step_id = 0;  // reserved step id of the consumer's subscription
-    bool sink_is_old = false;  // the task was lost after the sink came
+    int64_t sink_step_id = 0;      // reserved step id of the consumer's subscription
+    bool sink_is_old = false;      // the task was lost after the sink came
     std::deque<HeldMessage> held;  // messages held until there is a sink
     int64_t held_bytes = 0;
     std::deque<HeldMessage> final_messages;  // sent after `held`, oldest first

@@ -11,10 +11,10 @@
 #include "absl/functional/any_invocable.h"
 #include "core/base/done.h"
 #include "core/base/scheduler.h"
-#include "distributed/replica/replica.h"
-#include "distributed/rpc/call_threads.h"
 #include "distributed/calls/channel.h"
 #include "distributed/calls/completion_loop.h"
+#include "distributed/replica/replica.h"
+#include "distributed/rpc/call_threads.h"
 #include "distributed/task/task.h"
 #include "proto/penstock/insight.grpc.pb.h"
 

@@ -14,10 +14,10 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "core/base/mutex.h"
-#include "distributed/master/master.h"
-#include "distributed/rpc/call_threads.h"
 #include "distributed/calls/completion_loop.h"
 #include "distributed/calls/unary_call.h"
+#include "distributed/master/master.h"
+#include "distributed/rpc/call_threads.h"
 #include "distributed/rpc/client_limits.h"
 #include "proto/tensorflow/master_service.grpc.pb.h"
 

@@ -22,8 +22,7 @@ class CallsTask {
   CallsTask(const std::string& protocol, const std::string& job) {
     transport_ = *TransportFactory::Global().Make(protocol, {.grpc = &host_.host()});
     host_.Start();
-    id_ = {StrCat("/job:", job, "/replica:0/task:0"), host_.address(),
-           Env::Real().RandomU64() | 1};
+    id_ = {StrCat("/job:", job, "/replica:0/task:0"), host_.address(), Env::Real().RandomU64() | 1};
     calls_.emplace(id_, *transport_, Env::Real());
     calls_->Serve(
         [this](const wire::RunGraphRequest& request, StepCalls::Answer answer) {

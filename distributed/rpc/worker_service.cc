@@ -85,16 +85,16 @@ void WorkerService::Listen(CompletionLoop& loop, grpc::ServerCompletionQueue& qu
         call->Finish(status);
         if (status.ok()) options_.shutdown(reason);
       });
-  RunGraphSink::Listen(std::make_shared<const RunGraphSink::Endpoint>(RunGraphSink::Endpoint{
-      .service = &service_,
-      .loop = &loop,
-      .queue = &queue,
-      .run =
-          [this](const auto& request, auto answer) {
-            ConnectToMaster(request);
-            RunGraph(request, std::move(answer));
-          },
-      .abort = [this](int64_t step_id) { Abort(step_id); }}));
+  RunGraphSink::Listen(std::make_shared<const RunGraphSink::Endpoint>(
+      RunGraphSink::Endpoint{.service = &service_,
+                             .loop = &loop,
+                             .queue = &queue,
+                             .run =
+                                 [this](const auto& request, auto answer) {
+                                   ConnectToMaster(request);
+                                   RunGraph(request, std::move(answer));
+                                 },
+                             .abort = [this](int64_t step_id) { Abort(step_id); }}));
 }
 
 Status WorkerService::CheckIncarnation(uint64_t incarnation) const {

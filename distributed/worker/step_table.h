@@ -105,7 +105,7 @@ class StepTable final : public TaskSteps {
   absl::flat_hash_set<int64_t> ended_ ABSL_GUARDED_BY(mu_);
   std::deque<int64_t> ended_order_ ABSL_GUARDED_BY(mu_);
   int64_t last_end_ns_ ABSL_GUARDED_BY(mu_) = 0;
-  std::map<TaskName, Sent> sent_ ABSL_GUARDED_BY(mu_);  // sent by steps that have ended
+  std::map<TaskName, Sent> sent_ ABSL_GUARDED_BY(mu_);          // sent by steps that have ended
   std::deque<ParkedSubscription> parked_ ABSL_GUARDED_BY(mu_);  // oldest first
   absl::flat_hash_map<TaskName, int64_t> parked_per_consumer_ ABSL_GUARDED_BY(mu_);
   // The timer is armed while something is parked.

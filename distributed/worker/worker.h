@@ -68,7 +68,7 @@ class Worker {
     Scheduler* threads = nullptr;  // this and the following are borrowed
     Env* env = nullptr;
     DeadlineTimer* timer = nullptr;
-    MemoryLimits memory = {};  // of each session and of each of its steps
+    MemoryLimits memory = {};                         // of each session and of each of its steps
     MemoryAccount* account = &MemoryAccount::Task();  // of all sessions together; borrowed
   };
   explicit Worker(Options options);

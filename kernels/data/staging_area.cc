@@ -139,8 +139,7 @@ void StagingArea::Push(Element element, const UpdateOrigin& origin) {
   bytes_ += BytesOf(element);
   elements_.push_back(std::move(element));
   const Element& pushed = elements_.back();
-  Changed(origin, kStageAction,
-          [&] { return std::vector<Tensor>(pushed.begin(), pushed.end()); });
+  Changed(origin, kStageAction, [&] { return std::vector<Tensor>(pushed.begin(), pushed.end()); });
 }
 
 Element StagingArea::Pop(const UpdateOrigin& origin) {

@@ -51,9 +51,8 @@ class StagingKernel : public AsyncKernel {
  private:
   StatusOr<std::shared_ptr<Area>> Find(KernelContext& ctx) const {
     const auto make = [&] { return Make(name_, limits_); };
-    ASSIGN_OR_RETURN(
-        std::shared_ptr<Resource> found,
-        ctx.resources().LookupOrCreate(container_, name_, type_, make, ctx.origin()));
+    ASSIGN_OR_RETURN(std::shared_ptr<Resource> found,
+                     ctx.resources().LookupOrCreate(container_, name_, type_, make, ctx.origin()));
     auto area = std::static_pointer_cast<Area>(std::move(found));
     if (area->limits() == limits_) return area;
     return InvalidArgument("staging area '", name_, "' exists already, with capacity ",

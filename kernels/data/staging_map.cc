@@ -74,8 +74,7 @@ class StagingMap::GetOperation final : public Operation {
 
   StatusOr<Progress> Try() override {
     map_.mu_.AssertHeld();
-    const auto found =
-        request_.key ? map_.complete_.find(*request_.key) : map_.complete_.begin();
+    const auto found = request_.key ? map_.complete_.find(*request_.key) : map_.complete_.begin();
     if (found == map_.complete_.end()) return Progress::kNone;
     key_ = found->first;
     RETURN_IF_ERROR(map_.CheckRequest(key_, found->second, request_));
@@ -116,8 +115,8 @@ void StagingMap::Get(Request request, Receive receive, const Caller& caller, Don
 Status StagingMap::CheckPiece(const Piece& piece) const {
   RETURN_IF_ERROR(CheckOrder(piece.indices));
   if (piece.indices.size() != piece.values.size()) {
-    return InvalidArgument("there are ", piece.indices.size(), " indices and ",
-                           piece.values.size(), " values");
+    return InvalidArgument("there are ", piece.indices.size(), " indices and ", piece.values.size(),
+                           " values");
   }
   if (!types_.empty() && types_ != piece.types) {
     return InvalidArgument(TypeName(), " '", name(), "' holds tuples of ", types_.size(),
@@ -159,9 +158,9 @@ Status StagingMap::CheckRequest(int64_t key, const Element& tuple, const Request
                              "' has already been removed.");
     }
     if (tuple[index].dtype() != request.types[i]) {
-      return InvalidArgument(TypeName(), " '", name(), "': the tensor at index ", index,
-                             " of key ", key, " has type ", Name(tuple[index].dtype()),
-                             ", dtypes says ", Name(request.types[i]));
+      return InvalidArgument(TypeName(), " '", name(), "': the tensor at index ", index, " of key ",
+                             key, " has type ", Name(tuple[index].dtype()), ", dtypes says ",
+                             Name(request.types[i]));
     }
   }
   return OkStatus();
@@ -207,8 +206,9 @@ Element StagingMap::Take(int64_t key, const Indices& indices, const UpdateOrigin
   for (const int64_t index : indices) taken.push_back(std::exchange(tuple[index], Tensor()));
   bytes_ -= StagingArea::BytesOf(taken);
   if (std::ranges::none_of(tuple, &Tensor::valid)) complete_.erase(found);
-  Changed(origin, kMapTakeAction,
-          [&] { return std::vector<Tensor>{Value(key), Numbers(indices)}; });
+  Changed(origin, kMapTakeAction, [&] {
+    return std::vector<Tensor>{Value(key), Numbers(indices)};
+  });
   return taken;
 }
 
@@ -307,7 +307,7 @@ StatusOr<std::shared_ptr<Resource>> MakeStagingMap(const std::string& name,
 }
 const ResourceMakerDeclaration map_maker(StagingMap::kType, MakeStagingMap<StagingMap::kType>);
 const ResourceMakerDeclaration ordered_map_maker(StagingMap::kOrderedType,
-                                             MakeStagingMap<StagingMap::kOrderedType>);
+                                                 MakeStagingMap<StagingMap::kOrderedType>);
 
 }  // namespace
 

@@ -37,10 +37,11 @@ class FakeParamKernel final : public Kernel {
 
 OP(FakeParam) {
   return {
-      .doc = "Returns a tensor of type dtype whose values nothing should read: branches of a "
-             "conditional return it where only another branch computes a value. It has zeros, "
-             "empty strings or empty variants; dimensions that `shape` leaves open are 0, and "
-             "without a known rank it is a scalar. InvalidArgument if `shape` is too large.",
+      .doc =
+          "Returns a tensor of type dtype whose values nothing should read: branches of a "
+          "conditional return it where only another branch computes a value. It has zeros, "
+          "empty strings or empty variants; dimensions that `shape` leaves open are 0, and "
+          "without a known rank it is a scalar. InvalidArgument if `shape` is too large.",
       .outputs = {{"output", "dtype"}},
       .types = {{"dtype", kAnyType}},
       .attrs = {{"shape", Shapes{}}},

@@ -15,7 +15,8 @@
 namespace penstock {
 namespace {
 
-const bool optional_registered = RegisterVariantDecoder(OptionalValue::kTypeName, OptionalValue::Decode);
+const bool optional_registered =
+    RegisterVariantDecoder(OptionalValue::kTypeName, OptionalValue::Decode);
 
 StatusOr<const OptionalValue*> OptionalInput(const KernelContext& ctx) {
   const Tensor& input = ctx.input(0);

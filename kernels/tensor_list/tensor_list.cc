@@ -8,7 +8,8 @@
 namespace penstock {
 namespace {
 
-const bool list_registered = RegisterVariantDecoder(TensorListValue::kTypeName, TensorListValue::Decode);
+const bool list_registered =
+    RegisterVariantDecoder(TensorListValue::kTypeName, TensorListValue::Decode);
 
 StatusOr<const TensorListValue*> ListOf(const Variant& variant) {
   const auto* list = dynamic_cast<const TensorListValue*>(variant.value.get());

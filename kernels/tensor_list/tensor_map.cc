@@ -9,7 +9,8 @@
 namespace penstock {
 namespace {
 
-const bool map_registered = RegisterVariantDecoder(TensorMapValue::kTypeName, TensorMapValue::Decode);
+const bool map_registered =
+    RegisterVariantDecoder(TensorMapValue::kTypeName, TensorMapValue::Decode);
 
 void AppendNumber(uint64_t number, std::string* bytes) {
   for (int shift = 56; shift >= 0; shift -= 8) bytes->push_back(static_cast<char>(number >> shift));

@@ -6,9 +6,7 @@ namespace {
 
 using Kind = Sharing::Kind;
 
-bool IsHandle(const Node& node, int output) {
-  return node.output_type(output).refers_to_state();
-}
+bool IsHandle(const Node& node, int output) { return node.output_type(output).refers_to_state(); }
 
 bool ReadsThroughInput(const Node& node, int input) {
   return input < node.num_inputs() &&

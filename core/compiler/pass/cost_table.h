@@ -111,9 +111,9 @@ class CostTable {
   void Learn(const Graph& graph, const std::vector<DeviceInfo>& devices);
 
   absl::flat_hash_map<std::string, MeasuredNode> measured_;  // by name
-  std::vector<Link> links_;                              // in order of the first transfer
-  std::vector<NodeWork> work_;                           // by node id
-  std::vector<double> output_bytes_;                     // estimated
+  std::vector<Link> links_;                                  // in order of the first transfer
+  std::vector<NodeWork> work_;                               // by node id
+  std::vector<double> output_bytes_;                         // estimated
   LearnedRates learned_;
   DeviceSlowness slowness_;
 };
