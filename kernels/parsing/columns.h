@@ -19,9 +19,6 @@
 
 namespace penstock {
 
-// The types of values that a feature can have.
-inline const DTypes kFeatureTypes = {DType::kFloat, DType::kInt64, DType::kString};
-
 // The features with one key, one per row.
 struct ColumnRows {
   std::string key;
@@ -72,7 +69,7 @@ Status ParseRaggedColumn(const ColumnRows& rows, DType dtype, KernelContext& ctx
                          int row_splits);
 
 // The dtypes that features can have.
-inline constexpr DType kFeatureTypes[] = {DType::kFloat, DType::kInt64, DType::kString};
+inline const DTypes kFeatureTypes = {DType::kFloat, DType::kInt64, DType::kString};
 Status CheckFeatureType(DType dtype, string_view attr);
 
 }  // namespace penstock

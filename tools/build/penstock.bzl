@@ -101,7 +101,7 @@ def penstock_library(
         local_defines = [],
         objects = [],
         optimise_loops = False,
-        testonly = False,
+        testonly = None,
         visibility = _PRIVATE,
         **kwargs):
     """A cc_library.
