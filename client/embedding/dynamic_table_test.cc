@@ -181,7 +181,12 @@ TEST(DynamicTable, IsRestoredToOtherNumbersOfParts) {
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
   ASSERT_TRUE(saved.Step(6).ok());
   for (const int parts : {1, 2, 5}) {
-    Model restored(initializer, TableMethod::Adam(0.01), {.parts = parts, .max_age = 100});
+    // The memory has room for a row of each shard; the rest is on disk.
+    Model restored(initializer, TableMethod::Adam(0.01),
+                   {.parts = parts,
+                    .max_rows = 16 * parts,
+                    .max_age = 100,
+                    .spill_directory = directory + "/spill"});
     ASSERT_TRUE(restored.Open().ok());
     const auto found = restored.saver->RestoreNewestGood(*restored.session, directory);
     ASSERT_TRUE(found.ok()) << found.status();
@@ -411,6 +416,9 @@ TEST(DynamicTable, MistakesAreNamed) {
   EXPECT_THAT(error({.buckets = 0}), HasSubstr("buckets must be from 1 to 1024"));
   EXPECT_THAT(error({.max_rows = -5}), HasSubstr("max_rows must not be negative, is -5"));
   EXPECT_THAT(error({.max_age = -5}), HasSubstr("max_age must not be negative, is -5"));
+  EXPECT_THAT(error({.spill_directory = "/tmp"}),
+              HasSubstr("spill_directory needs max_rows or max_bytes"));
+  EXPECT_THAT(error({.spill_max_bytes = -1}), HasSubstr("spill_max_bytes must not be negative"));
   EXPECT_THAT(error({.parts = 4, .max_rows = 40}), HasSubstr("16 and more for each of the 4"));
   EXPECT_THAT(error({}, 0), HasSubstr("width"));
   EXPECT_THAT(error({}, 2, DType::kInt32), HasSubstr("ids of table 't' must be int64"));

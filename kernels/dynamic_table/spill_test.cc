@@ -37,33 +37,43 @@ class FaultyFiles final : public ForwardingEnv {
  public:
   FaultyFiles() : ForwardingEnv(Env::Real()) {}
   StatusOr<std::unique_ptr<WritableFile>> NewWritableFile(const std::string& path) override {
+    if (Fails()) return ResourceExhausted("cannot create '", path, "': a fault");
     ++made;
     ASSIGN_OR_RETURN(auto file, Env::Real().NewWritableFile(path));
     return std::make_unique<Writer>(*this, std::move(file));
   }
   StatusOr<std::unique_ptr<RandomAccessFile>> OpenFile(const std::string& path) override {
+    if (Fails()) return ResourceExhausted("cannot open '", path, "': a fault");
     ASSIGN_OR_RETURN(auto file, Env::Real().OpenFile(path));
     return std::make_unique<Reader>(*this, std::move(file));
   }
 
   bool full = false, damaged = false, cut = false;
   int made = 0;
+  int fail_one_in = 0;  // operations that make, open or write a file; 0: none
+  int faults = 0;
 
  private:
+  bool Fails() {
+    const bool fails = fail_one_in > 0 && random_() % fail_one_in == 0;
+    faults += fails ? 1 : 0;
+    return fails;
+  }
+
   class Writer final : public WritableFile {
    public:
-    Writer(const FaultyFiles& env, std::unique_ptr<WritableFile> file)
+    Writer(FaultyFiles& env, std::unique_ptr<WritableFile> file)
         : env_(env), file_(std::move(file)) {}
     Status Append(string_view data) override {
-      if (!env_.full) return file_->Append(data);
-      CHECK_OK(file_->Append(data.substr(0, data.size() / 2)));
+      if (!env_.full && !env_.Fails()) return file_->Append(data);
+      CHECK_OK(file_->Append(data.substr(0, env_.random_() % data.size())));
       return ResourceExhausted("No space left on device");
     }
     Status Sync() override { return file_->Sync(); }
     Status Close() override { return file_->Close(); }
 
    private:
-    const FaultyFiles& env_;
+    FaultyFiles& env_;
     const std::unique_ptr<WritableFile> file_;
   };
   class Reader final : public RandomAccessFile {
@@ -82,6 +92,8 @@ class FaultyFiles final : public ForwardingEnv {
     const FaultyFiles& env_;
     const std::unique_ptr<RandomAccessFile> file_;
   };
+
+  std::mt19937_64 random_{1};
 };
 
 constexpr int64_t kMemoryRows = 8, kSegmentRecords = 16;
@@ -217,6 +229,25 @@ TEST(Spill, AFullDiskLosesNothing) {
   ASSERT_TRUE(both.Push({1, 21, 100}).ok());
   EXPECT_EQ(both.shard.memory_rows(), kMemoryRows);
   EXPECT_EQ(both.All(), both.model);
+}
+
+TEST(Spill, RandomFaultsLoseNothing) {
+  ShardAndModel both(SmallSpec());
+  both.files.fail_one_in = 5;
+  std::mt19937_64 random(2);
+  int refused = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const Status pushed = both.Push(SomeKeys(random, 12, 200));  // all of it or nothing
+    if (!pushed.ok()) {
+      EXPECT_EQ(pushed.code(), StatusCode::kResourceExhausted) << pushed;
+      ++refused;
+    }
+    if (i % 5 == 0) both.Erase(SomeKeys(random, 12, 200));
+    ASSERT_EQ(both.All(), both.model);
+  }
+  EXPECT_GT(refused, 50);
+  EXPECT_GT(both.files.faults, 200);
+  EXPECT_THAT(*Env::Real().ListDirectory(SpillDirectory()), ::testing::IsEmpty());
 }
 
 TEST(Spill, SaysWhichRowIsDamaged) {
