@@ -76,7 +76,7 @@ const std::vector<Planted>& AllPlanted() {
       {.bug = "replica/held-records-kept",
        .seed = std::nullopt,
        .replicas = true,
-       .kinds = {"kill"},
+       .kinds = {"slow-kill"},
        .hosts = {"ps-0", "ps-0b"}},
       {.bug = "replica/not-fenced",
        .seed = std::nullopt,
@@ -102,7 +102,9 @@ const std::vector<Planted>& AllPlanted() {
        .kinds = {"kill"},
        .hosts = {"ps-0", "ps-0b"}},
       {.bug = "worker/incarnation-ignored", .seed = std::nullopt, .kinds = {"kill"}},
-      {.bug = "steps/late-tensor-accepted", .seed = std::nullopt, .kinds = {"slow", "cut-one-way"}},
+      {.bug = "steps/late-tensor-accepted",
+       .seed = std::nullopt,
+       .kinds = {"kill", "slow", "cut-one-way"}},
   };
   return *planted;
 }
