@@ -23,7 +23,7 @@ std::map<std::string, std::shared_ptr<Resource>> VariablesOf(SimProcess& process
     if (absl::StartsWith(container, kPrivateContainerPrefix)) continue;
     auto found = store.Lookup(container, name);
     if (!found.ok() || dynamic_cast<const Variable*>(found->get()) == nullptr) continue;
-    variables[absl::StrCat(container, "/", name)] = *std::move(found);
+    variables[StrCat(container, "/", name)] = *std::move(found);
   }
   return variables;
 }
@@ -90,7 +90,7 @@ std::string ReplicaCheck::LookAtStep(SimProcess* one, SimProcess* other, int64_t
   const bool second = Leads(*other) && one->replica()->may_take_over();
   if (!first && !second) return "";
   const auto variables = VariablesOf(first ? *other : *one);
-  const auto found = variables.find("/global_step");
+  const auto found = variables.find(StrCat(kDefaultContainer, "/global_step"));
   if (found == variables.end()) return "";
   const auto value = dynamic_cast<Variable&>(*found->second).Read();
   if (value.ok() && value->scalar<int64_t>() >= step) return "";
@@ -137,10 +137,10 @@ std::string ReplicaCheck::Compare(SimProcess& primary, SimProcess& follower) {
   std::map<std::string, Seen> before = std::exchange(seen_, {});
   for (const auto& [name, variable] : VariablesOf(primary)) {
     const auto found = there.find(name);
-    if (found == there.end()) return absl::StrCat("the follower lacks variable ", name);
+    if (found == there.end()) return StrCat("the follower lacks variable ", name);
     const std::shared_ptr<Resource>& copy = found->second;
     if (BytesOf(*variable) != BytesOf(*copy)) {
-      return absl::StrCat("variable ", name, " differs in the follower");
+      return StrCat("variable ", name, " differs in the follower");
     }
     const Seen seen{variable, copy, variable->version(), copy->version()};
     const auto old = before.find(name);
@@ -150,8 +150,8 @@ std::string ReplicaCheck::Compare(SimProcess& primary, SimProcess& follower) {
       const int64_t changes = seen.primary_version - old->second.primary_version;
       const int64_t replayed = seen.follower_version - old->second.follower_version;
       if (changes != replayed) {
-        return absl::StrCat("variable ", name, " has changed ", changes,
-                            " times, and in the follower ", replayed, " times");
+        return StrCat("variable ", name, " has changed ", changes, " times, and in the follower ",
+                      replayed, " times");
       }
     }
     seen_[name] = seen;
