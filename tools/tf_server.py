@@ -114,11 +114,6 @@ def _end(process):
         process.wait()
 
 
-def _forward(lines):
-    for line in lines:
-        sys.stderr.write(line)
-
-
 class Task:
     """A process of `penstock server`, which ends with this process, or when stop() is called.
 
@@ -137,7 +132,8 @@ class Task:
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env=dict(os.environ, TF_CONFIG=json.dumps(config)))
-        atexit.register(_end, self._process)
+        self._stopped = False
+        atexit.register(self.stop)
         # "/job:.. serves at grpc://host:port"; for a secured task, the port for this user's
         # clients.
         wanted = " without TLS at " if secured else " serves at "
@@ -149,10 +145,25 @@ class Task:
             raise RuntimeError("the server of /job:%s/task:%d did not start; it says why above" %
                                (job_name, task_index))
         self.target = said.split()[-1]  # grpc://host:port
-        threading.Thread(target=_forward, args=(self._process.stdout,), daemon=True).start()
+        self._name = "/job:%s/replica:0/task:%d at %s" % (job_name, task_index, self.target)
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def _watch(self):
+        """Forwards what the task says, and says if it dies: TensorFlow's client only says "Socket
+        closed" then, and names no task."""
+        for line in self._process.stdout:
+            sys.stderr.write(line)
+        code = self._process.wait()
+        if self._stopped or code == 0:
+            return
+        how = "signal %d" % -code if code < 0 else "exit code %d" % code
+        sys.stderr.write("%s has died with %s; sessions with it fail with UNAVAILABLE, such as "
+                         "\"Socket closed\"\n" % (self._name, how))
+        sys.stderr.flush()
 
     def stop(self):
         """Ends the task now."""
+        self._stopped = True
         _end(self._process)
 
     def join(self):

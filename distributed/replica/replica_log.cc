@@ -125,7 +125,12 @@ void ReplicaLog::StepEnds(int64_t step_id, const Status& status, Done done) {
       changed_.NotifyAll();
       return;
     }
-    if (feeding_ && !whole_) changed_.NotifyAll();
+    if (feeding_ && !whole_) {
+      // This step is acknowledged before the follower has it, so the follower is not whole without
+      // it, even if an earlier step that still runs holds up the cut.
+      if (end.ok() && copied_ns_ != 0) copied_at_ = std::max(copied_at_, needed);
+      changed_.NotifyAll();
+    }
   }
   std::move(done)(std::move(end));
 }

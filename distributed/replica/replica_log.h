@@ -135,7 +135,7 @@ class ReplicaLog final : public StateLog, public StepGate {
   // The state of the feed under way.
   bool feeding_ ABSL_GUARDED_BY(mu_) = false;
   bool whole_ ABSL_GUARDED_BY(mu_) = false;
-  uint64_t copied_at_ ABSL_GUARDED_BY(mu_) = 0;  // position at which the copy is complete
+  uint64_t copied_at_ ABSL_GUARDED_BY(mu_) = 0;  // the follower is whole with the log up to here
   int64_t copied_ns_ ABSL_GUARDED_BY(mu_) = 0;
   std::deque<KeptChange> queue_ ABSL_GUARDED_BY(mu_);
   int64_t queue_bytes_ ABSL_GUARDED_BY(mu_) = 0;

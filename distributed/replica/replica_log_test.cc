@@ -236,6 +236,23 @@ TEST_F(ReplicaLogTest, ACopyIsTakenWhileTheStateChanges) {
   EXPECT_EQ(Shadow("v"), "7");
 }
 
+TEST_F(ReplicaLogTest, AFollowerIsWholeOnlyWithTheStepsThatDidNotWaitForIt) {
+  const auto v = Make("v", 1), other = Make("other", 1);
+  ASSERT_EQ(BeginFeed(), OkStatus());
+  Begin(2);
+  Assign(*other, 5, 2);  // this step goes on, and holds up the cut
+  Begin(3);
+  Assign(*v, 3, 3);
+  End(3);
+  EXPECT_TRUE(Ended(3));  // the follower is not whole, so nothing waits for it
+  Feed();
+  EXPECT_FALSE(shadow_.whole()) << "it would take over without step 3";
+  End(2);
+  Feed();
+  EXPECT_TRUE(shadow_.whole());
+  EXPECT_EQ(Shadow("v"), "3");
+}
+
 TEST_F(ReplicaLogTest, WithoutTheFollowerStepsGoOn) {
   const auto v = Make("v", 1);
   ASSERT_EQ(BeginFeed(), OkStatus());

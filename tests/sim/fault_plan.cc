@@ -13,9 +13,9 @@ constexpr int kFaultsMin = 2, kFaultsMax = 8;
 
 // Frequent kinds of faults are listed several times.
 constexpr Fault::Kind kOften[] = {Fault::kKill, Fault::kKill, Fault::kKill, Fault::kPowerLoss};
-constexpr Fault::Kind kWithReplicas[] = {Fault::kKill,   Fault::kKill, Fault::kHostDown,
-                                         Fault::kFreeze, Fault::kCut,  Fault::kCutOneWay,
-                                         Fault::kRepeat, Fault::kSlow, Fault::kClockJump};
+constexpr Fault::Kind kWithReplicas[] = {
+    Fault::kKill,      Fault::kKill,   Fault::kHostDown, Fault::kFreeze,    Fault::kCut,
+    Fault::kCutOneWay, Fault::kRepeat, Fault::kSlow,     Fault::kClockJump, Fault::kSlowKill};
 
 bool Listed(const std::vector<int>& only, int index) {
   return only.empty() || std::find(only.begin(), only.end(), index) != only.end();
@@ -27,7 +27,7 @@ StatusOr<std::vector<Fault::Kind>> KindsOf(const FaultPlanOptions& options) {
   if (options.replicas) {
     kinds.assign(std::begin(kWithReplicas), std::end(kWithReplicas));
   } else {
-    for (size_t i = 0; i < names.size(); ++i) kinds.push_back(static_cast<Fault::Kind>(i));
+    for (int i = 0; i <= Fault::kClockJump; ++i) kinds.push_back(static_cast<Fault::Kind>(i));
     kinds.insert(kinds.end(), std::begin(kOften), std::end(kOften));
   }
   if (options.kinds.empty()) return kinds;
@@ -49,8 +49,8 @@ StatusOr<std::vector<Fault::Kind>> KindsOf(const FaultPlanOptions& options) {
 
 const std::vector<std::string>& FaultNames() {
   static const auto* const names = new std::vector<std::string>{
-      "kill",   "host-down", "freeze", "cut",        "cut-one-way", "loss",
-      "repeat", "slow",      "disk",   "power-loss", "bit-flip",    "clock-jump"};
+      "kill", "host-down", "freeze",     "cut",      "cut-one-way", "loss",     "repeat",
+      "slow", "disk",      "power-loss", "bit-flip", "clock-jump",  "slow-kill"};
   return *names;
 }
 
@@ -76,7 +76,8 @@ StatusOr<std::vector<Fault>> MakeFaultPlan(const FaultPlanOptions& options) {
     fault.lasts_ms = static_cast<int64_t>(below(below(2) == 0 ? 300 : 8'000)) + 1;
     const size_t host = below(options.hosts.size());
     const size_t other = (host + 1 + below(options.hosts.size() - 1)) % options.hosts.size();
-    if (fault.kind <= Fault::kCutOneWay) fault.host = options.hosts[host];
+    const bool of_host = fault.kind <= Fault::kCutOneWay || fault.kind == Fault::kSlowKill;
+    if (of_host) fault.host = options.hosts[host];
     const bool cut = fault.kind == Fault::kCut || fault.kind == Fault::kCutOneWay;
     if (cut) fault.other = options.hosts[other];
     if (fault.kind == Fault::kBitFlip || fault.kind == Fault::kClockJump) fault.lasts_ms = 0;

@@ -25,6 +25,7 @@ struct Fault {
     kPowerLoss,   // all hosts lose power, and all data that were not synced
     kBitFlip,     // flips a bit in a file of a checkpoint
     kClockJump,   // wall clocks jump
+    kSlowKill,    // a kill while messages are delayed, so that it probably comes amid a step
   };
   Kind kind = kKill;
   int64_t after_ms = 0;  // time since the previous fault

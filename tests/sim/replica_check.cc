@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/sim/replica_check.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -22,7 +23,7 @@ std::map<std::string, std::shared_ptr<Resource>> VariablesOf(SimProcess& process
     if (absl::StartsWith(container, kPrivateContainerPrefix)) continue;
     auto found = store.Lookup(container, name);
     if (!found.ok() || dynamic_cast<const Variable*>(found->get()) == nullptr) continue;
-    variables[absl::StrCat(container, "/", name)] = *std::move(found);
+    variables[StrCat(container, "/", name)] = *std::move(found);
   }
   return variables;
 }
@@ -44,10 +45,64 @@ bool Leads(SimProcess& process) {
   return state.role == wire::REPLICA_PRIMARY && state.log.feeding && state.log.whole;
 }
 
+// Returns what is wrong if both processes are primaries.
+std::string CheckEpochs(SimProcess& one, SimProcess& other) {
+  const Replica::State a = one.replica()->state(), b = other.replica()->state();
+  if (a.role != wire::REPLICA_PRIMARY || b.role != wire::REPLICA_PRIMARY) return "";
+  if (a.epoch == b.epoch) return StrCat("both are the primary of epoch ", a.epoch);
+  const Replica::State& older = a.epoch < b.epoch ? a : b;
+  if (older.log.feeding && older.log.whole) return "";  // it waits for its follower
+  return StrCat("the primary of epoch ", older.epoch, " goes on alone, although there is epoch ",
+                std::max(a.epoch, b.epoch));
+}
+
+std::map<std::string, int64_t> VersionsOf(SimProcess& process) {
+  std::map<std::string, int64_t> versions;
+  for (const auto& [name, variable] : VariablesOf(process)) versions[name] = variable->version();
+  return versions;
+}
+
 }  // namespace
 
-std::string ReplicaCheck::Look(SimProcess* one, SimProcess* other) {
+// Checks a process whose other process is dead.
+std::string ReplicaCheck::CheckOrphan(SimProcess& process) {
+  if (process.replica()->state().whole) {
+    orphan_ = VersionsOf(process);
+    orphan_of_ = &process;
+    return "";
+  }
+  const bool took_over = std::exchange(orphan_of_, nullptr) == &process &&
+                         process.replica()->role() == wire::REPLICA_PRIMARY &&
+                         process.step_counts().begun == 0;
+  if (!took_over) return "";
+  const auto now = VersionsOf(process);
+  for (const auto& [name, version] : now) {
+    const auto before = orphan_.find(name);
+    if (before != orphan_.end() && before->second == version) continue;
+    return StrCat("variable ", name, " changed when the follower took over");
+  }
+  return now.size() == orphan_.size() ? "" : "a variable was lost when the follower took over";
+}
+
+std::string ReplicaCheck::LookAtStep(SimProcess* one, SimProcess* other, int64_t step) {
   if (one == nullptr || other == nullptr) return "";
+  const bool first = Leads(*one) && other->replica()->state().whole;
+  const bool second = Leads(*other) && one->replica()->state().whole;
+  if (!first && !second) return "";
+  const auto variables = VariablesOf(first ? *other : *one);
+  const auto found = variables.find(StrCat(kDefaultContainer, "/global_step"));
+  if (found == variables.end()) return "";
+  const auto value = dynamic_cast<Variable&>(*found->second).Read();
+  if (value.ok() && value->scalar<int64_t>() >= step) return "";
+  return StrCat("step ", step, " was acknowledged before the follower had it");
+}
+
+std::string ReplicaCheck::Look(SimProcess* one, SimProcess* other) {
+  if (one == nullptr && other == nullptr) return "";
+  if (one == nullptr || other == nullptr) return CheckOrphan(one == nullptr ? *other : *one);
+  orphan_of_ = nullptr;
+  const std::string wrong = CheckEpochs(*one, *other);
+  if (!wrong.empty()) return wrong;
   if (Leads(*one) && other->replica()->state().whole) return LookAt(*one, *other);
   if (Leads(*other) && one->replica()->state().whole) return LookAt(*other, *one);
   return "";
@@ -55,7 +110,26 @@ std::string ReplicaCheck::Look(SimProcess* one, SimProcess* other) {
 
 std::string ReplicaCheck::LookAt(SimProcess& primary, SimProcess& follower) {
   const bool quiet = primary.task().worker().steps().counts().running == 0;
-  return quiet && primary.replica()->state().log.behind == 0 ? Compare(primary, follower) : "";
+  if (!quiet) return CompareAmidStep(primary, follower);
+  const ReplicaLog::Counts counts = primary.replica()->state().log;
+  if (counts.behind != 0) return "";
+  steps_ended_ = primary.step_counts().ended;
+  forced_cuts_ = counts.forced_cuts;
+  return Compare(primary, follower);
+}
+
+// Compares the follower with that of the last comparison, if no step has ended since.
+std::string ReplicaCheck::CompareAmidStep(SimProcess& primary, SimProcess& follower) {
+  if (primary.step_counts().ended != steps_ended_) return "";
+  if (primary.replica()->state().log.forced_cuts != forced_cuts_) return "";
+  const auto now = VariablesOf(follower);
+  for (const auto& [name, seen] : seen_) {
+    const auto found = now.find(name);
+    if (found == now.end() || seen.follower.lock() != found->second) continue;
+    if (found->second->version() == seen.follower_version) continue;
+    return StrCat("the follower has changed variable ", name, " amid a step");
+  }
+  return "";
 }
 
 std::string ReplicaCheck::Compare(SimProcess& primary, SimProcess& follower) {
@@ -63,10 +137,10 @@ std::string ReplicaCheck::Compare(SimProcess& primary, SimProcess& follower) {
   std::map<std::string, Seen> before = std::exchange(seen_, {});
   for (const auto& [name, variable] : VariablesOf(primary)) {
     const auto found = there.find(name);
-    if (found == there.end()) return absl::StrCat("the follower lacks variable ", name);
+    if (found == there.end()) return StrCat("the follower lacks variable ", name);
     const std::shared_ptr<Resource>& copy = found->second;
     if (BytesOf(*variable) != BytesOf(*copy)) {
-      return absl::StrCat("variable ", name, " differs in the follower");
+      return StrCat("variable ", name, " differs in the follower");
     }
     const Seen seen{variable, copy, variable->version(), copy->version()};
     const auto old = before.find(name);
@@ -76,8 +150,8 @@ std::string ReplicaCheck::Compare(SimProcess& primary, SimProcess& follower) {
       const int64_t changes = seen.primary_version - old->second.primary_version;
       const int64_t replayed = seen.follower_version - old->second.follower_version;
       if (changes != replayed) {
-        return absl::StrCat("variable ", name, " has changed ", changes,
-                            " times, and in the follower ", replayed, " times");
+        return StrCat("variable ", name, " has changed ", changes, " times, and in the follower ",
+                      replayed, " times");
       }
     }
     seen_[name] = seen;

@@ -4,6 +4,9 @@
 //
 // While no step runs and the follower has acknowledged everything, each variable must have the same
 // value in both, and both must have counted the same number of changes since the last such moment.
+// Until the next step has ended, the follower must not change: it may keep entire steps only. What
+// a follower had when its primary died is what it has as the primary. Of two primaries, the one
+// with the lower epoch must still wait for its follower; it must not have gone on alone.
 //
 // Look does not block and changes nothing. All arguments are borrowed during the call.
 #pragma once
@@ -23,6 +26,8 @@ class ReplicaCheck {
   // Looks at the two processes of a parameter server, of which either may be null. Returns what is
   // wrong; "" if nothing is, or if this is not a moment to compare.
   std::string Look(SimProcess* one, SimProcess* other);
+  // Checks that a follower that may take over has the global step, if it is a variable here.
+  std::string LookAtStep(SimProcess* one, SimProcess* other, int64_t step);
 
  private:
   // A variable at the last moment at which both replicas were compared. Versions of the two differ,
@@ -33,8 +38,16 @@ class ReplicaCheck {
   };
   std::string LookAt(SimProcess& primary, SimProcess& follower);
   std::string Compare(SimProcess& primary, SimProcess& follower);
+  std::string CompareAmidStep(SimProcess& primary, SimProcess& follower);
+  std::string CheckOrphan(SimProcess& process);
 
   std::map<std::string, Seen> seen_;  // by the variable's name
+  // The primary's counts at that moment.
+  int64_t steps_ended_ = 0;
+  uint64_t forced_cuts_ = 0;
+  // The versions of a follower without a primary; by the variable's name.
+  std::map<std::string, int64_t> orphan_;
+  const SimProcess* orphan_of_ = nullptr;
 };
 
 }  // namespace penstock::simulation

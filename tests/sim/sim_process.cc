@@ -74,6 +74,25 @@ class SimReplicaClient final : public ReplicaClient {
 
 }  // namespace
 
+// Counts the steps that go through the gate of a process.
+class SimProcess::CountingGate final : public StepGate {
+ public:
+  CountingGate(StepGate& gate, StepCounts& counts) : gate_(gate), counts_(counts) {}
+  void StepBegins(int64_t step_id) override {
+    ++counts_.begun;
+    gate_.StepBegins(step_id);
+  }
+  void StepEnds(int64_t step_id, const Status& status, Done done) override {
+    ++counts_.ended;
+    gate_.StepEnds(step_id, status, std::move(done));
+  }
+  const char* awaited() const override { return gate_.awaited(); }
+
+ private:
+  StepGate& gate_;
+  StepCounts& counts_;
+};
+
 SimProcess::SimProcess(const SimMachine& machine, const std::string& j, int i, int replica)
     : job(j),
       index(i),
@@ -118,7 +137,8 @@ void SimProcess::MakeReplica(const std::string& other) {
   log_ = std::make_unique<ReplicaLog>(env_, *machine_.scheduler);
   const std::vector<Worker::Store> stores = task_->worker().stores();
   CHECK_OK(stores[0].resources->AttachLog(log_.get()));
-  task_->worker().set_step_gate(log_.get());
+  gate_ = std::make_unique<CountingGate>(*log_, step_counts_);
+  task_->worker().set_step_gate(gate_.get());
   task_->worker().set_serving(false);
   replica_ = std::make_unique<Replica>(Replica::Options{
       .task = task.self().name,

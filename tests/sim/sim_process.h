@@ -89,6 +89,11 @@ class SimProcess {
   Witness& witness() { return witness_; }
   // Returns the replica; null if the task has only one process.
   Replica* replica() { return replica_.get(); }
+  // The numbers of steps that have begun and ended here; counted only if there is a replica.
+  struct StepCounts {
+    int64_t begun = 0, ended = 0;
+  };
+  StepCounts step_counts() const { return step_counts_; }
   const std::string job;
   const int index;
 
@@ -98,6 +103,7 @@ class SimProcess {
   void Stop();
 
  private:
+  class CountingGate;
   std::unique_ptr<ReplicaClient> ClientOf(const std::string& address, bool witness);
   void MakeReplica(const std::string& other);
 
@@ -108,6 +114,8 @@ class SimProcess {
   const std::unique_ptr<Transport> transport_;
   const MemoryAccountPtr account_;
   std::unique_ptr<ReplicaLog> log_;
+  StepCounts step_counts_;
+  std::unique_ptr<CountingGate> gate_;
   std::unique_ptr<Task> task_;
   std::unique_ptr<Replica> replica_;
   Witness witness_;

@@ -21,7 +21,9 @@ using client::Variable;
 
 constexpr int kRows = 2, kWidth = 3;
 constexpr int64_t kThinkNanosMax = 150'000'000;
-constexpr char kClientName[] = "client";
+// How many times longer a client thinks in its second half while more faults are due.
+constexpr int64_t kLinger = 20;
+constexpr char kClientHost[] = "client";
 
 std::string WithoutNumbers(string_view text) {
   std::string kept;
@@ -96,7 +98,7 @@ SimTraining::SimTraining(const SimMachine& machine, const SimTrainingOptions& op
       seen_(seen),
       find_master_(std::move(find_master)),
       env_(*machine.scheduler, *machine.files),
-      end_{kClientName, env_.RandomU64() | 1},
+      end_{kClientHost, env_.RandomU64() | 1},
       model_(std::make_unique<Model>(options)) {
   client::TrainingOptions loop{.checkpoint_dir = "/checkpoints",
                                .save_every_steps = options.save_every_steps,
@@ -178,7 +180,7 @@ void SimTraining::Violation(const std::string& text) {
 
 void SimTraining::Say(const std::string& line) {
   if (!alive()) return;
-  machine_.say(StrCat(kClientName, ": ", line));
+  machine_.say(StrCat(kClientHost, ": ", line));
   if (absl::StartsWith(line, "NOT SAVED")) unsaved_since_ = seen_.step;
   const bool lost = absl::StartsWith(line, "restored") && seen_.step > 0;
   if (lost && options_.replicas) {
@@ -204,7 +206,9 @@ Status SimTraining::SessionReady(client::Session& session, int64_t global_step) 
 }
 
 Status SimTraining::BeforeStep(int64_t global_step) {
-  env_.SleepForNanos(static_cast<int64_t>(env_.RandomU64() % kThinkNanosMax));
+  const auto think_ns = static_cast<int64_t>(env_.RandomU64() % kThinkNanosMax);
+  const bool linger = seen_.faults_due && global_step >= options_.steps / 2;
+  env_.SleepForNanos(linger ? think_ns * kLinger : think_ns);
   step_began_ns_ = env_.NowNanos();
   return OkStatus();
 }
@@ -219,6 +223,7 @@ Status SimTraining::AfterStep(const client::StepResult& result, bool*) {
   CheckTime();
   if (!alive()) return OkStatus();
   seen_.step = result.global_step;
+  if (seen_.acknowledged) seen_.acknowledged();
   ++steps_since_session_;
   // A save that was due within the last period may still be under way, and may fail. The save
   // before it has ended, and a failure would have been reported.
@@ -230,7 +235,7 @@ Status SimTraining::AfterStep(const client::StepResult& result, bool*) {
     unsaved_since_ = -1;
     steps_since_session_ = 0;
   }
-  machine_.say(absl::StrFormat("%s: step %d, loss %a", kClientName, result.global_step,
+  machine_.say(absl::StrFormat("%s: step %d, loss %a", kClientHost, result.global_step,
                                result.measures.at("loss")));
   return OkStatus();
 }

@@ -35,7 +35,10 @@ struct SeenByClients {
   // A bit of a checkpoint was flipped, so a restore may skip it.
   bool damaged = false;
   int sessions = 0;
-  std::set<std::string> errors;  // errors of steps, without numbers
+  // More faults are due, so the training should not end yet.
+  bool faults_due = false;
+  std::function<void()> acknowledged;  // called after each acknowledged step
+  std::set<std::string> errors;        // errors of steps, without numbers
   std::vector<std::string> violations;
 };
 

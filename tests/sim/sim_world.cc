@@ -6,6 +6,7 @@
 #include <random>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "core/checkpoint/checkpoints.h"
 #include "tests/sim/replica_check.h"
@@ -33,6 +34,8 @@ constexpr int64_t kStepsEndMs = 20'000;
 constexpr int64_t kWholeWithinMs = 60'000;
 // How often replicas are compared during the training.
 constexpr int64_t kCompareEveryMs = 2;
+constexpr int64_t kLookEveryMs = 100;
+constexpr int kMissesMax = 3;  // heartbeats
 
 class World {
  public:
@@ -61,6 +64,10 @@ class World {
   void CheckCheckpoints();
   void CheckSteps();
   void CompareReplicas();
+  void CheckAcknowledged();
+  void CheckHealth();
+  void CheckStateFile();
+  void KillSlowly(const Fault& fault);
   void CheckLeaks();
   void StopAll();
 
@@ -200,6 +207,8 @@ void World::Make(const Fault& fault) {
     case Fault::kSlow:
       return network_->set_faults(
           {.until_ns = until_ns, .slowness = 2 + static_cast<int>(fault.choice % 20)});
+    case Fault::kSlowKill:
+      return KillSlowly(fault);
     case Fault::kDiskErrors:
       return files_.FailUntil(until_ns, 2 + static_cast<int>(fault.choice % 10));
     case Fault::kPowerLoss:
@@ -217,6 +226,13 @@ void World::Make(const Fault& fault) {
       return;
     }
   }
+}
+
+void World::KillSlowly(const Fault& fault) {
+  const int64_t wait_ms = 50 + static_cast<int64_t>(fault.choice % 300);
+  network_->set_faults({.until_ns = scheduler_.now_ns() + wait_ms * kMilli, .slowness = 20});
+  Sleep(wait_ms);
+  KillHost(fault.host, false, fault.lasts_ms);
 }
 
 void World::LosePower(const Fault& fault) {
@@ -244,6 +260,7 @@ void World::MakeFaults() {
     if (options_.plan.replicas) Sleep(fault.lasts_ms + 4'000);
   }
   faults_done_ = true;
+  seen_.faults_due = false;
   chooser_.EndMishaps();
 }
 
@@ -317,6 +334,40 @@ void World::CompareReplicas() {
                         [this] { CompareReplicas(); });
 }
 
+// Checks that the followers have a step that the client has just seen acknowledged.
+void World::CheckAcknowledged() {
+  for (int ps = 0; ps < kPs; ++ps) {
+    const std::string wrong = replica_checks_[ps].LookAtStep(
+        At(StrCat("ps-", ps)), At(StrCat("ps-", ps, "b")), seen_.step);
+    if (!wrong.empty() && result_.violations.empty()) Violation(wrong);
+  }
+}
+
+// Checks that tasks that have missed several heartbeats count as lost.
+void World::CheckHealth() {
+  if (done_) return;
+  for (const auto& [host, process] : at_) {
+    for (const HealthMonitor::Peer& peer : process->task().master().peers()) {
+      if (peer.misses < kMissesMax || !peer.status.ok() || !result_.violations.empty()) continue;
+      Violation(StrCat(host, " does not count ", peer.task.name, " as lost, after ", peer.misses,
+                       " heartbeats without an answer"));
+    }
+  }
+  scheduler_.ScheduleAt(scheduler_.now_ns() + kLookEveryMs * kMilli, [this] { CheckHealth(); });
+}
+
+// Checks that the state file names the newest checkpoint. A client that ends well has written both.
+void World::CheckStateFile() {
+  if (seen_.damaged || !files_.FileExists("/checkpoints")) return;
+  const auto prefixes = ListCheckpoints(clock_, "/checkpoints");
+  if (!prefixes.ok() || prefixes->empty()) return;
+  const auto state = clock_.ReadFile("/checkpoints/checkpoint");
+  const std::string newest = prefixes->front().substr(prefixes->front().rfind('/') + 1);
+  if (!state.ok() || !absl::StrContains(*state, newest)) {
+    Violation(StrCat("the state file does not name the newest checkpoint, ", newest));
+  }
+}
+
 // Checks that no step runs. The last session still exists, so a step that runs now would run
 // forever.
 void World::CheckSteps() {
@@ -365,12 +416,22 @@ void World::Simulate() {
             if (process.alive()) Say(process.host() + " is fenced");
             Kill(process, /*silent=*/false, 300);
           },
-      .say = [this](const std::string& line) { Say(line); }};
+      .say =
+          [this](const std::string& line) {
+            // A follower that refuses a push has got a wrong one.
+            if (absl::StrContains(line, "begins anew: ") && !done_) return Violation(line);
+            Say(line);
+          }};
   training_ = {
       .steps = options_.steps, .ps = kPs, .workers = kWorkers, .replicas = options_.plan.replicas};
   AddTasks();
   for (const auto& [host, place] : places_) Start(host);
-  if (options_.plan.replicas) CompareReplicas();
+  if (options_.plan.replicas) {
+    seen_.faults_due = options_.faults;
+    seen_.acknowledged = [this] { CheckAcknowledged(); };
+    CompareReplicas();
+  }
+  CheckHealth();
   std::unique_ptr<Thread> faults = scheduler_.StartThread("faults", [this] {
     if (options_.faults) MakeFaults();
     faults_done_ = true;
@@ -388,6 +449,7 @@ void World::Simulate() {
   clients_.clear();
   Sleep(kQuietMs);
   CheckCheckpoints();
+  CheckStateFile();
   CheckLeaks();
   result_.simulated_seconds = static_cast<double>(scheduler_.now_ns()) / 1e9 - 1;
   result_.log = network_->log();
