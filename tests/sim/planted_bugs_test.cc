@@ -91,7 +91,11 @@ const std::vector<PlantedBug>& AllPlantedBugs() {
        .replicas = true,
        .kinds = {"cut", "cut-one-way"},
        .hosts = {"ps-0", "ps-0b"}},
-      {.bug = "health/loss-unnoticed", .seed = 0, .kinds = {"host-down", "cut", "freeze"}},
+      {.bug = "health/loss-unnoticed",
+       .seed = 0,
+       .replicas = true,
+       .kinds = {"host-down", "freeze"},
+       .hosts = {"ps-0", "worker-1"}},
   };
   return *planted;
 }

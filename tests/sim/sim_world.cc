@@ -34,7 +34,7 @@ constexpr int64_t kStepsEndMs = 20'000;
 constexpr int64_t kWholeWithinMs = 60'000;
 // How often replicas are compared during the training.
 constexpr int64_t kCompareEveryMs = 2;
-constexpr int64_t kLookEveryMs = 100;
+constexpr int kLooksPerHealth = 50;
 constexpr int kMissesMax = 3;  // heartbeats
 
 class World {
@@ -110,6 +110,7 @@ class World {
   SimTrainingOptions training_;
   ReplicaCheck replica_checks_[kPs];
   int64_t power_off_until_ns_ = 0, last_fault_ns_ = 0;
+  int looks_ = 0;
   bool faults_done_ = false, done_ = false;
   SimRunResult result_;
 };
@@ -232,6 +233,8 @@ void World::KillSlowly(const Fault& fault) {
   const int64_t wait_ms = 50 + static_cast<int64_t>(fault.choice % 300);
   network_->set_faults({.until_ns = scheduler_.now_ns() + wait_ms * kMilli, .slowness = 20});
   Sleep(wait_ms);
+  // A mishap may have cost the process its follower meanwhile.
+  if (options_.plan.replicas && !AwaitReplicas()) return;
   KillHost(fault.host, false, fault.lasts_ms);
 }
 
@@ -322,6 +325,7 @@ void World::CheckCheckpoints() {
 
 void World::CompareReplicas() {
   if (done_) return;
+  if (++looks_ % kLooksPerHealth == 0) CheckHealth();
   for (int ps = 0; ps < kPs; ++ps) {
     const std::string wrong =
         replica_checks_[ps].Look(At(StrCat("ps-", ps)), At(StrCat("ps-", ps, "b")));
@@ -345,7 +349,6 @@ void World::CheckAcknowledged() {
 
 // Checks that tasks that have missed several heartbeats count as lost.
 void World::CheckHealth() {
-  if (done_) return;
   for (const auto& [host, process] : at_) {
     for (const HealthMonitor::Peer& peer : process->task().master().peers()) {
       if (peer.misses < kMissesMax || !peer.status.ok() || !result_.violations.empty()) continue;
@@ -353,7 +356,6 @@ void World::CheckHealth() {
                        " heartbeats without an answer"));
     }
   }
-  scheduler_.ScheduleAt(scheduler_.now_ns() + kLookEveryMs * kMilli, [this] { CheckHealth(); });
 }
 
 // Checks that the state file names the newest checkpoint. A client that ends well has written both.
@@ -431,7 +433,6 @@ void World::Simulate() {
     seen_.acknowledged = [this] { CheckAcknowledged(); };
     CompareReplicas();
   }
-  CheckHealth();
   std::unique_ptr<Thread> faults = scheduler_.StartThread("faults", [this] {
     if (options_.faults) MakeFaults();
     faults_done_ = true;
