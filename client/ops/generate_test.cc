@@ -93,7 +93,7 @@ TEST(GenerateOps, SeveralOutputsHaveNames) {
       HasSubstr("struct TopKOutputs {\n  Output values;\n  Output indices;\n};"
                 "\n// The op TopK.\nTopKOutputs TopK(const Operand& input, const Operand& k, "));
   EXPECT_THAT(ops.source,
-              HasSubstr("  return {.values = results.NextOutput(), .indices = results.One()};\n"));
+              HasSubstr("  return {.values = results.NextOutput(), .indices = results.NextOutput()};\n"));
 }
 
 TEST(GenerateOps, ListsOfOutputsKnowTheirLength) {

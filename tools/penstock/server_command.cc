@@ -111,9 +111,9 @@ void Print(const Server& server, const std::string& text) {
 }
 
 // How long the other tasks may take to answer LogMistakes.
-constexpr int64_t kProbeMs = 3'000;
+constexpr int64_t kDoctorProbeMs = 3'000;
 
-// Logs the findings of `penstock doctor` that a task can make on its own. Takes up to kProbeMs.
+// Logs the findings of `penstock doctor` that a task can make on its own. Takes up to kDoctorProbeMs.
 void LogMistakes(const TaskConfig& config, const std::string& self) {
   const auto variable = [](const std::string& name) {
     const char* const value = std::getenv(name.c_str());
@@ -123,7 +123,7 @@ void LogMistakes(const TaskConfig& config, const std::string& self) {
   std::vector<ProbedTask> tasks = TasksOf(config.cluster);
   std::vector<std::string> addresses;
   for (const ProbedTask& task : tasks) addresses.push_back(task.address);
-  std::vector<TaskProbe> probes = ProbeTasks(addresses, kProbeMs);
+  std::vector<TaskProbe> probes = ProbeTasks(addresses, kDoctorProbeMs);
   for (size_t i = 0; i < tasks.size(); ++i) tasks[i].probe = std::move(probes[i]);
   for (Finding& finding : ExamineClusterAtStart(config, std::move(tasks))) {
     findings.push_back(std::move(finding));
