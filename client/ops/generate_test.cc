@@ -92,8 +92,9 @@ TEST(GenerateOps, SeveralOutputsHaveNames) {
       ops.header,
       HasSubstr("struct TopKOutputs {\n  Output values;\n  Output indices;\n};"
                 "\n// The op TopK.\nTopKOutputs TopK(const Operand& input, const Operand& k, "));
-  EXPECT_THAT(ops.source,
-              HasSubstr("  return {.values = results.NextOutput(), .indices = results.NextOutput()};\n"));
+  EXPECT_THAT(
+      ops.source,
+      HasSubstr("  return {.values = results.NextOutput(), .indices = results.NextOutput()};\n"));
 }
 
 TEST(GenerateOps, ListsOfOutputsKnowTheirLength) {

@@ -113,7 +113,8 @@ void Print(const Server& server, const std::string& text) {
 // How long the other tasks may take to answer LogMistakes.
 constexpr int64_t kDoctorProbeMs = 3'000;
 
-// Logs the findings of `penstock doctor` that a task can make on its own. Takes up to kDoctorProbeMs.
+// Logs the findings of `penstock doctor` that a task can make on its own. Takes up to
+// kDoctorProbeMs.
 void LogMistakes(const TaskConfig& config, const std::string& self) {
   const auto variable = [](const std::string& name) {
     const char* const value = std::getenv(name.c_str());
