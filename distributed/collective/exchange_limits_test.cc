@@ -241,7 +241,7 @@ TEST_F(ExchangeLimitsTest, MessagesOfAGroupThatDoesNotFormExpire) {
 TEST(EarlyMessagesTest, AreForgottenWhenNoRankWaitsAnyMore) {
   constexpr int64_t kSecond = 1'000'000'000;
   EarlyMessages early(1000);
-  const EarlyMessages::Early message{kPeer, {.group = 1}, Tensor::Scalar<int32_t>(0)};
+  const EarlyMessages::EarlyMessage message{kPeer, {.group = 1}, Tensor::Scalar<int32_t>(0)};
   early.Keep(message, 0);
   early.Expire(61 * kSecond);
   early.Keep(message, 62 * kSecond);
