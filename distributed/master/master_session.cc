@@ -487,29 +487,18 @@ StatusOr<int64_t> MasterSession::MakeCallable(const CallableSpec& spec, const Ru
   Wait wait(*options_.services.threads, "a step to be prepared");
   AwaitPrepared(step, /*feeds=*/{}, wait.done());
   RETURN_IF_ERROR(wait.Get());
-  MutexLock lock(callables_mu_);
-  callables_.emplace(next_callable_, Callable{std::move(step), options});
-  return next_callable_++;
-}
-
-StatusOr<MasterSession::Callable> MasterSession::FindCallable(int64_t callable) {
-  MutexLock lock(callables_mu_);
-  const auto found = callables_.find(callable);
-  if (found == callables_.end()) {
-    return InvalidArgument("callable ", callable, " was never made or has been released");
-  }
-  return found->second;
+  return callables_.Add({std::move(step), options});
 }
 
 Status MasterSession::RunCallable(int64_t callable, const RunOptions& options,
                                   absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
                                   RunMetadata* metadata) {
-  ASSIGN_OR_RETURN(const Callable found, FindCallable(callable));
+  ASSIGN_OR_RETURN(const Callables::Entry found, callables_.Find(callable));
   return RunPrepared(found.step, options, feeds, outputs, metadata);
 }
 
 void MasterSession::RunCallableAsync(int64_t callable, AsyncRun* run, Done done) {
-  auto found = FindCallable(callable);
+  auto found = callables_.Find(callable);
   if (!found.ok()) return std::move(done)(found.status());
   Cancellation* const cancellation = run->options.cancellation;
   run->options = found->options;
@@ -517,12 +506,7 @@ void MasterSession::RunCallableAsync(int64_t callable, AsyncRun* run, Done done)
   StartAsync(found->step, run, std::move(done));
 }
 
-Status MasterSession::ReleaseCallable(int64_t callable) {
-  ASSIGN_OR_RETURN(const Callable found, FindCallable(callable));
-  MutexLock lock(callables_mu_);
-  callables_.erase(callable);
-  return OkStatus();
-}
+Status MasterSession::ReleaseCallable(int64_t callable) { return callables_.Release(callable); }
 
 std::vector<DeviceInfo> MasterSession::devices() const {
   std::vector<DeviceInfo> devices;
@@ -561,10 +545,7 @@ Status MasterSession::Close(const Status& why) {
                                " was closed, but did not end in time: ", RunningText());
     }
   }
-  {
-    MutexLock lock(callables_mu_);
-    callables_.clear();
-  }
+  callables_.Clear();
   {
     MutexLock lock(partial_mu_);
     partial_runs_.clear();

@@ -19,6 +19,7 @@
 #include "absl/functional/function_ref.h"
 #include "core/base/mutex.h"
 #include "core/compiler/pass/compile_report.h"
+#include "distributed/master/callables.h"
 #include "distributed/master/master_step.h"
 #include "distributed/master/measured_costs.h"
 #include "distributed/master/partial_run.h"
@@ -232,11 +233,6 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   void ReturnLocalStep(LocalStep* step);
   void StepEnded(int64_t id, bool partial, const Status& status);
   void TaskLost(const TaskId& task, const Status& why);
-  struct Callable {
-    Prepared step;
-    RunOptions options;
-  };
-  StatusOr<Callable> FindCallable(int64_t callable);
   int64_t TimeoutMs(int64_t otherwise) const;
   bool AnyRunning() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(running_mu_);
 
@@ -261,9 +257,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   MeasuredCosts costs_;
   const bool places_automatically_;
   AutoPlacement placement_;
-  Mutex callables_mu_;
-  std::map<int64_t, Callable> callables_ ABSL_GUARDED_BY(callables_mu_);
-  int64_t next_callable_ ABSL_GUARDED_BY(callables_mu_) = 1;
+  Callables callables_;
   Mutex partial_mu_;
   std::map<std::string, std::shared_ptr<PartialRun>> partial_runs_
       ABSL_GUARDED_BY(partial_mu_);  // by handle

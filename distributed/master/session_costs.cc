@@ -12,8 +12,7 @@ namespace penstock {
 
 std::vector<MasterSession::Prepared> MasterSession::AllPrepared() {
   std::vector<Prepared> steps = cache_.List();
-  MutexLock lock(callables_mu_);
-  for (const auto& [id, callable] : callables_) steps.push_back(callable.step);
+  for (Prepared& step : callables_.Steps()) steps.push_back(std::move(step));
   return steps;
 }
 

@@ -251,10 +251,7 @@ void MasterSession::PlaceAgain(const Prepared& step, std::vector<PartialShape> f
 
 void MasterSession::Replace(const PreparedStep& step, const Prepared& anew) {
   cache_.Replace(step, anew);
-  MutexLock lock(callables_mu_);
-  for (auto& [id, callable] : callables_) {
-    if (callable.step.get() == &step) callable.step = anew;
-  }
+  callables_.Replace(step, anew);
 }
 
 StatusOr<std::vector<std::vector<int>>> MasterSession::FeedsOfFetches(
