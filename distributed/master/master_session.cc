@@ -9,14 +9,12 @@
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
-#include "core/base/fault_point.h"
 #include "core/base/join.h"
 #include "core/base/log.h"
 #include "core/base/mutex.h"
 #include "core/base/timeout.h"
 #include "core/compiler/compile.h"
 #include "core/runtime/poller.h"
-#include "distributed/collective/reserved_steps.h"
 #include "distributed/master/health.h"
 
 namespace penstock {
@@ -29,54 +27,26 @@ constexpr int64_t kLeaseMs = kMinuteMs;
 // How long a thread polls for the end of a step before it blocks: about the cost of waking it.
 constexpr auto kSpin = std::chrono::microseconds(50);
 
-Status Closed() { return FailedPrecondition("Session is closed."); }
-
-// Logs a step that failed, as a warning if its client is in another process. The end of the input
-// and a cancellation are no failures, so they are logged as details. A client in this process
-// receives the error anyway.
-void LogFailedStep(const MasterSession& session, int64_t step, const Status& status) {
-  const bool usual = absl::IsOutOfRange(status) || absl::IsCancelled(status);
-  const std::string client = session.client();
-  const TaskId& self = session.tasks()[0].id;
-  const LogLevel level = client.empty() ? LogLevel::kInfo : LogLevel::kWarning;
-  Log({.level = usual || self.address.empty() ? LogLevel::kDebug : level,
-       .task = self.name,
-       .event = usual ? "step_ended" : "step_failed",
-       .text = StrCat("step ", step, " of session ", session.handle(),
-                      usual ? " ended early: " : " failed: ", status.message()),
-       .fields = {{"session", session.handle()},
-                  {"step", step},
-                  {"code", absl::StatusCodeToString(status.code())},
-                  {"client", client}},
-       .limited = true});
-}
-
-const FaultPoint kSameSteps(FaultPoint::kBug, "session/step-ids-reused",
-                            "each session gives its steps the same ids");
-
-// Turns a counter into an id that looks random. Different inputs give different ids.
-uint64_t Mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-  return x ^ x >> 31;
-}
-
 }  // namespace
 
 MasterSession::MasterSession(Options options)
     : options_(std::move(options)),
       tasks_(std::make_shared<SessionTasks>()),
-      step_id_base_(kSameSteps.Fires() ? 1 : options_.services.env->RandomU64()),
       created_ns_(options_.services.env->NowNanos()),
+      activity_(std::make_shared<ClientActivity>(*options_.services.env)),
+      steps_(std::make_shared<SessionSteps>(SessionSteps::Options{.session = options_.handle,
+                                                                  .task = options_.tasks[0].id,
+                                                                  .services = options_.services,
+                                                                  .counters = options_.counters,
+                                                                  .activity = activity_})),
       graph_(*options_.registry),
-      places_automatically_(options_.session.placement == kPlacementAuto),
-      none_running_(*options_.services.threads, "the end of a session's steps") {
+      places_automatically_(options_.session.placement == kPlacementAuto) {
   tasks_->list = options_.tasks;
-  last_used_ns_ = options_.services.env->NowNanos();
 }
 
-MasterSession::~MasterSession() { CHECK(closed_, "session ", handle(), " was not closed"); }
+MasterSession::~MasterSession() {
+  CHECK(!steps_->CheckOpen().ok(), "session ", handle(), " was not closed");
+}
 
 StatusOr<std::shared_ptr<MasterSession>> MasterSession::Create(Options options) {
   RETURN_IF_ERROR(CheckDisabledPasses(options.session.disabled_passes));
@@ -115,7 +85,7 @@ void MasterSession::WatchTasks() {
   for (SessionTask& task : tasks_->list) {
     if (task.client->in_process() != nullptr) continue;
     const auto lost = [weak = weak_from_this(), id = task.id](const Status& why) {
-      if (const auto session = weak.lock()) session->TaskLost(id, why);
+      if (const auto session = weak.lock()) session->steps_->TaskLost(id, why);
     };
     task.health = options_.health->Watch(task.id, task.client, handle(), lost);
   }
@@ -150,16 +120,10 @@ int64_t MasterSession::DeadlineOf(const RunOptions& options, bool several_tasks)
   return options_.services.env->NowNanos() + TimeoutNanos(timeout_ms);
 }
 
-int64_t MasterSession::NextStepId() {
-  const uint64_t id = Mix(step_id_base_ + steps_begun_.fetch_add(1, std::memory_order_relaxed));
-  const auto step_id = static_cast<int64_t>(id);
-  return id != 0 && !collective::IsReservedStep(step_id) ? step_id : NextStepId();
-}
-
 StatusOr<int64_t> MasterSession::Extend(int64_t expected_version,
                                         absl::FunctionRef<Status(Graph*)> add) {
-  RETURN_IF_ERROR(CheckOpen());
-  last_used_ns_ = options_.services.env->NowNanos();
+  RETURN_IF_ERROR(steps_->CheckOpen());
+  activity_->NoteUse();
   WriterMutexLock lock(graph_mu_);
   if (expected_version >= 0 && expected_version != version_) {
     return Aborted("Current version is ", version_, " but caller expected ", expected_version, ".");
@@ -216,15 +180,15 @@ Status MasterSession::RunPrepared(const Prepared& step, const RunOptions& option
     return Finished(step, options, status, measuring, collector, outputs, metadata);
   }
   Wait wait(*options_.services.threads, "the end of a step");
-  StartStep(step,
-            {.id = NextStepId(),
-             .deadline_ns = DeadlineOf(options, true),
-             .feeds = feeds,
-             .fetches = absl::MakeSpan(*outputs),
-             .stats = collector,
-             .cancellation = options.cancellation,
-             .on_this_thread = true},
-            wait.done());
+  steps_->Start(step,
+                {.id = steps_->NextId(),
+                 .deadline_ns = DeadlineOf(options, true),
+                 .feeds = feeds,
+                 .fetches = absl::MakeSpan(*outputs),
+                 .stats = collector,
+                 .cancellation = options.cancellation,
+                 .on_this_thread = true},
+                wait.done());
   AwaitStep(wait);
   return Finished(step, options, wait.Get(), measuring, collector, outputs, metadata);
 }
@@ -316,7 +280,7 @@ Status MasterSession::Finished(const Prepared& step, const RunOptions& options, 
 Status MasterSession::RunLocal(const PreparedStep& step, const RunOptions& options,
                                absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
                                StepStatsCollector* stats) {
-  ASSIGN_OR_RETURN(LocalStep* const running, TakeLocalStep(step));
+  ASSIGN_OR_RETURN(SessionSteps::LocalStep* const running, steps_->BeginLocal(step));
   Cancellation& cancellation = running->cancellation;
   Cancellation::Token token = 0;
   const bool registered =
@@ -327,7 +291,7 @@ Status MasterSession::RunLocal(const PreparedStep& step, const RunOptions& optio
   if (options.cancellation != nullptr && !registered) {
     status = options.cancellation->status();
   } else {
-    id = NextStepId();
+    id = steps_->NextId();
     status = step.local->Run({.step_id = id,
                               .cancellation = &cancellation,
                               .deadline_ns = DeadlineOf(options, false),
@@ -338,96 +302,8 @@ Status MasterSession::RunLocal(const PreparedStep& step, const RunOptions& optio
                               .stats = stats});
   }
   if (registered) options.cancellation->Deregister(token);
-  ReturnLocalStep(running);
-  if (!status.ok()) [[unlikely]] {
-    if (options_.counters != nullptr) options_.counters->Failed(status);
-    LogFailedStep(*this, id, status);
-  }
+  steps_->EndLocal(running, id, status);
   return status;
-}
-
-StatusOr<MasterSession::LocalStep*> MasterSession::TakeLocalStep(const PreparedStep& prepared) {
-  MutexLock lock(running_mu_);
-  if (closed_) [[unlikely]]
-    return Closed();
-  if (idle_local_steps_.empty()) [[unlikely]] {
-    local_steps_.push_back(std::make_unique<LocalStep>());
-    idle_local_steps_.push_back(local_steps_.back().get());
-  }
-  LocalStep* const step = idle_local_steps_.back();
-  idle_local_steps_.pop_back();
-  step->running = &prepared;
-  return step;
-}
-
-void MasterSession::ReturnLocalStep(LocalStep* step) {
-  MutexLock lock(running_mu_);
-  step->running = nullptr;
-  // After Close the step stays registered, because Close may be about to cancel it.
-  if (closed_) [[unlikely]]
-    return none_running_.NotifyAll();
-  if (step->cancellation.cancelled()) [[unlikely]]
-    step->cancellation.Reset();
-  idle_local_steps_.push_back(step);
-}
-
-void MasterSession::StartStep(const Prepared& step, const MasterStep::Args& args, Done done) {
-  Status refused = CheckTasks(*step);
-  const bool partial = args.own_step != nullptr;
-  const auto running = std::make_shared<MasterStep>(step, args, options_.services);
-  if (refused.ok()) {
-    MutexLock lock(running_mu_);
-    if (closed_) {
-      refused = Closed();
-    } else {
-      steps_.emplace(args.id, running);
-      if (partial) ++partial_steps_;
-    }
-  }
-  if (!refused.ok()) return std::move(done)(std::move(refused));
-  running->Start(Done([self = shared_from_this(), id = args.id, partial,
-                       done = std::move(done)](Status status) mutable {
-    self->StepEnded(id, partial, status);
-    if (!status.ok()) LogFailedStep(*self, id, status);
-    std::move(done)(std::move(status));
-  }));
-}
-
-void MasterSession::StepEnded(int64_t id, bool partial, const Status& status) {
-  std::shared_ptr<MasterStep> ended;  // destroyed after the lock is released
-  MutexLock lock(running_mu_);
-  const auto it = steps_.find(id);
-  ended = std::move(it->second);
-  steps_.erase(it);
-  if (partial) --partial_steps_;
-  const int64_t now_ns = options_.services.env->NowNanos();
-  last_used_ns_ = now_ns;
-  if (options_.counters != nullptr) options_.counters->Ended(status, now_ns - ended->begun_ns());
-  if (status.ok() && !partial) ended->prepared().times.Add(now_ns - ended->begun_ns());
-  if (closed_) none_running_.NotifyAll();
-}
-
-Status MasterSession::CheckOpen() const {
-  MutexLock lock(running_mu_);
-  return closed_ ? Closed() : OkStatus();
-}
-
-Status MasterSession::CheckTasks(const PreparedStep& step) const {
-  for (const PreparedStep::Part& part : step.parts) {
-    if (part.task->health != nullptr && !part.task->health->ok()) {
-      return part.task->health->status();
-    }
-  }
-  return OkStatus();
-}
-
-void MasterSession::TaskLost(const TaskId& task, const Status& why) {
-  std::vector<std::shared_ptr<MasterStep>> steps;
-  {
-    MutexLock lock(running_mu_);
-    for (const auto& [id, step] : steps_) steps.push_back(step);
-  }
-  for (const auto& step : steps) step->TaskLost(task, why);
 }
 
 void MasterSession::RunAsync(AsyncRun* run, Done done) {
@@ -467,19 +343,19 @@ void MasterSession::StartFitting(const Prepared& step, AsyncRun* run, Done done)
   const Measuring measuring = BeginExecution(step.get());
   const bool measured = run->options.trace || measuring.any();
   StepStatsCollector* const stats = measured ? &run->stats : nullptr;
-  StartStep(step,
-            {.id = NextStepId(),
-             .deadline_ns = DeadlineOf(run->options, true),
-             .feeds = run->values,
-             .fetches = absl::MakeSpan(run->outputs),
-             .stats = stats,
-             .cancellation = run->options.cancellation},
-            Done([self = shared_from_this(), step, run, measuring, stats,
-                  done = std::move(done)](Status status) mutable {
-              status = self->Finished(step, run->options, std::move(status), measuring, stats,
-                                      &run->outputs, &run->metadata);
-              std::move(done)(std::move(status));
-            }));
+  steps_->Start(step,
+                {.id = steps_->NextId(),
+                 .deadline_ns = DeadlineOf(run->options, true),
+                 .feeds = run->values,
+                 .fetches = absl::MakeSpan(run->outputs),
+                 .stats = stats,
+                 .cancellation = run->options.cancellation},
+                Done([self = shared_from_this(), step, run, measuring, stats,
+                      done = std::move(done)](Status status) mutable {
+                  status = self->Finished(step, run->options, std::move(status), measuring, stats,
+                                          &run->outputs, &run->metadata);
+                  std::move(done)(std::move(status));
+                }));
 }
 
 StatusOr<int64_t> MasterSession::MakeCallable(const CallableSpec& spec, const RunOptions& options) {
@@ -521,30 +397,8 @@ Status MasterSession::Close() {
 }
 
 Status MasterSession::Close(const Status& why) {
-  std::vector<std::shared_ptr<MasterStep>> steps;
-  std::vector<std::pair<LocalStep*, Status>> local_steps;
-  {
-    MutexLock lock(running_mu_);
-    if (std::exchange(closed_, true)) return OkStatus();
-    for (const auto& [id, step] : steps_) steps.push_back(step);
-    for (const auto& step : local_steps_) {
-      if (step->running == nullptr) continue;
-      local_steps.emplace_back(step.get(), WhileRunning(why, *step->running));
-    }
-  }
-  for (const auto& step : steps) step->Abort(WhileRunning(why, step->prepared()));
-  for (const auto& [step, ends] : local_steps) step->cancellation.Cancel(ends);
-  Status ended;
-  {
-    MutexLock lock(running_mu_);
-    const int64_t latest_ns =
-        options_.services.env->NowNanos() + TimeoutNanos(TimeoutMs(kMinuteMs));
-    const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(running_mu_) { return !AnyRunning(); };
-    if (!none_running_.WaitUntil(running_mu_, latest_ns, none)) {
-      ended = DeadlineExceeded("session ", handle(),
-                               " was closed, but did not end in time: ", RunningText());
-    }
-  }
+  if (!steps_->Close()) return OkStatus();
+  const Status ended = steps_->EndAll(why, TimeoutMs(kMinuteMs));
   callables_.Clear();
   {
     MutexLock lock(partial_mu_);
@@ -563,17 +417,6 @@ void MasterSession::FreeGraph() {
   std::swap(graph_, freed);
 }
 
-bool MasterSession::AnyRunning() const {
-  for (const auto& step : local_steps_) {
-    if (step->running != nullptr) return true;
-  }
-  return !steps_.empty();
-}
-
-void MasterSession::NoteClientCall(const std::string& client) {
-  last_used_ns_ = options_.services.env->NowNanos();
-  MutexLock lock(client_mu_);
-  if (client_ != client) client_ = client;
-}
+int64_t MasterSession::idle_ns() const { return steps_->busy() ? 0 : activity_->unused_ns(); }
 
 }  // namespace penstock

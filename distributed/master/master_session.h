@@ -20,10 +20,12 @@
 #include "core/base/mutex.h"
 #include "core/compiler/pass/compile_report.h"
 #include "distributed/master/callables.h"
+#include "distributed/master/client_activity.h"
 #include "distributed/master/master_step.h"
 #include "distributed/master/measured_costs.h"
 #include "distributed/master/partial_run.h"
 #include "distributed/master/prepared_step.h"
+#include "distributed/master/session_steps.h"
 #include "distributed/master/step_counters.h"
 #include "distributed/master/step_recorder.h"
 #include "distributed/session/session.h"
@@ -125,9 +127,11 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
 
   // Notes that a client has called from `client`, the address of its connection; "" for a client
   // in this process, whose session is never idle.
-  void NoteClientCall(const std::string& client);
+  void NoteClientCall(const std::string& client) { activity_->NoteCall(client); }
   // Notes that the session is in use if the connection of its client is in `connected`.
-  void NoteConnectedClient(const absl::flat_hash_set<std::string>& connected);
+  void NoteConnectedClient(const absl::flat_hash_set<std::string>& connected) {
+    activity_->NoteConnected(connected);
+  }
   // Returns the nanoseconds since the last call, or since NoteConnectedClient last found the
   // client's connection alive; 0 while a step runs. A partial run between two instalments does not
   // count as running: a client that has gone may leave one behind.
@@ -135,9 +139,9 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   // The following are for status reports. running() does not contain steps that have only one part,
   // in the master's own process.
   int64_t created_ns() const { return created_ns_; }
-  std::string client() const;
-  uint64_t steps_begun() const { return steps_begun_.load(std::memory_order_relaxed); }
-  std::vector<std::shared_ptr<const MasterStep>> running_steps() const;
+  std::string client() const { return activity_->client(); }
+  uint64_t steps_begun() const { return steps_->begun(); }
+  std::vector<std::shared_ptr<const MasterStep>> running_steps() const { return steps_->running(); }
   int64_t version() const {
     ReaderMutexLock lock(graph_mu_);
     return version_;
@@ -145,10 +149,6 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
 
  private:
   using Prepared = std::shared_ptr<PreparedStep>;
-  struct LocalStep {
-    Cancellation cancellation;
-    const PreparedStep* running = nullptr;  // null: idle
-  };
 
   explicit MasterSession(Options options);
   Status CreateInTasks();
@@ -214,41 +214,24 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   Status Finished(const Prepared& step, const RunOptions& options, Status status,
                   const Measuring& measuring, StepStatsCollector* stats,
                   std::vector<Tensor>* outputs, RunMetadata* metadata);
-  void StartStep(const Prepared& step, const MasterStep::Args& args, Done done);
   void StartPartial(const Prepared& step, SetUp done, std::shared_ptr<void> hold);
   StatusOr<std::shared_ptr<PartialRun>> FindPartial(const std::string& handle);
   void ForgetPartial(const std::string& handle);
   void StartAsync(const Prepared& step, AsyncRun* run, Done done);
   void StartFitting(const Prepared& step, AsyncRun* run, Done done);
-  Status CheckOpen() const;
   void FreeGraph();
-  Status CheckTasks(const PreparedStep& step) const;
   int64_t DeadlineOf(const RunOptions& options, bool several_tasks) const;
-  int64_t NextStepId();
-  // Returns `why` with the names of the step that it ends.
-  static Status WhileRunning(const Status& why, const PreparedStep& step);
-  // Returns a text that names the running steps, and the tasks in which they run.
-  std::string RunningText() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(running_mu_);
-  StatusOr<LocalStep*> TakeLocalStep(const PreparedStep& step);
-  void ReturnLocalStep(LocalStep* step);
-  void StepEnded(int64_t id, bool partial, const Status& status);
-  void TaskLost(const TaskId& task, const Status& why);
   int64_t TimeoutMs(int64_t otherwise) const;
-  bool AnyRunning() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(running_mu_);
 
   const Options options_;
   const std::shared_ptr<SessionTasks> tasks_;
-  const uint64_t step_id_base_;
-  std::atomic<uint64_t> steps_begun_{0};
   std::atomic<uint64_t> next_graph_{1};
-  std::atomic<int64_t> last_used_ns_{0};
   const int64_t created_ns_;
+  const std::shared_ptr<ClientActivity> activity_;
+  const std::shared_ptr<SessionSteps> steps_;
 
   // A thread holds at most one of the session's mutexes. While it holds graph_mu_ it may lock the
   // mutex of placement_; no other mutex is locked while one of these is held.
-  mutable Mutex client_mu_;
-  std::string client_ ABSL_GUARDED_BY(client_mu_);
-
   mutable SharedMutex graph_mu_;
   Graph graph_ ABSL_GUARDED_BY(graph_mu_);
   int64_t version_ ABSL_GUARDED_BY(graph_mu_) = 0;
@@ -261,14 +244,6 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   Mutex partial_mu_;
   std::map<std::string, std::shared_ptr<PartialRun>> partial_runs_
       ABSL_GUARDED_BY(partial_mu_);  // by handle
-
-  mutable Mutex running_mu_;
-  Condition none_running_;
-  bool closed_ ABSL_GUARDED_BY(running_mu_) = false;
-  std::vector<std::unique_ptr<LocalStep>> local_steps_ ABSL_GUARDED_BY(running_mu_);
-  std::vector<LocalStep*> idle_local_steps_ ABSL_GUARDED_BY(running_mu_);
-  std::map<int64_t, std::shared_ptr<MasterStep>> steps_ ABSL_GUARDED_BY(running_mu_);
-  size_t partial_steps_ ABSL_GUARDED_BY(running_mu_) = 0;  // number of partial runs in steps_
 };
 
 }  // namespace penstock

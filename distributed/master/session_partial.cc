@@ -80,7 +80,7 @@ void MasterSession::SetUpPartialRunAsync(const CallableSpec& spec, SetUp done,
 }
 
 void MasterSession::StartPartial(const Prepared& step, SetUp done, std::shared_ptr<void> hold) {
-  const int64_t id = NextStepId();
+  const int64_t id = steps_->NextId();
   const std::string handle = StrCat(absl::Hex(id, absl::kZeroPad16));
   const auto run = std::make_shared<PartialRun>(step, tasks()[0].devices[0].name.ToString());
   std::vector<std::shared_ptr<PartialRun>> ended;  // destroyed after the lock is released
@@ -103,23 +103,23 @@ void MasterSession::StartPartial(const Prepared& step, SetUp done, std::shared_p
                                              " partial runs that were not finished"));
   }
   std::shared_ptr<Step> own;
-  StartStep(step,
-            {.id = id,
-             .deadline_ns = DeadlineOf({}, true),
-             .cancellation = &run->cancellation(),
-             .own_step = &own},
-            Done([run, hold = std::move(hold)](const Status& status) mutable {
-              // Released before the client learns of the end, because it may then begin another
-              // run.
-              hold = nullptr;
-              run->Ended(status);
-            }));
+  steps_->Start(step,
+                {.id = id,
+                 .deadline_ns = DeadlineOf({}, true),
+                 .cancellation = &run->cancellation(),
+                 .own_step = &own},
+                Done([run, hold = std::move(hold)](const Status& status) mutable {
+                  // Released before the client learns of the end, because it may then begin another
+                  // run.
+                  hold = nullptr;
+                  run->Ended(status);
+                }));
   run->Begun(std::move(own));
   std::move(done)(handle);
 }
 
 StatusOr<std::shared_ptr<PartialRun>> MasterSession::FindPartial(const std::string& handle) {
-  RETURN_IF_ERROR(CheckOpen());
+  RETURN_IF_ERROR(steps_->CheckOpen());
   MutexLock lock(partial_mu_);
   const auto found = partial_runs_.find(handle);
   if (found == partial_runs_.end()) {

@@ -70,7 +70,7 @@ void MasterSession::Prepare(const Prepared& step, std::vector<PartialShape> fed_
 
 StatusOr<std::vector<Partition>> MasterSession::CompileNew(PreparedStep* step,
                                                            PlacementReport* placement) {
-  RETURN_IF_ERROR(CheckOpen());
+  RETURN_IF_ERROR(steps_->CheckOpen());
   ASSIGN_OR_RETURN(step->feeds, FeedsOf(*step));
   // If a value does not have the shape that the graph states, only its own step fails; later values
   // will have that shape.
