@@ -39,6 +39,11 @@ MasterSession::MasterSession(Options options)
                                                                   .services = options_.services,
                                                                   .counters = options_.counters,
                                                                   .activity = activity_})),
+      partial_runs_(std::make_shared<PartialRuns>(
+          PartialRuns::Options{.session = options_.handle,
+                               .client_device = options_.tasks[0].devices[0].name.ToString(),
+                               .services = options_.services,
+                               .steps = steps_})),
       graph_(*options_.registry),
       places_automatically_(options_.session.placement == kPlacementAuto) {
   tasks_->list = options_.tasks;
@@ -384,6 +389,46 @@ void MasterSession::RunCallableAsync(int64_t callable, AsyncRun* run, Done done)
 
 Status MasterSession::ReleaseCallable(int64_t callable) { return callables_.Release(callable); }
 
+StatusOr<std::string> MasterSession::SetUpPartialRun(const CallableSpec& spec) {
+  StatusOr<std::string> handle = Internal("no handle");
+  Wait wait(*options_.services.threads, "a partial run to be prepared");
+  SetUpPartialRunAsync(spec, [&handle, done = wait.done()](StatusOr<std::string> made) mutable {
+    handle = std::move(made);
+    std::move(done)(OkStatus());
+  });
+  RETURN_IF_ERROR(wait.Get());
+  return handle;
+}
+
+void MasterSession::SetUpPartialRunAsync(const CallableSpec& spec, SetUp done,
+                                         std::shared_ptr<void> hold) {
+  const Prepared step = cache_.GetPartial(spec);
+  const auto begin = [self = shared_from_this(), step](std::shared_ptr<void> held) {
+    return self->partial_runs_->Begin(step, self->DeadlineOf({}, true), std::move(held));
+  };
+  if (step->ready()) return std::move(done)(begin(std::move(hold)));
+  Done ready([begin, done = std::move(done), hold = std::move(hold)](Status status) mutable {
+    if (!status.ok()) return std::move(done)(std::move(status));
+    std::move(done)(begin(std::move(hold)));
+  });
+  if (!step->AwaitReady(std::move(ready))) return;
+  options_.services.threads->Schedule([self = shared_from_this(), step] { self->Prepare(step); });
+}
+
+Status MasterSession::RunPartial(const std::string& handle, const RunOptions& options,
+                                 const Feeds& feeds, const std::vector<std::string>& fetches,
+                                 std::vector<Tensor>* outputs) {
+  outputs->clear();
+  Wait wait(*options_.services.threads, "a part of a partial run");
+  partial_runs_->Run(handle, options, feeds, fetches, outputs, wait.done());
+  return wait.Get();
+}
+
+void MasterSession::RunPartialAsync(const std::string& handle, AsyncRun* run, Done done) {
+  partial_runs_->Run(handle, run->options, run->feeds, run->fetches, &run->outputs,
+                     std::move(done));
+}
+
 std::vector<DeviceInfo> MasterSession::devices() const {
   std::vector<DeviceInfo> devices;
   for (const SessionTask& task : tasks()) {
@@ -400,10 +445,7 @@ Status MasterSession::Close(const Status& why) {
   if (!steps_->Close()) return OkStatus();
   const Status ended = steps_->EndAll(why, TimeoutMs(kMinuteMs));
   callables_.Clear();
-  {
-    MutexLock lock(partial_mu_);
-    partial_runs_.clear();
-  }
+  partial_runs_->Clear();
   if (options_.counters != nullptr) options_.counters->AddBegun(steps_begun());
   DeleteInTasks();
   FreeGraph();

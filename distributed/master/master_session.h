@@ -23,7 +23,7 @@
 #include "distributed/master/client_activity.h"
 #include "distributed/master/master_step.h"
 #include "distributed/master/measured_costs.h"
-#include "distributed/master/partial_run.h"
+#include "distributed/master/partial_runs.h"
 #include "distributed/master/prepared_step.h"
 #include "distributed/master/session_steps.h"
 #include "distributed/master/step_counters.h"
@@ -214,9 +214,6 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   Status Finished(const Prepared& step, const RunOptions& options, Status status,
                   const Measuring& measuring, StepStatsCollector* stats,
                   std::vector<Tensor>* outputs, RunMetadata* metadata);
-  void StartPartial(const Prepared& step, SetUp done, std::shared_ptr<void> hold);
-  StatusOr<std::shared_ptr<PartialRun>> FindPartial(const std::string& handle);
-  void ForgetPartial(const std::string& handle);
   void StartAsync(const Prepared& step, AsyncRun* run, Done done);
   void StartFitting(const Prepared& step, AsyncRun* run, Done done);
   void FreeGraph();
@@ -229,9 +226,9 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   const int64_t created_ns_;
   const std::shared_ptr<ClientActivity> activity_;
   const std::shared_ptr<SessionSteps> steps_;
+  const std::shared_ptr<PartialRuns> partial_runs_;
 
-  // A thread holds at most one of the session's mutexes. While it holds graph_mu_ it may lock the
-  // mutex of placement_; no other mutex is locked while one of these is held.
+  // Locked before the mutexes of placement_ and costs_.
   mutable SharedMutex graph_mu_;
   Graph graph_ ABSL_GUARDED_BY(graph_mu_);
   int64_t version_ ABSL_GUARDED_BY(graph_mu_) = 0;
@@ -241,9 +238,6 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   const bool places_automatically_;
   AutoPlacement placement_;
   Callables callables_;
-  Mutex partial_mu_;
-  std::map<std::string, std::shared_ptr<PartialRun>> partial_runs_
-      ABSL_GUARDED_BY(partial_mu_);  // by handle
 };
 
 }  // namespace penstock

@@ -39,7 +39,8 @@ std::vector<MasterSession::StepCosts> MasterSession::PredictSteps(
   const std::shared_ptr<const CostTable> costs = costs_.Get();
   std::vector<StepCosts> found;
   for (const auto& [prepared, executions, timed, median_ns] : steps) {
-    if (!goes_on() || !steps_->CheckOpen().ok()) break;  // a prediction takes as long as preparing the step
+    if (!goes_on() || !steps_->CheckOpen().ok())
+      break;  // a prediction takes as long as preparing the step
     StepCosts step = {.names = prepared->names(), .executions = timed, .median_ns = median_ns};
     CompileReport report;
     auto options = OptionsOf(*prepared);
