@@ -23,7 +23,7 @@ const Node* StateOf(const Graph::NodeSpec& spec) {
   for (const Endpoint& input : spec.inputs) {
     if (input.node == nullptr) continue;
     const EdgeType type = input.node->output_type(input.index);
-    if (type.ref || type.dtype == DType::kResource) return input.node;
+    if (type.refers_to_state()) return input.node;
   }
   return nullptr;
 }

@@ -29,7 +29,7 @@ Status CheckShuffles(const Node& node) {
     return InvalidArgument("'", node.name(), "' (", node.op_name(), ") has no seed");
   }
   const EdgeType made = node.output_type(0);
-  const bool queue = made.ref || made.dtype == DType::kResource;
+  const bool queue = made.refers_to_state();
   if (!queue || node.attr<bool>(kRepeatableAttr) != nullptr) return OkStatus();
   return InvalidArgument("'", node.name(), "' (", node.op_name(), ") is not repeatable");
 }

@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-constexpr int kVersion = 1;
+constexpr int kConsumerVersion = 1;
 // A block decompresses to at most 22 times its size, and an element needs at least one byte of it.
 constexpr int64_t kElementsPerByteMax = 22;
 
@@ -93,8 +93,8 @@ Status V1Reader::AddFile(Env& env, const std::string& path) {
 Status V1Reader::AddTensors(const File& file, string_view list) {
   ASSIGN_OR_RETURN(const tensorflow::SavedTensorSlices slices, Parse(list));
   const int needed = slices.meta().versions().min_consumer();
-  if (needed > kVersion) {
-    return Unimplemented("the data need a reader of version ", needed, "; this one is ", kVersion);
+  if (needed > kConsumerVersion) {
+    return Unimplemented("the data need a reader of version ", needed, "; this one is ", kConsumerVersion);
   }
   for (const tensorflow::SavedSliceMeta& tensor : slices.meta().tensor()) {
     const auto add = [&]() -> Status {

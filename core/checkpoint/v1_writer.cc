@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-constexpr int kVersion = 1;
+constexpr int kProducerVersion = 1;
 
 // TensorFlow reads only these types in this format.
 bool IsSaved(DType dtype) {
@@ -91,7 +91,7 @@ Status V1Writer::Finish() {
     tensor->set_type(NumberOf(entry.dtype));
     for (const TensorSlice& slice : entry.slices) SliceToProto(slice, tensor->add_slice());
   }
-  list.mutable_meta()->mutable_versions()->set_producer(kVersion);
+  list.mutable_meta()->mutable_versions()->set_producer(kProducerVersion);
   if (list.ByteSizeLong() > INT32_MAX) {
     return InvalidArgument("the names and shapes of ", tensors_.size(), " tensors take more than ",
                            "2 GiB; SaveV2 takes any number");

@@ -113,7 +113,7 @@ Output LoopContext::EnterInvariant(Output value) {
   if (inside) {
     const auto outside = builder_.OutsideScope();
     // A handle must enter on the device of its resource.
-    const bool handle = value.type().ref || value.dtype() == DType::kResource;
+    const bool handle = value.type().refers_to_state();
     const auto here = handle ? builder_.ColocateWith(value) : builder_.ClearControlDependencies();
     entered = AddEnter(value, /*is_constant=*/true);
   } else {

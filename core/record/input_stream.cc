@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kBlockBytes = 256 << 10;
+constexpr int64_t kReadBytes = 256 << 10;
 
 class PlainStream final : public InputStream {
  public:
@@ -71,7 +71,7 @@ class InflatingStream final : public InputStream {
  private:
   Status ReadCompressed() {
     if (zlib_.avail_in > 0) return OkStatus();
-    ASSIGN_OR_RETURN(const int64_t count, file_.Fill(compressed_.get(), kBlockBytes));
+    ASSIGN_OR_RETURN(const int64_t count, file_.Fill(compressed_.get(), kReadBytes));
     zlib_.next_in = reinterpret_cast<Bytef*>(compressed_.get());
     zlib_.avail_in = static_cast<uInt>(count);
     return OkStatus();
@@ -81,7 +81,7 @@ class InflatingStream final : public InputStream {
   const bool gzip_;  // a gzip file may consist of several gzip streams
   bool ended_ = false;
   z_stream zlib_ = {};
-  const std::unique_ptr<char[]> compressed_ = std::make_unique<char[]>(kBlockBytes);
+  const std::unique_ptr<char[]> compressed_ = std::make_unique<char[]>(kReadBytes);
 };
 
 }  // namespace
@@ -100,7 +100,7 @@ StatusOr<std::unique_ptr<InputStream>> InputStream::Open(Env& env, const std::st
 }
 
 InputStream::InputStream(std::string path)
-    : path_(std::move(path)), buffer_(std::make_unique<char[]>(kBlockBytes)) {}
+    : path_(std::move(path)), buffer_(std::make_unique<char[]>(kReadBytes)) {}
 
 Status InputStream::WithPosition(const Status& why) const {
   return Annotate(why, StrCat("'", path_, "' at offset ", offset_));
@@ -109,7 +109,7 @@ Status InputStream::WithPosition(const Status& why) const {
 Status InputStream::Refill() {
   RETURN_IF_ERROR(error_);
   if (buffered() > 0) return OkStatus();
-  const auto filled = Fill(buffer_.get(), kBlockBytes);
+  const auto filled = Fill(buffer_.get(), kReadBytes);
   if (!filled.ok()) return error_ = WithPosition(filled.status());
   begin_ = 0;
   end_ = *filled;

@@ -50,6 +50,10 @@ enum class DType : int {
 struct EdgeType {
   DType dtype = DType::kInvalid;
   bool ref = false;
+
+  // Returns true if the edge carries a reference or a handle to state, not a value.
+  bool refers_to_state() const { return ref || dtype == DType::kResource; }
+
   bool operator==(const EdgeType&) const = default;
 };
 

@@ -11,12 +11,12 @@ namespace {
 
 constexpr int64_t kWaitNanosMax = 60'000'000'000;
 constexpr int64_t kFormNanos = static_cast<int64_t>(kFormSeconds * 1e9);
-constexpr size_t kGoneRemembered = 4096;
+constexpr size_t kEndedGroupsMax = 4096;
 
 }  // namespace
 
 EarlyMessages::EarlyMessages(int64_t bytes_max)
-    : bytes_max_(bytes_max), ended_groups_(kGoneRemembered) {}
+    : bytes_max_(bytes_max), ended_groups_(kEndedGroupsMax) {}
 
 void EarlyMessages::Keep(EarlyMessage message, int64_t now_ns) {
   const uint32_t id = message.address.group;

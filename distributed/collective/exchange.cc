@@ -10,7 +10,7 @@ namespace penstock::collective {
 namespace {
 
 constexpr double kSecondsMax = 365 * 24 * 3600;
-constexpr size_t kGoneRemembered = 4096;
+constexpr size_t kRevokedNoncesMax = 4096;
 
 // Returns the error that ends this task's calls when `task` has left the group because of `why`.
 // Codes such as Cancelled and DeadlineExceeded become Aborted: they describe the other task's
@@ -36,7 +36,7 @@ Exchange::Exchange(Options options)
     : options_(std::move(options)),
       links_(options_.self, kStepsOfCollectives, *this, options_.unclaimed_bytes_max),
       early_(options_.unclaimed_bytes_max),
-      revoked_nonces_(kGoneRemembered) {}
+      revoked_nonces_(kRevokedNoncesMax) {}
 
 Exchange::~Exchange() = default;
 

@@ -15,7 +15,7 @@
 namespace penstock::collective {
 namespace {
 
-enum Phase : uint32_t { kReduce = 0, kGather = 1 };
+enum RingPhase : uint32_t { kReduce = 0, kGather = 1 };
 
 class Ring : public std::enable_shared_from_this<Ring> {
  public:
@@ -50,12 +50,14 @@ class Ring : public std::enable_shared_from_this<Ring> {
   int next() const { return (rank_ + 1) % size_; }
   int previous() const { return (rank_ + size_ - 1) % size_; }
   // Returns the number of hops from the start of a segment's chain to this peer.
-  int Position(const Piece& piece, Phase phase) const {
+  int Position(const Piece& piece, RingPhase phase) const {
     const int begin = phase == kReduce ? piece.segment + 1 : piece.segment;
     return (rank_ + 2 * size_ - begin) % size_;
   }
-  bool IsLast(const Piece& piece, Phase phase) const { return Position(piece, phase) == size_ - 1; }
-  static Tag TagOf(const Piece& piece, Phase phase) {
+  bool IsLast(const Piece& piece, RingPhase phase) const {
+    return Position(piece, phase) == size_ - 1;
+  }
+  static Tag TagOf(const Piece& piece, RingPhase phase) {
     return {.phase = phase, .segment = static_cast<uint32_t>(piece.segment), .chunk = piece.chunk};
   }
   // InInput and InOutput return the position in the input, or in the output, of an element of the
@@ -101,7 +103,7 @@ class Ring : public std::enable_shared_from_this<Ring> {
 
   // Asks for the messages of a piece.
   void Expect(const Piece& piece) {
-    for (const Phase phase : {kReduce, kGather}) {
+    for (const RingPhase phase : {kReduce, kGather}) {
       if (phase == kReduce ? !args_.reduce : !args_.gather) continue;
       if (Position(piece, phase) == 0) continue;
       outstanding_.Add(1);
@@ -114,7 +116,7 @@ class Ring : public std::enable_shared_from_this<Ring> {
 
   // Sends the first message of a piece, if its chain starts at this peer.
   void Begin(const Piece& piece) {
-    const Phase first = args_.reduce ? kReduce : kGather;
+    const RingPhase first = args_.reduce ? kReduce : kGather;
     if (Position(piece, first) != 0) return;
     outstanding_.Add(1);
     RunHeavy(*services_.threads, Bytes(piece.count()), [self = shared_from_this(), piece, first] {
@@ -127,7 +129,7 @@ class Ring : public std::enable_shared_from_this<Ring> {
   }
   static const Services& services(const std::shared_ptr<Ring>& self) { return self->services_; }
 
-  void Arrived(const Piece& piece, Phase phase, StatusOr<Tensor> received) {
+  void Arrived(const Piece& piece, RingPhase phase, StatusOr<Tensor> received) {
     Status status = received.status();
     if (status.ok()) status = CheckReceived(*received, dtype_, piece.count(), previous());
     if (!status.ok() || outstanding_.failed()) return outstanding_.End(status);

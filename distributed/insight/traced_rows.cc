@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-constexpr size_t kNone = TracedTransfer::kNone;
+constexpr size_t kNoRow = TracedTransfer::kNone;
 // The tolerance for clocks that are read one after the other: a node may seem to be ready
 // shortly before its input has ended.
 constexpr int64_t kSlackNanos = 1'000;
@@ -116,7 +116,7 @@ const TracedTransfer* TracedRows::TransferInto(size_t row) const {
 size_t TracedRows::LastInput(size_t row) const {
   const TracedRow& waiting = rows_[row];
   const int64_t ready_ns = waiting.stats->scheduled_ns + kSlackNanos;
-  size_t last = kNone;
+  size_t last = kNoRow;
   for (const NodeStats::Input& input : waiting.stats->inputs) {
     const auto found = by_name_[waiting.device].find(input.node);
     if (found == by_name_[waiting.device].end()) continue;
@@ -127,7 +127,7 @@ size_t TracedRows::LastInput(size_t row) const {
     if (after == found->second.begin()) continue;
     const size_t input_row = *(after - 1);
     if (input_row == row) continue;
-    if (last == kNone || rows_[input_row].stats->end_ns > rows_[last].stats->end_ns) {
+    if (last == kNoRow || rows_[input_row].stats->end_ns > rows_[last].stats->end_ns) {
       last = input_row;
     }
   }

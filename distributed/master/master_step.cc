@@ -19,7 +19,7 @@ const FaultPoint kNotTold(FaultPoint::kBug, "step/parts-not-aborted",
 
 constexpr int64_t kNanosPerMilli = 1'000'000;
 constexpr int64_t kAbortTimeoutMs = 5'000;
-constexpr int64_t kDayMs = 24 * 3600 * 1000;
+constexpr int64_t kDefaultTimeoutMs = 24 * 3600 * 1000;
 
 }  // namespace
 
@@ -67,7 +67,7 @@ void MasterStep::StartPart(size_t index) {
     failed = first_error_;
   }
   if (!failed.ok()) return PartEnded(index, failed);
-  int64_t timeout_ms = kDayMs;
+  int64_t timeout_ms = kDefaultTimeoutMs;
   if (args_.deadline_ns != 0) {
     const int64_t left_ns = args_.deadline_ns - services_.env->NowNanos();
     timeout_ms = std::max<int64_t>(1, left_ns / kNanosPerMilli + kDeadlineSlackMs + kGraceMs);

@@ -13,6 +13,7 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "kernels/ctc/ctc_input.h"
+#include "kernels/ctc/log_add.h"
 
 namespace penstock {
 namespace {
@@ -54,14 +55,6 @@ class GreedyDecoder final : public Kernel {
   bool merge_ = false;
   int64_t blank_ = -1;
 };
-
-constexpr double kLogZero = -std::numeric_limits<double>::infinity();
-
-double LogAdd(double a, double b) {
-  if (a == kLogZero) return b;
-  if (b == kLogZero) return a;
-  return std::max(a, b) + std::log1p(std::exp(-std::abs(a - b)));
-}
 
 // Log probabilities of a label sequence after some steps: summed over the alignments that end in a
 // blank, over those that end in the sequence's last label, and over both.

@@ -13,17 +13,10 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "kernels/ctc/ctc_input.h"
+#include "kernels/ctc/log_add.h"
 
 namespace penstock {
 namespace {
-
-constexpr double kLogZero = -std::numeric_limits<double>::infinity();
-
-double LogAdd(double a, double b) {
-  if (a == kLogZero) return b;
-  if (b == kLogZero) return a;
-  return std::max(a, b) + std::log1p(std::exp(-std::abs(a - b)));
-}
 
 // The labels of one sequence with blanks before, between and after them. An index into this list is
 // a state of the alignment.

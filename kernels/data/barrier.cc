@@ -232,7 +232,7 @@ StatusOr<std::shared_ptr<Resource>> MakeBarrier(const std::string& name,
   }
   return std::make_shared<Barrier>(name, std::move(spec));
 }
-const ResourceMakerDeclaration maker("Barrier", MakeBarrier);
+const ResourceMakerDeclaration barrier_maker("Barrier", MakeBarrier);
 
 }  // namespace
 

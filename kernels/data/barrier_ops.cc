@@ -115,7 +115,7 @@ class TakeManyKernel final : public AsyncKernel {
   Barrier::TakeOptions options_;
 };
 
-class CloseKernel final : public Kernel {
+class BarrierCloseKernel final : public Kernel {
  public:
   Status Init(const KernelInit& node) override {
     return node.Attr("cancel_pending_enqueues", &drop_);
@@ -130,7 +130,7 @@ class CloseKernel final : public Kernel {
 };
 
 template <int64_t (Barrier::*kSize)() const>
-class SizeKernel final : public Kernel {
+class BarrierSizeKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const auto barrier, ResourceInput<Barrier>(ctx, 0));
@@ -228,9 +228,9 @@ OP(BarrierIncompleteSize) { return SizeOp("Returns the number of incomplete tupl
 KERNEL_ANY_TYPE(Barrier, BarrierKernel);
 KERNEL_ANY_TYPE(BarrierInsertMany, InsertManyKernel);
 KERNEL_ANY_TYPE(BarrierTakeMany, TakeManyKernel);
-KERNEL_ANY_TYPE(BarrierClose, CloseKernel);
-KERNEL_ANY_TYPE(BarrierReadySize, SizeKernel<&Barrier::ready_size>);
-KERNEL_ANY_TYPE(BarrierIncompleteSize, SizeKernel<&Barrier::incomplete_size>);
+KERNEL_ANY_TYPE(BarrierClose, BarrierCloseKernel);
+KERNEL_ANY_TYPE(BarrierReadySize, BarrierSizeKernel<&Barrier::ready_size>);
+KERNEL_ANY_TYPE(BarrierIncompleteSize, BarrierSizeKernel<&Barrier::incomplete_size>);
 
 }  // namespace
 }  // namespace penstock

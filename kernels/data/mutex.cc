@@ -119,7 +119,7 @@ StatusOr<std::shared_ptr<Resource>> MakeMutex(const std::string& name, const Rep
   RETURN_IF_ERROR(values.Expect(0));
   return std::make_shared<GraphMutex>(name);
 }
-const ResourceMakerDeclaration maker("Mutex", MakeMutex);
+const ResourceMakerDeclaration mutex_maker("Mutex", MakeMutex);
 
 class MutexKernel final : public HandleKernel {
  protected:

@@ -124,7 +124,7 @@ class DequeueBatchKernel final : public QueueUse {
   }
 };
 
-class CloseKernel final : public QueueUse {
+class QueueCloseKernel final : public QueueUse {
  public:
   Status Init(const KernelInit& node) override {
     return node.Attr("cancel_pending_enqueues", &cancel_pending_);
@@ -139,7 +139,7 @@ class CloseKernel final : public QueueUse {
   bool cancel_pending_ = false;
 };
 
-class SizeKernel final : public Kernel {
+class QueueSizeKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const auto queue, ResourceInput<Queue>(ctx, 0));
@@ -150,7 +150,7 @@ class SizeKernel final : public Kernel {
   }
 };
 
-class IsClosedKernel final : public Kernel {
+class QueueIsClosedKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const auto queue, ResourceInput<Queue>(ctx, 0));
@@ -306,12 +306,12 @@ KERNEL_ANY_TYPE(QueueDequeueMany, DequeueBatchKernel<false>);
 KERNEL_ANY_TYPE(QueueDequeueManyV2, DequeueBatchKernel<false>);
 KERNEL_ANY_TYPE(QueueDequeueUpTo, DequeueBatchKernel<true>);
 KERNEL_ANY_TYPE(QueueDequeueUpToV2, DequeueBatchKernel<true>);
-KERNEL_ANY_TYPE(QueueClose, CloseKernel);
-KERNEL_ANY_TYPE(QueueCloseV2, CloseKernel);
-KERNEL_ANY_TYPE(QueueIsClosed, IsClosedKernel);
-KERNEL_ANY_TYPE(QueueIsClosedV2, IsClosedKernel);
-KERNEL_ANY_TYPE(QueueSize, SizeKernel);
-KERNEL_ANY_TYPE(QueueSizeV2, SizeKernel);
+KERNEL_ANY_TYPE(QueueClose, QueueCloseKernel);
+KERNEL_ANY_TYPE(QueueCloseV2, QueueCloseKernel);
+KERNEL_ANY_TYPE(QueueIsClosed, QueueIsClosedKernel);
+KERNEL_ANY_TYPE(QueueIsClosedV2, QueueIsClosedKernel);
+KERNEL_ANY_TYPE(QueueSize, QueueSizeKernel);
+KERNEL_ANY_TYPE(QueueSizeV2, QueueSizeKernel);
 
 }  // namespace
 }  // namespace penstock

@@ -210,7 +210,7 @@ StatusOr<std::shared_ptr<Resource>> MakeStagingArea(const std::string& name,
   ASSIGN_OR_RETURN(limits.bytes, values.Int(1));
   return std::make_shared<StagingArea>(name, limits);
 }
-const ResourceMakerDeclaration maker("StagingArea", MakeStagingArea);
+const ResourceMakerDeclaration staging_area_maker("StagingArea", MakeStagingArea);
 
 }  // namespace
 

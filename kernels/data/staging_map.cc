@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-constexpr char kStageAction[] = "stage", kTakeAction[] = "take", kClearAction[] = "clear";
+constexpr char kMapStageAction[] = "stage", kMapTakeAction[] = "take", kMapClearAction[] = "clear";
 
 bool IsWhole(const StagingMap::Piece& piece) { return piece.indices.size() == piece.types.size(); }
 
@@ -171,7 +171,7 @@ void StagingMap::Add(Piece piece, const UpdateOrigin& origin) {
   Piece recorded;
   if (logged()) recorded = piece;
   Join(std::move(piece));
-  Changed(origin, kStageAction, [&] {
+  Changed(origin, kMapStageAction, [&] {
     std::vector<int64_t> types;
     for (const DType type : recorded.types) types.push_back(Number(type));
     std::vector<Tensor> values = {Value(recorded.key), Numbers(types), Numbers(recorded.indices)};
@@ -207,7 +207,7 @@ Element StagingMap::Take(int64_t key, const Indices& indices, const UpdateOrigin
   for (const int64_t index : indices) taken.push_back(std::exchange(tuple[index], Tensor()));
   bytes_ -= StagingArea::BytesOf(taken);
   if (std::ranges::none_of(tuple, &Tensor::valid)) complete_.erase(found);
-  Changed(origin, kTakeAction,
+  Changed(origin, kMapTakeAction,
           [&] { return std::vector<Tensor>{Value(key), Numbers(indices)}; });
   return taken;
 }
@@ -217,7 +217,7 @@ std::vector<StagingMap::Tuples> StagingMap::TakeAll(const UpdateOrigin& origin) 
   all[0].swap(complete_);
   all[1].swap(incomplete_);
   bytes_ = 0;
-  Changed(origin, kClearAction, [] { return std::vector<Tensor>(); });
+  Changed(origin, kMapClearAction, [] { return std::vector<Tensor>(); });
   return all;
 }
 
@@ -253,9 +253,9 @@ std::vector<Tensor> StagingMap::Describe() const {
 
 Status StagingMap::Replay(const ResourceChange& change, const UpdateOrigin& origin) {
   MutexLock lock(mu_);
-  if (change.action == kStageAction) return ReplayStage(change, origin);
-  if (change.action == kTakeAction) return ReplayTake(change, origin);
-  if (change.action != kClearAction) return ReplayValues(change).UnknownAction();
+  if (change.action == kMapStageAction) return ReplayStage(change, origin);
+  if (change.action == kMapTakeAction) return ReplayTake(change, origin);
+  if (change.action != kMapClearAction) return ReplayValues(change).UnknownAction();
   TakeAll(origin);
   return OkStatus();
 }
@@ -305,8 +305,8 @@ StatusOr<std::shared_ptr<Resource>> MakeStagingMap(const std::string& name,
   ASSIGN_OR_RETURN(limits.bytes, values.Int(1));
   return std::make_shared<StagingMap>(kType, name, limits);
 }
-const ResourceMakerDeclaration maker(StagingMap::kType, MakeStagingMap<StagingMap::kType>);
-const ResourceMakerDeclaration ordered_maker(StagingMap::kOrderedType,
+const ResourceMakerDeclaration map_maker(StagingMap::kType, MakeStagingMap<StagingMap::kType>);
+const ResourceMakerDeclaration ordered_map_maker(StagingMap::kOrderedType,
                                              MakeStagingMap<StagingMap::kOrderedType>);
 
 }  // namespace

@@ -58,22 +58,23 @@ class BatchKernel final : public DatasetKernel {
   }
 };
 
-constexpr char kDoc[] = "Batches `batch_size` elements of a dataset into one element.";
+constexpr char kBatchDoc[] = "Batches `batch_size` elements of a dataset into one element.";
 
 OP(BatchDataset) {
-  return DatasetOp{.doc = kDoc, .inputs = {{"input_dataset", "variant"}, {"batch_size", "int64"}}};
+  return DatasetOp{.doc = kBatchDoc,
+                   .inputs = {{"input_dataset", "variant"}, {"batch_size", "int64"}}};
 }
 
 OP(BatchDatasetV2) {
   return DatasetOp{
-      .doc = kDoc,
+      .doc = kBatchDoc,
       .inputs = {{"input_dataset", "variant"}, {"batch_size", "int64"}, {"drop_remainder", "bool"}},
       .attrs = {{"parallel_copy", false}}};
 }
 
 // Batches are made one at a time, in order; only the input datasets work in parallel.
 OP(ParallelBatchDataset) {
-  return DatasetOp{.doc = kDoc,
+  return DatasetOp{.doc = kBatchDoc,
                    .inputs = {{"input_dataset", "variant"},
                               {"batch_size", "int64"},
                               {"num_parallel_calls", "int64"},

@@ -166,13 +166,13 @@ class PaddedBatchKernel final : public DatasetKernel {
   }
 };
 
-constexpr char kDoc[] =
+constexpr char kPaddedBatchDoc[] =
     "Batches `batch_size` elements of a dataset into one element. Each component is "
     "padded to `padded_shapes`; a dimension of -1 is padded to the largest in the "
     "batch.";
 
 DatasetOp PaddedBatchOp(bool v2) {
-  DatasetOp op{.doc = kDoc,
+  DatasetOp op{.doc = kPaddedBatchDoc,
                .inputs = {{"input_dataset", "variant"},
                           {"batch_size", "int64"},
                           {"padded_shapes", Repeat("N", "int64")},

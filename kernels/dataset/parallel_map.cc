@@ -108,12 +108,12 @@ class ParallelMapKernel final : public MappingKernel {
   }
 };
 
-constexpr char kDoc[] =
+constexpr char kParallelMapDoc[] =
     "Applies a function to each element of a dataset, to up to `num_parallel_calls` "
     "elements at the same time. The order is kept.";
 
 OP(ParallelMapDataset) {
-  return DatasetOp{.doc = kDoc,
+  return DatasetOp{.doc = kParallelMapDoc,
                    .inputs = {{"input_dataset", "variant"},
                               {"other_arguments", List("Targuments")},
                               {"num_parallel_calls", "int32"}},
@@ -128,7 +128,7 @@ OP(ParallelMapDataset) {
 }
 
 OP(ParallelMapDatasetV2) {
-  return DatasetOp{.doc = kDoc,
+  return DatasetOp{.doc = kParallelMapDoc,
                    .inputs = {{"input_dataset", "variant"},
                               {"other_arguments", List("Targuments")},
                               {"num_parallel_calls", "int64"}},

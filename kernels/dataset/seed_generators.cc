@@ -45,16 +45,16 @@ class DummyKernel final : public Kernel {
 };
 
 const std::vector<ArgDef> kOutputs = {{"handle", "resource"}, {"deleter", "variant"}};
-constexpr char kDoc[] =
+constexpr char kSeedGeneratorDoc[] =
     "Makes a generator of seeds, which the iterators of shuffled datasets share.";
 constexpr char kDeleteDoc[] = "Declares that a generator of seeds is no longer used.";
 
 OP(AnonymousSeedGenerator) {
-  return SharedHandleOp(kDoc, {{"seed", "int64"}, {"seed2", "int64"}, {"reshuffle", "bool"}},
-                        kOutputs);
+  return SharedHandleOp(kSeedGeneratorDoc,
+                        {{"seed", "int64"}, {"seed2", "int64"}, {"reshuffle", "bool"}}, kOutputs);
 }
 OP(AnonymousRandomSeedGenerator) {
-  return SharedHandleOp(kDoc, {{"seed", "int64"}, {"seed2", "int64"}}, kOutputs);
+  return SharedHandleOp(kSeedGeneratorDoc, {{"seed", "int64"}, {"seed2", "int64"}}, kOutputs);
 }
 OP(DummySeedGenerator) {
   return SharedHandleOp("Takes the place of a generator of seeds if a dataset has its own.", {},

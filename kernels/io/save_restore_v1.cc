@@ -70,18 +70,18 @@ class RestoreV1Kernel : public FileKernel {
   int preferred_file_ = V1Reader::kAllFiles;
 };
 
-Status SaveShape(ShapeScope& s) {
+Status SaveV1Shape(ShapeScope& s) {
   RETURN_IF_ERROR(s.WithRank(0, 0).status());
   return s.WithRank(1, 1).status();
 }
 
-Status SaveSlicesShape(ShapeScope& s) {
-  RETURN_IF_ERROR(SaveShape(s));
+Status SaveSlicesV1Shape(ShapeScope& s) {
+  RETURN_IF_ERROR(SaveV1Shape(s));
   return s.WithRank(2, 1).status();
 }
 
 // Checks the inputs: the pattern, the name and, with slices, the slice.
-Status RestoreShape(ShapeScope& s) {
+Status RestoreV1Shape(ShapeScope& s) {
   for (int i = 0; i < s.num_inputs(); ++i) RETURN_IF_ERROR(s.WithRank(i, 0).status());
   return s.num_inputs() == 3 ? RestoredShapes(s) : OkStatus();
 }
@@ -91,7 +91,7 @@ OP(Save) {
       .doc = "Saves tensors in one file of the V1 format.",
       .inputs = {{"filename", "string"}, {"tensor_names", "string"}, {"data", List("T")}},
       .attrs = {{"T", TypeList{.min_length = 1}}},
-      .shape = SaveShape,
+      .shape = SaveV1Shape,
       .gradient = NoGradient,
       .stateful = true,
       .acts_outside = true,
@@ -108,7 +108,7 @@ OP(SaveSlices) {
                  {"shapes_and_slices", "string"},
                  {"data", List("T")}},
       .attrs = {{"T", TypeList{.min_length = 1}}},
-      .shape = SaveSlicesShape,
+      .shape = SaveSlicesV1Shape,
       .gradient = NoGradient,
       .stateful = true,
       .acts_outside = true,
@@ -124,7 +124,7 @@ OP(Restore) {
       .outputs = {{"tensor", "dt"}},
       .types = {{"dt", kAllTypes}},
       .attrs = {{"preferred_shard", int64_t{-1}}},
-      .shape = RestoreShape,
+      .shape = RestoreV1Shape,
       .gradient = NoGradient,
       .stateful = true,
       .acts_outside = true,
@@ -142,7 +142,7 @@ OP(RestoreSlice) {
       .outputs = {{"tensor", "dt"}},
       .types = {{"dt", kAllTypes}},
       .attrs = {{"preferred_shard", int64_t{-1}}},
-      .shape = RestoreShape,
+      .shape = RestoreV1Shape,
       .gradient = NoGradient,
       .stateful = true,
       .acts_outside = true,

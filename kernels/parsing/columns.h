@@ -14,9 +14,13 @@
 #include "core/base/status.h"
 #include "core/op/kernel.h"
 #include "core/op/shape_scope.h"
+#include "core/tensor/dtype.h"
 #include "kernels/parsing/example.h"
 
 namespace penstock {
+
+// The types of values that a feature can have.
+inline const DTypes kFeatureTypes = {DType::kFloat, DType::kInt64, DType::kString};
 
 // The features with one key, one per row.
 struct ColumnRows {

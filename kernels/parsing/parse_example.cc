@@ -12,8 +12,6 @@
 namespace penstock {
 namespace {
 
-const DTypes kFeature = {DType::kFloat, DType::kInt64, DType::kString};
-
 class ParseKernel : public Kernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -287,8 +285,8 @@ OP(ParseExample) {
                   {"dense_values", List("Tdense")}},
       .attrs = {{"Nsparse", Ints{.min = 0}},
                 {"Ndense", Ints{.min = 0}},
-                {"sparse_types", TypeList{.allowed = kFeature}},
-                {"Tdense", TypeList{.allowed = kFeature}},
+                {"sparse_types", TypeList{.allowed = kFeatureTypes}},
+                {"Tdense", TypeList{.allowed = kFeatureTypes}},
                 {"dense_shapes", ShapeList{}}},
       .shape = ParseExampleShape,
       .gradient = NoGradient,
@@ -315,10 +313,10 @@ OP(ParseExampleV2) {
                   {"dense_values", List("Tdense")},
                   {"ragged_values", List("ragged_value_types")},
                   {"ragged_row_splits", List("ragged_split_types")}},
-      .attrs = {{"Tdense", TypeList{.allowed = kFeature}},
+      .attrs = {{"Tdense", TypeList{.allowed = kFeatureTypes}},
                 {"num_sparse", Ints{.min = 0}},
-                {"sparse_types", TypeList{.allowed = kFeature}},
-                {"ragged_value_types", TypeList{.allowed = kFeature}},
+                {"sparse_types", TypeList{.allowed = kFeatureTypes}},
+                {"ragged_value_types", TypeList{.allowed = kFeatureTypes}},
                 {"ragged_split_types", TypeList{.allowed = {DType::kInt32, DType::kInt64}}},
                 {"dense_shapes", ShapeList{}}},
       .shape = ParseExampleV2Shape,
@@ -344,8 +342,8 @@ OP(ParseSingleExample) {
       .attrs = {{"num_sparse", Ints{.min = 0}},
                 {"sparse_keys", StringList{}},
                 {"dense_keys", StringList{}},
-                {"sparse_types", TypeList{.allowed = kFeature}},
-                {"Tdense", TypeList{.allowed = kFeature}},
+                {"sparse_types", TypeList{.allowed = kFeatureTypes}},
+                {"Tdense", TypeList{.allowed = kFeatureTypes}},
                 {"dense_shapes", ShapeList{}}},
       .shape = ParseSingleExampleShape,
       .gradient = NoGradient,

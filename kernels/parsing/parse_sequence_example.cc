@@ -14,8 +14,6 @@
 namespace penstock {
 namespace {
 
-const DTypes kFeature = {DType::kFloat, DType::kInt64, DType::kString};
-
 // The kernel. Keys are scalar inputs; there are no ragged columns.
 class ParseSingleSequenceExampleKernel final : public ParseSequencesKernel {
  public:
@@ -117,11 +115,11 @@ OP(ParseSingleSequenceExample) {
                 {"Ncontext_dense", Ints{.min = 0}, 0},
                 {"Nfeature_list_sparse", Ints{.min = 0}, 0},
                 {"Nfeature_list_dense", Ints{.min = 0}, 0},
-                {"context_sparse_types", TypeList{.allowed = kFeature}, EmptyList()},
-                {"Tcontext_dense", TypeList{.allowed = kFeature}, EmptyList()},
-                {"feature_list_dense_types", TypeList{.allowed = kFeature}, EmptyList()},
+                {"context_sparse_types", TypeList{.allowed = kFeatureTypes}, EmptyList()},
+                {"Tcontext_dense", TypeList{.allowed = kFeatureTypes}, EmptyList()},
+                {"feature_list_dense_types", TypeList{.allowed = kFeatureTypes}, EmptyList()},
                 {"context_dense_shapes", ShapeList{}, EmptyList()},
-                {"feature_list_sparse_types", TypeList{.allowed = kFeature}, EmptyList()},
+                {"feature_list_sparse_types", TypeList{.allowed = kFeatureTypes}, EmptyList()},
                 {"feature_list_dense_shapes", ShapeList{}, EmptyList()}},
       .shape = ParseSingleSequenceExampleShape,
       .gradient = NoGradient,

@@ -14,8 +14,6 @@
 namespace penstock {
 namespace {
 
-const DTypes kFeature = {DType::kFloat, DType::kInt64, DType::kString};
-
 // The keys are attributes; there are no ragged columns.
 class ParseSequenceExampleKernel final : public ParseSequencesKernel {
  public:
@@ -138,11 +136,11 @@ std::vector<AttrDef> CommonAttrs() {
   return {{"Ncontext_sparse", Ints{.min = 0}, 0},
           {"Nfeature_list_sparse", Ints{.min = 0}, 0},
           {"Nfeature_list_dense", Ints{.min = 0}, 0},
-          {"context_sparse_types", TypeList{.allowed = kFeature}, EmptyList()},
-          {"Tcontext_dense", TypeList{.allowed = kFeature}, EmptyList()},
-          {"feature_list_dense_types", TypeList{.allowed = kFeature}, EmptyList()},
+          {"context_sparse_types", TypeList{.allowed = kFeatureTypes}, EmptyList()},
+          {"Tcontext_dense", TypeList{.allowed = kFeatureTypes}, EmptyList()},
+          {"feature_list_dense_types", TypeList{.allowed = kFeatureTypes}, EmptyList()},
           {"context_dense_shapes", ShapeList{}, EmptyList()},
-          {"feature_list_sparse_types", TypeList{.allowed = kFeature}, EmptyList()},
+          {"feature_list_sparse_types", TypeList{.allowed = kFeatureTypes}, EmptyList()},
           {"feature_list_dense_shapes", ShapeList{}, EmptyList()}};
 }
 
@@ -221,10 +219,11 @@ OpDef ParseSequenceExampleV2Op() {
                                {}}}},
   };
   const DTypes splits = {DType::kInt32, DType::kInt64};
-  op.attrs.push_back({"context_ragged_value_types", TypeList{.allowed = kFeature}, EmptyList()});
+  op.attrs.push_back(
+      {"context_ragged_value_types", TypeList{.allowed = kFeatureTypes}, EmptyList()});
   op.attrs.push_back({"context_ragged_split_types", TypeList{.allowed = splits}, EmptyList()});
   op.attrs.push_back(
-      {"feature_list_ragged_value_types", TypeList{.allowed = kFeature}, EmptyList()});
+      {"feature_list_ragged_value_types", TypeList{.allowed = kFeatureTypes}, EmptyList()});
   op.attrs.push_back({"feature_list_ragged_split_types", TypeList{.allowed = splits}, EmptyList()});
   return op;
 }

@@ -10,7 +10,7 @@ namespace {
 
 const bool registered = RegisterVariantDecoder(RaggedValue::kTypeName, RaggedValue::Decode);
 
-bool Equal(const Tensor& a, const Tensor& b) {
+bool HaveEqualSplits(const Tensor& a, const Tensor& b) {
   return a.dtype() == b.dtype() && a.shape() == b.shape() &&
          std::memcmp(a.raw_data(), b.raw_data(), a.bytes()) == 0;
 }
@@ -48,7 +48,7 @@ StatusOr<Variant> RaggedValue::Plus(KernelContext& ctx, const VariantValue& othe
                            "' have no sum");
   }
   if (!std::equal(splits_.begin(), splits_.end(), ragged->splits_.begin(), ragged->splits_.end(),
-                  Equal)) {
+                  HaveEqualSplits)) {
     return InvalidArgument("ragged tensors with different row splits have no sum");
   }
   Tensor sum = values_;

@@ -62,7 +62,7 @@ class StatelessKernel final : public Kernel {
 };
 
 template <class T>
-class UniformIntKernel final : public Kernel {
+class StatelessUniformIntKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const Shape shape, ShapeVector(ctx.input(0), "shape"));
@@ -225,26 +225,27 @@ OP(StatelessTruncatedNormal) {
 }
 
 template <class T>
-using UniformKernel = StatelessKernel<Uniform, T>;
+using StatelessUniformKernel = StatelessKernel<Uniform, T>;
 template <class T>
-using NormalKernel = StatelessKernel<Normal, T>;
+using StatelessNormalKernel = StatelessKernel<Normal, T>;
 template <class T>
-using TruncatedNormalKernel = StatelessKernel<TruncatedNormal, T>;
-KERNEL_BY("dtype", StatelessRandomUniform, UniformKernel, half, bfloat16, float, double);
-KERNEL_BY("dtype", StatelessRandomNormal, NormalKernel, half, bfloat16, float, double);
-KERNEL_BY("dtype", StatelessTruncatedNormal, TruncatedNormalKernel, half, bfloat16, float, double);
-KERNEL_BY("dtype", StatelessRandomUniformV2, UniformKernel, half, bfloat16, float, double);
-KERNEL_BY("dtype", StatelessRandomNormalV2, NormalKernel, half, bfloat16, float, double);
-KERNEL_BY("dtype", StatelessTruncatedNormalV2, TruncatedNormalKernel, half, bfloat16, float,
+using StatelessTruncatedNormalKernel = StatelessKernel<TruncatedNormal, T>;
+KERNEL_BY("dtype", StatelessRandomUniform, StatelessUniformKernel, half, bfloat16, float, double);
+KERNEL_BY("dtype", StatelessRandomNormal, StatelessNormalKernel, half, bfloat16, float, double);
+KERNEL_BY("dtype", StatelessTruncatedNormal, StatelessTruncatedNormalKernel, half, bfloat16, float,
           double);
+KERNEL_BY("dtype", StatelessRandomUniformV2, StatelessUniformKernel, half, bfloat16, float, double);
+KERNEL_BY("dtype", StatelessRandomNormalV2, StatelessNormalKernel, half, bfloat16, float, double);
+KERNEL_BY("dtype", StatelessTruncatedNormalV2, StatelessTruncatedNormalKernel, half, bfloat16,
+          float, double);
 template <class T>
-using UniformBitsKernel = StatelessKernel<UniformBits, T>;
-KERNEL_BY("dtype", StatelessRandomUniformInt, UniformIntKernel, int32_t, int64_t);
-KERNEL_BY("dtype", StatelessRandomUniformIntV2, UniformIntKernel, int32_t, int64_t);
-KERNEL_BY("dtype", StatelessRandomUniformFullInt, UniformBitsKernel, int32_t, int64_t, uint32_t,
-          uint64_t);
-KERNEL_BY("dtype", StatelessRandomUniformFullIntV2, UniformBitsKernel, int32_t, int64_t, uint32_t,
-          uint64_t);
+using StatelessUniformBitsKernel = StatelessKernel<UniformBits, T>;
+KERNEL_BY("dtype", StatelessRandomUniformInt, StatelessUniformIntKernel, int32_t, int64_t);
+KERNEL_BY("dtype", StatelessRandomUniformIntV2, StatelessUniformIntKernel, int32_t, int64_t);
+KERNEL_BY("dtype", StatelessRandomUniformFullInt, StatelessUniformBitsKernel, int32_t, int64_t,
+          uint32_t, uint64_t);
+KERNEL_BY("dtype", StatelessRandomUniformFullIntV2, StatelessUniformBitsKernel, int32_t, int64_t,
+          uint32_t, uint64_t);
 KERNEL_ANY_TYPE(StatelessRandomGetKeyCounter, KeyCounterKernel);
 KERNEL_ANY_TYPE(StatelessRandomGetKeyCounterAlg, KeyCounterKernel);
 KERNEL_ANY_TYPE(StatelessRandomGetAlg, AlgorithmKernel);

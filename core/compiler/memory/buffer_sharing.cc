@@ -7,8 +7,7 @@ namespace {
 using Kind = Sharing::Kind;
 
 bool IsHandle(const Node& node, int output) {
-  const EdgeType type = node.output_type(output);
-  return type.ref || type.dtype == DType::kResource;
+  return node.output_type(output).refers_to_state();
 }
 
 bool ReadsThroughInput(const Node& node, int input) {

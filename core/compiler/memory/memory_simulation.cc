@@ -152,11 +152,11 @@ void MemorySimulation::MakeOutputs(const Node& node) {
       case Kind::kState: {
         if (state_of_[node.id()] == nullptr) state_of_[node.id()] = StateOf(node, sharing.input);
         made[i] = StateBuffer(node, sharing.input, device);
-        if (type.ref || type.dtype == DType::kResource) made[i] = kNone;
+        if (type.refers_to_state()) made[i] = kNone;
         break;
       }
       case Kind::kOutlivesStep:
-        if (type.ref || type.dtype == DType::kResource) {
+        if (type.refers_to_state()) {
           state_of_[node.id()] = &node;
           break;
         }

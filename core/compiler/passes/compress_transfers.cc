@@ -22,8 +22,8 @@ namespace {
 // among them are learning rates, counters and losses.
 constexpr int64_t kElementsMin = 256;
 
-bool IsState(EdgeType type) {
-  return type.ref || type.dtype == DType::kResource || type.dtype == DType::kVariant;
+bool IsStateOrVariant(EdgeType type) {
+  return type.refers_to_state() || type.dtype == DType::kVariant;
 }
 
 // Returns true if inputs of the node may outlive the step or leave the cluster: variables, queues,
@@ -31,8 +31,8 @@ bool IsState(EdgeType type) {
 bool StoresInputs(const Node& node) {
   const OpDef& op = node.op();
   return op.stateful || op.acts_outside || op.end == EndOp::kFetch ||
-         absl::c_any_of(node.input_types(), IsState) ||
-         absl::c_any_of(node.output_types(), IsState);
+         absl::c_any_of(node.input_types(), IsStateOrVariant) ||
+         absl::c_any_of(node.output_types(), IsStateOrVariant);
 }
 
 // Returns true for the arguments of training ops and accumulators that change state by a small

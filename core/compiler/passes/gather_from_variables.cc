@@ -14,8 +14,6 @@
 namespace penstock {
 namespace {
 
-bool IsState(EdgeType type) { return type.ref || type.dtype == DType::kResource; }
-
 // Returns true if the op passes a handle on unchanged.
 bool PassesOn(const OpDef& op) {
   return op.passes_through || op.flow == FlowOp::kSwitch || op.flow == FlowOp::kEnter;
@@ -45,7 +43,7 @@ bool MayUpdate(const Node& node, const std::optional<StateName>& variable) {
   const OpDef& op = node.op();
   if (op.only_reads || op.passes_through || op.flow != FlowOp::kNone) return false;
   for (int i = 0; i < node.num_inputs(); ++i) {
-    if (!IsState(node.input_type(i))) continue;
+    if (!node.input_type(i).refers_to_state()) continue;
     const std::optional<StateName> other = StateBehind(node.input(i));
     if (!other || !variable || *other == *variable) return true;
   }

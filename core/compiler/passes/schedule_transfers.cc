@@ -38,9 +38,7 @@ bool SpansDevices(const Graph& graph) {
 // a change.
 bool OnlyMakesOrReadsState(const Node& node) {
   if (node.op().only_reads || node.op().end == EndOp::kFeed) return true;
-  const bool makes_handle =
-      node.num_outputs() > 0 &&
-      (node.output_type(0).ref || node.output_type(0).dtype == DType::kResource);
+  const bool makes_handle = node.num_outputs() > 0 && node.output_type(0).refers_to_state();
   return makes_handle && node.num_inputs() == 0;
 }
 

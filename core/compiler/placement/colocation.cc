@@ -24,7 +24,7 @@ bool HoldsState(const Node& node) {
   // node that makes it.
   for (int i = 0; i < node.num_outputs(); ++i) {
     const EdgeType type = node.output_type(i);
-    if (type.ref || type.dtype == DType::kResource) return true;
+    if (type.refers_to_state()) return true;
   }
   return false;
 }

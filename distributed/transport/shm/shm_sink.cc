@@ -14,7 +14,7 @@ namespace {
 // Free blocks of the arena keep up to this much memory, as long as the arena is in use.
 constexpr size_t kCachedBytesMax = size_t{256} << 20;
 constexpr int64_t kTrimNanos = 5'000'000'000;
-constexpr int kMessagesPerCall = 64;
+constexpr int kReceivedPerCall = 64;
 
 }  // namespace
 
@@ -241,7 +241,7 @@ void ShmSink::WakeUp() {
 }
 
 bool ShmSink::Receive() {
-  for (int i = 0; i < kMessagesPerCall; ++i) {
+  for (int i = 0; i < kReceivedPerCall; ++i) {
     StatusOr<std::optional<SocketMessage>> message = ReceiveMessage(fd_);
     if (!message.ok()) return false;
     if (!message->has_value()) return true;

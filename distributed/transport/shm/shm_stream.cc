@@ -11,7 +11,7 @@ namespace penstock {
 namespace {
 
 constexpr int kRecordsPerCall = 64;
-constexpr int kMessagesPerCall = 64;
+constexpr int kSentPerCall = 64;
 constexpr int kDrainCalls = 1024;  // the ring holds fewer records
 
 constexpr CannotConnectText kNoWay = {"--protocol=shm: no shared memory",
@@ -131,7 +131,7 @@ void ShmStream::WakeUp() {
 }
 
 bool ShmStream::Receive() {
-  for (int i = 0; i < kMessagesPerCall && broken_.ok(); ++i) {
+  for (int i = 0; i < kSentPerCall && broken_.ok(); ++i) {
     StatusOr<std::optional<SocketMessage>> message = ReceiveMessage(fd_);
     if (!message.ok()) {
       // The producer may have closed the connection without an error: what it has published is
