@@ -34,7 +34,8 @@ class SessionStepsTest : public SimTest {
       activity_ = std::make_shared<ClientActivity>(env_);
       steps_ = NewSteps();
       body();
-      if (steps_->Close()) EXPECT_EQ(steps_->EndAll(Cancelled("end of test"), 0), OkStatus());
+      (void)steps_->Close();
+      EXPECT_EQ(steps_->EndAll(Cancelled("end of test"), 0), OkStatus());
       steps_ = nullptr;
     });
   }
