@@ -94,7 +94,8 @@ Status V1Reader::AddTensors(const File& file, string_view list) {
   ASSIGN_OR_RETURN(const tensorflow::SavedTensorSlices slices, Parse(list));
   const int needed = slices.meta().versions().min_consumer();
   if (needed > kConsumerVersion) {
-    return Unimplemented("the data need a reader of version ", needed, "; this one is ", kConsumerVersion);
+    return Unimplemented("the data need a reader of version ", needed, "; this one is ",
+                         kConsumerVersion);
   }
   for (const tensorflow::SavedSliceMeta& tensor : slices.meta().tensor()) {
     const auto add = [&]() -> Status {

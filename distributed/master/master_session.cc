@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Creates, extends and closes a session, and runs its steps. session_prepare.cc prepares steps.
 #include "distributed/master/master_session.h"
 
 #include <chrono>
-#include <cstdlib>
 #include <optional>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
 #include "core/base/join.h"
-#include "core/base/log.h"
-#include "core/base/mutex.h"
 #include "core/base/timeout.h"
 #include "core/compiler/compile.h"
 #include "core/runtime/poller.h"
@@ -24,8 +19,17 @@ constexpr int64_t kMinuteMs = 60'000;
 constexpr int64_t kDayMs = 24 * 60 * kMinuteMs;
 // A worker deletes a session when it has not heard from its master for this long.
 constexpr int64_t kLeaseMs = kMinuteMs;
+constexpr int64_t kRegisterTimeoutMs = kMinuteMs;
 // How long a thread polls for the end of a step before it blocks: about the cost of waking it.
 constexpr auto kSpin = std::chrono::microseconds(50);
+
+std::vector<DeviceInfo> DevicesOf(const std::vector<SessionTask>& tasks) {
+  std::vector<DeviceInfo> devices;
+  for (const SessionTask& task : tasks) {
+    devices.insert(devices.end(), task.devices.begin(), task.devices.end());
+  }
+  return devices;
+}
 
 }  // namespace
 
@@ -44,8 +48,29 @@ MasterSession::MasterSession(Options options)
                                .client_device = options_.tasks[0].devices[0].name.ToString(),
                                .services = options_.services,
                                .steps = steps_})),
-      graph_(*options_.registry),
-      places_automatically_(options_.session.placement == kPlacementAuto) {
+      graph_(std::make_shared<SessionGraph>(
+          SessionGraph::Options{.session = options_.session,
+                                .registry = options_.registry,
+                                .task = options_.tasks[0].id.name,
+                                .devices = DevicesOf(options_.tasks),
+                                .env = options_.services.env,
+                                .threads = options_.services.threads})),
+      prepared_(std::make_shared<PreparedSteps>(
+          PreparedSteps::Options{.session = options_.handle,
+                                 .tasks = tasks_,
+                                 .graph = graph_,
+                                 .steps = steps_,
+                                 .threads = options_.services.threads,
+                                 .register_timeout_ms = TimeoutMs(kRegisterTimeoutMs),
+                                 .memory_limit = options_.session.memory_limit})),
+      measuring_({.session = options_.handle,
+                  .build_cost_model = options_.session.build_cost_model,
+                  .build_cost_model_after = options_.session.build_cost_model_after,
+                  .env = options_.services.env,
+                  .health = options_.health,
+                  .recorder = options_.recorder,
+                  .graph = graph_,
+                  .prepared = prepared_}) {
   tasks_->list = options_.tasks;
 }
 
@@ -129,19 +154,14 @@ StatusOr<int64_t> MasterSession::Extend(int64_t expected_version,
                                         absl::FunctionRef<Status(Graph*)> add) {
   RETURN_IF_ERROR(steps_->CheckOpen());
   activity_->NoteUse();
-  WriterMutexLock lock(graph_mu_);
-  if (expected_version >= 0 && expected_version != version_) {
-    return Aborted("Current version is ", version_, " but caller expected ", expected_version, ".");
-  }
-  RETURN_IF_ERROR(add(&graph_));
-  return ++version_;
+  return graph_->Extend(expected_version, add);
 }
 
 Status MasterSession::Run(const RunOptions& options, const Feeds& feeds,
                           const std::vector<std::string>& fetches,
                           const std::vector<std::string>& targets, std::vector<Tensor>* outputs,
                           RunMetadata* metadata) {
-  const Prepared step = cache_.Get(feeds, fetches, targets);
+  const Prepared step = prepared_->cache().Get(feeds, fetches, targets);
   absl::InlinedVector<Tensor, 4> values;
   for (const auto& [name, value] : feeds) values.push_back(value);
   return RunPrepared(step, options, values, outputs, metadata);
@@ -152,25 +172,27 @@ Status MasterSession::RunPrepared(const Prepared& step, const RunOptions& option
                                   RunMetadata* metadata) {
   if (!step->ready()) [[unlikely]] {
     Wait wait(*options_.services.threads, "a step to be prepared");
-    AwaitPrepared(step, feeds, wait.done());
+    prepared_->Await(step, feeds, wait.done());
     RETURN_IF_ERROR(wait.Get());
   }
   RETURN_IF_ERROR(step->CheckFeeds(feeds));
-  if (Outgrows(*step, feeds)) {
+  if (prepared_->Outgrows(*step, feeds)) {
     Wait wait(*options_.services.threads, "a step to be prepared");
     Prepared larger;
-    PrepareLarger(step, feeds, [&larger, done = wait.done()](StatusOr<Prepared> anew) mutable {
-      if (anew.ok()) larger = *anew;
-      std::move(done)(anew.status());
-    });
+    prepared_->PrepareLarger(step, feeds,
+                             [&larger, done = wait.done()](StatusOr<Prepared> anew) mutable {
+                               if (anew.ok()) larger = *anew;
+                               std::move(done)(anew.status());
+                             });
     RETURN_IF_ERROR(wait.Get());
     return RunPrepared(larger, options, feeds, outputs, metadata);
   }
   step->NoteFeeds(feeds);
-  if (step->may_adapt_to_feeds.load(std::memory_order_relaxed)) AdaptToFeeds(step, feeds);
+  if (step->may_adapt_to_feeds.load(std::memory_order_relaxed))
+    prepared_->AdaptToFeeds(step, feeds);
   std::optional<StepStatsCollector> stats;
-  const Measuring measuring = BeginExecution(step.get());
-  if (options.trace || measuring.any()) stats.emplace();
+  const StepMeasuring::Reasons reasons = measuring_.Begin(step.get());
+  if (options.trace || reasons.any()) stats.emplace();
   StepStatsCollector* const collector = stats.has_value() ? &*stats : nullptr;
   // Releases the old outputs: variables that share memory with them can then be updated in place.
   outputs->clear();
@@ -182,7 +204,7 @@ Status MasterSession::RunPrepared(const Prepared& step, const RunOptions& option
     if (timed && status.ok()) {
       step->times.Add(options_.services.env->NowNanos() - begun_ns);
     }
-    return Finished(step, options, status, measuring, collector, outputs, metadata);
+    return measuring_.End(step, options, status, reasons, collector, outputs, metadata);
   }
   Wait wait(*options_.services.threads, "the end of a step");
   steps_->Start(step,
@@ -195,7 +217,7 @@ Status MasterSession::RunPrepared(const Prepared& step, const RunOptions& option
                  .on_this_thread = true},
                 wait.done());
   AwaitStep(wait);
-  return Finished(step, options, wait.Get(), measuring, collector, outputs, metadata);
+  return measuring_.End(step, options, wait.Get(), reasons, collector, outputs, metadata);
 }
 
 // Spins until the step has ended. Its part in this task has ended, and that is usually the last
@@ -209,77 +231,6 @@ void MasterSession::AwaitStep(const Wait& wait) const {
     polling.Once();
     return wait.ended();
   });
-}
-
-MasterSession::Measuring MasterSession::BeginExecution(PreparedStep* step) const {
-  Measuring measuring;
-  if (step->placed != nullptr) measuring.sample = step->sampling.Begin(step->times);
-  const int64_t before = step->executions.fetch_add(1, std::memory_order_relaxed);
-  const int64_t every = options_.session.build_cost_model;
-  if (every > 0) {
-    const int64_t counted = before - options_.session.build_cost_model_after;
-    measuring.cost_graph = counted >= 0 && (counted + 1) % every == 0;
-  }
-  if (options_.recorder != nullptr) measuring.recording = options_.recorder->Take();
-  if (measuring.recording != nullptr) [[unlikely]]
-    measuring.begun_wall_ns = WallNanos();
-  return measuring;
-}
-
-MeasuredCosts::ClocksAhead MasterSession::ClocksAhead() const {
-  MeasuredCosts::ClocksAhead ahead;
-  if (options_.health == nullptr) return ahead;
-  for (const HealthMonitor::Peer& peer : options_.health->peers()) {
-    // Tasks of one host share a clock, so offsets within the error are ignored.
-    if (!peer.clock.has_value() || std::abs(peer.clock->offset_ns) <= peer.clock->error_ns)
-      continue;
-    ahead[peer.task.name] = peer.clock->offset_ns;
-  }
-  return ahead;
-}
-
-Status MasterSession::Finished(const Prepared& step, const RunOptions& options, Status status,
-                               const Measuring& measuring, StepStatsCollector* stats,
-                               std::vector<Tensor>* outputs, RunMetadata* metadata) {
-  if (status.ok()) status = step->CheckFetches(*outputs);
-  if (!status.ok()) [[unlikely]] {
-    if (measuring.recording != nullptr) measuring.recording->Drop();
-    outputs->clear();
-    return status;
-  }
-  const int64_t ended_wall_ns = measuring.recording != nullptr ? WallNanos() : 0;
-  if (metadata != nullptr) metadata->cost_graph.clear();
-  std::vector<DeviceStats> taken;
-  if (stats != nullptr) {
-    taken = stats->Take();
-    {
-      ReaderMutexLock lock(graph_mu_);
-      costs_.Record(graph_, taken, ClocksAhead());
-    }
-    if (measuring.sample == StepSampling::Sample::kMeasureAndPlace) {
-      PlaceAgain(step, step->expected_shapes);
-    }
-    if (metadata != nullptr && options.trace) metadata->step_stats = taken;
-  }
-  if (measuring.recording != nullptr) {
-    measuring.recording->Add({.session = handle(),
-                              .fetches = step->names().fetches,
-                              .targets = step->names().targets,
-                              .start_ns = measuring.begun_wall_ns,
-                              .end_ns = ended_wall_ns,
-                              .devices = taken});
-  }
-  if (metadata == nullptr) return OkStatus();
-  if (measuring.cost_graph) {
-    // If there are no graphs, the cost graph stays empty. That is no error, because the step has
-    // succeeded.
-    const auto graphs = KeptGraphs(*step);
-    if (graphs != nullptr) metadata->cost_graph = CostGraphOf(*graphs, taken);
-  }
-  if (options.partition_graphs) {
-    ASSIGN_OR_RETURN(metadata->partition_graphs, PartitionGraphs(*step));
-  }
-  return OkStatus();
 }
 
 Status MasterSession::RunLocal(const PreparedStep& step, const RunOptions& options,
@@ -312,19 +263,15 @@ Status MasterSession::RunLocal(const PreparedStep& step, const RunOptions& optio
 }
 
 void MasterSession::RunAsync(AsyncRun* run, Done done) {
-  const Prepared step = cache_.Get(run->feeds, run->fetches, run->targets);
+  const Prepared step = prepared_->cache().Get(run->feeds, run->fetches, run->targets);
   if (step->ready()) return StartAsync(step, run, std::move(done));
   Done ready([self = shared_from_this(), step, run, done = std::move(done)](Status status) mutable {
     if (!status.ok()) return std::move(done)(std::move(status));
     self->StartAsync(step, run, std::move(done));
   });
-  if (!step->AwaitReady(std::move(ready))) return;
   std::vector<PartialShape> shapes;
   for (const auto& [name, value] : run->feeds) shapes.emplace_back(value.shape());
-  options_.services.threads->Schedule(
-      [self = shared_from_this(), step, shapes = std::move(shapes)]() mutable {
-        self->Prepare(step, std::move(shapes));
-      });
+  prepared_->AwaitOnPool(step, std::move(shapes), std::move(ready));
 }
 
 void MasterSession::StartAsync(const Prepared& step, AsyncRun* run, Done done) {
@@ -332,8 +279,8 @@ void MasterSession::StartAsync(const Prepared& step, AsyncRun* run, Done done) {
   for (auto& [name, value] : run->feeds) run->values.push_back(std::move(value));
   const Status fits = step->CheckFeeds(run->values);
   if (!fits.ok()) return std::move(done)(fits);
-  if (!Outgrows(*step, run->values)) return StartFitting(step, run, std::move(done));
-  PrepareLarger(
+  if (!prepared_->Outgrows(*step, run->values)) return StartFitting(step, run, std::move(done));
+  prepared_->PrepareLarger(
       step, run->values,
       [self = shared_from_this(), run, done = std::move(done)](StatusOr<Prepared> larger) mutable {
         if (!larger.ok()) return std::move(done)(larger.status());
@@ -343,10 +290,11 @@ void MasterSession::StartAsync(const Prepared& step, AsyncRun* run, Done done) {
 
 void MasterSession::StartFitting(const Prepared& step, AsyncRun* run, Done done) {
   step->NoteFeeds(run->values);
-  if (step->may_adapt_to_feeds.load(std::memory_order_relaxed)) AdaptToFeeds(step, run->values);
+  if (step->may_adapt_to_feeds.load(std::memory_order_relaxed))
+    prepared_->AdaptToFeeds(step, run->values);
   run->outputs.resize(step->names().fetches.size());
-  const Measuring measuring = BeginExecution(step.get());
-  const bool measured = run->options.trace || measuring.any();
+  const StepMeasuring::Reasons reasons = measuring_.Begin(step.get());
+  const bool measured = run->options.trace || reasons.any();
   StepStatsCollector* const stats = measured ? &run->stats : nullptr;
   steps_->Start(step,
                 {.id = steps_->NextId(),
@@ -355,10 +303,10 @@ void MasterSession::StartFitting(const Prepared& step, AsyncRun* run, Done done)
                  .fetches = absl::MakeSpan(run->outputs),
                  .stats = stats,
                  .cancellation = run->options.cancellation},
-                Done([self = shared_from_this(), step, run, measuring, stats,
+                Done([self = shared_from_this(), step, run, reasons, stats,
                       done = std::move(done)](Status status) mutable {
-                  status = self->Finished(step, run->options, std::move(status), measuring, stats,
-                                          &run->outputs, &run->metadata);
+                  status = self->measuring_.End(step, run->options, std::move(status), reasons,
+                                                stats, &run->outputs, &run->metadata);
                   std::move(done)(std::move(status));
                 }));
 }
@@ -366,20 +314,20 @@ void MasterSession::StartFitting(const Prepared& step, AsyncRun* run, Done done)
 StatusOr<int64_t> MasterSession::MakeCallable(const CallableSpec& spec, const RunOptions& options) {
   auto step = std::make_shared<PreparedStep>(spec);
   Wait wait(*options_.services.threads, "a step to be prepared");
-  AwaitPrepared(step, /*feeds=*/{}, wait.done());
+  prepared_->Await(step, /*feeds=*/{}, wait.done());
   RETURN_IF_ERROR(wait.Get());
-  return callables_.Add({std::move(step), options});
+  return prepared_->callables().Add({std::move(step), options});
 }
 
 Status MasterSession::RunCallable(int64_t callable, const RunOptions& options,
                                   absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
                                   RunMetadata* metadata) {
-  ASSIGN_OR_RETURN(const Callables::Entry found, callables_.Find(callable));
+  ASSIGN_OR_RETURN(const Callables::Entry found, prepared_->callables().Find(callable));
   return RunPrepared(found.step, options, feeds, outputs, metadata);
 }
 
 void MasterSession::RunCallableAsync(int64_t callable, AsyncRun* run, Done done) {
-  auto found = callables_.Find(callable);
+  auto found = prepared_->callables().Find(callable);
   if (!found.ok()) return std::move(done)(found.status());
   Cancellation* const cancellation = run->options.cancellation;
   run->options = found->options;
@@ -387,7 +335,9 @@ void MasterSession::RunCallableAsync(int64_t callable, AsyncRun* run, Done done)
   StartAsync(found->step, run, std::move(done));
 }
 
-Status MasterSession::ReleaseCallable(int64_t callable) { return callables_.Release(callable); }
+Status MasterSession::ReleaseCallable(int64_t callable) {
+  return prepared_->callables().Release(callable);
+}
 
 StatusOr<std::string> MasterSession::SetUpPartialRun(const CallableSpec& spec) {
   StatusOr<std::string> handle = Internal("no handle");
@@ -402,7 +352,7 @@ StatusOr<std::string> MasterSession::SetUpPartialRun(const CallableSpec& spec) {
 
 void MasterSession::SetUpPartialRunAsync(const CallableSpec& spec, SetUp done,
                                          std::shared_ptr<void> hold) {
-  const Prepared step = cache_.GetPartial(spec);
+  const Prepared step = prepared_->cache().GetPartial(spec);
   const auto begin = [self = shared_from_this(), step](std::shared_ptr<void> held) {
     return self->partial_runs_->Begin(step, self->DeadlineOf({}, true), std::move(held));
   };
@@ -411,8 +361,7 @@ void MasterSession::SetUpPartialRunAsync(const CallableSpec& spec, SetUp done,
     if (!status.ok()) return std::move(done)(std::move(status));
     std::move(done)(begin(std::move(hold)));
   });
-  if (!step->AwaitReady(std::move(ready))) return;
-  options_.services.threads->Schedule([self = shared_from_this(), step] { self->Prepare(step); });
+  prepared_->AwaitOnPool(step, /*fed_shapes=*/{}, std::move(ready));
 }
 
 Status MasterSession::RunPartial(const std::string& handle, const RunOptions& options,
@@ -429,13 +378,7 @@ void MasterSession::RunPartialAsync(const std::string& handle, AsyncRun* run, Do
                      std::move(done));
 }
 
-std::vector<DeviceInfo> MasterSession::devices() const {
-  std::vector<DeviceInfo> devices;
-  for (const SessionTask& task : tasks()) {
-    devices.insert(devices.end(), task.devices.begin(), task.devices.end());
-  }
-  return devices;
-}
+std::vector<DeviceInfo> MasterSession::devices() const { return DevicesOf(tasks()); }
 
 Status MasterSession::Close() {
   return Close(Cancelled("Step was cancelled by an explicit call to `Session::Close()`."));
@@ -444,19 +387,13 @@ Status MasterSession::Close() {
 Status MasterSession::Close(const Status& why) {
   if (!steps_->Close()) return OkStatus();
   const Status ended = steps_->EndAll(why, TimeoutMs(kMinuteMs));
-  callables_.Clear();
+  prepared_->callables().Clear();
   partial_runs_->Clear();
   if (options_.counters != nullptr) options_.counters->AddBegun(steps_begun());
   DeleteInTasks();
-  FreeGraph();
+  prepared_->cache().Clear();
+  graph_->Clear();
   return ended;
-}
-
-void MasterSession::FreeGraph() {
-  cache_.Clear();
-  Graph freed(*options_.registry);  // destroyed after the lock is released
-  WriterMutexLock lock(graph_mu_);
-  std::swap(graph_, freed);
 }
 
 int64_t MasterSession::idle_ns() const { return steps_->busy() ? 0 : activity_->unused_ns(); }
