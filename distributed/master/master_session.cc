@@ -1,22 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Creates, extends and closes a session, and runs its steps. session_prepare.cc prepares steps.
 #include "distributed/master/master_session.h"
 
 #include <chrono>
-#include <cstdlib>
 #include <optional>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
-#include "core/base/fault_point.h"
 #include "core/base/join.h"
-#include "core/base/log.h"
-#include "core/base/mutex.h"
 #include "core/base/timeout.h"
 #include "core/compiler/compile.h"
 #include "core/runtime/poller.h"
-#include "distributed/collective/reserved_steps.h"
 #include "distributed/master/health.h"
 
 namespace penstock {
@@ -26,40 +19,16 @@ constexpr int64_t kMinuteMs = 60'000;
 constexpr int64_t kDayMs = 24 * 60 * kMinuteMs;
 // A worker deletes a session when it has not heard from its master for this long.
 constexpr int64_t kLeaseMs = kMinuteMs;
+constexpr int64_t kRegisterTimeoutMs = kMinuteMs;
 // How long a thread polls for the end of a step before it blocks: about the cost of waking it.
 constexpr auto kSpin = std::chrono::microseconds(50);
 
-Status Closed() { return FailedPrecondition("Session is closed."); }
-
-// Logs a step that failed, as a warning if its client is in another process. The end of the input
-// and a cancellation are no failures, so they are logged as details. A client in this process
-// receives the error anyway.
-void LogFailedStep(const MasterSession& session, int64_t step, const Status& status) {
-  const bool usual = absl::IsOutOfRange(status) || absl::IsCancelled(status);
-  const std::string client = session.client();
-  const TaskId& self = session.tasks()[0].id;
-  const LogLevel level = client.empty() ? LogLevel::kInfo : LogLevel::kWarning;
-  Log({.level = usual || self.address.empty() ? LogLevel::kDebug : level,
-       .task = self.name,
-       .event = usual ? "step_ended" : "step_failed",
-       .text = StrCat("step ", step, " of session ", session.handle(),
-                      usual ? " ended early: " : " failed: ", status.message()),
-       .fields = {{"session", session.handle()},
-                  {"step", step},
-                  {"code", absl::StatusCodeToString(status.code())},
-                  {"client", client}},
-       .limited = true});
-}
-
-const FaultPoint kSameSteps(FaultPoint::kBug, "session/step-ids-reused",
-                            "each session gives its steps the same ids");
-
-// Turns a counter into an id that looks random. Different inputs give different ids.
-uint64_t Mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-  return x ^ x >> 31;
+std::vector<DeviceInfo> DevicesOf(const std::vector<SessionTask>& tasks) {
+  std::vector<DeviceInfo> devices;
+  for (const SessionTask& task : tasks) {
+    devices.insert(devices.end(), task.devices.begin(), task.devices.end());
+  }
+  return devices;
 }
 
 }  // namespace
@@ -67,16 +36,47 @@ uint64_t Mix(uint64_t x) {
 MasterSession::MasterSession(Options options)
     : options_(std::move(options)),
       tasks_(std::make_shared<SessionTasks>()),
-      step_id_base_(kSameSteps.Fires() ? 1 : options_.services.env->RandomU64()),
       created_ns_(options_.services.env->NowNanos()),
-      graph_(*options_.registry),
-      places_automatically_(options_.session.placement == kPlacementAuto),
-      none_running_(*options_.services.threads, "the end of a session's steps") {
+      activity_(std::make_shared<ClientActivity>(*options_.services.env)),
+      steps_(std::make_shared<SessionSteps>(SessionSteps::Options{.session = options_.handle,
+                                                                  .task = options_.tasks[0].id,
+                                                                  .services = options_.services,
+                                                                  .counters = options_.counters,
+                                                                  .activity = activity_})),
+      partial_runs_(std::make_shared<PartialRuns>(
+          PartialRuns::Options{.session = options_.handle,
+                               .client_device = options_.tasks[0].devices[0].name.ToString(),
+                               .services = options_.services,
+                               .steps = steps_})),
+      graph_(std::make_shared<SessionGraph>(
+          SessionGraph::Options{.session = options_.session,
+                                .registry = options_.registry,
+                                .task = options_.tasks[0].id.name,
+                                .devices = DevicesOf(options_.tasks),
+                                .env = options_.services.env,
+                                .threads = options_.services.threads})),
+      prepared_(std::make_shared<PreparedSteps>(
+          PreparedSteps::Options{.session = options_.handle,
+                                 .tasks = tasks_,
+                                 .graph = graph_,
+                                 .steps = steps_,
+                                 .threads = options_.services.threads,
+                                 .register_timeout_ms = TimeoutMs(kRegisterTimeoutMs),
+                                 .memory_limit = options_.session.memory_limit})),
+      measuring_({.session = options_.handle,
+                  .build_cost_model = options_.session.build_cost_model,
+                  .build_cost_model_after = options_.session.build_cost_model_after,
+                  .env = options_.services.env,
+                  .health = options_.health,
+                  .recorder = options_.recorder,
+                  .graph = graph_,
+                  .prepared = prepared_}) {
   tasks_->list = options_.tasks;
-  last_used_ns_ = options_.services.env->NowNanos();
 }
 
-MasterSession::~MasterSession() { CHECK(closed_, "session ", handle(), " was not closed"); }
+MasterSession::~MasterSession() {
+  CHECK(!steps_->CheckOpen().ok(), "session ", handle(), " was not closed");
+}
 
 StatusOr<std::shared_ptr<MasterSession>> MasterSession::Create(Options options) {
   RETURN_IF_ERROR(CheckDisabledPasses(options.session.disabled_passes));
@@ -115,7 +115,7 @@ void MasterSession::WatchTasks() {
   for (SessionTask& task : tasks_->list) {
     if (task.client->in_process() != nullptr) continue;
     const auto lost = [weak = weak_from_this(), id = task.id](const Status& why) {
-      if (const auto session = weak.lock()) session->TaskLost(id, why);
+      if (const auto session = weak.lock()) session->steps_->TaskLost(id, why);
     };
     task.health = options_.health->Watch(task.id, task.client, handle(), lost);
   }
@@ -150,29 +150,18 @@ int64_t MasterSession::DeadlineOf(const RunOptions& options, bool several_tasks)
   return options_.services.env->NowNanos() + TimeoutNanos(timeout_ms);
 }
 
-int64_t MasterSession::NextStepId() {
-  const uint64_t id = Mix(step_id_base_ + steps_begun_.fetch_add(1, std::memory_order_relaxed));
-  const auto step_id = static_cast<int64_t>(id);
-  return id != 0 && !collective::IsReservedStep(step_id) ? step_id : NextStepId();
-}
-
 StatusOr<int64_t> MasterSession::Extend(int64_t expected_version,
                                         absl::FunctionRef<Status(Graph*)> add) {
-  RETURN_IF_ERROR(CheckOpen());
-  last_used_ns_ = options_.services.env->NowNanos();
-  WriterMutexLock lock(graph_mu_);
-  if (expected_version >= 0 && expected_version != version_) {
-    return Aborted("Current version is ", version_, " but caller expected ", expected_version, ".");
-  }
-  RETURN_IF_ERROR(add(&graph_));
-  return ++version_;
+  RETURN_IF_ERROR(steps_->CheckOpen());
+  activity_->NoteUse();
+  return graph_->Extend(expected_version, add);
 }
 
 Status MasterSession::Run(const RunOptions& options, const Feeds& feeds,
                           const std::vector<std::string>& fetches,
                           const std::vector<std::string>& targets, std::vector<Tensor>* outputs,
                           RunMetadata* metadata) {
-  const Prepared step = cache_.Get(feeds, fetches, targets);
+  const Prepared step = prepared_->cache().Get(feeds, fetches, targets);
   absl::InlinedVector<Tensor, 4> values;
   for (const auto& [name, value] : feeds) values.push_back(value);
   return RunPrepared(step, options, values, outputs, metadata);
@@ -183,25 +172,27 @@ Status MasterSession::RunPrepared(const Prepared& step, const RunOptions& option
                                   RunMetadata* metadata) {
   if (!step->ready()) [[unlikely]] {
     Wait wait(*options_.services.threads, "a step to be prepared");
-    AwaitPrepared(step, feeds, wait.done());
+    prepared_->Await(step, feeds, wait.done());
     RETURN_IF_ERROR(wait.Get());
   }
   RETURN_IF_ERROR(step->CheckFeeds(feeds));
-  if (Outgrows(*step, feeds)) {
+  if (prepared_->Outgrows(*step, feeds)) {
     Wait wait(*options_.services.threads, "a step to be prepared");
     Prepared larger;
-    PrepareLarger(step, feeds, [&larger, done = wait.done()](StatusOr<Prepared> anew) mutable {
-      if (anew.ok()) larger = *anew;
-      std::move(done)(anew.status());
-    });
+    prepared_->PrepareLarger(step, feeds,
+                             [&larger, done = wait.done()](StatusOr<Prepared> anew) mutable {
+                               if (anew.ok()) larger = *anew;
+                               std::move(done)(anew.status());
+                             });
     RETURN_IF_ERROR(wait.Get());
     return RunPrepared(larger, options, feeds, outputs, metadata);
   }
   step->NoteFeeds(feeds);
-  if (step->may_adapt_to_feeds.load(std::memory_order_relaxed)) AdaptToFeeds(step, feeds);
+  if (step->may_adapt_to_feeds.load(std::memory_order_relaxed))
+    prepared_->AdaptToFeeds(step, feeds);
   std::optional<StepStatsCollector> stats;
-  const Measuring measuring = BeginExecution(step.get());
-  if (options.trace || measuring.any()) stats.emplace();
+  const StepMeasuring::Reasons reasons = measuring_.Begin(step.get());
+  if (options.trace || reasons.any()) stats.emplace();
   StepStatsCollector* const collector = stats.has_value() ? &*stats : nullptr;
   // Releases the old outputs: variables that share memory with them can then be updated in place.
   outputs->clear();
@@ -213,20 +204,20 @@ Status MasterSession::RunPrepared(const Prepared& step, const RunOptions& option
     if (timed && status.ok()) {
       step->times.Add(options_.services.env->NowNanos() - begun_ns);
     }
-    return Finished(step, options, status, measuring, collector, outputs, metadata);
+    return measuring_.End(step, options, status, reasons, collector, outputs, metadata);
   }
   Wait wait(*options_.services.threads, "the end of a step");
-  StartStep(step,
-            {.id = NextStepId(),
-             .deadline_ns = DeadlineOf(options, true),
-             .feeds = feeds,
-             .fetches = absl::MakeSpan(*outputs),
-             .stats = collector,
-             .cancellation = options.cancellation,
-             .on_this_thread = true},
-            wait.done());
+  steps_->Start(step,
+                {.id = steps_->NextId(),
+                 .deadline_ns = DeadlineOf(options, true),
+                 .feeds = feeds,
+                 .fetches = absl::MakeSpan(*outputs),
+                 .stats = collector,
+                 .cancellation = options.cancellation,
+                 .on_this_thread = true},
+                wait.done());
   AwaitStep(wait);
-  return Finished(step, options, wait.Get(), measuring, collector, outputs, metadata);
+  return measuring_.End(step, options, wait.Get(), reasons, collector, outputs, metadata);
 }
 
 // Spins until the step has ended. Its part in this task has ended, and that is usually the last
@@ -242,81 +233,10 @@ void MasterSession::AwaitStep(const Wait& wait) const {
   });
 }
 
-MasterSession::Measuring MasterSession::BeginExecution(PreparedStep* step) const {
-  Measuring measuring;
-  if (step->placed != nullptr) measuring.sample = step->sampling.Begin(step->times);
-  const int64_t before = step->executions.fetch_add(1, std::memory_order_relaxed);
-  const int64_t every = options_.session.build_cost_model;
-  if (every > 0) {
-    const int64_t counted = before - options_.session.build_cost_model_after;
-    measuring.cost_graph = counted >= 0 && (counted + 1) % every == 0;
-  }
-  if (options_.recorder != nullptr) measuring.recording = options_.recorder->Take();
-  if (measuring.recording != nullptr) [[unlikely]]
-    measuring.begun_wall_ns = WallNanos();
-  return measuring;
-}
-
-MeasuredCosts::ClocksAhead MasterSession::ClocksAhead() const {
-  MeasuredCosts::ClocksAhead ahead;
-  if (options_.health == nullptr) return ahead;
-  for (const HealthMonitor::Peer& peer : options_.health->peers()) {
-    // Tasks of one host share a clock, so offsets within the error are ignored.
-    if (!peer.clock.has_value() || std::abs(peer.clock->offset_ns) <= peer.clock->error_ns)
-      continue;
-    ahead[peer.task.name] = peer.clock->offset_ns;
-  }
-  return ahead;
-}
-
-Status MasterSession::Finished(const Prepared& step, const RunOptions& options, Status status,
-                               const Measuring& measuring, StepStatsCollector* stats,
-                               std::vector<Tensor>* outputs, RunMetadata* metadata) {
-  if (status.ok()) status = step->CheckFetches(*outputs);
-  if (!status.ok()) [[unlikely]] {
-    if (measuring.recording != nullptr) measuring.recording->Drop();
-    outputs->clear();
-    return status;
-  }
-  const int64_t ended_wall_ns = measuring.recording != nullptr ? WallNanos() : 0;
-  if (metadata != nullptr) metadata->cost_graph.clear();
-  std::vector<DeviceStats> taken;
-  if (stats != nullptr) {
-    taken = stats->Take();
-    {
-      ReaderMutexLock lock(graph_mu_);
-      costs_.Record(graph_, taken, ClocksAhead());
-    }
-    if (measuring.sample == StepSampling::Sample::kMeasureAndPlace) {
-      PlaceAgain(step, step->expected_shapes);
-    }
-    if (metadata != nullptr && options.trace) metadata->step_stats = taken;
-  }
-  if (measuring.recording != nullptr) {
-    measuring.recording->Add({.session = handle(),
-                              .fetches = step->names().fetches,
-                              .targets = step->names().targets,
-                              .start_ns = measuring.begun_wall_ns,
-                              .end_ns = ended_wall_ns,
-                              .devices = taken});
-  }
-  if (metadata == nullptr) return OkStatus();
-  if (measuring.cost_graph) {
-    // If there are no graphs, the cost graph stays empty. That is no error, because the step has
-    // succeeded.
-    const auto graphs = KeptGraphs(*step);
-    if (graphs != nullptr) metadata->cost_graph = CostGraphOf(*graphs, taken);
-  }
-  if (options.partition_graphs) {
-    ASSIGN_OR_RETURN(metadata->partition_graphs, PartitionGraphs(*step));
-  }
-  return OkStatus();
-}
-
 Status MasterSession::RunLocal(const PreparedStep& step, const RunOptions& options,
                                absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
                                StepStatsCollector* stats) {
-  ASSIGN_OR_RETURN(LocalStep* const running, TakeLocalStep(step));
+  ASSIGN_OR_RETURN(SessionSteps::LocalStep* const running, steps_->BeginLocal(step));
   Cancellation& cancellation = running->cancellation;
   Cancellation::Token token = 0;
   const bool registered =
@@ -327,7 +247,7 @@ Status MasterSession::RunLocal(const PreparedStep& step, const RunOptions& optio
   if (options.cancellation != nullptr && !registered) {
     status = options.cancellation->status();
   } else {
-    id = NextStepId();
+    id = steps_->NextId();
     status = step.local->Run({.step_id = id,
                               .cancellation = &cancellation,
                               .deadline_ns = DeadlineOf(options, false),
@@ -338,112 +258,20 @@ Status MasterSession::RunLocal(const PreparedStep& step, const RunOptions& optio
                               .stats = stats});
   }
   if (registered) options.cancellation->Deregister(token);
-  ReturnLocalStep(running);
-  if (!status.ok()) [[unlikely]] {
-    if (options_.counters != nullptr) options_.counters->Failed(status);
-    LogFailedStep(*this, id, status);
-  }
+  steps_->EndLocal(running, id, status);
   return status;
 }
 
-StatusOr<MasterSession::LocalStep*> MasterSession::TakeLocalStep(const PreparedStep& prepared) {
-  MutexLock lock(running_mu_);
-  if (closed_) [[unlikely]]
-    return Closed();
-  if (idle_local_steps_.empty()) [[unlikely]] {
-    local_steps_.push_back(std::make_unique<LocalStep>());
-    idle_local_steps_.push_back(local_steps_.back().get());
-  }
-  LocalStep* const step = idle_local_steps_.back();
-  idle_local_steps_.pop_back();
-  step->running = &prepared;
-  return step;
-}
-
-void MasterSession::ReturnLocalStep(LocalStep* step) {
-  MutexLock lock(running_mu_);
-  step->running = nullptr;
-  // After Close the step stays registered, because Close may be about to cancel it.
-  if (closed_) [[unlikely]]
-    return none_running_.NotifyAll();
-  if (step->cancellation.cancelled()) [[unlikely]]
-    step->cancellation.Reset();
-  idle_local_steps_.push_back(step);
-}
-
-void MasterSession::StartStep(const Prepared& step, const MasterStep::Args& args, Done done) {
-  Status refused = CheckTasks(*step);
-  const bool partial = args.own_step != nullptr;
-  const auto running = std::make_shared<MasterStep>(step, args, options_.services);
-  if (refused.ok()) {
-    MutexLock lock(running_mu_);
-    if (closed_) {
-      refused = Closed();
-    } else {
-      steps_.emplace(args.id, running);
-      if (partial) ++partial_steps_;
-    }
-  }
-  if (!refused.ok()) return std::move(done)(std::move(refused));
-  running->Start(Done([self = shared_from_this(), id = args.id, partial,
-                       done = std::move(done)](Status status) mutable {
-    self->StepEnded(id, partial, status);
-    if (!status.ok()) LogFailedStep(*self, id, status);
-    std::move(done)(std::move(status));
-  }));
-}
-
-void MasterSession::StepEnded(int64_t id, bool partial, const Status& status) {
-  std::shared_ptr<MasterStep> ended;  // destroyed after the lock is released
-  MutexLock lock(running_mu_);
-  const auto it = steps_.find(id);
-  ended = std::move(it->second);
-  steps_.erase(it);
-  if (partial) --partial_steps_;
-  const int64_t now_ns = options_.services.env->NowNanos();
-  last_used_ns_ = now_ns;
-  if (options_.counters != nullptr) options_.counters->Ended(status, now_ns - ended->begun_ns());
-  if (status.ok() && !partial) ended->prepared().times.Add(now_ns - ended->begun_ns());
-  if (closed_) none_running_.NotifyAll();
-}
-
-Status MasterSession::CheckOpen() const {
-  MutexLock lock(running_mu_);
-  return closed_ ? Closed() : OkStatus();
-}
-
-Status MasterSession::CheckTasks(const PreparedStep& step) const {
-  for (const PreparedStep::Part& part : step.parts) {
-    if (part.task->health != nullptr && !part.task->health->ok()) {
-      return part.task->health->status();
-    }
-  }
-  return OkStatus();
-}
-
-void MasterSession::TaskLost(const TaskId& task, const Status& why) {
-  std::vector<std::shared_ptr<MasterStep>> steps;
-  {
-    MutexLock lock(running_mu_);
-    for (const auto& [id, step] : steps_) steps.push_back(step);
-  }
-  for (const auto& step : steps) step->TaskLost(task, why);
-}
-
 void MasterSession::RunAsync(AsyncRun* run, Done done) {
-  const Prepared step = cache_.Get(run->feeds, run->fetches, run->targets);
+  const Prepared step = prepared_->cache().Get(run->feeds, run->fetches, run->targets);
   if (step->ready()) return StartAsync(step, run, std::move(done));
   Done ready([self = shared_from_this(), step, run, done = std::move(done)](Status status) mutable {
     if (!status.ok()) return std::move(done)(std::move(status));
     self->StartAsync(step, run, std::move(done));
   });
-  if (!step->AwaitReady(std::move(ready))) return;
   std::vector<PartialShape> shapes;
   for (const auto& [name, value] : run->feeds) shapes.emplace_back(value.shape());
-  options_.services.threads->Schedule(
-      [self = shared_from_this(), step, shapes = std::move(shapes)]() mutable {
-        self->Prepare(step, std::move(shapes));
-      });
+  prepared_->AwaitOnPool(step, std::move(shapes), std::move(ready));
 }
 
 void MasterSession::StartAsync(const Prepared& step, AsyncRun* run, Done done) {
@@ -451,8 +279,8 @@ void MasterSession::StartAsync(const Prepared& step, AsyncRun* run, Done done) {
   for (auto& [name, value] : run->feeds) run->values.push_back(std::move(value));
   const Status fits = step->CheckFeeds(run->values);
   if (!fits.ok()) return std::move(done)(fits);
-  if (!Outgrows(*step, run->values)) return StartFitting(step, run, std::move(done));
-  PrepareLarger(
+  if (!prepared_->Outgrows(*step, run->values)) return StartFitting(step, run, std::move(done));
+  prepared_->PrepareLarger(
       step, run->values,
       [self = shared_from_this(), run, done = std::move(done)](StatusOr<Prepared> larger) mutable {
         if (!larger.ok()) return std::move(done)(larger.status());
@@ -462,54 +290,44 @@ void MasterSession::StartAsync(const Prepared& step, AsyncRun* run, Done done) {
 
 void MasterSession::StartFitting(const Prepared& step, AsyncRun* run, Done done) {
   step->NoteFeeds(run->values);
-  if (step->may_adapt_to_feeds.load(std::memory_order_relaxed)) AdaptToFeeds(step, run->values);
+  if (step->may_adapt_to_feeds.load(std::memory_order_relaxed))
+    prepared_->AdaptToFeeds(step, run->values);
   run->outputs.resize(step->names().fetches.size());
-  const Measuring measuring = BeginExecution(step.get());
-  const bool measured = run->options.trace || measuring.any();
+  const StepMeasuring::Reasons reasons = measuring_.Begin(step.get());
+  const bool measured = run->options.trace || reasons.any();
   StepStatsCollector* const stats = measured ? &run->stats : nullptr;
-  StartStep(step,
-            {.id = NextStepId(),
-             .deadline_ns = DeadlineOf(run->options, true),
-             .feeds = run->values,
-             .fetches = absl::MakeSpan(run->outputs),
-             .stats = stats,
-             .cancellation = run->options.cancellation},
-            Done([self = shared_from_this(), step, run, measuring, stats,
-                  done = std::move(done)](Status status) mutable {
-              status = self->Finished(step, run->options, std::move(status), measuring, stats,
-                                      &run->outputs, &run->metadata);
-              std::move(done)(std::move(status));
-            }));
+  steps_->Start(step,
+                {.id = steps_->NextId(),
+                 .deadline_ns = DeadlineOf(run->options, true),
+                 .feeds = run->values,
+                 .fetches = absl::MakeSpan(run->outputs),
+                 .stats = stats,
+                 .cancellation = run->options.cancellation},
+                Done([self = shared_from_this(), step, run, reasons, stats,
+                      done = std::move(done)](Status status) mutable {
+                  status = self->measuring_.End(step, run->options, std::move(status), reasons,
+                                                stats, &run->outputs, &run->metadata);
+                  std::move(done)(std::move(status));
+                }));
 }
 
 StatusOr<int64_t> MasterSession::MakeCallable(const CallableSpec& spec, const RunOptions& options) {
   auto step = std::make_shared<PreparedStep>(spec);
   Wait wait(*options_.services.threads, "a step to be prepared");
-  AwaitPrepared(step, /*feeds=*/{}, wait.done());
+  prepared_->Await(step, /*feeds=*/{}, wait.done());
   RETURN_IF_ERROR(wait.Get());
-  MutexLock lock(callables_mu_);
-  callables_.emplace(next_callable_, Callable{std::move(step), options});
-  return next_callable_++;
-}
-
-StatusOr<MasterSession::Callable> MasterSession::FindCallable(int64_t callable) {
-  MutexLock lock(callables_mu_);
-  const auto found = callables_.find(callable);
-  if (found == callables_.end()) {
-    return InvalidArgument("callable ", callable, " was never made or has been released");
-  }
-  return found->second;
+  return prepared_->callables().Add({std::move(step), options});
 }
 
 Status MasterSession::RunCallable(int64_t callable, const RunOptions& options,
                                   absl::Span<const Tensor> feeds, std::vector<Tensor>* outputs,
                                   RunMetadata* metadata) {
-  ASSIGN_OR_RETURN(const Callable found, FindCallable(callable));
+  ASSIGN_OR_RETURN(const Callables::Entry found, prepared_->callables().Find(callable));
   return RunPrepared(found.step, options, feeds, outputs, metadata);
 }
 
 void MasterSession::RunCallableAsync(int64_t callable, AsyncRun* run, Done done) {
-  auto found = FindCallable(callable);
+  auto found = prepared_->callables().Find(callable);
   if (!found.ok()) return std::move(done)(found.status());
   Cancellation* const cancellation = run->options.cancellation;
   run->options = found->options;
@@ -518,81 +336,66 @@ void MasterSession::RunCallableAsync(int64_t callable, AsyncRun* run, Done done)
 }
 
 Status MasterSession::ReleaseCallable(int64_t callable) {
-  ASSIGN_OR_RETURN(const Callable found, FindCallable(callable));
-  MutexLock lock(callables_mu_);
-  callables_.erase(callable);
-  return OkStatus();
+  return prepared_->callables().Release(callable);
 }
 
-std::vector<DeviceInfo> MasterSession::devices() const {
-  std::vector<DeviceInfo> devices;
-  for (const SessionTask& task : tasks()) {
-    devices.insert(devices.end(), task.devices.begin(), task.devices.end());
-  }
-  return devices;
+StatusOr<std::string> MasterSession::SetUpPartialRun(const CallableSpec& spec) {
+  StatusOr<std::string> handle = Internal("no handle");
+  Wait wait(*options_.services.threads, "a partial run to be prepared");
+  SetUpPartialRunAsync(spec, [&handle, done = wait.done()](StatusOr<std::string> made) mutable {
+    handle = std::move(made);
+    std::move(done)(OkStatus());
+  });
+  RETURN_IF_ERROR(wait.Get());
+  return handle;
 }
+
+void MasterSession::SetUpPartialRunAsync(const CallableSpec& spec, SetUp done,
+                                         std::shared_ptr<void> hold) {
+  const Prepared step = prepared_->cache().GetPartial(spec);
+  const auto begin = [self = shared_from_this(), step](std::shared_ptr<void> held) {
+    return self->partial_runs_->Begin(step, self->DeadlineOf({}, true), std::move(held));
+  };
+  if (step->ready()) return std::move(done)(begin(std::move(hold)));
+  Done ready([begin, done = std::move(done), hold = std::move(hold)](Status status) mutable {
+    if (!status.ok()) return std::move(done)(std::move(status));
+    std::move(done)(begin(std::move(hold)));
+  });
+  prepared_->AwaitOnPool(step, /*fed_shapes=*/{}, std::move(ready));
+}
+
+Status MasterSession::RunPartial(const std::string& handle, const RunOptions& options,
+                                 const Feeds& feeds, const std::vector<std::string>& fetches,
+                                 std::vector<Tensor>* outputs) {
+  outputs->clear();
+  Wait wait(*options_.services.threads, "a part of a partial run");
+  partial_runs_->Run(handle, options, feeds, fetches, outputs, wait.done());
+  return wait.Get();
+}
+
+void MasterSession::RunPartialAsync(const std::string& handle, AsyncRun* run, Done done) {
+  partial_runs_->Run(handle, run->options, run->feeds, run->fetches, &run->outputs,
+                     std::move(done));
+}
+
+std::vector<DeviceInfo> MasterSession::devices() const { return DevicesOf(tasks()); }
 
 Status MasterSession::Close() {
   return Close(Cancelled("Step was cancelled by an explicit call to `Session::Close()`."));
 }
 
 Status MasterSession::Close(const Status& why) {
-  std::vector<std::shared_ptr<MasterStep>> steps;
-  std::vector<std::pair<LocalStep*, Status>> local_steps;
-  {
-    MutexLock lock(running_mu_);
-    if (std::exchange(closed_, true)) return OkStatus();
-    for (const auto& [id, step] : steps_) steps.push_back(step);
-    for (const auto& step : local_steps_) {
-      if (step->running == nullptr) continue;
-      local_steps.emplace_back(step.get(), WhileRunning(why, *step->running));
-    }
-  }
-  for (const auto& step : steps) step->Abort(WhileRunning(why, step->prepared()));
-  for (const auto& [step, ends] : local_steps) step->cancellation.Cancel(ends);
-  Status ended;
-  {
-    MutexLock lock(running_mu_);
-    const int64_t latest_ns =
-        options_.services.env->NowNanos() + TimeoutNanos(TimeoutMs(kMinuteMs));
-    const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(running_mu_) { return !AnyRunning(); };
-    if (!none_running_.WaitUntil(running_mu_, latest_ns, none)) {
-      ended = DeadlineExceeded("session ", handle(),
-                               " was closed, but did not end in time: ", RunningText());
-    }
-  }
-  {
-    MutexLock lock(callables_mu_);
-    callables_.clear();
-  }
-  {
-    MutexLock lock(partial_mu_);
-    partial_runs_.clear();
-  }
+  if (!steps_->Close()) return OkStatus();
+  const Status ended = steps_->EndAll(why, TimeoutMs(kMinuteMs));
+  prepared_->callables().Clear();
+  partial_runs_->Clear();
   if (options_.counters != nullptr) options_.counters->AddBegun(steps_begun());
   DeleteInTasks();
-  FreeGraph();
+  prepared_->cache().Clear();
+  graph_->Clear();
   return ended;
 }
 
-void MasterSession::FreeGraph() {
-  cache_.Clear();
-  Graph freed(*options_.registry);  // destroyed after the lock is released
-  WriterMutexLock lock(graph_mu_);
-  std::swap(graph_, freed);
-}
-
-bool MasterSession::AnyRunning() const {
-  for (const auto& step : local_steps_) {
-    if (step->running != nullptr) return true;
-  }
-  return !steps_.empty();
-}
-
-void MasterSession::NoteClientCall(const std::string& client) {
-  last_used_ns_ = options_.services.env->NowNanos();
-  MutexLock lock(client_mu_);
-  if (client_ != client) client_ = client;
-}
+int64_t MasterSession::idle_ns() const { return steps_->busy() ? 0 : activity_->unused_ns(); }
 
 }  // namespace penstock

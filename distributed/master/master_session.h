@@ -1,29 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MasterSession: one session on its master, for local and remote clients: its graph, its prepared
-// steps, and the steps that run.
+// MasterSession: one session on its master, for local and remote clients. It creates and deletes
+// the session in its tasks, and runs steps: a step that has only one part, in this process, runs on
+// the caller's thread with hardly any overhead; every other step is a MasterStep.
 //
-// A step that has only one part, in this process, runs on the caller's thread with hardly any
-// overhead; every other step is a MasterStep. Thread-safe. Held by shared pointers: running steps
-// keep the session alive.
+// Its state belongs to classes of their own: SessionGraph, PreparedSteps, SessionSteps (the steps
+// that run), PartialRuns and ClientActivity. Thread-safe: it has no lock itself, and none of these
+// classes takes another one's lock while it holds its own. Held by shared pointers: the steps that
+// it runs keep it alive, except partial runs.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
-#include "core/base/mutex.h"
 #include "core/compiler/pass/compile_report.h"
+#include "distributed/master/client_activity.h"
 #include "distributed/master/master_step.h"
-#include "distributed/master/measured_costs.h"
-#include "distributed/master/partial_run.h"
+#include "distributed/master/partial_runs.h"
 #include "distributed/master/prepared_step.h"
+#include "distributed/master/prepared_steps.h"
+#include "distributed/master/session_graph.h"
+#include "distributed/master/session_steps.h"
 #include "distributed/master/step_counters.h"
+#include "distributed/master/step_measuring.h"
 #include "distributed/master/step_recorder.h"
 #include "distributed/session/session.h"
 
@@ -31,7 +34,6 @@ namespace penstock {
 
 class Wait;  // see core/base/join.h
 class HealthMonitor;
-struct CompileOptions;
 
 class MasterSession : public std::enable_shared_from_this<MasterSession> {
  public:
@@ -116,7 +118,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   // `goes_on` returns false or the session has been closed.
   std::vector<StepCosts> PredictSteps(size_t steps_max, absl::FunctionRef<bool()> goes_on);
   // Returns all measured costs; null if nothing was measured.
-  std::shared_ptr<const CostTable> costs() const { return costs_.Get(); }
+  std::shared_ptr<const CostTable> costs() const { return graph_->costs(); }
   // Ends the running steps with `why`, waits for them, and ends the session in all tasks. Frees the
   // graph and the prepared steps, even if shared pointers keep the session itself.
   Status Close(const Status& why);
@@ -124,9 +126,11 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
 
   // Notes that a client has called from `client`, the address of its connection; "" for a client
   // in this process, whose session is never idle.
-  void NoteClientCall(const std::string& client);
+  void NoteClientCall(const std::string& client) { activity_->NoteCall(client); }
   // Notes that the session is in use if the connection of its client is in `connected`.
-  void NoteConnectedClient(const absl::flat_hash_set<std::string>& connected);
+  void NoteConnectedClient(const absl::flat_hash_set<std::string>& connected) {
+    activity_->NoteConnected(connected);
+  }
   // Returns the nanoseconds since the last call, or since NoteConnectedClient last found the
   // client's connection alive; 0 while a step runs. A partial run between two instalments does not
   // count as running: a client that has gone may leave one behind.
@@ -134,60 +138,18 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   // The following are for status reports. running() does not contain steps that have only one part,
   // in the master's own process.
   int64_t created_ns() const { return created_ns_; }
-  std::string client() const;
-  uint64_t steps_begun() const { return steps_begun_.load(std::memory_order_relaxed); }
-  std::vector<std::shared_ptr<const MasterStep>> running_steps() const;
-  int64_t version() const {
-    ReaderMutexLock lock(graph_mu_);
-    return version_;
-  }
+  std::string client() const { return activity_->client(); }
+  uint64_t steps_begun() const { return steps_->begun(); }
+  std::vector<std::shared_ptr<const MasterStep>> running_steps() const { return steps_->running(); }
+  int64_t version() const { return graph_->version(); }
 
  private:
   using Prepared = std::shared_ptr<PreparedStep>;
-  struct LocalStep {
-    Cancellation cancellation;
-    const PreparedStep* running = nullptr;  // null: idle
-  };
 
   explicit MasterSession(Options options);
   Status CreateInTasks();
   void WatchTasks();
   void DeleteInTasks();
-
-  // Functions that prepare steps.
-  void AwaitPrepared(const Prepared& step, absl::Span<const Tensor> feeds, Done done);
-  // `fed_shapes`: the shapes of the feeds for which the step is prepared; empty: not known yet.
-  void Prepare(const Prepared& step, std::vector<PartialShape> fed_shapes = {});
-  void Register(const Prepared& step, std::vector<Partition> partitions);
-  void EndPreparing(const Prepared& step, Status status);
-  StatusOr<CompileOptions> OptionsOf(const PreparedStep& step) const;
-  StatusOr<std::vector<std::vector<int>>> FeedsOfFetches(const PreparedStep& step) const;
-  StatusOr<std::vector<Partition>> CompileStep(const PreparedStep& step, CompileReport* report);
-  StatusOr<std::vector<Partition>> CompileWith(const PreparedStep& step, CompileOptions options,
-                                               CompileReport* report);
-  std::vector<Prepared> AllPrepared();
-  // Compiles `step`, and sets its fields about feeds, costs and placement. `placement` may be null.
-  StatusOr<std::vector<Partition>> CompileNew(PreparedStep* step, PlacementReport* placement);
-  StatusOr<std::vector<PreparedStep::Feed>> FeedsOf(const PreparedStep& step) const;
-  void LogPlacement(const std::vector<Partition>& partitions) const;
-  // Returns the graphs of the step's partitions.
-  StatusOr<PreparedStep::Graphs> PartitionGraphs(const PreparedStep& step);
-  // Returns the same graphs, which are compiled once and then kept in the step. Null if that fails.
-  std::shared_ptr<const PreparedStep::Graphs> KeptGraphs(PreparedStep& step);
-  // Schedules a new placement of the step on the pool, for feeds of these shapes. The old prepared
-  // step is used until the new one is ready.
-  void PlaceAgain(const Prepared& step, std::vector<PartialShape> fed_shapes);
-  // Places the step anew if it was compiled for feeds of another size. Does so at most once for
-  // each step.
-  void AdaptToFeeds(const Prepared& step, absl::Span<const Tensor> feeds);
-  void Replace(const PreparedStep& step, const Prepared& anew);
-  int64_t MemoryLimitOf(const PreparedStep& step) const;
-  // Returns whether the step was compiled to fit the memory limit with smaller feeds than these, or
-  // without regard to the limit.
-  bool Outgrows(const PreparedStep& step, absl::Span<const Tensor> feeds) const;
-  // Prepares the step for feeds of these sizes, and replaces the old prepared step by the new one.
-  using UseLarger = absl::AnyInvocable<void(StatusOr<Prepared>) &&>;
-  void PrepareLarger(const Prepared& step, absl::Span<const Tensor> feeds, UseLarger use);
 
   // Functions that run steps.
   Status RunPrepared(const Prepared& step, const RunOptions& options,
@@ -196,85 +158,21 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   Status RunLocal(const PreparedStep& step, const RunOptions& options,
                   absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
                   StepStatsCollector* stats);
-  // Why an execution is measured although its client has not asked for that.
-  struct Measuring {
-    StepSampling::Sample sample = StepSampling::Sample::kNone;
-    bool cost_graph = false;  // fill RunMetadata::cost_graph
-    std::shared_ptr<StepRecorder::Recording> recording = nullptr;
-    int64_t begun_wall_ns = 0;  // set only if there is a recording
-    bool any() const {
-      return cost_graph || recording != nullptr || sample != StepSampling::Sample::kNone;
-    }
-  };
   void AwaitStep(const Wait& wait) const;
-  Measuring BeginExecution(PreparedStep* step) const;
-  MeasuredCosts::ClocksAhead ClocksAhead() const;
-  int64_t WallNanos() const { return options_.services.env->WallMicros() * 1'000; }
-  Status Finished(const Prepared& step, const RunOptions& options, Status status,
-                  const Measuring& measuring, StepStatsCollector* stats,
-                  std::vector<Tensor>* outputs, RunMetadata* metadata);
-  void StartStep(const Prepared& step, const MasterStep::Args& args, Done done);
-  void StartPartial(const Prepared& step, SetUp done, std::shared_ptr<void> hold);
-  StatusOr<std::shared_ptr<PartialRun>> FindPartial(const std::string& handle);
-  void ForgetPartial(const std::string& handle);
   void StartAsync(const Prepared& step, AsyncRun* run, Done done);
   void StartFitting(const Prepared& step, AsyncRun* run, Done done);
-  Status CheckOpen() const;
-  void FreeGraph();
-  Status CheckTasks(const PreparedStep& step) const;
   int64_t DeadlineOf(const RunOptions& options, bool several_tasks) const;
-  int64_t NextStepId();
-  // Returns `why` with the names of the step that it ends.
-  static Status WhileRunning(const Status& why, const PreparedStep& step);
-  // Returns a text that names the running steps, and the tasks in which they run.
-  std::string RunningText() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(running_mu_);
-  StatusOr<LocalStep*> TakeLocalStep(const PreparedStep& step);
-  void ReturnLocalStep(LocalStep* step);
-  void StepEnded(int64_t id, bool partial, const Status& status);
-  void TaskLost(const TaskId& task, const Status& why);
-  struct Callable {
-    Prepared step;
-    RunOptions options;
-  };
-  StatusOr<Callable> FindCallable(int64_t callable);
   int64_t TimeoutMs(int64_t otherwise) const;
-  bool AnyRunning() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(running_mu_);
 
   const Options options_;
   const std::shared_ptr<SessionTasks> tasks_;
-  const uint64_t step_id_base_;
-  std::atomic<uint64_t> steps_begun_{0};
-  std::atomic<uint64_t> next_graph_{1};
-  std::atomic<int64_t> last_used_ns_{0};
   const int64_t created_ns_;
-
-  // A thread holds at most one of the session's mutexes. While it holds graph_mu_ it may lock the
-  // mutex of placement_; no other mutex is locked while one of these is held.
-  mutable Mutex client_mu_;
-  std::string client_ ABSL_GUARDED_BY(client_mu_);
-
-  mutable SharedMutex graph_mu_;
-  Graph graph_ ABSL_GUARDED_BY(graph_mu_);
-  int64_t version_ ABSL_GUARDED_BY(graph_mu_) = 0;
-
-  StepCache cache_;
-  MeasuredCosts costs_;
-  const bool places_automatically_;
-  AutoPlacement placement_;
-  Mutex callables_mu_;
-  std::map<int64_t, Callable> callables_ ABSL_GUARDED_BY(callables_mu_);
-  int64_t next_callable_ ABSL_GUARDED_BY(callables_mu_) = 1;
-  Mutex partial_mu_;
-  std::map<std::string, std::shared_ptr<PartialRun>> partial_runs_
-      ABSL_GUARDED_BY(partial_mu_);  // by handle
-
-  mutable Mutex running_mu_;
-  Condition none_running_;
-  bool closed_ ABSL_GUARDED_BY(running_mu_) = false;
-  std::vector<std::unique_ptr<LocalStep>> local_steps_ ABSL_GUARDED_BY(running_mu_);
-  std::vector<LocalStep*> idle_local_steps_ ABSL_GUARDED_BY(running_mu_);
-  std::map<int64_t, std::shared_ptr<MasterStep>> steps_ ABSL_GUARDED_BY(running_mu_);
-  size_t partial_steps_ ABSL_GUARDED_BY(running_mu_) = 0;  // number of partial runs in steps_
+  const std::shared_ptr<ClientActivity> activity_;
+  const std::shared_ptr<SessionSteps> steps_;
+  const std::shared_ptr<PartialRuns> partial_runs_;
+  const std::shared_ptr<SessionGraph> graph_;
+  const std::shared_ptr<PreparedSteps> prepared_;
+  const StepMeasuring measuring_;
 };
 
 }  // namespace penstock

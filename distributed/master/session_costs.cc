@@ -5,17 +5,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/compiler/compile.h"
 #include "distributed/master/master_session.h"
 
 namespace penstock {
-
-std::vector<MasterSession::Prepared> MasterSession::AllPrepared() {
-  std::vector<Prepared> steps = cache_.List();
-  MutexLock lock(callables_mu_);
-  for (const auto& [id, callable] : callables_) steps.push_back(callable.step);
-  return steps;
-}
 
 std::vector<MasterSession::StepCosts> MasterSession::PredictSteps(
     size_t steps_max, absl::FunctionRef<bool()> goes_on) {
@@ -29,7 +21,7 @@ std::vector<MasterSession::StepCosts> MasterSession::PredictSteps(
     }
   };
   std::vector<Timed> steps;
-  for (const Prepared& step : AllPrepared()) {
+  for (const Prepared& step : prepared_->List()) {
     if (!step->ready()) continue;
     steps.push_back({step, step->executions.load(std::memory_order_relaxed), step->times.count(),
                      step->times.MedianNanos()});
@@ -37,20 +29,14 @@ std::vector<MasterSession::StepCosts> MasterSession::PredictSteps(
   std::stable_sort(steps.begin(), steps.end(),
                    [](const Timed& a, const Timed& b) { return a.rank() > b.rank(); });
   if (steps.size() > steps_max) steps.resize(steps_max);
-  const std::shared_ptr<const CostTable> costs = costs_.Get();
+  const std::shared_ptr<const CostTable> costs = graph_->costs();
   std::vector<StepCosts> found;
   for (const auto& [prepared, executions, timed, median_ns] : steps) {
-    if (!goes_on() || !CheckOpen().ok()) break;  // a prediction takes as long as preparing the step
+    if (!goes_on() || !steps_->CheckOpen().ok())
+      break;  // a prediction takes as long as preparing the step
     StepCosts step = {.names = prepared->names(), .executions = timed, .median_ns = median_ns};
     CompileReport report;
-    auto options = OptionsOf(*prepared);
-    step.status = options.status();
-    if (options.ok()) {
-      options->costs = costs.get();
-      options->feed_shapes = prepared->LikelyShapes();
-      options->predict = true;
-      step.status = CompileWith(*prepared, *std::move(options), &report).status();
-    }
+    step.status = graph_->Predict(*prepared, costs.get(), &report);
     step.predicted = std::move(report.placement);
     step.memory = std::move(report.memory);
     found.push_back(std::move(step));

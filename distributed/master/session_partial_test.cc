@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests how a session runs steps in instalments (session_partial.cc).
+// Tests how a session runs steps in instalments, with a worker that runs them.
 #include "distributed/master/testing/sim_master_test.h"
 #include "gmock/gmock.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests how a session prepares a step (session_prepare.cc).
+// Tests how a session prepares the steps that it is to run.
 #include "distributed/master/testing/fake_tasks_test.h"
 #include "gmock/gmock.h"
 

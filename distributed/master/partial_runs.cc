@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/master/partial_runs.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/timeout.h"
+
+namespace penstock {
+namespace {
+
+// Ends a partial run when an instalment exceeds its timeout, or when the caller that waits for it
+// gives up.
+class Guard {
+ public:
+  Guard(std::shared_ptr<PartialRun> run, const RunOptions& options,
+        const MasterStep::Services& services)
+      : cancellation_(options.cancellation), timer_(services.timer) {
+    // Ends the step on a thread of the pool: its end deregisters the timer and the cancellation,
+    // which their own threads must not do.
+    const auto end = [weak = std::weak_ptr(run), threads = services.threads](const Status& why) {
+      threads->Schedule([weak, why] {
+        if (const auto run = weak.lock()) run->cancellation().Cancel(why);
+      });
+    };
+    if (cancellation_ != nullptr) {
+      registered_ = cancellation_->Register(end, &token_);
+      if (!registered_) end(cancellation_->status());
+    }
+    if (options.timeout_ms <= 0) return;
+    const Status late = DeadlineExceeded("the partial run's tensors were not there within ",
+                                         options.timeout_ms, " ms");
+    timeout_ = timer_->Arm(services.env->NowNanos() + TimeoutNanos(options.timeout_ms),
+                           [end, late] { end(late); });
+  }
+  ~Guard() {
+    if (registered_) cancellation_->Deregister(token_);
+    if (timeout_.has_value()) timer_->Disarm(*timeout_);
+  }
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+
+ private:
+  Cancellation* const cancellation_;
+  DeadlineTimer* const timer_;
+  Cancellation::Token token_ = 0;
+  bool registered_ = false;
+  std::optional<DeadlineTimer::Token> timeout_;
+};
+
+}  // namespace
+
+StatusOr<std::string> PartialRuns::Begin(const std::shared_ptr<PreparedStep>& step,
+                                         int64_t deadline_ns, std::shared_ptr<void> hold) {
+  const int64_t id = options_.steps->NextId();
+  std::string handle = StrCat(absl::Hex(id, absl::kZeroPad16));
+  const auto run = std::make_shared<PartialRun>(step, options_.client_device);
+  RETURN_IF_ERROR(Add(handle, run));
+  std::shared_ptr<Step> own;
+  options_.steps->Start(step,
+                        {.id = id,
+                         .deadline_ns = deadline_ns,
+                         .cancellation = &run->cancellation(),
+                         .own_step = &own},
+                        Done([run, hold = std::move(hold)](const Status& status) mutable {
+                          // Released before the client learns of the end, because it may then begin
+                          // another run.
+                          hold = nullptr;
+                          run->Ended(status);
+                        }));
+  run->Begun(std::move(own));
+  return handle;
+}
+
+Status PartialRuns::Add(const std::string& handle, std::shared_ptr<PartialRun> run) {
+  std::vector<std::shared_ptr<PartialRun>> ended;  // destroyed after the lock is released
+  MutexLock lock(mu_);
+  if (runs_.size() >= kRunsMax) {
+    // Removes runs that ended at their deadline and were not used since.
+    std::erase_if(runs_, [&](auto& entry) {
+      if (!entry.second->finished()) return false;
+      ended.push_back(std::move(entry.second));
+      return true;
+    });
+  }
+  if (runs_.size() >= kRunsMax) {
+    return ResourceExhausted("session ", options_.session, " has ", kRunsMax,
+                             " partial runs that were not finished");
+  }
+  runs_.emplace(handle, std::move(run));
+  return OkStatus();
+}
+
+StatusOr<std::shared_ptr<PartialRun>> PartialRuns::Find(const std::string& handle) const {
+  RETURN_IF_ERROR(options_.steps->CheckOpen());
+  MutexLock lock(mu_);
+  const auto found = runs_.find(handle);
+  if (found == runs_.end()) {
+    return InvalidArgument("Must run PartialRunSetup before performing partial runs: '", handle,
+                           "' is no partial run, or one that has ended");
+  }
+  return found->second;
+}
+
+void PartialRuns::Forget(const std::string& handle) {
+  std::shared_ptr<PartialRun> run;  // destroyed after the lock is released
+  MutexLock lock(mu_);
+  const auto found = runs_.find(handle);
+  if (found == runs_.end()) return;
+  run = std::move(found->second);
+  runs_.erase(found);
+}
+
+void PartialRuns::Clear() {
+  std::map<std::string, std::shared_ptr<PartialRun>> cleared;  // destroyed after the lock
+  MutexLock lock(mu_);
+  cleared.swap(runs_);
+}
+
+void PartialRuns::Run(const std::string& handle, const RunOptions& options, const Feeds& feeds,
+                      const std::vector<std::string>& fetches, std::vector<Tensor>* outputs,
+                      Done done) {
+  const auto found = Find(handle);
+  if (!found.ok()) return std::move(done)(found.status());
+  if (options.trace || options.partition_graphs) {
+    return std::move(done)(Unimplemented("partial runs are neither traced nor shown"));
+  }
+  const std::shared_ptr<PartialRun> run = *found;
+  auto guard = std::make_unique<Guard>(run, options, options_.services);
+  run->Run(feeds, fetches, outputs,
+           Done([self = shared_from_this(), run, handle, outputs, guard = std::move(guard),
+                 done = std::move(done)](Status status) mutable {
+             guard = nullptr;
+             if (run->finished()) self->Forget(handle);
+             if (!status.ok()) outputs->clear();
+             std::move(done)(std::move(status));
+           }));
+}
+
+}  // namespace penstock

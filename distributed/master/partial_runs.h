@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PartialRuns: the partial runs (partial_run.h) of one session, by handle: begins them, and runs
+// their instalments.
+//
+// Thread-safe. Held by shared pointers: pending instalments keep it alive. Locks: no other lock is
+// taken and no partial run is called or destroyed while mu_ is held, except that finished() is
+// asked: mu_ is locked before PartialRun's.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/done.h"
+#include "core/base/mutex.h"
+#include "distributed/master/partial_run.h"
+#include "distributed/master/prepared_step.h"
+#include "distributed/master/session_steps.h"
+#include "distributed/session/session.h"
+
+namespace penstock {
+
+class PartialRuns : public std::enable_shared_from_this<PartialRuns> {
+ public:
+  // The maximum number of unfinished partial runs.
+  static constexpr size_t kRunsMax = 10'000;
+
+  struct Options {
+    std::string session;        // its handle
+    std::string client_device;  // the device at which feeds enter
+    MasterStep::Services services;
+    std::shared_ptr<SessionSteps> steps;
+  };
+  explicit PartialRuns(Options options) : options_(std::move(options)) {}
+
+  // Begins a partial run of `step`, which is ready, and returns its handle. The run ends at
+  // `deadline_ns` if it is not finished before. `hold` is kept until it has ended.
+  // ResourceExhausted if there are kRunsMax unfinished runs.
+  StatusOr<std::string> Begin(const std::shared_ptr<PreparedStep>& step, int64_t deadline_ns,
+                              std::shared_ptr<void> hold) ABSL_LOCKS_EXCLUDED(mu_);
+  // Runs one instalment, as PartialRun::Run. If it exceeds its timeout or is cancelled, the whole
+  // step ends. `options.cancellation` and `outputs` are borrowed until `done`. FailedPrecondition
+  // after the session was closed, InvalidArgument if there is no such partial run.
+  void Run(const std::string& handle, const RunOptions& options, const Feeds& feeds,
+           const std::vector<std::string>& fetches, std::vector<Tensor>* outputs, Done done)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // Forgets all partial runs. Does not end them.
+  void Clear() ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  Status Add(const std::string& handle, std::shared_ptr<PartialRun> run) ABSL_LOCKS_EXCLUDED(mu_);
+  StatusOr<std::shared_ptr<PartialRun>> Find(const std::string& handle) const
+      ABSL_LOCKS_EXCLUDED(mu_);
+  void Forget(const std::string& handle) ABSL_LOCKS_EXCLUDED(mu_);
+
+  const Options options_;
+  mutable Mutex mu_;
+  std::map<std::string, std::shared_ptr<PartialRun>> runs_ ABSL_GUARDED_BY(mu_);  // by handle
+};
+
+}  // namespace penstock

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PreparedSteps: the prepared steps of one session, by their names (StepCache) and by the handles
+// of callables. It prepares them: compiles a step, and registers each part with its task. It
+// prepares a step anew when other feeds or newly measured costs ask for it; the old prepared step
+// is used until the new one is ready.
+//
+// Thread-safe; it has no lock of its own. Held by shared pointers: steps that are being prepared
+// keep it alive.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "core/base/done.h"
+#include "core/base/scheduler.h"
+#include "distributed/master/callables.h"
+#include "distributed/master/prepared_step.h"
+#include "distributed/master/session_graph.h"
+#include "distributed/master/session_steps.h"
+
+namespace penstock {
+
+class PreparedSteps : public std::enable_shared_from_this<PreparedSteps> {
+ public:
+  using Prepared = std::shared_ptr<PreparedStep>;
+  struct Options {
+    std::string session;  // its handle
+    std::shared_ptr<const SessionTasks> tasks;
+    std::shared_ptr<SessionGraph> graph;
+    std::shared_ptr<const SessionSteps> steps;  // says whether the session is open
+    Scheduler* threads = nullptr;
+    int64_t register_timeout_ms = 0;
+    int64_t memory_limit = 0;  // SessionOptions::memory_limit
+  };
+  explicit PreparedSteps(Options options) : options_(std::move(options)) {}
+
+  StepCache& cache() { return cache_; }
+  Callables& callables() { return callables_; }
+  // Returns the steps of the cache, except partial runs, and those of the callables.
+  std::vector<Prepared> List() const;
+
+  // Calls `done` when the step is ready or could not be prepared. Await prepares it on this thread
+  // if nobody else does, for feeds of these sizes; none: the sizes are not known.
+  void Await(const Prepared& step, absl::Span<const Tensor> feeds, Done done);
+  // As Await, but prepares the step on the pool. `fed_shapes`: the shapes of the feeds; none: not
+  // known.
+  void AwaitOnPool(const Prepared& step, std::vector<PartialShape> fed_shapes, Done done);
+
+  // Returns whether the step was compiled to fit the memory limit with smaller feeds than these, or
+  // without regard to the limit.
+  bool Outgrows(const PreparedStep& step, absl::Span<const Tensor> feeds) const {
+    return options_.memory_limit > 0 && step.AnyFeedLarger(feeds);
+  }
+  // Prepares the step for feeds of these sizes, and replaces the old prepared step by the new one.
+  using UseLarger = absl::AnyInvocable<void(StatusOr<Prepared>) &&>;
+  void PrepareLarger(const Prepared& step, absl::Span<const Tensor> feeds, UseLarger use);
+  // Places the step anew if it was compiled for feeds of another size. Does so at most once for
+  // each step.
+  void AdaptToFeeds(const Prepared& step, absl::Span<const Tensor> feeds);
+  // Schedules a new placement of the step on the pool, for feeds of these shapes.
+  void PlaceAgain(const Prepared& step, std::vector<PartialShape> fed_shapes);
+
+ private:
+  void Prepare(const Prepared& step, std::vector<PartialShape> fed_shapes);
+  StatusOr<SessionGraph::Compiled> Compile(PreparedStep* step);
+  void Register(const Prepared& step, std::vector<Partition> partitions);
+  void EndPreparing(const Prepared& step, Status status);
+  void Replace(const PreparedStep& step, const Prepared& anew);
+
+  const Options options_;
+  std::atomic<uint64_t> next_graph_{1};
+  StepCache cache_;
+  Callables callables_;
+};
+
+}  // namespace penstock
