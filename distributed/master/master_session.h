@@ -4,10 +4,10 @@
 // the session in its tasks, and runs steps: a step that has only one part, in this process, runs on
 // the caller's thread with hardly any overhead; every other step is a MasterStep.
 //
-// Its state belongs to classes of their own: SessionGraph, PreparedSteps, SessionSteps (the steps
-// that run), PartialRuns and ClientActivity. Thread-safe: it has no lock itself, and none of these
-// classes takes another one's lock while it holds its own. Held by shared pointers: the steps that
-// it runs keep it alive, except partial runs.
+// The state of a session belongs to classes of their own: SessionGraph, PreparedSteps, SessionSteps
+// (the steps that run), PartialRuns and ClientActivity. Thread-safe: MasterSession has no lock, and
+// none of these classes takes another one's lock while it holds its own. Held by shared pointers:
+// the steps that it runs keep it alive, except partial runs.
 #pragma once
 
 #include <cstdint>

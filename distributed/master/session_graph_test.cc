@@ -53,8 +53,8 @@ TEST_F(SessionGraphTest, AStepExpectsTheFedShapesThatTheGraphAllows) {
     return graph
         ->AddNode({.name = "pair",
                    .op = "Placeholder",
-                   .device = kWorker,
-                   .attrs = {{"dtype", DType::kFloat}, {"shape", PartialShape({2})}}})
+                   .attrs = {{"dtype", DType::kFloat}, {"shape", PartialShape({2})}},
+                   .device = kWorker})
         .status();
   };
   ASSERT_TRUE(graph_->Extend(-1, add).ok());
