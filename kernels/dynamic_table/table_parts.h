@@ -76,8 +76,9 @@ class DynamicTable::AllShards {
   template <class Fn>
   void ForEachRow(Fn fn) const ABSL_NO_THREAD_SAFETY_ANALYSIS {
     for (const auto& shard : table_.shards_) {
-      const TableShard& rows = shard->rows;
-      rows.ForEachRow([&](int32_t row) { fn(rows, row); });
+      // A pointer, because the analysis of the lambda does not see the locks.
+      const TableShard* const rows = &shard->rows;
+      rows->ForEachRow([&](int32_t row) { fn(*rows, row); });
     }
   }
   // Returns whether every shard knows all keys that it dropped after `epoch`.
