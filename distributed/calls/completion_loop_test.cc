@@ -91,7 +91,8 @@ class NotedOperation final : public Operation {
   }
   void Cancel() override {
     cancelled_->push_back(this);
-    // Another operation may neither begin nor keep the loop's lock meanwhile.
+    // While the loop stops, Begin refuses further operations, and Stop does not hold the lock when
+    // it calls Cancel: another thread can end this operation.
     EXPECT_FALSE(loop_.Begin(this));
     ender_ = std::thread([this] { loop_.End(this); });
   }

@@ -188,8 +188,9 @@ Status MasterSession::RunPrepared(const Prepared& step, const RunOptions& option
     return RunPrepared(larger, options, feeds, outputs, metadata);
   }
   step->NoteFeeds(feeds);
-  if (step->may_adapt_to_feeds.load(std::memory_order_relaxed))
+  if (step->may_adapt_to_feeds.load(std::memory_order_relaxed)) {
     prepared_->AdaptToFeeds(step, feeds);
+  }
   std::optional<StepStatsCollector> stats;
   const StepMeasuring::Reasons reasons = measuring_.Begin(step.get());
   if (options.trace || reasons.any()) stats.emplace();
@@ -290,8 +291,9 @@ void MasterSession::StartAsync(const Prepared& step, AsyncRun* run, Done done) {
 
 void MasterSession::StartFitting(const Prepared& step, AsyncRun* run, Done done) {
   step->NoteFeeds(run->values);
-  if (step->may_adapt_to_feeds.load(std::memory_order_relaxed))
+  if (step->may_adapt_to_feeds.load(std::memory_order_relaxed)) {
     prepared_->AdaptToFeeds(step, run->values);
+  }
   run->outputs.resize(step->names().fetches.size());
   const StepMeasuring::Reasons reasons = measuring_.Begin(step.get());
   const bool measured = run->options.trace || reasons.any();

@@ -135,8 +135,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   // client's connection alive; 0 while a step runs. A partial run between two instalments does not
   // count as running: a client that has gone may leave one behind.
   int64_t idle_ns() const;
-  // The following are for status reports. running() does not contain steps that have only one part,
-  // in the master's own process.
+  // The following are for status reports. running_steps() does not contain steps that have only one
+  // part, in the master's own process.
   int64_t created_ns() const { return created_ns_; }
   std::string client() const { return activity_->client(); }
   uint64_t steps_begun() const { return steps_->begun(); }

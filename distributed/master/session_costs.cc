@@ -32,8 +32,8 @@ std::vector<MasterSession::StepCosts> MasterSession::PredictSteps(
   const std::shared_ptr<const CostTable> costs = graph_->costs();
   std::vector<StepCosts> found;
   for (const auto& [prepared, executions, timed, median_ns] : steps) {
-    if (!goes_on() || !steps_->CheckOpen().ok())
-      break;  // a prediction takes as long as preparing the step
+    // Asked each time, because a prediction takes as long as preparing the step.
+    if (!goes_on() || !steps_->CheckOpen().ok()) break;
     StepCosts step = {.names = prepared->names(), .executions = timed, .median_ns = median_ns};
     CompileReport report;
     step.status = graph_->Predict(*prepared, costs.get(), &report);

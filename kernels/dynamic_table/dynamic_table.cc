@@ -70,6 +70,13 @@ Status DynamicTable::CheckIds(const Tensor& ids) const {
                          "are ", Name(ids.dtype()), ids.shape().ToString());
 }
 
+Status DynamicTable::FirstError(absl::Span<const Status> results) const {
+  for (const Status& result : results) {
+    if (!result.ok()) return Annotate(result, StrCat("table ", name_));
+  }
+  return OkStatus();
+}
+
 StatusOr<Tensor> DynamicTable::Pull(const Tensor& ids, const Caller& caller) const {
   RETURN_IF_ERROR(CheckIds(ids));
   ASSIGN_OR_RETURN(Tensor rows,
@@ -89,7 +96,7 @@ StatusOr<Tensor> DynamicTable::Pull(const Tensor& ids, const Caller& caller) con
       results[i] = shards_[i]->rows.Pull(own, out);
     }
   });
-  for (const Status& result : results) RETURN_IF_ERROR(Annotate(result, StrCat("table ", name_)));
+  RETURN_IF_ERROR(FirstError(results));
   return rows;
 }
 
@@ -109,8 +116,7 @@ Status DynamicTable::Push(const Tensor& ids, int64_t step, double row_nanos, Row
           PushShard(*shards_[i], own, step, update, caller.allocator, caller.origin, caller.files);
     }
   });
-  for (const Status& result : results) RETURN_IF_ERROR(Annotate(result, StrCat("table ", name_)));
-  return OkStatus();
+  return FirstError(results);
 }
 
 Status DynamicTable::PushShard(Shard& shard, const ShardKeys& keys, int64_t step, RowUpdate update,

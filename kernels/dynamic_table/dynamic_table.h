@@ -158,6 +158,8 @@ class DynamicTable final : public Resource {
   void AddMark(const std::string& mark) const ABSL_LOCKS_EXCLUDED(marks_mu_);
   int32_t EpochOf(const std::string& mark) const ABSL_LOCKS_EXCLUDED(marks_mu_);
   Status CheckIds(const Tensor& ids) const;
+  // Returns the first error of the shards, with the table's name.
+  Status FirstError(absl::Span<const Status> results) const;
   Status CheckRows(const TableRows& rows) const;
   // Here and below, `files` is null in a replay.
   Status PushShard(Shard& shard, const ShardKeys& keys, int64_t step, RowUpdate update,

@@ -100,7 +100,7 @@ const std::vector<PlantedBug>& AllPlantedBugs() {
   return *planted;
 }
 
-// Bugs that no run shows, because of another guard.
+// Bugs that no run shows: another guard hides them, or the simulated training cannot show them.
 struct Hidden {
   const char* bug;
   const char* why;
@@ -110,7 +110,9 @@ constexpr Hidden kHidden[] = {
     {"worker/follower-serves", "masters send sessions only to the replica that says it serves"},
     {"worker/incarnation-ignored", "calls name their session, which a restarted task has not"},
     {"steps/late-tensor-accepted",
-     "a step is tried again with the same batch and weights, so its late tensors are the same"},
+     "a step is tried again with the same batch and weights, so a late tensor has the value that "
+     "the "
+     "new step expects"},
 };
 
 SimRunOptions OptionsOf(const PlantedBug& planted, bool with_bug) {

@@ -6,7 +6,7 @@ the same library include as well. Eight files compiled as one take about a third
 eight compilations.
 """
 
-load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+load(":toolchain.bzl", "CPP_TOOLCHAIN_ATTRS", "CPP_TOOLCHAIN_TYPES", "cpp_toolchain")
 
 # A larger group saves little more, and makes one changed file cost more.
 _FILES_PER_GROUP = 8
@@ -22,13 +22,7 @@ def _include(file):
     return '#include "%s"' % ("/".join(path.split("/")[2:]) if path.startswith("../") else path)
 
 def _impl(ctx):
-    toolchain = find_cpp_toolchain(ctx)
-    features = cc_common.configure_features(
-        ctx = ctx,
-        cc_toolchain = toolchain,
-        requested_features = ctx.features,
-        unsupported_features = ctx.disabled_features,
-    )
+    toolchain, features = cpp_toolchain(ctx)
     sources = [file for file in ctx.files.srcs if file.extension == "cc"]
     groups = []
     for files in _groups(sources):
@@ -57,17 +51,17 @@ def _impl(ctx):
 
 compiled_together = rule(
     implementation = _impl,
-    attrs = {
-        "copts": attr.string_list(),
-        "deps": attr.label_list(providers = [CcInfo]),
-        "hdrs": attr.label_list(allow_files = [".h", ".inc"]),
-        "local_defines": attr.string_list(),
-        "srcs": attr.label_list(
+    attrs = dict(
+        CPP_TOOLCHAIN_ATTRS,
+        copts = attr.string_list(),
+        deps = attr.label_list(providers = [CcInfo]),
+        hdrs = attr.label_list(allow_files = [".h", ".inc"]),
+        local_defines = attr.string_list(),
+        srcs = attr.label_list(
             allow_files = True,
             doc = "The .cc files that are compiled, and headers that they include.",
         ),
-        "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
-    },
+    ),
     fragments = ["cpp"],
-    toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
+    toolchains = CPP_TOOLCHAIN_TYPES,
 )

@@ -8,16 +8,10 @@ makes it anew, and no file sees what it does not depend on.
 """
 
 load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "ACTION_NAMES")
-load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+load("//tools/build:toolchain.bzl", "CPP_TOOLCHAIN_ATTRS", "CPP_TOOLCHAIN_TYPES", "cpp_toolchain")
 
 def _impl(ctx):
-    toolchain = find_cpp_toolchain(ctx)
-    features = cc_common.configure_features(
-        ctx = ctx,
-        cc_toolchain = toolchain,
-        requested_features = ctx.features,
-        unsupported_features = ctx.disabled_features,
-    )
+    toolchain, features = cpp_toolchain(ctx)
     header = ctx.actions.declare_file(ctx.label.name + ".h")
     ctx.actions.symlink(output = header, target_file = ctx.files.srcs[-1])
     compiled = ctx.actions.declare_file(ctx.label.name + ".h.gch")
@@ -49,16 +43,16 @@ def _impl(ctx):
 
 precompiled_header = rule(
     implementation = _impl,
-    attrs = {
-        "copts": attr.string_list(),
-        "srcs": attr.label_list(
+    attrs = dict(
+        CPP_TOOLCHAIN_ATTRS,
+        copts = attr.string_list(),
+        srcs = attr.label_list(
             mandatory = True,
             allow_files = [".h"],
             doc = "The last one is compiled, and may include the others.",
         ),
-        "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
-    },
+    ),
     fragments = ["cpp"],
     provides = [CcInfo],
-    toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
+    toolchains = CPP_TOOLCHAIN_TYPES,
 )
