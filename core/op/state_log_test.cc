@@ -54,8 +54,8 @@ class Counter : public Resource {
 };
 
 const ResourceMakerDeclaration maker("Counter",
-                                     [](const std::string&, const ReplayValues& values)
-                                         -> StatusOr<std::shared_ptr<Resource>> {
+                                     [](const std::string&, const ReplayValues& values,
+                                        Env&) -> StatusOr<std::shared_ptr<Resource>> {
                                        RETURN_IF_ERROR(values.Expect(1));
                                        auto counter = std::make_shared<Counter>();
                                        ASSIGN_OR_RETURN(counter->count, values.Int(0));
@@ -163,7 +163,7 @@ TEST(StateReplayer, NoticesWhatIsMissing) {
   const auto entries = log.entries();
   const auto apply = [&](const std::vector<int>& order) {
     ResourceStore replica;
-    StateReplayer replayer(replica);
+    StateReplayer replayer(replica, Env::Real());
     for (const int i : order) RETURN_IF_ERROR(RecordingLog::Apply(entries[i], replayer));
     return OkStatus();
   };
@@ -178,7 +178,7 @@ TEST(StateReplayer, RefusesWhatDoesNotFit) {
   const auto apply = [](const char* type, const char* action, std::vector<Tensor> values,
                         const char* opaque = "") {
     ResourceStore replica;
-    StateReplayer replayer(replica);
+    StateReplayer replayer(replica, Env::Real());
     const ResourceChange create{{"c", "a", "Counter", 1}, 0, kCreateAction, {Value(int64_t{0})}};
     RETURN_IF_ERROR(replayer.Apply({.origin = {}, .parts = {&create, 1}}));
     const bool creates = action == string_view(kCreateAction);
@@ -200,7 +200,7 @@ TEST(StateReplayer, RefusesWhatDoesNotFit) {
 
 TEST(StateReplayer, RefusesRecordsThatContradictEarlierOnes) {
   ResourceStore replica;
-  StateReplayer replayer(replica);
+  StateReplayer replayer(replica, Env::Real());
   const auto apply = [&](const char* name, const char* type, uint64_t id, int64_t version,
                          const char* action, std::vector<Tensor> values) {
     const ResourceChange change{{"c", name, type, id}, version, action, std::move(values)};

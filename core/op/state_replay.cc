@@ -75,8 +75,9 @@ Status StateReplayer::Create(const ResourceChange& change, const UpdateOrigin& o
   bool made = false;
   const auto make = [&]() -> StatusOr<std::shared_ptr<Resource>> {
     made = true;
-    ASSIGN_OR_RETURN(std::shared_ptr<Resource> resource,
-                     maker->second(std::string(change.resource.name), ReplayValues(change)));
+    ASSIGN_OR_RETURN(
+        std::shared_ptr<Resource> resource,
+        maker->second(std::string(change.resource.name), ReplayValues(change), files_));
     if (change.resource.type != resource->TypeName()) {
       return InvalidArgument("its values make a ", resource->TypeName());
     }

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "core/base/env.h"
 #include "core/base/status.h"
 #include "core/op/resource.h"
 
@@ -19,8 +20,9 @@ namespace penstock {
 // Not thread-safe. No other code may change the resources of `store` until End.
 class StateReplayer {
  public:
-  // `store` is empty. It may have a log of its own, which gets the same changes.
-  explicit StateReplayer(ResourceStore& store) : store_(store) {}
+  // `store` is empty. It may have a log of its own, which gets the same changes. Resources that
+  // keep state in files keep it in those of `files`, which must outlive the store.
+  StateReplayer(ResourceStore& store, Env& files) : store_(store), files_(files) {}
 
   // Applies the next record. Unimplemented if the change is opaque; names the resource, its type
   // and the reason. DataLoss if an earlier record is missing, or if this record was applied before.
@@ -34,6 +36,7 @@ class StateReplayer {
   Status Create(const ResourceChange& change, const UpdateOrigin& origin);
 
   ResourceStore& store_;
+  Env& files_;
   std::map<uint64_t, std::shared_ptr<Resource>> resources_;  // by id
   uint64_t last_id_ = 0;
 };
@@ -67,9 +70,11 @@ Tensor Value(int64_t value);
 Tensor Value(DType dtype);
 Tensor Value(const PartialShape& shape);
 
-// Makes a resource from the values that Describe returned.
+// Makes a resource from the values that Describe returned. `files`: of the task, for resources that
+// keep state in files; the resource borrows it.
 using ResourceMaker = StatusOr<std::shared_ptr<Resource>> (*)(const std::string& name,
-                                                              const ReplayValues& values);
+                                                              const ReplayValues& values,
+                                                              Env& files);
 // Declares how replay makes resources of one type. Needed for every class whose OpaqueReason is
 // null. Declared statically, before main; REQUIRES: no other declaration has this `type`.
 struct ResourceMakerDeclaration {

@@ -206,7 +206,7 @@ Status Variable::Replay(const ResourceChange& change, const UpdateOrigin& origin
 namespace {
 
 StatusOr<std::shared_ptr<Resource>> MakeVariable(const std::string& name,
-                                                 const ReplayValues& values) {
+                                                 const ReplayValues& values, Env&) {
   RETURN_IF_ERROR(values.ExpectAtLeast(2));
   ASSIGN_OR_RETURN(const DType dtype, values.Type(0));
   ASSIGN_OR_RETURN(PartialShape shape, values.GetShape(1));

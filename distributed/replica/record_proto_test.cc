@@ -58,7 +58,7 @@ TEST(RecordProtoTest, ComesBackAsItWas) {
   EXPECT_EQ(back->bytes(), Sample().bytes());
 
   ResourceStore store;
-  StateReplayer replayer(store);
+  StateReplayer replayer(store, Env::Real());
   std::vector<ResourceChange> parts;
   ASSERT_EQ(replayer.Apply(BorrowChange(*back, &parts)), OkStatus());
   const auto resource = *store.Lookup("c", "v");
@@ -104,7 +104,7 @@ TEST(RecordProtoTest, SurvivesHostileBytes) {
     if (!change.ok()) continue;
     ++parsed;
     ResourceStore store;
-    StateReplayer replayer(store);
+    StateReplayer replayer(store, Env::Real());
     std::vector<ResourceChange> parts;
     applied += replayer.Apply(BorrowChange(*change, &parts)).ok();
     replayer.End({});

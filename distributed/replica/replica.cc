@@ -68,7 +68,7 @@ bool IsRefusal(const Status& status) {
 Replica::Replica(Options options)
     : options_(std::move(options)),
       changed_(*options_.scheduler, "the other replica of a parameter server"),
-      shadow_(*options_.store, options_.shadow_bytes_max) {}
+      shadow_(*options_.store, *options_.env, options_.shadow_bytes_max) {}
 
 Replica::~Replica() { Stop(); }
 

@@ -103,7 +103,7 @@ class ReplicaLogTest : public testing::Test {
   Env& env_ = Env::Real();
   ReplicaLog log_{env_, Scheduler::Real()}, shadow_log_{env_, Scheduler::Real()};
   ResourceStore store_, shadow_store_;
-  ShadowState shadow_{shadow_store_, kBytesMax};
+  ShadowState shadow_{shadow_store_, env_, kBytesMax};
   uint64_t pushes_ = 0;
   std::map<int64_t, std::optional<Status>> ends_;
 };
@@ -318,7 +318,7 @@ TEST_F(ReplicaLogTest, PushesThatDoNotFitAreErrors) {
 }
 
 TEST_F(ReplicaLogTest, OnePushHasOneBudget) {
-  ShadowState small(shadow_store_, /*bytes_max=*/10);
+  ShadowState small(shadow_store_, env_, /*bytes_max=*/10);
   KeptChange change;
   change.parts.push_back({.name = "v", .type = "V", .values = {Tensor::Vector<float>({1, 2})}});
   wire::PushRequest push;

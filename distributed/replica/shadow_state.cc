@@ -35,7 +35,7 @@ Status ShadowState::Take(const wire::PushRequest& push) {
   if (push.committed() < committed_) {
     return DataLoss("the log was kept up to ", committed_, ", now up to ", push.committed());
   }
-  if (!replayer_) replayer_.emplace(store_);
+  if (!replayer_) replayer_.emplace(store_, files_);
   if (push.has_piece()) RETURN_IF_ERROR(pieces_.Add(push.piece(), bytes_max_));
   int64_t bytes_left = bytes_max_ - pieces_.bytes();
   for (const wire::StateRecord& record : push.record())

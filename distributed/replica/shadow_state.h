@@ -12,6 +12,7 @@
 #include <deque>
 #include <optional>
 
+#include "core/base/env.h"
 #include "core/base/status.h"
 #include "core/op/resource.h"
 #include "core/op/state_replay.h"
@@ -22,8 +23,9 @@ namespace penstock {
 class ShadowState {
  public:
   // `bytes_max` limits the total size of a push's values, including those that arrived in pieces
-  // before the push. Borrows the store.
-  ShadowState(ResourceStore& store, int64_t bytes_max) : store_(store), bytes_max_(bytes_max) {}
+  // before the push. Borrows the store, and `files`, which must outlive it (StateReplayer).
+  ShadowState(ResourceStore& store, Env& files, int64_t bytes_max)
+      : store_(store), files_(files), bytes_max_(bytes_max) {}
 
   // Starts again with an empty store.
   void Clear();
@@ -45,6 +47,7 @@ class ShadowState {
   Status ApplyCommitted();
 
   ResourceStore& store_;
+  Env& files_;
   const int64_t bytes_max_;
   std::optional<StateReplayer> replayer_;
   PieceReader pieces_;

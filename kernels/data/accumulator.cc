@@ -143,7 +143,7 @@ Status Accumulator::Replay(const ResourceChange& change, const UpdateOrigin& ori
 namespace {
 
 StatusOr<std::shared_ptr<Resource>> MakeAccumulator(const std::string& name,
-                                                    const ReplayValues& values) {
+                                                    const ReplayValues& values, Env&) {
   RETURN_IF_ERROR(values.Expect(4));
   AccumulatorSpec spec;
   ASSIGN_OR_RETURN(spec.dtype, values.Type(0));

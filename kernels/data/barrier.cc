@@ -219,8 +219,8 @@ Status Barrier::Replay(const ResourceChange& change, const UpdateOrigin& origin)
 
 namespace {
 
-StatusOr<std::shared_ptr<Resource>> MakeBarrier(const std::string& name,
-                                                const ReplayValues& values) {
+StatusOr<std::shared_ptr<Resource>> MakeBarrier(const std::string& name, const ReplayValues& values,
+                                                Env&) {
   Barrier::Spec spec;
   const size_t components = values.size() / 2;
   RETURN_IF_ERROR(values.Expect(2 * components));

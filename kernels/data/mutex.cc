@@ -117,7 +117,8 @@ void GraphMutex::Unlock(const UpdateOrigin& origin) {
   Finish(ended);
 }
 
-StatusOr<std::shared_ptr<Resource>> MakeMutex(const std::string& name, const ReplayValues& values) {
+StatusOr<std::shared_ptr<Resource>> MakeMutex(const std::string& name, const ReplayValues& values,
+                                              Env&) {
   RETURN_IF_ERROR(values.Expect(0));
   return std::make_shared<GraphMutex>(name);
 }

@@ -29,7 +29,8 @@ constexpr QueueType kQueueTypes[] = {
 };
 
 template <int kType>
-StatusOr<std::shared_ptr<Resource>> MakeQueue(const std::string& name, const ReplayValues& values) {
+StatusOr<std::shared_ptr<Resource>> MakeQueue(const std::string& name, const ReplayValues& values,
+                                              Env&) {
   QueueSpec spec{.type = kQueueTypes[kType].name};
   RETURN_IF_ERROR(values.ExpectAtLeast(kSpecValues));
   int64_t numbers[kSpecValues];

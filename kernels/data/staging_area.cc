@@ -202,7 +202,7 @@ Status StagingArea::Replay(const ResourceChange& change, const UpdateOrigin& ori
 namespace {
 
 StatusOr<std::shared_ptr<Resource>> MakeStagingArea(const std::string& name,
-                                                    const ReplayValues& values) {
+                                                    const ReplayValues& values, Env&) {
   RETURN_IF_ERROR(values.Expect(2));
   StagingArea::Limits limits;
   ASSIGN_OR_RETURN(limits.elements, values.Int(0));

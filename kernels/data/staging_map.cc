@@ -298,7 +298,7 @@ namespace {
 
 template <const char* kType>
 StatusOr<std::shared_ptr<Resource>> MakeStagingMap(const std::string& name,
-                                                   const ReplayValues& values) {
+                                                   const ReplayValues& values, Env&) {
   RETURN_IF_ERROR(values.Expect(2));
   StagingMap::Limits limits;
   ASSIGN_OR_RETURN(limits.elements, values.Int(0));

@@ -146,7 +146,7 @@ TEST(StateLogMakers, RefuseWhatDoesNotFit) {
     ResourceStore store;
     const ResourceChange change{
         {"c", "r", resource.TypeName(), 1}, 0, kCreateAction, std::move(values)};
-    return StateReplayer(store).Apply({.origin = {}, .parts = {&change, 1}});
+    return StateReplayer(store, Env::Real()).Apply({.origin = {}, .parts = {&change, 1}});
   };
   for (const auto& resource : resources) {
     const std::vector<Tensor> values = resource->Describe();

@@ -24,16 +24,16 @@ StatusOr<Tensor> ShardKeyTensor(const ShardKeys& keys, Allocator& allocator) {
 
 }  // namespace
 
-StatusOr<std::shared_ptr<DynamicTable>> DynamicTable::Make(std::string name,
-                                                           const TableSpec& spec) {
+StatusOr<std::shared_ptr<DynamicTable>> DynamicTable::Make(std::string name, const TableSpec& spec,
+                                                           Env& files) {
   RETURN_IF_ERROR(spec.Check());
-  return std::make_shared<DynamicTable>(std::move(name), spec);
+  return std::make_shared<DynamicTable>(std::move(name), spec, files);
 }
 
-DynamicTable::DynamicTable(std::string name, const TableSpec& spec)
+DynamicTable::DynamicTable(std::string name, const TableSpec& spec, Env& files)
     : name_(std::move(name)), spec_(spec) {
   for (int i = 0; i < TableSpec::kShards; ++i) {
-    shards_.push_back(std::make_unique<Shard>(spec_, epochs_));
+    shards_.push_back(std::make_unique<Shard>(spec_, epochs_, files));
   }
 }
 
@@ -112,15 +112,14 @@ Status DynamicTable::Push(const Tensor& ids, int64_t step, double row_nanos, Row
     for (int64_t i = begin; i < end; ++i) {
       const ShardKeys own = keys[i];
       if (own.positions.empty()) continue;
-      results[i] =
-          PushShard(*shards_[i], own, step, update, caller.allocator, caller.origin, caller.files);
+      results[i] = PushShard(*shards_[i], own, step, update, caller.allocator, caller.origin);
     }
   });
   return FirstError(results);
 }
 
 Status DynamicTable::PushShard(Shard& shard, const ShardKeys& keys, int64_t step, RowUpdate update,
-                               Allocator& allocator, const UpdateOrigin& origin, Env* files) {
+                               Allocator& allocator, const UpdateOrigin& origin) {
   constexpr int64_t kOldRowsMin = 16;
   const int64_t count = std::ssize(keys.positions), floats = spec_.floats();
   Tensor ids, state;  // of the record; allocated before the rows change
@@ -131,7 +130,6 @@ Status DynamicTable::PushShard(Shard& shard, const ShardKeys& keys, int64_t step
   std::vector<int32_t> updated;
   WriterMutexLock lock(shard.mu);
   TableShard& rows = shard.rows;
-  if (files != nullptr) rows.UseFiles(*files);
   RETURN_IF_ERROR(rows.Push(allocator, keys, step, update, logged() ? &updated : nullptr));
   for (int64_t i = 0; i < std::ssize(updated); ++i) {
     std::copy_n(rows.rows().values(updated[i]), floats, state.mutable_data<float>() + i * floats);

@@ -66,18 +66,18 @@ class DynamicTable final : public Resource {
  public:
   static constexpr char kType[] = "DynamicTable";
   using RowUpdate = TableShard::RowUpdate;
-  // The memory, threads, step and files of the calling kernel. `files` is null in a replay: the
-  // table of a follower keeps all rows in memory until it takes over.
+  // The memory, threads and step of the calling kernel.
   struct Caller {
     Allocator& allocator;
     Scheduler& threads;
     UpdateOrigin origin;
-    Env* files = nullptr;
   };
 
-  // Makes a table. InvalidArgument if spec.Check() fails.
-  static StatusOr<std::shared_ptr<DynamicTable>> Make(std::string name, const TableSpec& spec);
-  DynamicTable(std::string name, const TableSpec& spec);
+  // Makes a table. Borrows `files`, where rows are kept if spec.spills(). InvalidArgument if
+  // spec.Check() fails.
+  static StatusOr<std::shared_ptr<DynamicTable>> Make(std::string name, const TableSpec& spec,
+                                                      Env& files);
+  DynamicTable(std::string name, const TableSpec& spec, Env& files);
 
   const char* TypeName() const override { return kType; }
   std::string DebugString() const override;
@@ -130,7 +130,8 @@ class DynamicTable final : public Resource {
 
  private:
   struct Shard {
-    Shard(const TableSpec& spec, const TableEpochs& epochs) : rows(spec, epochs) {}
+    Shard(const TableSpec& spec, const TableEpochs& epochs, Env& files)
+        : rows(spec, epochs, files) {}
     mutable SharedMutex mu;
     TableShard rows ABSL_GUARDED_BY(mu);
   };
@@ -161,9 +162,8 @@ class DynamicTable final : public Resource {
   // Returns the first error of the shards, with the table's name.
   Status FirstError(absl::Span<const Status> results) const;
   Status CheckRows(const TableRows& rows) const;
-  // Here and below, `files` is null in a replay.
   Status PushShard(Shard& shard, const ShardKeys& keys, int64_t step, RowUpdate update,
-                   Allocator& allocator, const UpdateOrigin& origin, Env* files);
+                   Allocator& allocator, const UpdateOrigin& origin);
   Status EraseShard(Shard& shard, const ShardKeys& keys, Allocator& allocator,
                     const UpdateOrigin& origin);
   // The place of a row to import: row i of `rows`.
@@ -180,10 +180,10 @@ class DynamicTable final : public Resource {
   StatusOr<ShardRows> CopyToShardRows(absl::Span<const Place> places, Allocator& allocator) const;
   StatusOr<std::vector<std::vector<Place>>> PlacesByShard(absl::Span<const TableRows> rows) const;
   Status ImportShard(int64_t number, const ShardRows& rows, Allocator& allocator,
-                     const UpdateOrigin& origin, Env* files);
+                     const UpdateOrigin& origin);
   Status FillShard(TableShard& shard, const ShardRows& rows, Allocator& allocator) const;
   Status PutRows(Shard& shard, int64_t number, const ShardRows& rows, Allocator& allocator,
-                 const UpdateOrigin& origin, Env* files);
+                 const UpdateOrigin& origin);
   Status ReplayPush(const class ReplayValues& values, const UpdateOrigin& origin);
   // Replays the actions "import" and "put".
   Status ReplayRows(const class ReplayValues& values, bool replaces, const UpdateOrigin& origin);

@@ -433,7 +433,7 @@ TEST(DynamicTable, ReplayRefusesWhatDoesNotFit) {
   ASSERT_EQ(entries.size(), 2u);
   const auto replay = [&](const char* action, std::vector<Tensor> values) {
     ResourceStore replica;
-    StateReplayer replayer(replica);
+    StateReplayer replayer(replica, Env::Real());
     const auto apply = [&](const RecordingLog::Part& part, const std::string& as,
                            const std::vector<Tensor>& with) {
       const ResourceChange change{.resource = {part.container, part.name, part.type, part.id},

@@ -5,8 +5,9 @@
 
 namespace penstock {
 
-SpilledRows::SpilledRows(const TableSpec& spec, int64_t segment_bytes)
+SpilledRows::SpilledRows(const TableSpec& spec, Env& files, int64_t segment_bytes)
     : floats_(spec.floats()),
+      files_(files),
       segments_(spec.spill_directory, spec.floats(), segment_bytes),
       headers_(0) {}
 
@@ -21,7 +22,7 @@ StatusOr<std::vector<int32_t>> SpilledRows::Add(Allocator& allocator, const RowB
     records.push_back({made.back(), from.header(row).key, from.values(row)});
   }
   places_.resize(headers_.end());
-  const auto places = segments_.Append(*env_, records);
+  const auto places = segments_.Append(files_, records);
   if (!places.ok()) {
     for (const int32_t row : made) headers_.Release(row);
     return places.status();
@@ -72,7 +73,7 @@ Status SpilledRows::Move(int segment) {
     RETURN_IF_ERROR(Read(row, to));
     records.push_back({row, headers_.header(row).key, to});
   }
-  ASSIGN_OR_RETURN(const std::vector<int32_t> places, segments_.Append(*env_, records));
+  ASSIGN_OR_RETURN(const std::vector<int32_t> places, segments_.Append(files_, records));
   for (size_t i = 0; i < from.size(); ++i) {
     places_[records[i].owner] = places[i];
     segments_.Free(from[i]);

@@ -24,17 +24,11 @@ class SpilledRows {
   // A segment is compacted as a whole, while its shard is locked.
   static constexpr int64_t kSegmentBytes = 32 << 20;
 
-  // REQUIRES: spec.spills().
-  SpilledRows(const TableSpec& spec, int64_t segment_bytes);
-
-  // Borrows `env`, whose files are used from now on. Only the first call has an effect.
-  void UseFiles(Env& env) {
-    if (env_ == nullptr) env_ = &env;
-  }
-  bool has_files() const { return env_ != nullptr; }
+  // Borrows `files`. REQUIRES: spec.spills().
+  SpilledRows(const TableSpec& spec, Env& files, int64_t segment_bytes);
 
   // Adds rows of `from`, and returns their numbers here. They become the newest, the last one the
-  // newest of all. If that fails, none is added. REQUIRES: has_files().
+  // newest of all. If that fails, none is added.
   StatusOr<std::vector<int32_t>> Add(Allocator& allocator, const RowBlocks& from,
                                      absl::Span<const int32_t> rows);
   const RowHeader& header(int32_t row) const { return headers_.header(row); }
@@ -56,7 +50,7 @@ class SpilledRows {
   Status Move(int segment);
 
   const int64_t floats_;
-  Env* env_ = nullptr;
+  Env& files_;
   SpillSegments segments_;
   RowBlocks headers_;  // rows without values
   std::vector<int32_t> places_;

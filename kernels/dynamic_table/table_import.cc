@@ -91,7 +91,7 @@ Status DynamicTable::Import(absl::Span<const TableRows> rows, const Caller& call
     ASSIGN_OR_RETURN(const ShardRows incoming,
                      CopyToShardRows(absl::MakeConstSpan(own).subspan(skipped), caller.allocator));
     own = {};
-    RETURN_IF_ERROR(ImportShard(shard, incoming, caller.allocator, caller.origin, caller.files));
+    RETURN_IF_ERROR(ImportShard(shard, incoming, caller.allocator, caller.origin));
   }
   return OkStatus();
 }
@@ -114,18 +114,16 @@ Status DynamicTable::Merge(const TableChanges& changes, const std::vector<int64_
   for (int64_t shard = 0; shard < TableSpec::kShards; ++shard) {
     if (places[shard].empty()) continue;
     ASSIGN_OR_RETURN(const ShardRows incoming, CopyToShardRows(places[shard], caller.allocator));
-    RETURN_IF_ERROR(
-        PutRows(*shards_[shard], shard, incoming, caller.allocator, caller.origin, caller.files));
+    RETURN_IF_ERROR(PutRows(*shards_[shard], shard, incoming, caller.allocator, caller.origin));
   }
   return OkStatus();
 }
 
 Status DynamicTable::PutRows(Shard& shard, int64_t number, const ShardRows& incoming,
-                             Allocator& allocator, const UpdateOrigin& origin, Env* files) {
+                             Allocator& allocator, const UpdateOrigin& origin) {
   const int64_t count = incoming.keys.dim(0), floats = spec_.floats();
   WriterMutexLock lock(shard.mu);
   TableShard& rows = shard.rows;
-  if (files != nullptr) rows.UseFiles(*files);
   RETURN_IF_ERROR(Annotate(rows.Reserve(allocator, count), StrCat("table ", name_)));
   for (int64_t i = 0; i < count; ++i) {
     float* const row =
@@ -140,12 +138,11 @@ Status DynamicTable::PutRows(Shard& shard, int64_t number, const ShardRows& inco
 }
 
 Status DynamicTable::ImportShard(int64_t number, const ShardRows& incoming, Allocator& allocator,
-                                 const UpdateOrigin& origin, Env* files) {
+                                 const UpdateOrigin& origin) {
   ASSIGN_OR_RETURN(const ShardRows none, MakeShardRows(0, allocator));
   Shard& shard = *shards_[number];
   WriterMutexLock lock(shard.mu);
   TableShard& rows = shard.rows;
-  if (files != nullptr) rows.UseFiles(*files);
   rows.Clear();
   const Status status = FillShard(rows, incoming, allocator);
   if (!status.ok()) rows.Clear();

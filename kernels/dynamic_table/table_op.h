@@ -16,7 +16,7 @@ namespace penstock {
 inline constexpr int64_t kTableBucketsMax = 1 << 20;
 
 inline DynamicTable::Caller TableCaller(const KernelContext& ctx) {
-  return {ctx.allocator(), ctx.threads(), ctx.origin(), ctx.step().env};
+  return {ctx.allocator(), ctx.threads(), ctx.origin()};
 }
 
 // Defines an op whose first input is a table's handle, followed by `inputs`.

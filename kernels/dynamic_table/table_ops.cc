@@ -45,7 +45,7 @@ class TableKernel final : public HandleKernel {
   const char* Type() const override { return DynamicTable::kType; }
   StatusOr<std::shared_ptr<Resource>> Make(KernelContext& ctx) const override {
     ASSIGN_OR_RETURN(std::shared_ptr<DynamicTable> table,
-                     DynamicTable::Make(resource_name(), spec_));
+                     DynamicTable::Make(resource_name(), spec_, *ctx.step().env));
     return std::shared_ptr<Resource>(std::move(table));
   }
   Status Check(const Resource& resource) const override {

@@ -32,7 +32,7 @@ Status DynamicTable::ReplayPush(const ReplayValues& values, const UpdateOrigin& 
     if (next < state.dim(0)) std::copy_n(state.data<float>() + next * floats, floats, row);
     ++next;
   };
-  RETURN_IF_ERROR(PushShard(*shards_[shard], own, step, update, CpuAllocator(), origin, nullptr));
+  RETURN_IF_ERROR(PushShard(*shards_[shard], own, step, update, CpuAllocator(), origin));
   if (next == state.dim(0)) return OkStatus();
   return values.Error(StrCat(state.dim(0), " rows, but ", next, " keys have one"));
 }
@@ -59,8 +59,8 @@ Status DynamicTable::ReplayRows(const ReplayValues& values, bool replaces,
                       updates <= kTableUpdatesMax;
     if (!good) return values.Error("a row is of another shard, or has a wrong number of updates");
   }
-  if (replaces) return ImportShard(shard, incoming, CpuAllocator(), origin, nullptr);
-  return PutRows(*shards_[shard], shard, incoming, CpuAllocator(), origin, nullptr);
+  if (replaces) return ImportShard(shard, incoming, CpuAllocator(), origin);
+  return PutRows(*shards_[shard], shard, incoming, CpuAllocator(), origin);
 }
 
 Status DynamicTable::Replay(const ResourceChange& change, const UpdateOrigin& origin) {
@@ -86,9 +86,9 @@ Status DynamicTable::Replay(const ResourceChange& change, const UpdateOrigin& or
 namespace {
 
 StatusOr<std::shared_ptr<Resource>> MakeReplayedTable(const std::string& name,
-                                                      const ReplayValues& values) {
+                                                      const ReplayValues& values, Env& files) {
   ASSIGN_OR_RETURN(const TableSpec spec, TableSpec::FromValues(values));
-  return std::shared_ptr<Resource>(std::make_shared<DynamicTable>(name, spec));
+  return std::shared_ptr<Resource>(std::make_shared<DynamicTable>(name, spec, files));
 }
 
 const ResourceMakerDeclaration table_maker(DynamicTable::kType, MakeReplayedTable);

@@ -42,7 +42,8 @@ void ForEachRowFound(const RowBlocks& rows, const std::vector<int32_t>& found, i
 
 }  // namespace
 
-TableShard::TableShard(const TableSpec& spec, const TableEpochs& epochs, int64_t segment_bytes)
+TableShard::TableShard(const TableSpec& spec, const TableEpochs& epochs, Env& files,
+                       int64_t segment_bytes)
     : spec_(spec),
       epochs_(epochs),
       rows_max_(spec.shard_rows_max()),
@@ -51,7 +52,8 @@ TableShard::TableShard(const TableSpec& spec, const TableEpochs& epochs, int64_t
       rows_(spec.floats()),
       filter_(spec.admit_after, std::max<int64_t>(1, spec.filter_counters / TableSpec::kShards)),
       dropped_(epochs),
-      spilled_(spec.spills() ? std::make_unique<SpilledRows>(spec, segment_bytes) : nullptr) {}
+      spilled_(spec.spills() ? std::make_unique<SpilledRows>(spec, files, segment_bytes)
+                             : nullptr) {}
 
 StatusOr<const float*> TableShard::Values(int32_t row, float* scratch) const {
   if (row >= 0) return rows_.values(row);
@@ -151,7 +153,7 @@ int32_t TableShard::BringBack(int32_t row, const float* values, uint64_t hash) {
 // Moves the oldest rows beyond the limit of the memory to files.
 Status TableShard::SpillBeyondLimit(Allocator& allocator) {
   constexpr int64_t kRowsAtATime = 1024;
-  if (spilled_ == nullptr || !spilled_->has_files()) return OkStatus();
+  if (spilled_ == nullptr) return OkStatus();
   bool spilled_any = false;
   while (memory_rows() > rows_max_) {
     std::vector<int32_t> rows;

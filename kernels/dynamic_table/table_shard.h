@@ -38,15 +38,10 @@ class TableShard {
   // the row, including this one.
   using RowUpdate = absl::FunctionRef<void(int32_t position, float* values, int64_t updates)>;
 
-  // Borrows `spec` and `epochs`. `spec` describes the whole table, of TableSpec::kShards shards.
-  TableShard(const TableSpec& spec, const TableEpochs& epochs,
+  // Borrows all three. `spec` describes the whole table, of TableSpec::kShards shards; rows are
+  // kept in `files` if spec.spills().
+  TableShard(const TableSpec& spec, const TableEpochs& epochs, Env& files,
              int64_t segment_bytes = SpilledRows::kSegmentBytes);
-
-  // Borrows `env`, in whose files rows are kept from now on, if spec.spills(). Until it is called,
-  // all rows are in memory. Only the first call has an effect.
-  void UseFiles(Env& env) {
-    if (spilled_ != nullptr) spilled_->UseFiles(env);
-  }
 
   int64_t size() const { return index_.size(); }
   bool Has(int64_t key) const { return index_.Find(key, HashKey(key)) != KeyIndex::kNone; }

@@ -177,7 +177,7 @@ class SmallMemory final : public Allocator {
 
 // A shard with rows of 4 floats, and pushes that add 1 to each float.
 struct Pushes {
-  explicit Pushes(const TableSpec& its) : spec(its), shard(spec, epochs) {}
+  explicit Pushes(const TableSpec& its) : spec(its), shard(spec, epochs, Env::Real()) {}
   Status operator()(const std::vector<int64_t>& keys, int64_t step = 0) {
     std::vector<uint64_t> hashes;
     for (const int64_t key : keys) hashes.push_back(HashKey(key));

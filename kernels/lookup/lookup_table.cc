@@ -398,7 +398,8 @@ Status LookupTable::Replay(const ResourceChange& change, const UpdateOrigin& ori
 
 namespace {
 
-StatusOr<std::shared_ptr<Resource>> MakeTable(const std::string& name, const ReplayValues& values) {
+StatusOr<std::shared_ptr<Resource>> MakeTable(const std::string& name, const ReplayValues& values,
+                                              Env&) {
   RETURN_IF_ERROR(values.ExpectAtLeast(7));
   LookupTable::Spec spec;
   ASSIGN_OR_RETURN(const int64_t kind, values.Int(0));

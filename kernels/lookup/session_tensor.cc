@@ -27,7 +27,7 @@ struct SessionTensor final : Resource {
 };
 
 StatusOr<std::shared_ptr<Resource>> MakeSessionTensor(const std::string& name,
-                                                      const ReplayValues& values) {
+                                                      const ReplayValues& values, Env&) {
   RETURN_IF_ERROR(values.Expect(1));
   return std::make_shared<SessionTensor>(values.Get(0));
 }

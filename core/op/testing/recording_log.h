@@ -85,7 +85,7 @@ class RecordingLog final : public StateLog {
   }
   // Replays all records on an empty store.
   Status ReplayOn(ResourceStore& store) const {
-    StateReplayer replayer(store);
+    StateReplayer replayer(store, Env::Real());
     for (const Entry& entry : entries()) RETURN_IF_ERROR(Apply(entry, replayer));
     replayer.End({});
     return OkStatus();
