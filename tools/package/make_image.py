@@ -111,8 +111,14 @@ def substitutions(version, library):
     }
 
 
-def add_library(image, library, version):
+def add_library(image, library, variants, version):
+    """Adds the library, and `variants`: {"x86-64-v3": the library compiled for such processors}.
+
+    The dynamic linker of glibc 2.33 and later looks into glibc-hwcaps below each folder of its
+    search path, and takes the best variant for the processor."""
     soname = dynamic_section(library, "SONAME")[0]
+    for level, variant in variants.items():
+        image.add_file(f"lib/glibc-hwcaps/{level}/{soname}", variant, 0o755)
     image.add_file("lib/libpenstock.so." + version, library, 0o755)
     image.add_link("lib/" + soname, "libpenstock.so." + version)
     image.add_link("lib/libpenstock.so", soname)
@@ -132,7 +138,8 @@ def main():
         parser.add_argument(flag, required=True)
     for flag in ("--public", "--headers"):
         parser.add_argument(flag, nargs="+", required=True)
-    parser.add_argument("--files", nargs="+", action="extend", default=[])
+    for flag in ("--files", "--variants"):
+        parser.add_argument(flag, nargs="+", action="extend", default=[])
     args = parser.parse_args()
 
     headers = dict(pairs(args.headers))
@@ -142,7 +149,7 @@ def main():
     image = Image(args.output)
     for name in sorted(headers_to_install(args.public, headers, sources)):
         image.add_file(INCLUDES + name, headers[name])
-    add_library(image, args.library, version)
+    add_library(image, args.library, dict(pairs(args.variants)), version)
     image.add_file("bin/penstock", args.command, 0o755)
     values = substitutions(version, args.library)
     for name, path in files:

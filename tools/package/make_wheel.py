@@ -11,6 +11,7 @@ go in as they are. The tag of the wheel says which C library they need.
 import argparse
 import base64
 import csv
+import glob
 import hashlib
 import io
 import os
@@ -122,6 +123,12 @@ class Wheel:
         self.zip.close()
 
 
+def variants_of(root):
+    """Returns the paths, relative to the image, of libpenstock for newer processors."""
+    return sorted(os.path.relpath(path, root)
+                  for path in glob.glob(root + "/lib/glibc-hwcaps/*/libpenstock.so.*"))
+
+
 def own_library(root):
     """Returns the soname of libpenstock, which is the name of one of the links to the library."""
     names = [name for name in os.listdir(root + "/lib")
@@ -179,6 +186,8 @@ def make(root, output):
         wheel.add_file("penstock/" + name, program)
     for soname, library in sorted({**libraries, own: f"{root}/lib/{own}"}.items()):
         wheel.add_file("penstock/lib/" + soname, library)
+    for name in variants_of(root):
+        wheel.add_file("penstock/" + name, f"{root}/{name}")
     add_licences(wheel, root, libraries)
     with open(HERE + "/python/README.md", encoding="utf-8") as file:
         wheel.add(wheel.info + "/METADATA",

@@ -94,6 +94,9 @@ def _image_impl(ctx):
     args = ctx.actions.args()
     args.add("--output", image)
     args.add("--library", ctx.file.library)
+    variants = getattr(ctx.split_attr, "variants", {})
+    for level, targets in variants.items():
+        args.add_all("--variants", targets[0].files, format_each = level + "=%s")
     args.add("--command", ctx.file.command)
     args.add("--packages", ctx.file.packages)
     args.add_all("--public", public)
@@ -107,7 +110,7 @@ def _image_impl(ctx):
         arguments = [ctx.file._make_image.path, args],
         inputs = depset(
             [ctx.file._make_image, ctx.file.library, ctx.file.command, ctx.file.packages] +
-            ctx.files.files,
+            ctx.files.files + getattr(ctx.files, "variants", []),
             transitive = [headers],
         ),
         outputs = [image],
@@ -117,22 +120,63 @@ def _image_impl(ctx):
     )
     return [DefaultInfo(files = depset([image]), runfiles = ctx.runfiles(files = [image]))]
 
+_COPT = "//command_line_option:copt"
+
+def _oldest_impl(settings, attr):
+    return {_COPT: settings[_COPT] + ["-march=x86-64"]}
+
+_oldest_processor = transition(implementation = _oldest_impl, inputs = [_COPT], outputs = [_COPT])
+
+def _newer_impl(settings, attr):
+    return {level: {_COPT: settings[_COPT] + ["-march=" + level]} for level in attr.levels}
+
+_newer_processors = transition(implementation = _newer_impl, inputs = [_COPT], outputs = [_COPT])
+
+_IMAGE_ATTRS = {
+    # Libraries whose public headers programs may include. Headers of other dependencies of
+    # `api` are installed if these headers or installed sources include them.
+    "api": attr.label_list(providers = [CcInfo]),
+    "command": attr.label(allow_single_file = True),
+    # Maps a file to the folder that it is installed to. In a file x.in, @NAME@ is replaced.
+    "files": attr.label_keyed_string_dict(allow_files = True),
+    "library": attr.label(allow_single_file = True),
+    # The list of packages whose licences are installed.
+    "packages": attr.label(allow_single_file = True),
+    "_make_image": attr.label(
+        default = "//tools/package:make_image.py",
+        allow_single_file = True,
+    ),
+}
+
 # Makes NAME.tar: an installation, with paths relative to its prefix (make_image.py).
-image = rule(
+_image = rule(implementation = _image_impl, attrs = _IMAGE_ATTRS)
+
+# Like _image, but for every x86-64 processor: everything is compiled for the oldest one, and
+# `variants`, the library again, also for newer ones. The dynamic linker chooses among them.
+_portable_image = rule(
     implementation = _image_impl,
-    attrs = {
-        # Libraries whose public headers programs may include. Headers of other dependencies of
-        # `api` are installed if these headers or installed sources include them.
-        "api": attr.label_list(providers = [CcInfo]),
-        "command": attr.label(allow_single_file = True),
-        # Maps a file to the folder that it is installed to. In a file x.in, @NAME@ is replaced.
-        "files": attr.label_keyed_string_dict(allow_files = True),
-        "library": attr.label(allow_single_file = True),
-        # The list of packages whose licences are installed.
-        "packages": attr.label(allow_single_file = True),
-        "_make_image": attr.label(
-            default = "//tools/package:make_image.py",
-            allow_single_file = True,
+    attrs = dict(
+        _IMAGE_ATTRS,
+        # Names of GCC and of glibc's folders glibc-hwcaps.
+        levels = attr.string_list(default = ["x86-64-v3", "x86-64-v4"]),
+        variants = attr.label_list(cfg = _newer_processors),
+        _allowlist_function_transition = attr.label(
+            default = "@bazel_tools//tools/allowlists/function_transition_allowlist",
         ),
-    },
+    ),
+    cfg = _oldest_processor,
 )
+
+def images(name, library, **kwargs):
+    """Declares the image NAME, and NAME_portable for every x86-64 processor.
+
+    The latter compiles everything three times, so it is built only if it is asked for by name.
+    """
+    _image(name = name, library = library, **kwargs)
+    _portable_image(
+        name = name + "_portable",
+        library = library,
+        tags = ["manual"],
+        variants = [library],
+        **kwargs
+    )
