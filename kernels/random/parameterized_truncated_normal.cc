@@ -2,7 +2,8 @@
 //
 // ParameterizedTruncatedNormal: normal numbers with a mean, a deviation and bounds for each row of
 // the output. They are drawn by rejection, from the proposal distribution that is accepted most
-// often for the bounds.
+// often for the bounds. StatelessParameterizedTruncatedNormal: the same for parameters that
+// broadcast, as a function of a seed.
 //
 // C. P. Robert: Simulation of truncated normal variables. Statistics and Computing 5 (1995).
 #include <cmath>
@@ -12,8 +13,11 @@
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
 #include "kernels/array/arguments.h"
+#include "kernels/engine/broadcast_index.h"
 #include "kernels/random/distributions.h"
+#include "kernels/random/per_parameter.h"
 #include "kernels/random/random_stream.h"
+#include "kernels/random/stateless_stream.h"
 
 namespace penstock {
 namespace {
@@ -45,6 +49,11 @@ T LogOf(T x) {
 template <class T>
 class TruncatedNormalRow {
  public:
+  static bool Valid(T deviation, T low, T high) {
+    return deviation > T(0) && low < high && (std::isfinite(low) || std::isfinite(high));
+  }
+
+  // REQUIRES: Valid(deviation, low, high).
   TruncatedNormalRow(T mean, T deviation, T low, T high) : mean_(mean), deviation_(deviation) {
     // Mirrors the distribution if `low` is -infinity, or if both bounds are below the mean.
     if ((std::isinf(low) && low < T(0)) || high < mean) {
@@ -158,7 +167,7 @@ class ParameterizedTruncatedNormalKernel final : public Kernel {
       };
       const T mean = parameter(1), deviation = parameter(2), low = parameter(3),
               high = parameter(4);
-      if (!(deviation > T(0) && low < high && (std::isfinite(low) || std::isfinite(high)))) {
+      if (!TruncatedNormalRow<T>::Valid(deviation, low, high)) {
         return InvalidArgument("Invalid parameters: row ", r, " has stdev ",
                                static_cast<double>(deviation), ", minval ",
                                static_cast<double>(low), ", maxval ", static_cast<double>(high));
@@ -224,6 +233,100 @@ OP(ParameterizedTruncatedNormal) {
 }
 KERNEL_BY("dtype", ParameterizedTruncatedNormal, ParameterizedTruncatedNormalKernel, half, bfloat16,
           float, double);
+
+template <class T>
+class StatelessParameterizedKernel final : public Kernel {
+  Status Compute(KernelContext& ctx) override {
+    ASSIGN_OR_RETURN(const Shape parameters, ParametersShape(ctx));
+    ASSIGN_OR_RETURN(const Shape shape, ShapeWithEnd(ctx.input(0), parameters));
+    ASSIGN_OR_RETURN(Philox stream, SeedInput(ctx.input(1)));
+    const auto parameter = [&](int i, int64_t place) {
+      const Tensor& t = ctx.input(i);
+      return t.data<T>()[BroadcastIndex(place, parameters.dims(), t.shape().dims())];
+    };
+    if (shape.num_elements() > 0) {
+      for (int64_t i = 0; i < parameters.num_elements(); ++i) {
+        const T deviation = parameter(3, i), low = parameter(4, i), high = parameter(5, i);
+        if (TruncatedNormalRow<T>::Valid(deviation, low, high)) continue;
+        return InvalidArgument("Invalid parameters: number ", i, " has stddev ",
+                               static_cast<double>(deviation), ", minval ",
+                               static_cast<double>(low), ", maxval ", static_cast<double>(high));
+      }
+    }
+    Tensor* output;
+    RETURN_IF_ERROR(ctx.Allocate(0, shape, &output));
+    if (shape.num_elements() == 0) return OkStatus();
+    const int64_t sets = parameters.num_elements(), count = shape.num_elements() / sets;
+    ASSIGN_OR_RETURN(Tensor numbers, ctx.Temporary(output->dtype(), {count}));
+    T* const from = numbers.mutable_data<T>();
+    // One after the other from one stream, as TensorFlow does it on one thread.
+    for (int64_t set = 0; set < sets; ++set) {
+      TruncatedNormalRow<T> row(parameter(2, set), parameter(3, set), parameter(4, set),
+                                parameter(5, set));
+      if (!row.Fill(stream, from, count)) {
+        return InvalidArgument("rejection sampling failed ", kMaxAttempts,
+                               " times in a row for parameters number ", set);
+      }
+      T* const to = output->mutable_data<T>() + set;
+      for (int64_t i = 0; i < count; ++i) to[i * sets] = from[i];
+    }
+    return OkStatus();
+  }
+
+  // Returns the shape to which the four parameters broadcast.
+  static StatusOr<Shape> ParametersShape(const KernelContext& ctx) {
+    PartialShape all = ctx.input(2).shape();
+    for (int i = 3; i <= 5; ++i) {
+      const auto both = Broadcast(all, ctx.input(i).shape());
+      if (!both.ok()) {
+        return InvalidArgument(
+            "means, stddevs, minvals, maxvals must have compatible batch dimensions: ",
+            ctx.input(2).shape().ToString(), " vs. ", ctx.input(3).shape().ToString(), " vs. ",
+            ctx.input(4).shape().ToString(), " vs. ", ctx.input(5).shape().ToString());
+      }
+      all = *both;
+    }
+    return all.ToShape();
+  }
+};
+
+Status StatelessParameterizedShape(ShapeScope& s) {
+  RETURN_IF_ERROR(s.WithRank(1, 1).status());
+  PartialShape all = s.input(2);
+  for (int i = 3; i <= 5; ++i) {
+    ASSIGN_OR_RETURN(all, Broadcast(all, s.input(i)));
+  }
+  return ParameterizedShape(s);
+}
+
+OP(StatelessParameterizedTruncatedNormal) {
+  return {
+      .doc =
+          "Draws normal numbers of a given mean and standard deviation, truncated to "
+          "[minval, maxval], as a function of the seed. The parameters broadcast; the last "
+          "dimensions of `shape` are theirs.",
+      .inputs = {{"shape", "S"},
+                 {"seed", "Tseed"},
+                 {"means", "dtype"},
+                 {"stddevs", "dtype"},
+                 {"minvals", "dtype"},
+                 {"maxvals", "dtype"}},
+      .outputs = {{"output", "dtype"}},
+      .types = {{"S", kIndex},
+                {"Tseed", kIndex, DType::kInt64},
+                {"dtype", {DType::kHalf, DType::kFloat, DType::kDouble}}},
+      .shape = StatelessParameterizedShape,
+      .gradient = NoGradient,
+      .examples = {{.inputs = {{{{2}, {3, 2}}},
+                               {{{2}, {1, 2}}},
+                               {{{2}, {0, 5}}},
+                               {{{}, {1}}},
+                               {{{}, {-1}}},
+                               {{{2}, {1, 3}}}}}},
+  };
+}
+KERNEL_BY("dtype", StatelessParameterizedTruncatedNormal, StatelessParameterizedKernel, half, float,
+          double);
 
 }  // namespace
 }  // namespace penstock
