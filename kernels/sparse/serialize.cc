@@ -3,10 +3,8 @@
 // SerializeSparse, SerializeManySparse, DeserializeSparse, DeserializeManySparse: convert a sparse
 // tensor to three strings, which queues and files can hold, or to three variants for datasets, and
 // back.
-#include <algorithm>
-
-#include "kernels/array/elements.h"
 #include "kernels/sparse/forms.h"
+#include "kernels/sparse/rows.h"
 #include "kernels/sparse/sparse_tensor.h"
 #include "kernels/sparse/tensor_bytes.h"
 #include "kernels/sparse/tensor_value.h"
@@ -49,30 +47,16 @@ class SerializeManySparseKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const SparseTensor x, SparseTensor::FromInputs(ctx, 0, "sparse"));
-    if (x.rank() < 2) {
-      return InvalidArgument("Rank of input SparseTensor should be > 1, but saw rank: ", x.rank());
-    }
-    RETURN_IF_ERROR(x.CheckOrder());
-    const int64_t rows = x.shape()[0];
+    ASSIGN_OR_RETURN(const int64_t rows, CountSparseRows(x));
     ASSIGN_OR_RETURN(const Shape shape, Shape::Make({rows, 3}));
     Tensor* out;
     RETURN_IF_ERROR(ctx.Allocate(0, shape, &out));
     const Tensor row_shape = Tensor::Vector<int64_t>({x.shape().begin() + 1, x.shape().end()});
-    int64_t begin = 0;
-    for (int64_t r = 0; r < rows; ++r) {
-      int64_t end = begin;
-      while (end < x.size() && x.place(end)[0] == r) ++end;
-      Tensor places(DType::kInt64, Shape{end - begin, x.rank() - 1});
-      for (int64_t i = begin; i < end; ++i) {
-        std::copy(x.place(i).begin() + 1, x.place(i).end(),
-                  places.mutable_data<int64_t>() + (i - begin) * (x.rank() - 1));
-      }
-      RETURN_IF_ERROR(SetPart(out, 3 * r, places));
-      RETURN_IF_ERROR(SetPart(out, 3 * r + 1, x.values().Slice(begin, end)));
-      RETURN_IF_ERROR(SetPart(out, 3 * r + 2, row_shape));
-      begin = end;
-    }
-    return OkStatus();
+    return ForEachSparseRow(x, [&](int64_t row, const Tensor& indices, const Tensor& values) {
+      RETURN_IF_ERROR(SetPart(out, 3 * row, indices));
+      RETURN_IF_ERROR(SetPart(out, 3 * row + 1, values));
+      return SetPart(out, 3 * row + 2, row_shape);
+    });
   }
 };
 
@@ -95,14 +79,9 @@ class DeserializeSparseKernel final : public Kernel {
     std::vector<SparseTensor> parts;
     for (int64_t i = 0; i < n; ++i) {
       ASSIGN_OR_RETURN(SparseTensor part, Parse(ctx, i));
-      if (i > 0 && part.rank() != parts[0].rank()) {
-        return InvalidArgument(
-            "Inconsistent rank across SparseTensors: rank prior to SparseTensor[", i,
-            "] was: ", parts[0].rank(), " but rank of SparseTensor[", i, "] is: ", part.rank());
-      }
       parts.push_back(std::move(part));
     }
-    return Stack(ctx, input.shape().dims().subspan(0, input.rank() - 1), parts);
+    return WriteSparseStack(ctx, input.shape().dims().subspan(0, input.rank() - 1), parts);
   }
 
  private:
@@ -117,39 +96,6 @@ class DeserializeSparseKernel final : public Kernel {
                              i, "].values.dtype() == ", Name(tensors[1].dtype()));
     }
     return SparseTensor::Make(tensors[0], tensors[1], tensors[2], StrCat("SparseTensor[", i, "]"));
-  }
-
-  static Status Stack(KernelContext& ctx, Place stack, const std::vector<SparseTensor>& parts) {
-    Dims shape(stack.begin(), stack.end());
-    shape.insert(shape.end(), parts[0].rank(), 0);
-    const int64_t front = static_cast<int64_t>(stack.size()), rank = shape.size();
-    int64_t n = 0;
-    for (const SparseTensor& part : parts) {
-      n += part.size();
-      for (int d = 0; d < part.rank(); ++d) {
-        shape[front + d] = std::max(shape[front + d], part.shape()[d]);
-      }
-    }
-    RETURN_IF_ERROR(CheckedProduct(shape).status());
-    Tensor *indices, *values;
-    RETURN_IF_ERROR(ctx.Allocate(0, Shape{n, rank}, &indices));
-    RETURN_IF_ERROR(ctx.Allocate(1, Shape{n}, &values));
-    int64_t row = 0;
-    for (size_t p = 0; p < parts.size(); ++p) {
-      const SparseTensor& part = parts[p];
-      CopyElements(part.dtype(), part.values().raw_data(),
-                   ElementAt(values->mutable_raw_data(), part.dtype(), row), part.size());
-      for (int64_t i = 0; i < part.size(); ++i, ++row) {
-        int64_t* to = indices->mutable_data<int64_t>() + row * rank;
-        int64_t rest = static_cast<int64_t>(p);
-        for (int64_t d = front - 1; d >= 0; --d) {
-          to[d] = rest % stack[d];
-          rest /= stack[d];
-        }
-        std::copy(part.place(i).begin(), part.place(i).end(), to + front);
-      }
-    }
-    return WriteVector(ctx, 2, shape);
   }
 };
 

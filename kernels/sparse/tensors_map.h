@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SparseTensorsMap: sparse tensors under numbers, which queues can hold in their place.
+//
+// Thread-safe. Actions in a StateLog: "add" {number of the first tensor; indices, values, shape of
+// each}, "take" {numbers}.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/base/mutex.h"
+#include "core/op/resource.h"
+#include "core/tensor/tensor.h"
+
+namespace penstock {
+
+class SparseTensorsMap final : public Resource {
+ public:
+  static constexpr char kType[] = "SparseTensorsMap";
+  // Not checked by the map.
+  struct Entry {
+    Tensor indices, values, shape;
+  };
+
+  explicit SparseTensorsMap(std::string name) : name_(std::move(name)) {}
+
+  const char* TypeName() const override { return kType; }
+  std::string DebugString() const override;
+  const char* OpaqueReason() const override { return nullptr; }
+  Status Replay(const ResourceChange& change, const UpdateOrigin& origin) override
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Adds the entries, with successive numbers, and returns the first number.
+  int64_t Add(std::vector<Entry> entries, const UpdateOrigin& origin) ABSL_LOCKS_EXCLUDED(mu_);
+  // Removes the entries of these numbers and returns them. InvalidArgument, with nothing removed,
+  // if one of them is not there or is asked for twice.
+  StatusOr<std::vector<Entry>> Take(absl::Span<const int64_t> numbers, const UpdateOrigin& origin)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  int64_t size() const ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  const std::string name_;
+  mutable Mutex mu_;
+  std::map<int64_t, Entry> entries_ ABSL_GUARDED_BY(mu_);
+  int64_t next_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace penstock
