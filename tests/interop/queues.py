@@ -76,6 +76,21 @@ def slices_with_padding(cluster):
 
 
 @program("ref", "resource")
+def batches_of_sparse_tensors(cluster):
+    with tf.device("/job:worker/task:0"):
+        n, = v1.train.slice_input_producer([tf.constant([3, 1, 2, 5])], num_epochs=1,
+                                           shuffle=False)
+        one = v1.train.batch([tf.sparse.from_dense(tf.range(n))], 2)
+        m, = v1.train.slice_input_producer([tf.constant([3, 1, 2, 5])], num_epochs=1,
+                                           shuffle=False)
+        many = v1.train.batch([tf.sparse.from_dense(tf.reshape(tf.range(2 * m), [2, m]))], 3,
+                              enqueue_many=True)
+        fetches = [part for sparse in (one, many)
+                   for part in (sparse.indices, sparse.values, sparse.dense_shape)]
+    return _until_the_end(cluster, fetches)
+
+
+@program("ref", "resource")
 def an_error_of_a_runner_stops_all(cluster):
     with tf.device("/job:worker/task:0"):
         queue = v1.train.string_input_producer(["/nowhere/to/be/found"])
