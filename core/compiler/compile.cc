@@ -12,6 +12,7 @@ namespace {
 
 constexpr Pass kPasses[] = {
     {"prune", Stage::kGraph, Pass::kRequired, Prune},
+    {"gradients", Stage::kGraph, Pass::kRequired, ExpandFunctionGradients},
     {"fold", Stage::kGraph, Pass::kOptional, FoldConstants},
     {"merge", Stage::kGraph, Pass::kOptional, EliminateCommonSubexpressions},
     {"sweep", Stage::kGraph, Pass::kOptional, RemoveDeadNodes},

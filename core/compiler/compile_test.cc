@@ -68,16 +68,16 @@ TEST(CompileTest, OptionalPassesCanBeLeftOut) {
     ASSERT_TRUE(w.Compile({}, {"all:0"}).ok());
     EXPECT_EQ(CountOps(w.After("partition"), "Sum2"), 4);
     EXPECT_THAT(Ran(w.report),
-                ElementsAre("prune", "fold", "sweep", "gather", "place", "read", "compress",
-                            "schedule", "memory", "partition", "controls"));
+                ElementsAre("prune", "gradients", "fold", "sweep", "gather", "place", "read",
+                            "compress", "schedule", "memory", "partition", "controls"));
   }
   {
     Sums w;
     w.options.optimize = false;
     ASSERT_TRUE(w.Compile({}, {"all:0"}).ok());
     EXPECT_EQ(CountOps(w.After("partition"), "Sum2"), 5);
-    EXPECT_THAT(Ran(w.report),
-                ElementsAre("prune", "place", "read", "compress", "memory", "partition"));
+    EXPECT_THAT(Ran(w.report), ElementsAre("prune", "gradients", "place", "read", "compress",
+                                           "memory", "partition"));
   }
 }
 
@@ -88,8 +88,10 @@ TEST(CompileTest, OtherPassesCannot) {
     EXPECT_EQ(CheckDisabledPasses(w.options.disabled_passes), w.Compile({}, {"all:0"}).status());
     return std::string(w.Compile({}, {"all:0"}).status().message());
   };
-  EXPECT_THAT(error("typo"), HasSubstr("there is no pass 'typo'. The passes are: prune, fold"));
-  for (const char* required : {"prune", "place", "read", "compress", "memory", "partition"}) {
+  EXPECT_THAT(error("typo"),
+              HasSubstr("there is no pass 'typo'. The passes are: prune, gradients, fold"));
+  for (const char* required :
+       {"prune", "gradients", "place", "read", "compress", "memory", "partition"}) {
     EXPECT_THAT(error(required), HasSubstr(StrCat("no step runs without the pass '", required,
                                                   "'. These can be disabled: fold, merge, sweep")));
   }

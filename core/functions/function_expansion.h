@@ -42,6 +42,7 @@ class FunctionExpansion {
   Status ExpandBranches(const tensorflow::NodeDef& node, const Branches& branches, int depth);
   Status ExpandWhile(const tensorflow::NodeDef& node, int depth);
   Status ExpandFor(const tensorflow::NodeDef& node, bool in_flow, int depth);
+  Status ExpandGradient(const tensorflow::NodeDef& node, bool in_flow, int depth);
   // Remembers `node`, whose name in the new graph is `name`, if it is a constant string.
   void NoteString(const tensorflow::NodeDef& node, const std::string& name);
   // Takes the first input of a RemoteCall, which names a device, and returns the device of the

@@ -126,6 +126,7 @@ Status FunctionExpansion::Expand(const NodeProto& node, bool in_flow, int depth)
   if (IsCase(node.op())) return ExpandCase(node, depth);
   if (IsWhile(node.op())) return ExpandWhile(node, depth);
   if (IsFor(node.op())) return ExpandFor(node, in_flow, depth);
+  if (IsGradient(node.op())) return ExpandGradient(node, in_flow, depth);
   FunctionCall call{
       .name = node.name(), .device = node.device(), .inputs = InputNames(node), .in_flow = in_flow};
   if (IsRemoteCall(node.op())) {

@@ -447,6 +447,59 @@ TEST(InlineFunctions, Case) {
             "node 'c': attribute 'branches' is no list of functions");
 }
 
+TEST(InlineFunctions, SymbolicGradient) {
+  const std::string gradient = R"(
+    node { name: 'dy' op: 'Placeholder' }
+    node { name: 'd' op: 'SymbolicGradient' input: 'x' input: 'dy' input: '^before'
+           attr { key: 'Tin' value { list { type: DT_FLOAT type: DT_FLOAT } } }
+           attr { key: 'Tout' value { list { type: DT_FLOAT } } }
+           attr { key: 'f' value { func { name: 'double' } } } })";
+  EXPECT_EQ(Inline(kX + gradient + Library(kDouble)),
+            "x = Placeholder()\n"
+            "dy = Placeholder()\n"
+            "d/argument_0 = Identity(x)\n"
+            "d/function/sum = AddV2(d/argument_0, d/argument_0, ^d/function/effect)\n"
+            "d/function/effect = NoOp(^before)\n"
+            "d/function = IdentityN(d/function/sum:0, ^before, ^d/function/effect)\n"
+            "d = SymbolicGradient(d/function/sum:0, d/argument_0, dy, ^before)\n");
+  // A function that a client has registered is called instead.
+  const std::string registered = R"(
+    function {
+      signature { name: 'slope' input_arg { name: 'x' type: DT_FLOAT }
+                  input_arg { name: 'dy' type: DT_FLOAT } output_arg { name: 'dx' type: DT_FLOAT } }
+      ret { key: 'dx' value: 'dy' }
+    }
+    gradient { function_name: 'double' gradient_func: 'slope' })";
+  EXPECT_EQ(Inline(kX + gradient + Library(kDouble + registered)),
+            "x = Placeholder()\n"
+            "dy = Placeholder()\n"
+            "d = IdentityN(dy, ^before)\n");
+  // The gradient of an outer function would ignore it.
+  const std::string outer = R"(
+    function {
+      signature { name: 'outer' input_arg { name: 'x' type: DT_FLOAT }
+                  output_arg { name: 'y' type: DT_FLOAT } }
+      node_def { name: 'inner' op: 'double' input: 'x' }
+      ret { key: 'y' value: 'inner:y:0' }
+    })";
+  std::string of_outer = gradient;
+  of_outer.replace(of_outer.find("'double'"), 8, "'outer'");
+  EXPECT_EQ(Inline(kX + of_outer + Library(kDouble + registered + outer)),
+            "node 'd': function 'outer' calls 'double', which has a gradient function of its own; "
+            "give one to 'outer', too");
+  std::string wrong = gradient;
+  const size_t tin = wrong.find("type: DT_FLOAT type: DT_FLOAT");
+  wrong.replace(tin, 29, "type: DT_FLOAT type: DT_INT32");
+  EXPECT_EQ(Inline(kX + wrong + Library(kDouble)),
+            "node 'd': result 0 of the function 'double' has type DT_FLOAT, Tin, behind the "
+            "arguments, names DT_INT32");
+  // A graph without the function can be imported; the kernel says what is missing.
+  EXPECT_EQ(Inline(kX + gradient + Library("")),
+            "x = Placeholder()\n"
+            "dy = Placeholder()\n"
+            "d = SymbolicGradient(x, dy, ^before)\n");
+}
+
 // Functions whose results are constants: g(x) = 1 and h(x) = g(x + x).
 const char kConstants[] = R"(
   function {

@@ -23,8 +23,10 @@ bool IsWhile(const std::string& op) { return op == "While" || op == "StatelessWh
 bool IsCase(const std::string& op) { return op == "Case" || op == "StatelessCase"; }
 bool IsFor(const std::string& op) { return op == "For"; }
 bool IsRemoteCall(const std::string& op) { return op == "RemoteCall"; }
+bool IsGradient(const std::string& op) { return op == "SymbolicGradient"; }
 bool IsFunctional(const std::string& op) {
-  return IsCall(op) || IsIf(op) || IsCase(op) || IsWhile(op) || IsFor(op) || IsRemoteCall(op);
+  return IsCall(op) || IsIf(op) || IsCase(op) || IsWhile(op) || IsFor(op) || IsRemoteCall(op) ||
+         IsGradient(op);
 }
 
 bool RunsOnlyNeededNodes(const NodeProto& node) {
@@ -46,7 +48,35 @@ FunctionLibrary::FunctionLibrary(const tensorflow::GraphDef& graph, const Regist
   for (const FunctionProto& function : graph.library().function()) {
     functions_.emplace(function.signature().name(), &function);
   }
+  for (const tensorflow::GradientDef& gradient : graph.library().gradient()) {
+    gradients_.emplace(gradient.function_name(), gradient.gradient_func());
+  }
   with_effects_ = FindFunctionsWithEffects();
+}
+
+std::string FunctionLibrary::GradientOf(const std::string& function) const {
+  const auto found = gradients_.find(function);
+  return found == gradients_.end() ? "" : found->second;
+}
+
+std::string FunctionLibrary::CalledWithGradient(const std::string& function) const {
+  std::set<std::string> seen = {function};
+  std::vector<std::string> left = {function};
+  while (!left.empty()) {
+    const auto found = functions_.find(left.back());
+    left.pop_back();
+    if (found == functions_.end()) continue;
+    for (const NodeProto& node : found->second->node_def()) {
+      std::vector<std::string> called = NamedFunctions(node);
+      called.push_back(node.op());
+      for (std::string& name : called) {
+        if (!seen.insert(name).second) continue;
+        if (gradients_.contains(name)) return name;
+        left.push_back(std::move(name));
+      }
+    }
+  }
+  return "";
 }
 
 bool FunctionLibrary::IsStateful(const NodeProto& node) const {

@@ -32,6 +32,7 @@ bool IsCase(const std::string& op);
 bool IsWhile(const std::string& op);
 bool IsFor(const std::string& op);
 bool IsRemoteCall(const std::string& op);
+bool IsGradient(const std::string& op);
 bool IsFunctional(const std::string& op);  // any of the above
 // Returns whether a node was written by tf.cond, tf.while_loop or tf.switch_case: its functions
 // have the semantics of a graph, in which only nodes that a step needs run. TensorFlow runs all
@@ -61,6 +62,12 @@ class FunctionLibrary {
   // no others. Nodes on branches and in loops made of Switch and Enter are left out: if such a node
   // did not run, the call could not run, either.
   std::vector<std::string> NodesWithEffects(const tensorflow::FunctionDef& function) const;
+  // Returns the function that computes the gradients of `function`, as a client has registered it;
+  // "" if it has not.
+  std::string GradientOf(const std::string& function) const;
+  // Returns the first function with a registered gradient among those that `function` calls, at any
+  // depth; "" if there is none.
+  std::string CalledWithGradient(const std::string& function) const;
   // Returns the flat number of output `index` of the argument `arg` of a node.
   StatusOr<int> OutputIndex(const tensorflow::NodeDef& node, const std::string& arg,
                             int index) const;
@@ -80,7 +87,8 @@ class FunctionLibrary {
   const Registry& registry_;
   std::map<std::string, const tensorflow::FunctionDef*> functions_;
   std::vector<std::shared_ptr<const tensorflow::FunctionDef>> added_;
-  std::set<std::string> with_effects_;  // names of functions
+  std::map<std::string, std::string> gradients_;  // the registered ones, by function
+  std::set<std::string> with_effects_;            // names of functions
 };
 
 }  // namespace penstock

@@ -45,6 +45,11 @@ inline constexpr char kDistinctAttr[] = "_distinct";
 // core/compiler/passes/compress_transfers.cc.
 inline constexpr char kSendAsAttr[] = "_send_as";
 
+// On a SymbolicGradient: the number of results of its function, whose body is in the graph. The
+// node's inputs are those results, the function's arguments, and the gradients of the results.
+// Written by core/functions, read by core/compiler/passes/function_gradients.cc.
+inline constexpr char kFunctionResultsAttr[] = "_function_results";
+
 // The container of a resource that belongs to one node of one session. A queue or a reader without
 // shared_name is not shared: two sessions of one program must not use the same one. On a server
 // whose resources outlive sessions, the worker sets this attribute, which names a container of the

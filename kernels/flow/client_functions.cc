@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PyFunc and similar ops, SymbolicGradient: calls of functions that only the client's process or
-// its function library has. They are declared so that a graph that contains them can be imported,
-// and the rest of it run. Running one returns an error that says what to do instead.
+// PyFunc and similar ops: calls of functions that only the client's process has. They are declared
+// so that a graph that contains them can be imported, and the rest of it run. Running one returns
+// an error that says what to do instead. SymbolicGradient: replaced before a step runs, if the
+// graph has its function.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -35,10 +36,7 @@ class SymbolicGradientKernel final : public Kernel {
     return OkStatus();
   }
   Status Compute(KernelContext&) override {
-    return Unimplemented(
-        "SymbolicGradient of function '", name_, "': let the client differentiate ",
-        "it (tf.gradients of a graph without the function, or a gradient function ",
-        "given to it), or run it as a PartitionedCall");
+    return Unimplemented("SymbolicGradient: the graph's library has no function '", name_, "'");
   }
 
  private:
@@ -79,14 +77,17 @@ KERNEL_ANY_TYPE(EagerPyFunc, PyFuncKernel);
 
 OP(SymbolicGradient) {
   return {
-      .doc = "The gradient of a function of the library for its inputs. It cannot be run yet.",
+      .doc =
+          "The gradients of a function of the graph's library: the inputs are its arguments and "
+          "the "
+          "gradients of its results, the outputs the gradients of its arguments.",
       .inputs = {{"input", List("Tin")}},
       .outputs = {{"output", List("Tout")}},
       .attrs = {{"Tin", TypeList{.min_length = 1}},
                 {"Tout", TypeList{.min_length = 1}},
                 {"f", Functions{}}},
       .shape = UnknownShape,
-      .not_alone = "is only there to be imported: kernels/flow has its tests",
+      .not_alone = "needs a function: core/functions has its tests",
   };
 }
 KERNEL_ANY_TYPE(SymbolicGradient, SymbolicGradientKernel);

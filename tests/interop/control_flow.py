@@ -4,6 +4,7 @@
 import numpy as np
 import tensorflow as tf
 from harness import program, v1
+from tensorflow.python.framework import function
 
 
 @program("ref", "resource", "v2")
@@ -110,6 +111,35 @@ def functions(cluster):
         session.run(w.initializer)
         feed = {x: [[1.0, 0.5], [0.25, 2.0]]}
         return session.run([first, second], feed), session.run(gradient, feed), session.run(w)
+
+
+@program("ref", "resource")
+def gradients_of_functions(cluster):
+    """The functions of TensorFlow 1, whose gradients are SymbolicGradient nodes."""
+    @function.Defun(tf.float32, tf.float32)
+    def inner(a, b):
+        return tf.tanh(a * b) + a
+
+    @function.Defun(tf.float32, tf.float32)
+    def outer(a, b):
+        return tf.reduce_sum(inner(a, b) * b), a / (1 + b * b)
+
+    @function.Defun(tf.float32, tf.float32)
+    def twice(_, dy):
+        return dy * 2.0
+
+    @function.Defun(tf.float32, grad_func=twice)
+    def registered(a):
+        return tf.square(a)
+
+    with tf.device("/job:worker/task:1"):
+        a, b = tf.constant([1., -2., 0.5]), tf.constant([.5, .25, 3.])
+        total, ratio = outer(a, b)
+        both = tf.gradients([total, ratio], [a, b])
+        second = tf.gradients(inner(a, b), b)
+        own = tf.gradients(registered(a), a)
+    with cluster.session() as session:
+        return session.run([total, ratio, both, second, own])
 
 
 @program("ref", "resource", "v2")

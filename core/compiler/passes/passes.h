@@ -14,6 +14,11 @@ namespace penstock {
 // device. InvalidArgument if a feed, fetch or target is inside a loop.
 Status Prune(PassContext& context);
 
+// Replaces nodes with the attribute kFunctionResultsAttr by the gradients of a function, whose body
+// is in the graph. InvalidArgument if the attribute does not fit the node; the error of
+// AddGradients names a node of the body that has no gradient.
+Status ExpandFunctionGradients(PassContext& context);
+
 // Replaces nodes that depend on constants alone, and Shape nodes whose result is known, by
 // constants. Leaves nodes that are stateful or fail, and values that are too large. Also leaves
 // nodes that may run never or many times: constants that wait for another node, and the nodes of
