@@ -21,7 +21,7 @@ struct Texts {
   std::vector<std::string> train, test;
 };
 // Reads the texts of all files of a directory. A line "%" ends a text. Longer texts are cut into
-// pieces. Skips other files (*.dat, *.u8, and files that are not text).
+// pieces. Skips *.dat, *.u8, and files that are not text.
 StatusOr<Texts> ReadTexts(Env& env, const std::string& directory, int64_t length_max);
 
 // A batch of texts that a model has to predict character by character. `inputs` is each text after

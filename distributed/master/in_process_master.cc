@@ -14,17 +14,17 @@ struct InProcessMaster::State {
   State(std::string a, Master& m, Scheduler& scheduler)
       : address(std::move(a)),
         master(m),
-        none_left(scheduler, "calls of sessions in this process") {}
+        no_calls_left(scheduler, "calls of sessions in this process") {}
 
   const std::string address;
   Master& master;
   std::atomic<bool> refused{false};
   std::atomic<int64_t> calls{0};  // running calls
   Mutex mu;
-  // True while Close waits. Only then is the scheduler of `none_left` certain to
+  // True while Close waits. Only then is the scheduler of `no_calls_left` certain to
   // exist.
   bool closing ABSL_GUARDED_BY(mu) = false;
-  Condition none_left;
+  Condition no_calls_left;
 };
 
 namespace {
@@ -36,7 +36,7 @@ class Call {
   ~Call() {
     if (state_.calls.fetch_sub(1) != 1 || !state_.refused.load()) return;
     MutexLock lock(state_.mu);
-    if (state_.closing) state_.none_left.NotifyAll();
+    if (state_.closing) state_.no_calls_left.NotifyAll();
   }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
@@ -191,7 +191,7 @@ void InProcessMaster::Refuse() {
 void InProcessMaster::Close() {
   MutexLock lock(state_->mu);
   state_->closing = true;
-  state_->none_left.Wait(state_->mu, [this] { return state_->calls.load() == 0; });
+  state_->no_calls_left.Wait(state_->mu, [this] { return state_->calls.load() == 0; });
   state_->closing = false;
 }
 

@@ -22,7 +22,7 @@ class MasterStepTest : public SimTest {
     session->session_deleted = true;  // nothing to deregister
     for (int i = 0; i < tasks; ++i) {
       clients_.push_back(std::make_shared<FakeWorkerClient>());
-      clients_.back()->run_fails = i < static_cast<int>(fails_.size()) ? fails_[i] : OkStatus();
+      clients_.back()->run_error = i < static_cast<int>(fails_.size()) ? fails_[i] : OkStatus();
       session->list.push_back({.id = Id(i), .client = clients_.back()});
     }
     auto prepared = std::make_shared<PreparedStep>(CallableSpec{});

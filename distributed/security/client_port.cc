@@ -53,8 +53,8 @@ ino_t InodeOf(int fd) {
   return fstat(fd, &info) == 0 ? info.st_ino : 0;
 }
 
-using GetName = int (*)(int, sockaddr*, socklen_t*);
-HostPort NameOf(int socket, GetName get) {
+using NameFunction = int (*)(int, sockaddr*, socklen_t*);
+HostPort NameOf(int socket, NameFunction get) {
   sockaddr_storage storage = {};
   socklen_t size = sizeof(storage);
   auto* const address = reinterpret_cast<sockaddr*>(&storage);

@@ -113,9 +113,9 @@ struct IteratorResource::State {
   Mutex mu;
   Condition changed;
   bool stopped ABSL_GUARDED_BY(mu) = false;
-  bool busy ABSL_GUARDED_BY(mu) = false;  // a task runs and owns `content`
-  // The thread is calling the Done of a task. Meanwhile other tasks may run on their callers'
-  // threads.
+  bool busy ABSL_GUARDED_BY(mu) = false;  // a request is served and owns `content`
+  // The thread is calling the Done of a request. Meanwhile other requests may be served on their
+  // callers' threads.
   bool ending ABSL_GUARDED_BY(mu) = false;
   std::deque<RequestPtr> queue ABSL_GUARDED_BY(mu);
   std::unique_ptr<Thread> thread ABSL_GUARDED_BY(mu);

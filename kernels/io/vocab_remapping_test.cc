@@ -15,7 +15,7 @@ std::string Path(const std::string& name) {
   return StrCat(testing::TempDir(), testing::UnitTest::GetInstance()->current_test_info()->name(),
                 "-", name);
 }
-std::string Vocabulary(const std::string& name, const std::string& text) {
+std::string WriteVocabulary(const std::string& name, const std::string& text) {
   CHECK_OK(Env::Real().WriteFileAtomically(Path(name), text));
   return Path(name);
 }
@@ -23,8 +23,8 @@ std::string Vocabulary(const std::string& name, const std::string& text) {
 StatusOr<std::vector<Tensor>> Remap(const std::string& old_words, int64_t offset, int64_t count,
                                     int64_t old_size = -1) {
   return OpRunner("GenerateVocabRemapping")
-      .In(Tensor::Scalar(Vocabulary("new", "fig\napple\nkiwi\nplum\n")))
-      .In(Tensor::Scalar(Vocabulary("old", old_words)))
+      .In(Tensor::Scalar(WriteVocabulary("new", "fig\napple\nkiwi\nplum\n")))
+      .In(Tensor::Scalar(WriteVocabulary("old", old_words)))
       .Attr("new_vocab_offset", offset)
       .Attr("num_new_vocab", count)
       .Attr("old_vocab_size", old_size)

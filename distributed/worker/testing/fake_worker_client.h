@@ -35,7 +35,7 @@ class FakeWorkerClient final : public WorkerClient {
   // The answers to CreateSession and RegisterGraph.
   Status create_answer, register_answer;
   // If this is an error, each step ends with it at once; else a step runs until EndStep.
-  Status run_fails;
+  Status run_error;
   void EndStep(int64_t step_id, const Status& with) {
     auto found = running_.extract(step_id);
     if (!found.empty()) std::move(found.mapped())(with);
@@ -74,7 +74,7 @@ class FakeWorkerClient final : public WorkerClient {
   }
   void RunGraph(const RunGraphArgs& args, const CallOptions& options, Done done) override {
     run_calls.push_back({args, options});
-    if (!run_fails.ok()) return std::move(done)(run_fails);
+    if (!run_error.ok()) return std::move(done)(run_error);
     running_.emplace(args.step_id, std::move(done));
   }
   void AbortStep(int64_t step_id, const Status& why, const CallOptions& options,
