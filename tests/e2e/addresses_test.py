@@ -10,15 +10,9 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-from cluster import PENSTOCK, READER, TRAIN, ClusterTest, main  # noqa: E402
+from cluster import PENSTOCK, READER, TRAIN, ClusterTest, free_ports, main  # noqa: E402
 
 GATEWAY = "203.0.113.7"  # an address reserved by RFC 5737; no host has it
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("", 0))
-        return s.getsockname()[1]
 
 
 class AddressesTest(ClusterTest):
@@ -31,7 +25,7 @@ class AddressesTest(ClusterTest):
         return server.stdout.readline() + server.stdout.readline()
 
     def test_a_gateways_address(self):
-        port = free_port()
+        port, = free_ports(1)
         task = ["--job_name=worker", "--task_index=0", "--worker_hosts=%s:%d" % (GATEWAY, port)]
         said = self.serve(*task)
         self.assertIn("serves at grpc://%s:%d\n" % (GATEWAY, port), said)
@@ -44,7 +38,7 @@ class AddressesTest(ClusterTest):
         self.assertIn("test accuracy: ", trained.stdout)
 
     def test_one_interface_only(self):
-        port = free_port()
+        port, = free_ports(1)
         said = self.serve("--job_name=worker", "--task_index=0", "--listen_address=127.0.0.1",
                           "--worker_hosts=%s:%d" % (GATEWAY, port))
         self.assertIn("listens at 127.0.0.1:%d\n" % port, said)
@@ -52,7 +46,7 @@ class AddressesTest(ClusterTest):
             socket.create_connection(("127.0.0.2", port), timeout=10).close()
 
     def test_a_host_that_does_not_resolve_is_named(self):
-        port = free_port()
+        port, = free_ports(1)
         self.serve("--job_name=ps", "--task_index=0",
                    "--ps_hosts=%s:%d,late-ps.invalid:2222" % (GATEWAY, port))
         read = subprocess.run([READER, "--target=grpc://127.0.0.1:%d" % port], capture_output=True,

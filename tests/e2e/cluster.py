@@ -7,13 +7,14 @@ Programs are found where the build puts them for tests: relative to the current 
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 import unittest
+
+from ports import free_ports
 
 PENSTOCK = "tools/penstock/penstock"
 TRAIN = "client/examples/fashion_mnist"
@@ -131,16 +132,6 @@ class ClusterTest(unittest.TestCase):
             if all(part in said for part in needed):
                 return said
             self.assertLess(time.monotonic(), end, "no %r in:\n%s" % (needed, said))
-
-
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for s in sockets:
-        s.bind(("127.0.0.1", 0))
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
 
 
 class StuckCluster(ClusterTest):

@@ -13,17 +13,7 @@ import tempfile
 import threading
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-from cluster import PENSTOCK, ClusterTest, main  # noqa: E402
-
-
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for s in sockets:
-        s.bind(("127.0.0.1", 0))
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
+from cluster import PENSTOCK, ClusterTest, free_ports, main  # noqa: E402
 
 
 class Cluster:

@@ -13,7 +13,7 @@ import tempfile
 import threading
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-from cluster import PENSTOCK, TRAIN, ClusterTest, main  # noqa: E402
+from cluster import PENSTOCK, TRAIN, ClusterTest, free_ports, main  # noqa: E402
 
 BATCH = 128
 PICTURE_BYTES = 784
@@ -54,14 +54,6 @@ class CountingProxy:
     def count(self):
         with self.lock:
             return self.bytes
-
-
-def free_ports(count):
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
 
 
 def bytes_read(pid):

@@ -18,7 +18,6 @@ The arguments select how variables and control flow are made: "ref" and "resourc
 
 import importlib.util
 import os
-import socket
 import sys
 import tempfile
 import time
@@ -52,10 +51,12 @@ _find_tensorflow()
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "tools"))
+for folder in ("../../tools", "../e2e"):
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), folder))
 if os.path.exists("tools/penstock/penstock"):  # the path in a test's runfiles
     os.environ.setdefault("PENSTOCK", os.path.abspath("tools/penstock/penstock"))
 import tf_server  # noqa: E402
+from ports import free_ports  # noqa: E402
 
 v1 = tf.compat.v1
 # The folder into which the build puts the programs of client/examples.
@@ -74,16 +75,6 @@ def program(*modes, rtol=RELATIVE_TOLERANCE, atol=ABSOLUTE_TOLERANCE):
         _programs.append((function, modes, rtol, atol))
         return function
     return add
-
-
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for s in sockets:
-        s.bind(("localhost", 0))
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
 
 
 class Cluster:

@@ -10,9 +10,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-import harness  # noqa: E402, F401  (goes on in a Python that has TensorFlow, or skips)
-
-import socket  # noqa: E402
+import harness  # noqa: E402  (goes on in a Python that has TensorFlow, or skips)
 
 import tensorflow as tf  # noqa: E402
 import tf_server  # noqa: E402
@@ -28,16 +26,6 @@ openssl x509 -req -in task.csr -CA ca.pem -CAkey ca.key -CAcreateserial -extfile
 """ % (KEY, KEY)
 
 
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for s in sockets:
-        s.bind(("127.0.0.1", 0))
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
-
-
 class Secured(unittest.TestCase):
     def setUp(self):
         folder = tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
@@ -47,7 +35,7 @@ class Secured(unittest.TestCase):
                            ("TLS_KEY", "task.key"), ("TOKEN_FILE", "token")):
             os.environ["PENSTOCK_" + name] = os.path.join(folder, file)
         os.environ["PENSTOCK_TLS_CLIENT_AUTH"] = "1"
-        ports = free_ports(2)
+        ports = harness.free_ports(2)
         self.cluster = {"ps": ["localhost:%d" % ports[0]], "worker": ["localhost:%d" % ports[1]]}
 
     def test_trains_through_the_port_for_its_user(self):
