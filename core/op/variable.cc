@@ -50,6 +50,35 @@ bool Variable::initialized() const {
   return value_.valid();
 }
 
+Status Variable::Declare(const std::string& node, const PartialShape& shape) {
+  MutexLock lock(mu_);
+  for (Declaration& other : declared_) {
+    if (other.node == node && other.shape == shape) {
+      ++other.count;
+      return OkStatus();
+    }
+  }
+  for (const Declaration& other : declared_) {
+    if (other.shape.Compatible(shape)) continue;
+    return InvalidArgument(
+        "variable '", name_, "' is in use as ", Name(dtype_), other.shape.ToString(), " by node '",
+        other.node, "', where this node says ", Name(dtype_), shape.ToString(),
+        ": all workers must run the same program. If that node's program has crashed, its session "
+        "ends with its lease");
+  }
+  declared_.push_back({node, shape, 1});
+  return OkStatus();
+}
+
+void Variable::Withdraw(const std::string& node, const PartialShape& shape) {
+  MutexLock lock(mu_);
+  const auto found = std::find_if(declared_.begin(), declared_.end(), [&](const Declaration& own) {
+    return own.node == node && own.shape == shape;
+  });
+  CHECK(found != declared_.end(), "no node '", node, "' declares variable '", name_, "'");
+  if (--found->count == 0) declared_.erase(found);
+}
+
 void Variable::Shutdown() {
   removed_.store(true, std::memory_order_release);
   Tensor old;  // destroyed after the lock is released

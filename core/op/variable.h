@@ -46,6 +46,13 @@ class Variable final : public Resource {
   StatusOr<Description> DescribeNow() const override ABSL_LOCKS_EXCLUDED(mu_);
   Status Replay(const ResourceChange& change, const UpdateOrigin& origin) override;
 
+  // Declare tells that the program of `node` uses the variable for values of `shape`, until
+  // Withdraw is called with the same arguments. InvalidArgument if the shape contradicts that of
+  // another declaration: the two programs, or two nodes of one program, mean different variables. A
+  // state log does not record declarations.
+  Status Declare(const std::string& node, const PartialShape& shape) ABSL_LOCKS_EXCLUDED(mu_);
+  void Withdraw(const std::string& node, const PartialShape& shape) ABSL_LOCKS_EXCLUDED(mu_);
+
   // Drops the value. Called when the variable is removed from its container, even if handles still
   // refer to it.
   void Shutdown() override ABSL_LOCKS_EXCLUDED(mu_);
@@ -96,6 +103,12 @@ class Variable final : public Resource {
   mutable Mutex mu_;
   PartialShape shape_ ABSL_GUARDED_BY(mu_);
   Tensor value_ ABSL_GUARDED_BY(mu_);  // invalid until assigned
+  struct Declaration {
+    std::string node;
+    PartialShape shape;
+    int count = 0;  // of calls of Declare without Withdraw
+  };
+  std::vector<Declaration> declared_ ABSL_GUARDED_BY(mu_);
   std::atomic<bool> removed_{false};
 };
 

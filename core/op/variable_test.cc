@@ -58,6 +58,24 @@ TEST(Variable, AssignChecksTypeAndShape) {
   EXPECT_EQ(rows.shape(), PartialShape({-1, 2}));
 }
 
+TEST(Variable, DeclarationsMustAgree) {
+  Variable w("w", DType::kFloat, {2, 3});
+  ASSERT_TRUE(w.Declare("a", {2, 3}).ok());
+  ASSERT_TRUE(w.Declare("a", {2, 3}).ok());  // two steps of one program
+  EXPECT_TRUE(w.Declare("b", {2, -1}).ok());
+  EXPECT_TRUE(w.Declare("c", PartialShape()).ok());
+  const Status status = w.Declare("d", {4, 3});
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message().substr(0, 81),
+            "variable 'w' is in use as float[2,3] by node 'a', where this node says float[4,3]");
+  w.Withdraw("a", {2, 3});
+  w.Withdraw("b", {2, -1});
+  EXPECT_FALSE(w.Declare("d", {4, 3}).ok());
+  w.Withdraw("a", {2, 3});
+  EXPECT_TRUE(w.Declare("d", {4, 3}).ok());
+  EXPECT_FALSE(w.Declare("a", {2, 3}).ok());
+}
+
 TEST(Variable, NeverUpdatesForeignMemory) {
   static const int64_t memory[] = {1, 2};
   class Foreign final : public Buffer {

@@ -14,13 +14,15 @@ namespace {
 // Finds or creates the variable and outputs its handle, in either form.
 class VariableKernel : public Kernel {
  public:
+  ~VariableKernel() override { Withdraw(); }
   Status Init(const KernelInit& node) override {
     RETURN_IF_ERROR(node.Attr("dtype", &dtype_));
     RETURN_IF_ERROR(node.Attr("shape", &shape_));
     RETURN_IF_ERROR(node.Attr("container", &container_));
     RETURN_IF_ERROR(node.Attr("shared_name", &name_));
     if (container_.empty()) container_ = kDefaultContainer;
-    if (name_.empty()) name_ = node.name;
+    node_ = node.name;
+    if (name_.empty()) name_ = node_;
     // Programs older than VariableV2 write "[]" for an unknown shape.
     if (node.op.name == "Variable" && shape_.rank() == 0) shape_ = PartialShape();
     return OkStatus();
@@ -43,11 +45,13 @@ class VariableKernel : public Kernel {
     ASSIGN_OR_RETURN(
         std::shared_ptr<Resource> resource,
         ctx.resources().LookupOrCreate(container_, name_, "Variable", make, ctx.origin()));
-    const auto& variable = static_cast<const Variable&>(*resource);
+    auto& variable = static_cast<Variable&>(*resource);
     if (variable.dtype() != dtype_) {  // another graph made it
       return InvalidArgument("variable '", name_, "' exists already, as ", Name(variable.dtype()),
                              " where this node says ", Name(dtype_));
     }
+    Withdraw();
+    RETURN_IF_ERROR(variable.Declare(node_, shape_));
     handle_ = Tensor::Scalar(ResourceHandle{.device = ctx.device_name(),
                                             .container = container_,
                                             .name = name_,
@@ -59,16 +63,22 @@ class VariableKernel : public Kernel {
     return OkStatus();
   }
 
+  void Withdraw() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (variable_ != nullptr) variable_->Withdraw(node_, shape_);
+    variable_ = nullptr;
+    handle_ = Tensor();
+  }
+
   DType dtype_ = DType::kInvalid;
   PartialShape shape_;
-  std::string container_, name_;
+  std::string node_, container_, name_;
 
   // The handle of the last step, which the next step returns again, because looking up the variable
   // by name and making a handle costs more than most ops.
   Mutex mu_;  // locked before the mutex of the store
   Tensor handle_ ABSL_GUARDED_BY(mu_);
   const ResourceStore* store_ ABSL_GUARDED_BY(mu_) = nullptr;
-  const Variable* variable_ ABSL_GUARDED_BY(mu_) = nullptr;  // the variable of handle_
+  Variable* variable_ ABSL_GUARDED_BY(mu_) = nullptr;  // the variable of handle_
 };
 
 class IsInitializedKernel : public Kernel {

@@ -88,7 +88,8 @@ Status FitMemory(PassContext& context);
 Status MakePartitions(PassContext& context);
 
 // Removes control edges that are parallel to a data edge, which orders the two nodes already.
-// Programs and the passes before it add them; in a partition each costs the executor a count.
+// Programs and the passes before it add them; in a partition, the executor would have to count down
+// each of them.
 Status DropControls(PassContext& context);
 
 }  // namespace penstock
