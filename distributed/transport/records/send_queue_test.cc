@@ -85,8 +85,8 @@ TEST_F(SendQueueTest, AStepsTensorsAreDropped) {
 
 TEST(CommandsTest, AreReadAsTheyWereWritten) {
   std::vector<char> data(4 * sizeof(Command));
-  RingPositions positions;
-  const RingMemory memory{&positions, data.data(), data.size()};
+  const auto positions = std::make_unique<RingPositions>();
+  const RingMemory memory{positions.get(), data.data(), data.size()};
   RingWriter writer(memory);
   RingReader reader(memory);
   std::deque<Command> waiting;
@@ -111,9 +111,9 @@ TEST(CommandsTest, AreReadAsTheyWereWritten) {
 
 TEST(CommandsTest, HalfACommandEndsTheConnection) {
   std::vector<char> data(64);
-  RingPositions positions;
-  RingWriter writer({&positions, data.data(), data.size()});
-  RingReader reader({&positions, data.data(), data.size()});
+  const auto positions = std::make_unique<RingPositions>();
+  RingWriter writer({positions.get(), data.data(), data.size()});
+  RingReader reader({positions.get(), data.data(), data.size()});
   std::vector<int64_t> subscribed;
   const auto take = [](uint64_t) { return true; };
   EXPECT_FALSE(*ReadCommands(reader, "c", &subscribed, take));

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/data/record_mixer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/match_files.h"
+
+namespace penstock {
+
+Status RecordMixer::Take(int64_t count, std::string* records, Check check) {
+  MutexLock lock(mu_);
+  for (int64_t i = 0; i < count && error_.ok(); ++i) {
+    const Status status = TakeOne(&records[i], check);
+    RETURN_IF_ERROR(check());
+    error_ = status;
+  }
+  return error_;
+}
+
+void RecordMixer::Fill() {
+  MutexLock lock(mu_);
+  if (error_.ok()) error_ = ReadUpTo(options_.buffer_max, [] { return OkStatus(); });
+}
+
+Status RecordMixer::TakeOne(std::string* record, Check check) {
+  // Half a full buffer mixes well enough; the other half is read between the calls.
+  const int64_t enough = (options_.buffer_max + 1) / 2;
+  RETURN_IF_ERROR(ReadUpTo(enough, check));
+  if (buffer_.empty()) {
+    RETURN_IF_ERROR(BeginEpoch());
+    RETURN_IF_ERROR(ReadUpTo(enough, check));
+  }
+  if (buffer_.empty()) {
+    return InvalidArgument("the files of file_pattern '", options_.pattern, "' have no records");
+  }
+  std::swap(buffer_[random_() % buffer_.size()], buffer_.back());
+  *record = std::move(buffer_.back());
+  buffer_.pop_back();
+  return OkStatus();
+}
+
+// Lists the files anew, because some may have been added since the last epoch.
+Status RecordMixer::BeginEpoch() {
+  left_ = MatchFiles(files_, options_.pattern);
+  if (left_.empty()) {
+    RETURN_IF_ERROR(CheckPattern(files_, options_.pattern));
+    return NotFound("no file matches file_pattern '", options_.pattern, "'");
+  }
+  std::mt19937_64 order(options_.seed + static_cast<uint64_t>(epoch_++));
+  // Not std::shuffle, whose result depends on the library.
+  for (size_t i = left_.size() - 1; i > 0; --i) std::swap(left_[i], left_[order() % (i + 1)]);
+  const auto shift = static_cast<int64_t>(options_.shift_ratio * static_cast<double>(left_.size()));
+  std::rotate(left_.begin(), left_.begin() + shift, left_.end());
+  std::reverse(left_.begin(), left_.end());
+  return OkStatus();
+}
+
+Status RecordMixer::ReadUpTo(int64_t records, Check check) {
+  while (std::ssize(buffer_) < records) {
+    RETURN_IF_ERROR(check());
+    while (std::ssize(readers_) < options_.readers_max && !left_.empty()) {
+      ASSIGN_OR_RETURN(RecordReader reader,
+                       RecordReader::Open(files_, left_.back(), options_.compression));
+      readers_.push_back(std::move(reader));
+      left_.pop_back();
+    }
+    if (readers_.empty()) return OkStatus();
+    next_reader_ %= readers_.size();
+    std::string record;
+    ASSIGN_OR_RETURN(const bool found, readers_[next_reader_].Read(&record));
+    if (found) {
+      buffer_.push_back(std::move(record));
+      ++next_reader_;
+    } else {
+      readers_.erase(readers_.begin() + static_cast<int64_t>(next_reader_));
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace penstock

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RecordMixer: yields the records of TFRecord files in a random order, epoch after epoch.
+//
+// An epoch takes the files in an order of its own and reads several of them in turn. Records pass
+// through a buffer, from which they are taken at random. Each record comes once in every epoch. The
+// order follows from the options and the contents of the files.
+//
+// Thread-safe; calls read files, one call at a time.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "core/base/env.h"
+#include "core/base/mutex.h"
+#include "core/base/status.h"
+#include "core/record/record_reader.h"
+
+namespace penstock {
+
+class RecordMixer {
+ public:
+  struct Options {
+    std::string pattern;  // of the paths, as MatchFiles takes it
+    uint64_t seed = 0;    // of the orders of files and of records
+    double shift_ratio =
+        0;  // from 0 to 1: the share of an epoch's shuffled files that go to its end
+    int64_t buffer_max = 1;   // records in the buffer
+    int64_t readers_max = 1;  // files that are read in turn
+    Compression compression = Compression::kNone;
+  };
+
+  // Borrows `files`.
+  RecordMixer(Options options, Env& files)
+      : options_(std::move(options)), files_(files), random_(options_.seed) {}
+
+  // Takes the next `count` records to `records`. NotFound if no file matches the pattern,
+  // InvalidArgument if the files have no records, or the error of a file. After an error, every
+  // call returns it. `check` is called from time to time; if it returns an error, Take returns
+  // that.
+  using Check = absl::FunctionRef<Status()>;
+  Status Take(int64_t count, std::string* records, Check check) ABSL_LOCKS_EXCLUDED(mu_);
+  // Reads ahead until the buffer is full or the epoch's files end. An error is returned by the next
+  // Take.
+  void Fill() ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  Status BeginEpoch() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Status ReadUpTo(int64_t records, Check check) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Status TakeOne(std::string* record, Check check) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const Options options_;
+  Env& files_;
+  Mutex mu_;
+  std::mt19937_64 random_ ABSL_GUARDED_BY(mu_);
+  int64_t epoch_ ABSL_GUARDED_BY(mu_) = 0;
+  std::vector<std::string> left_ ABSL_GUARDED_BY(mu_);      // the epoch's files, last one first
+  std::vector<RecordReader> readers_ ABSL_GUARDED_BY(mu_);  // of files that have not ended
+  size_t next_reader_ ABSL_GUARDED_BY(mu_) = 0;
+  std::vector<std::string> buffer_ ABSL_GUARDED_BY(mu_);
+  Status error_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace penstock
