@@ -7,6 +7,15 @@
 #include "core/base/match_files.h"
 
 namespace penstock {
+namespace {
+
+// Returns a random number below `n`.
+size_t Below(size_t n, Philox& random) {
+  const Philox::Block block = random();
+  return (uint64_t{block[0]} << 32 | block[1]) % n;
+}
+
+}  // namespace
 
 Status RecordMixer::Take(int64_t count, std::string* records, Check check) {
   MutexLock lock(mu_);
@@ -34,7 +43,7 @@ Status RecordMixer::TakeOne(std::string* record, Check check) {
   if (buffer_.empty()) {
     return InvalidArgument("the files of file_pattern '", options_.pattern, "' have no records");
   }
-  std::swap(buffer_[random_() % buffer_.size()], buffer_.back());
+  std::swap(buffer_[Below(buffer_.size(), random_)], buffer_.back());
   *record = std::move(buffer_.back());
   buffer_.pop_back();
   return OkStatus();
@@ -47,9 +56,9 @@ Status RecordMixer::BeginEpoch() {
     RETURN_IF_ERROR(CheckPattern(files_, options_.pattern));
     return NotFound("no file matches file_pattern '", options_.pattern, "'");
   }
-  std::mt19937_64 order(options_.seed + static_cast<uint64_t>(epoch_++));
+  Philox order = Philox::FromSeeds(options_.seed, static_cast<uint64_t>(++epoch_));
   // Not std::shuffle, whose result depends on the library.
-  for (size_t i = left_.size() - 1; i > 0; --i) std::swap(left_[i], left_[order() % (i + 1)]);
+  for (size_t i = left_.size() - 1; i > 0; --i) std::swap(left_[i], left_[Below(i + 1, order)]);
   const auto shift = static_cast<int64_t>(options_.shift_ratio * static_cast<double>(left_.size()));
   std::rotate(left_.begin(), left_.begin() + shift, left_.end());
   std::reverse(left_.begin(), left_.end());

@@ -10,7 +10,6 @@
 #pragma once
 
 #include <cstdint>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -19,6 +18,7 @@
 #include "core/base/mutex.h"
 #include "core/base/status.h"
 #include "core/record/record_reader.h"
+#include "kernels/random/philox.h"
 
 namespace penstock {
 
@@ -36,7 +36,7 @@ class RecordMixer {
 
   // Borrows `files`.
   RecordMixer(Options options, Env& files)
-      : options_(std::move(options)), files_(files), random_(options_.seed) {}
+      : options_(std::move(options)), files_(files), random_(Philox::FromSeeds(options_.seed, 0)) {}
 
   // Takes the next `count` records to `records`. NotFound if no file matches the pattern,
   // InvalidArgument if the files have no records, or the error of a file. After an error, every
@@ -56,7 +56,7 @@ class RecordMixer {
   const Options options_;
   Env& files_;
   Mutex mu_;
-  std::mt19937_64 random_ ABSL_GUARDED_BY(mu_);
+  Philox random_ ABSL_GUARDED_BY(mu_);
   int64_t epoch_ ABSL_GUARDED_BY(mu_) = 0;
   std::vector<std::string> left_ ABSL_GUARDED_BY(mu_);      // the epoch's files, last one first
   std::vector<RecordReader> readers_ ABSL_GUARDED_BY(mu_);  // of files that have not ended

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/transport/records/send_queue.h"
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
