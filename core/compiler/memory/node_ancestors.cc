@@ -34,8 +34,8 @@ void NodeAncestors::Find() {
 
 void NodeAncestors::Add(const Node* before, const Node& node) {
   if (before == nullptr || row_of_[before->id()] >= row_of_[node.id()]) return;  // a back edge
-  uint64_t* const row = &bits_[words_ * row_of_[node.id()]];
-  const uint64_t* const from = &bits_[words_ * row_of_[before->id()]];
+  uint64_t* const row = bits_.data() + words_ * row_of_[node.id()];
+  const uint64_t* const from = bits_.data() + words_ * row_of_[before->id()];
   for (size_t w = 0; w < words_; ++w) row[w] |= from[w];
   const int column = column_of_[before->id()];
   if (column >= 0) row[column / 64] |= uint64_t{1} << (column % 64);
