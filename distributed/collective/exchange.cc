@@ -352,7 +352,8 @@ void Exchange::Handle(const TaskName& from, const Leave& leave) {
       if (std::any_of(each->ranks().begin(), each->ranks().end(), left)) formed = each;
     }
     if (formed != nullptr) {
-      // If so, other tasks may also have formed a wrong group with this task's Joins.
+      // If the sender formed another group, or none, other tasks may also have formed a wrong group
+      // with this task's Joins.
       const bool astray = !formed->ended() && leave.formed != formed->id();
       if (astray) AddLeaveMessages(*formed, why, &actions);
       Retire(*formed, why);

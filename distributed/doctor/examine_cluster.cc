@@ -39,7 +39,7 @@ class Examination {
   Examination(const TaskConfig& config, const std::vector<ProbedTask>& tasks)
       : config_(config), tasks_(tasks) {
     for (const ProbedTask& task : tasks) {
-      any_serves_ |= task.probe.outcome == Outcome::kServes && !IsOwnTask(task);
+      other_serves_ |= task.probe.outcome == Outcome::kServes && !IsOwnTask(task);
     }
   }
 
@@ -116,9 +116,9 @@ class Examination {
   void NotRunning(const ProbedTask& task) {
     if (IsOwnTask(task))
       return Add(Level::kOk, SubjectOf(task), "not running yet: this is the task");
-    Add(any_serves_ ? Level::kError : Level::kWarning, SubjectOf(task),
+    Add(other_serves_ ? Level::kError : Level::kWarning, SubjectOf(task),
         StrCat("is not running: ", task.probe.detail),
-        any_serves_ ? "start it, or look why it ended: sessions wait for it" : "");
+        other_serves_ ? "start it, or look why it ended: sessions wait for it" : "");
   }
 
   void CheckAnswer(const ProbedTask& task) {
@@ -193,7 +193,7 @@ class Examination {
 
   const TaskConfig& config_;
   const std::vector<ProbedTask>& tasks_;
-  bool any_serves_ = false;               // a task other than this process's own
+  bool other_serves_ = false;             // a task other than this process's own
   std::map<uint64_t, std::string> seen_;  // addresses by incarnation
   Findings findings_;
 };

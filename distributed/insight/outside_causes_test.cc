@@ -20,7 +20,7 @@ using testing::Not;
 constexpr int64_t kPatienceMs = 1'000;
 
 // Parses a report; $W and $P stand for the tasks worker 0 and ps 0.
-wire::ClusterReport Cluster(const std::string& text) {
+wire::ClusterReport ParseCluster(const std::string& text) {
   wire::ClusterReport cluster;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
       absl::StrReplaceAll(
@@ -31,7 +31,7 @@ wire::ClusterReport Cluster(const std::string& text) {
 }
 
 std::vector<std::string> CutPairs(const std::string& text) {
-  const wire::ClusterReport cluster = Cluster(text);
+  const wire::ClusterReport cluster = ParseCluster(text);
   return FindCutPairs(cluster, WaitGraph(cluster), kPatienceMs);
 }
 
@@ -105,7 +105,7 @@ constexpr char kAwaited[] =
     "awaited_variable { name { name: 'w' } age_ms: 2000 first_age_ms: 60000 times: 3 }";
 
 std::vector<std::string> Awaited(const std::string& text) {
-  return FindAwaitedVariables(Cluster(text), kPatienceMs);
+  return FindAwaitedVariables(ParseCluster(text), kPatienceMs);
 }
 
 TEST(FindAwaitedVariablesTest, NamesVariablesAndTheChief) {
@@ -158,8 +158,8 @@ TEST(FindFailedSavesTest, NamesTheFileTheNodeAndHowOften) {
       "failed_save { path: '/d/model-3' node: 'save' error { message: 'disk full' } age_ms: 5000 "
       "first_age_ms: 90000 times: $N }";
   const auto find = [&](const char* times, const std::string& session) {
-    return FindFailedSaves(Cluster("task { name: '$P' report { " + session +
-                                   absl::StrReplaceAll(failed, {{"$N", times}}) + " } }"));
+    return FindFailedSaves(ParseCluster("task { name: '$P' report { " + session +
+                                        absl::StrReplaceAll(failed, {{"$N", times}}) + " } }"));
   };
   EXPECT_THAT(find("2", "session {}"),
               ElementsAre(AllOf(HasSubstr("Checkpoint /d/model-3 could not be written by "

@@ -24,8 +24,8 @@ class StuckWatch {
  public:
   struct Options {
     int64_t patience_ms = 60'000;
-    // Ask this task, and all tasks of the cluster, for their reports. `ask_cluster` is called when
-    // a step of this task's sessions seems to be stuck; it may take a few seconds.
+    // Return the reports of this task, and of all tasks of the cluster. `ask_cluster` is called
+    // when a step of this task's sessions seems to be stuck; it may take a few seconds.
     std::function<wire::TaskReport()> ask_task;
     std::function<wire::ClusterReport()> ask_cluster;
     // Prints a text of several lines.

@@ -99,7 +99,7 @@ class Master {
   // Counts the steps of all sessions, closed ones included.
   uint64_t steps_begun() const;
   // Samples the number of steps; to be called every few seconds. steps_per_second() is the rate
-  // since the last call but one.
+  // since the sample before the last one, or since the last one if it is the first.
   void SampleSteps();
   double steps_per_second() const;
 

@@ -103,7 +103,7 @@ bool IsThisHost(const std::string& host) {
   return all;
 }
 
-// Does the same, but returns false if the resolver takes too long. getaddrinfo cannot be cancelled:
+// As IsThisHost, but returns false if the resolver takes too long. getaddrinfo cannot be cancelled:
 // its thread then ends by itself.
 bool IsThisHostInTime(const std::string& host) {
   const auto answer = std::make_shared<std::promise<bool>>();

@@ -69,7 +69,7 @@ class Step final : public Rendezvous,
   // Cancels all that runs or waits in the step.
   void Cancel(const Status& why);
 
-  // Sends the consumer the tensors for it that are there, and each later one when it is there.
+  // Sends the tensors for `consumer` that are there now, and each later one as soon as it arrives.
   void Subscribe(const TaskName& consumer, std::shared_ptr<TensorSink> sink);
   // Takes a tensor from another task. Drops late and repeated ones.
   void Deliver(const HashedKey& key, Tensor value, bool is_dead);

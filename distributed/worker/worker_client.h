@@ -31,7 +31,7 @@ struct CallOptions {
 struct TaskStatus {
   TaskId self;
   bool serving = false;
-  std::string protocol;                // names of transports
+  std::string protocol;                // the name of its transport
   std::vector<DeviceInfo> devices;     // only if the caller asks for them
   std::vector<int64_t> running_steps;  // ids
   // The sessions named in the question that the task does not know.
