@@ -85,7 +85,8 @@ void Exchange::ArmTimer(const GroupKey& key, const std::shared_ptr<PendingCall>&
                });
 }
 
-// Begins a call in a group that has formed. Returns false if there is no such group.
+// Begins a call in the group that has formed, or ends it with an error. Returns false if the call
+// has to wait for its group.
 bool Exchange::BeginFormed(const GroupKey& key, const std::string& session, int64_t step_id,
                            const DeviceName& device, CollectiveCall& call,
                            const std::shared_ptr<PendingCall>& pending) {
@@ -504,7 +505,7 @@ void Exchange::RemoveEndedGroups() {
   }
 }
 
-// Ends a group because of an error found in this task, and tells the other tasks.
+// Ends a group for the reason `why`, which arose in this task, and tells the other tasks.
 void Exchange::EndFormed(FormedGroup& formed, const Status& why) {
   const auto keep = formed.shared_from_this();
   Actions actions;

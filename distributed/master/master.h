@@ -74,8 +74,8 @@ class Master {
   // Closes a session. `reason` is for the log.
   Status CloseSession(const std::string& handle,
                       const std::string& reason = "its client has closed it");
-  // Closes all sessions, and drops the resources in `containers` on all tasks that match the
-  // filters.
+  // Closes all sessions, and drops the resources in `containers` on this task and on all others
+  // that match the filters.
   Status Reset(const std::vector<std::string>& containers,
                const std::vector<std::string>& device_filters);
 

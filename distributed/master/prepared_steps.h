@@ -58,10 +58,10 @@ class PreparedSteps : public std::enable_shared_from_this<PreparedSteps> {
   }
   using UseLarger = absl::AnyInvocable<void(StatusOr<Prepared>) &&>;
   // Prepares the step for feeds of these sizes, replaces the old prepared step by the new one, and
-  // calls `use` with the new one.
+  // calls `use` with the new one, or with an error.
   void PrepareLarger(const Prepared& step, absl::Span<const Tensor> feeds, UseLarger use);
-  // Places the step anew if it was compiled for feeds of another size. Does so at most once for
-  // each step.
+  // Places the step anew, on the pool, if the feeds are more than twice, or less than half, as
+  // large as those that it was compiled for. Does so at most once for each step.
   void AdaptToFeeds(const Prepared& step, absl::Span<const Tensor> feeds);
   // Schedules a new placement of the step on the pool, for feeds of these shapes.
   void PlaceAgain(const Prepared& step, std::vector<PartialShape> fed_shapes);
