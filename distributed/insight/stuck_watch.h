@@ -44,7 +44,7 @@ class StuckWatch {
   void Forget(const wire::TaskReport& task);
 
   const Options options_;
-  // The age of a step at which it is reported next.
+  // The age at which a step is examined next, and reported if it makes no progress.
   Ages report_at_ms_;
 };
 
