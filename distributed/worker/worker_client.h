@@ -76,7 +76,7 @@ class WorkerClient {
   virtual Worker* in_process() { return nullptr; }
 };
 
-// Calls `worker`, which is borrowed, on the caller's thread.
+// Makes a client that calls `worker`, which is borrowed, on the caller's thread.
 std::unique_ptr<WorkerClient> NewDirectWorkerClient(Worker& worker);
 
 }  // namespace penstock
