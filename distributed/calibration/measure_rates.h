@@ -21,7 +21,7 @@ struct MeasureOptions {
   Scheduler* threads = nullptr;  // run the kernels
   Env* env = nullptr;            // its clock times the runs
   DeadlineTimer* timer = nullptr;
-  // Each of the three graphs runs at least twice, and again and again for a third of this time.
+  // Each of the three graphs runs at least twice, and again until a third of this time has passed.
   int64_t limit_ns = 200'000'000;
 };
 

@@ -74,8 +74,8 @@ class QueuePair {
   void Arm();
   void TakeEvents();
 
-  // Pings the other end if this end has sent nothing for a while. Unavailable if the other end was
-  // silent for kSilenceNanosMax. To be called once a second, when Poll has nothing to do.
+  // Pings the other end, unless the last ping was less than kPingNanos / 2 ago. Unavailable if the
+  // other end was silent for kSilenceNanosMax. To be called once a second, when Poll has nothing to do.
   Status KeepAlive(int64_t now_ns);
   bool IsSilent(int64_t now_ns) const { return now_ns - heard_ns_ > kSilenceNanosMax; }
   Status Ping(int64_t now_ns);
