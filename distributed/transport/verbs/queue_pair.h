@@ -75,7 +75,8 @@ class QueuePair {
   void TakeEvents();
 
   // Pings the other end, unless the last ping was less than kPingNanos / 2 ago. Unavailable if the
-  // other end was silent for kSilenceNanosMax. To be called once a second, when Poll has nothing to do.
+  // other end was silent for kSilenceNanosMax. To be called once a second, when Poll has nothing to
+  // do.
   Status KeepAlive(int64_t now_ns);
   bool IsSilent(int64_t now_ns) const { return now_ns - heard_ns_ > kSilenceNanosMax; }
   Status Ping(int64_t now_ns);
