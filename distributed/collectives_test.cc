@@ -132,7 +132,7 @@ TEST_P(CollectivesTest, KeysAsInputs) {
   }
 }
 
-// A worker that runs its own program, in a session with its own task.
+// A worker whose client runs a graph of its own, in a session with the worker's task as master.
 struct Replica {
   Replica(TestCluster& cluster, int worker, int size)
       : session(cluster.NewSession({}, "worker", worker)) {
@@ -160,7 +160,7 @@ struct Replica {
       stepped.NotifyAll();
     }
   }
-  // Waits until StepOn has run so many steps.
+  // Waits until StepOn has run `count` steps.
   void AwaitSteps(int count) {
     const auto latest = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     MutexLock lock(mu);

@@ -29,7 +29,7 @@ constexpr int64_t kShortRounds = 200;
 // gRPC's pools may grow by this much; a leak in each round would add more.
 constexpr int64_t kThreadsMax = 4, kDescriptorsMax = 4;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int64_t kBytesMax = int64_t{1} << 40;  // sanitizers keep what is freed
+constexpr int64_t kBytesMax = int64_t{1} << 40;  // sanitizers keep freed memory
 #else
 // Allocators return freed memory to the system late, and keep some of it.
 constexpr int64_t kBytesMax = int64_t{24} << 20;

@@ -208,8 +208,8 @@ void AwaitStep(const Server& task) {
   EXPECT_EQ(task.counts().running_steps, 1);
 }
 
-// Waits until a loop of a step is in iteration `count` on some task. Asks the tasks for their
-// reports meanwhile, because a loop tells nobody how far it is.
+// Waits until a loop of a step is in iteration `count` on some task. Reads the iterations from the
+// tasks' reports.
 void AwaitIteration(TestCluster& cluster, uint64_t count) {
   for (int i = 0; i < 3'000; ++i) {
     const auto report = AskCluster(cluster.target());

@@ -21,7 +21,7 @@ struct MeasureOptions {
   Scheduler* threads = nullptr;  // run the kernels
   Env* env = nullptr;            // its clock times the runs
   DeadlineTimer* timer = nullptr;
-  // No new run of a graph begins after this. Each of the three graphs runs twice at least.
+  // Each of the three graphs runs at least twice, and again until a third of this time has passed.
   int64_t limit_ns = 200'000'000;
 };
 

@@ -66,7 +66,8 @@ void SetServerArguments(const KeepaliveOptions& keepalive, grpc::ServerBuilder* 
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
 }
 
-// Shared with the diagnosing threads, which may outlive the channels.
+// The results of DiagnoseConnection. Shared with the threads that call it, which may outlive the
+// Channels.
 struct Channels::Diagnoses {
   struct Entry {
     std::string text;

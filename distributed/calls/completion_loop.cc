@@ -47,7 +47,8 @@ void CompletionLoop::CancelAll() {
   for (Operation* operation : operations_) left.emplace_back(operation->number_, operation);
   std::sort(left.begin(), left.end());
   for (const auto& [number, operation] : left) {
-    // The address is not that of another operation, because none begins any more.
+    // Skips operations that have ended. Their addresses are not reused, because no operation
+    // begins any more.
     if (!operations_.contains(operation)) continue;
     being_cancelled_ = operation;
     lock.Unlock();

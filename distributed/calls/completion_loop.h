@@ -75,7 +75,7 @@ class Operation {
 
  private:
   friend class CompletionLoop;
-  int64_t number_ = 0;  // set by Begin: operations count up
+  int64_t number_ = 0;  // set by Begin; grows from operation to operation
 };
 
 class CompletionLoop {

@@ -91,8 +91,7 @@ class NotedOperation final : public Operation {
   }
   void Cancel() override {
     cancelled_->push_back(this);
-    // While the loop stops, Begin refuses further operations, and Stop does not hold the lock when
-    // it calls Cancel: another thread can end this operation.
+    // No operation may begin any more; Begin also shows that the loop's lock is free.
     EXPECT_FALSE(loop_.Begin(this));
     ender_ = std::thread([this] { loop_.End(this); });
   }
@@ -106,7 +105,7 @@ class NotedOperation final : public Operation {
 TEST(CompletionLoopTest, StopCancelsInTheOrderOfBeginningWithoutTheLock) {
   CompletionLoop loop(Queue(), 1);
   std::vector<const Operation*> begun, cancelled;
-  std::deque<NotedOperation> operations;  // its addresses count up
+  std::deque<NotedOperation> operations;  // ordered by their addresses
   for (int i = 0; i < 100; ++i) operations.emplace_back(loop, &cancelled);
   for (int i = 0; i < 100; ++i) {
     NotedOperation& operation = operations[(i * 37) % 100];

@@ -28,8 +28,8 @@ class ClusterSpec {
   // port".
   Status AddTask(const std::string& job, int index, const std::string& address);
 
-  // Adds the address of the other replica of a task that was added before. InvalidArgument as for
-  // AddTask.
+  // Adds the address of the other replica of a task. InvalidArgument if the task was not added
+  // before, the port is 0, or the address is malformed or belongs to another task.
   Status AddReplica(const std::string& job, int index, const std::string& address);
 
   const std::map<std::string, Tasks>& jobs() const { return jobs_; }

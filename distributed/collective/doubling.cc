@@ -60,7 +60,7 @@ class Doubling : public std::enable_shared_from_this<Doubling> {
   int PeerOf(int player) const { return player < pairs_ ? 2 * player : player + pairs_; }
 
   void Round(int k) {
-    if (1 << k == players_) return Divided();
+    if (1 << k == players_) return DivideAndFinish();
     const int other = player() ^ (1 << k);
     const Tag tag{.phase = kExchange, .segment = static_cast<uint32_t>(k)};
     services_.link->Send(PeerOf(other), tag, sum_);
@@ -82,8 +82,8 @@ class Doubling : public std::enable_shared_from_this<Doubling> {
     return OkStatus();
   }
 
-  // Ends the algorithm: the result is complete.
-  void Divided() {
+  // Divides the sum, sends the result to the odd peer of this peer's pair, and ends the algorithm.
+  void DivideAndFinish() {
     if (reduction_.divisor > 1) {
       CopyOut();
       Divide(output_.dtype(), output_.num_elements(), reduction_.divisor,

@@ -85,7 +85,8 @@ void Exchange::ArmTimer(const GroupKey& key, const std::shared_ptr<PendingCall>&
                });
 }
 
-// Begins a call in a group that has formed. Returns false if there is no such group.
+// Begins a call in the group that has formed, or ends it with an error. Returns false if the call
+// has to wait for its group.
 bool Exchange::BeginFormed(const GroupKey& key, const std::string& session, int64_t step_id,
                            const DeviceName& device, CollectiveCall& call,
                            const std::shared_ptr<PendingCall>& pending) {
@@ -352,7 +353,8 @@ void Exchange::Handle(const TaskName& from, const Leave& leave) {
       if (std::any_of(each->ranks().begin(), each->ranks().end(), left)) formed = each;
     }
     if (formed != nullptr) {
-      // If so, other tasks may also have formed a wrong group with this task's Joins.
+      // If the sender formed another group, or none, other tasks may also have formed a wrong group
+      // with this task's Joins.
       const bool astray = !formed->ended() && leave.formed != formed->id();
       if (astray) AddLeaveMessages(*formed, why, &actions);
       Retire(*formed, why);
@@ -503,7 +505,7 @@ void Exchange::RemoveEndedGroups() {
   }
 }
 
-// Ends a group because of an error found in this task, and tells the other tasks.
+// Ends a group for the reason `why`, which arose in this task, and tells the other tasks.
 void Exchange::EndFormed(FormedGroup& formed, const Status& why) {
   const auto keep = formed.shared_from_this();
   Actions actions;

@@ -72,8 +72,7 @@ class Exchange final : public LinkListener {
     MutexLock lock(mu_);
     return early_.bytes();
   }
-  // Ends the session's part in collectives. If a collective is under way, that is a
-  // failure.
+  // Ends the session's part in collectives. Collectives that are under way fail with `why`.
   void EndSession(const std::string& session, const Status& why);
 
  private:

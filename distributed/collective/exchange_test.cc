@@ -260,7 +260,7 @@ TEST_P(ExchangeTest, TwoSourcesOfABroadcastAreFoundInAnyOrder) {
       broadcasts.push_back(tasks.Collect(t, 0, StrCat("s", t), Broadcast(3, t != 1)));
       broadcasts.back().wait_for(std::chrono::milliseconds(20));
     }
-    for (Result& result : broadcasts) (void)Get(result);  // some may have ended before it
+    for (Result& result : broadcasts) (void)Get(result);  // some may have ended before the error
     for (const int t : order) {
       const Status status = AwaitEnd(tasks, t, StrCat("s", t));
       EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;

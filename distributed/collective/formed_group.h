@@ -105,12 +105,12 @@ class FormedGroup final : public std::enable_shared_from_this<FormedGroup> {
   // Takes a message of an execution.
   void Receive(const TaskName& from, const Address& address, Tensor value);
 
-  // Ends the running executions with `why`, except those in `completed`: the task that left has
-  // already sent all its messages of these. Executions that begin later also fail. `why` must not
-  // be OK.
+  // Ends the running executions with `why`, except those in `completed` that all of this task's
+  // ranks have begun: the task that left has already sent all its messages of these. Executions
+  // that begin later also fail. `why` must not be OK.
   void End(const Status& why, const std::vector<uint64_t>& completed = {});
-  // Notes that `task` has left after completing the executions in `completed`. From now on
-  // losing the task is no failure.
+  // Notes that `task` has left after completing the executions in `completed`, and calls
+  // End(why, completed). From now on losing the task is no failure.
   void NoteLeft(const TaskName& task, const Status& why, const std::vector<uint64_t>& completed);
   bool HasLeft(const TaskName& task) const;
   bool ended() const;

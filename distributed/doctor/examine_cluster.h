@@ -27,9 +27,9 @@ struct ProbedTask {
 std::vector<ProbedTask> TasksOf(const ClusterSpec& cluster);
 
 // Returns the findings about a cluster. `config` is the configuration of this process. A task that
-// is not running is an error if another one is running. If none is running, it is a warning: the
-// cluster has not been started. If `config.job` is empty, this process is no task of the cluster;
-// else its own task need not run.
+// is not running is an error if a task other than this process's own is running; else it is a
+// warning: the cluster has not been started. If `config.job` is empty, this process is no task of
+// the cluster; else its own task need not run.
 Findings ExamineCluster(const TaskConfig& config, const std::vector<ProbedTask>& tasks);
 
 // As ExamineCluster, for a task that has just been started: it is no mistake if other tasks do not

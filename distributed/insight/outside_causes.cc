@@ -58,7 +58,7 @@ class CutFinder {
     std::string why;
   };
 
-  // Returns the task if it has answered; for a task of two replicas: if the primary has answered.
+  // Returns the task if it has answered, else null. The answer of a follower does not count.
   const wire::ClusterTask* Answers(const std::string& name) const {
     const wire::ClusterTask* const task = graph_.FindTask(name);
     if (task == nullptr || !task->has_report() || task->has_error()) return nullptr;
@@ -136,7 +136,7 @@ class CutFinder {
   std::map<std::pair<std::string, std::string>, Cut> cuts_;  // from, to
 };
 
-// Returns what is known about the task whose client initialises variables in most programs.
+// Returns a text about the chief: the task whose client usually initialises the variables.
 std::string ChiefText(const wire::ClusterReport& cluster) {
   const wire::ClusterTask* chief = nullptr;
   for (const char* const job : {"chief", "master", "worker"}) {

@@ -27,13 +27,13 @@ namespace penstock {
 
 class StatusServer {
  public:
-  // Functions that produce the pages. Called on threads of the server, several at a
-  // time; they may take a few seconds.
   struct Visitor {
     std::string host;  // a numeric address
     int port = 0;
     std::string authorization, asked_host;  // the headers Authorization and Host
   };
+  // Functions that provide the contents of the pages. Called on threads of the server, several at
+  // a time; they may take a few seconds.
   struct Sources {
     std::function<wire::TaskReport()> task;
     std::function<wire::ClusterReport()> cluster;

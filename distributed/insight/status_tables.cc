@@ -17,7 +17,7 @@ namespace {
 using absl::StrAppend;
 using absl::StrCat;
 
-// Returns "alive", "silent for 4 s" or "does not answer: ...".
+// Returns "alive", "does not answer" or "does not answer, for 4 s".
 std::string StateText(const wire::ClusterReport& cluster, const wire::ClusterTask& task) {
   if (!task.has_error()) return "alive";
   int64_t silent_ms = -1;
@@ -36,7 +36,7 @@ std::string FailedText(const wire::StepCounts& steps) {
   return failed.empty() ? "0" : absl::StrJoin(failed, ", ");
 }
 
-// Returns "primary" or "follower"; "" if the task has only one process.
+// Returns "primary", "follower" or "looks for its primary"; "" if the task has only one process.
 std::string RoleText(const wire::TaskReport& task) {
   if (!task.has_replica()) return "";
   switch (task.replica().role()) {
@@ -79,8 +79,8 @@ StatusTable Tasks(const wire::ClusterReport& cluster) {
   return table;
 }
 
-// Returns the follower's state: "has everything", "12 changes behind", "is being copied", or "none:
-// " and the reason.
+// Returns the state of the primary's follower: "has everything", "12 changes behind", "is being
+// copied", or "none" with the reason; "-" if this process is not the primary.
 std::string FollowerText(const wire::ReplicaReport& primary) {
   if (primary.role() != wire::ReplicaReport::PRIMARY) return "-";
   if (!primary.feeding()) {

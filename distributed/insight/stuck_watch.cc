@@ -105,7 +105,7 @@ void StuckWatch::Look() {
   std::vector<std::string> stuck;
   for (const auto& [id, age_ms] : suspects) {
     if (Computes(cluster, id) || !Waits(cluster, id, options_.patience_ms)) {
-      report_at_ms_[id] = age_ms + options_.patience_ms;  // when it is reported next
+      report_at_ms_[id] = age_ms + options_.patience_ms;  // when it is examined next
       continue;
     }
     stuck.push_back(absl::StrCat(StepText(id), ForText(age_ms)));

@@ -24,8 +24,8 @@ class StuckWatch {
  public:
   struct Options {
     int64_t patience_ms = 60'000;
-    // Ask this task, and all tasks of the cluster, for their reports. `ask_cluster` is called when
-    // a step of this task's sessions seems to be stuck; it may take a few seconds.
+    // Return the reports of this task, and of all tasks of the cluster. `ask_cluster` is called
+    // when a step of this task's sessions seems to be stuck; it may take a few seconds.
     std::function<wire::TaskReport()> ask_task;
     std::function<wire::ClusterReport()> ask_cluster;
     // Prints a text of several lines.
@@ -44,7 +44,7 @@ class StuckWatch {
   void Forget(const wire::TaskReport& task);
 
   const Options options_;
-  // The age of a step at which it is reported next.
+  // The age at which a step is examined next, and reported if it makes no progress.
   Ages report_at_ms_;
 };
 

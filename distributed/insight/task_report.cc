@@ -23,7 +23,8 @@ namespace penstock {
 namespace {
 
 constexpr int64_t kNanosPerMilli = 1'000'000;
-// A report has at most this many variables, the largest ones, and as many queues.
+// The maximum numbers of variables (the largest ones) in a report, and of queues that no node waits
+// for.
 constexpr size_t kVariablesMax = 20;
 constexpr int kQueuesMax = 100;
 

@@ -120,7 +120,7 @@ size_t TracedRows::LastInput(size_t row) const {
   for (const NodeStats::Input& input : waiting.stats->inputs) {
     const auto found = by_name_[waiting.device].find(input.node);
     if (found == by_name_[waiting.device].end()) continue;
-    // Finds the last iteration of the input that had ended by then.
+    // Finds the last iteration of the input that had ended when the row was ready.
     const auto after = std::upper_bound(
         found->second.begin(), found->second.end(), ready_ns,
         [&](int64_t at_ns, size_t other) { return at_ns < rows_[other].stats->end_ns; });

@@ -47,7 +47,7 @@ class TracedRows {
   // Returns the transfer that ends in the row of a _Recv; null if there is none.
   const TracedTransfer* TransferInto(size_t row) const;
   // Returns the input that became ready last before the row was ready, so that the row waited
-  // for it. kNone if none was recorded.
+  // for it. TracedTransfer::kNone if none was recorded.
   size_t LastInput(size_t row) const;
 
  private:
@@ -57,7 +57,7 @@ class TracedRows {
   const ClusterTrace::Step& step_;
   std::vector<TracedRow> rows_;
   std::vector<TracedTransfer> transfers_;
-  // Indices of the transfers that end in a row, by row.
+  // The index of the transfer that ends in a row, by row.
   absl::flat_hash_map<size_t, size_t> transfer_into_;
   std::vector<absl::flat_hash_map<std::string, std::vector<size_t>>> by_name_;  // by device
 };

@@ -55,10 +55,10 @@ class WaitGraph {
   explicit WaitGraph(const wire::ClusterReport& cluster);
 
   const std::vector<Wait>& waits() const { return waits_; }
-  // Returns each cycle of stuck waits once, as indices in which each wait is held up by the
-  // next. A wait's way to the next wait is the way that the next wait holds up.
+  // Returns each cycle of stuck waits once, as indices of waits: each wait is held up by the next
+  // one, and the last wait by the first.
   std::vector<std::vector<size_t>> Cycles() const;
-  // These two return null if there is no such task or part.
+  // Return null if there is no such task, part or resource.
   const wire::ClusterTask* FindTask(const std::string& name) const;
   const wire::PartReport* FindPart(const std::string& task, uint64_t step_id) const;
   const wire::ResourceReport* FindResource(const wire::ResourceName& name) const;

@@ -46,10 +46,11 @@ class StepSampling {
  public:
   // Says whether an execution is measured, and whether the step is placed again after it.
   // Executions 2 to 4, 16 and every 1024th are measured: the first one is slower than the
-  // others, and measuring costs time. The mean time of recent executions is also compared with an
-  // earlier mean, once in kCheckEvery executions. If it is a quarter longer or a fifth shorter, a
-  // task may have changed its speed. Then kBurst executions are measured and the step is placed
-  // again. The next comparison is at least kPause executions later.
+  // others, and measuring costs time. The step is placed again after all of these but 2 and 3. The
+  // mean time of recent executions is also compared with an earlier mean, once in kCheckEvery
+  // executions. If it is a quarter longer or a fifth shorter, a task may have changed its speed.
+  // Then kBurst executions are measured and the step is placed again. The next comparison is at
+  // least kPause executions later.
   enum class Sample { kNone, kMeasure, kMeasureAndPlace };
   static constexpr uint32_t kCheckEvery = 32, kBurst = DeviceSlowness::kStepsKept, kPause = 128;
   // Counts an execution that begins. `times`: of the executions that have ended.

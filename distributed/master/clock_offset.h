@@ -36,7 +36,7 @@ class ClockOffset {
 
  private:
   std::array<Reading, kKept> readings_;
-  size_t count_ = 0;  // the number of readings that still hold, without overwritten ones
+  size_t count_ = 0;  // number of valid entries in readings_
   size_t next_ = 0;
 };
 

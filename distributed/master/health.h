@@ -5,8 +5,9 @@
 // sessions' leases there. The answers also carry the tasks' clocks.
 //
 // A task that misses several heartbeats in a row is Unavailable until it answers again. A task that
-// was restarted, or has forgotten the session, stays Aborted. Time is monotonic. Thread-safe.
-// Listeners run on any thread, without locks; one call may still come after Unwatch.
+// was restarted stays Aborted. If a task has forgotten a session, only the session's listener gets
+// Aborted. Time is monotonic. Thread-safe. Listeners run on any thread, without locks; one call may
+// still come after Unwatch.
 #pragma once
 
 #include <atomic>
@@ -50,7 +51,7 @@ class TaskHealth {
 
 class HealthMonitor {
  public:
-  // Called when the task is lost, with the reason.
+  // Called with the reason when the task is lost, or has forgotten the session.
   using Listener = std::function<void(const Status& why)>;
 
   HealthMonitor(const HealthOptions& options, Env& env, DeadlineTimer& timer);

@@ -380,7 +380,7 @@ Status Master::Reset(const std::vector<std::string>& containers,
   return wait.Get();
 }
 
-// Resets the replica that serves.
+// Resets the replica of the task that serves. Unavailable if neither does.
 void Master::ResetReplicas(const TaskWait::Task& task, const std::vector<std::string>& containers,
                            Done done) {
   const auto serves = std::make_shared<std::atomic<bool>>(false);
@@ -394,7 +394,8 @@ void Master::ResetReplicas(const TaskWait::Task& task, const std::vector<std::st
   }
 }
 
-// Resets the task in any incarnation. With `serves`, skips a replica that does not serve.
+// Resets the task in any incarnation. If `serves` is not null, sets it if the replica serves, else
+// skips the replica.
 void Master::ResetTask(const std::shared_ptr<WorkerClient>& client,
                        const std::vector<std::string>& containers,
                        std::shared_ptr<std::atomic<bool>> serves, Done done) {

@@ -74,8 +74,8 @@ class Master {
   // Closes a session. `reason` is for the log.
   Status CloseSession(const std::string& handle,
                       const std::string& reason = "its client has closed it");
-  // Closes all sessions, and drops the resources in `containers` on all tasks that match the
-  // filters.
+  // Closes all sessions, and drops the resources in `containers` on this task and on all others
+  // that match the filters.
   Status Reset(const std::vector<std::string>& containers,
                const std::vector<std::string>& device_filters);
 
@@ -99,7 +99,7 @@ class Master {
   // Counts the steps of all sessions, closed ones included.
   uint64_t steps_begun() const;
   // Samples the number of steps; to be called every few seconds. steps_per_second() is the rate
-  // since the last call but one.
+  // since the sample before the last one, or since the last one if it is the first.
   void SampleSteps();
   double steps_per_second() const;
 

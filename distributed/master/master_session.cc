@@ -221,8 +221,8 @@ Status MasterSession::RunPrepared(const Prepared& step, const RunOptions& option
   return measuring_.End(step, options, wait.Get(), reasons, collector, outputs, metadata);
 }
 
-// Spins until the step has ended. Its part in this task has ended, and that is usually the last
-// part to end.
+// Spins until the step has ended, but at most for kSpin. The step's part in this task has ended
+// already, and that is usually the last part to end.
 void MasterSession::AwaitStep(const Wait& wait) const {
   if (wait.ended()) return;
   Worker* const worker = tasks().front().client->in_process();

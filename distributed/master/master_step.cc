@@ -124,8 +124,8 @@ void MasterStep::PartEnded(size_t part, const Status& ended) {
   if (!cause.ok()) AbortParts(cause);
 }
 
-// Adds to the error the step that has lost a task, and what it waited for in the
-// master's own task.
+// Returns `task_lost` with this step, and what it waited for in the master's own task, added to it.
+// Returns the step's own error instead if the step has failed in that task.
 Status MasterStep::WithStep(const Status& task_lost) const {
   Worker* const own = prepared_->tasks->list[0].client->in_process();
   if (own == nullptr) return task_lost;  // nothing in this task waited

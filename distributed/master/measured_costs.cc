@@ -40,7 +40,8 @@ Ends EndsOf(const std::vector<DeviceStats>& stats, const MeasuredCosts::ClocksAh
 // Adds a transfer to `*costs`. `stats`: a row kTransferStats. `ahead_ns`: by how much the clock of
 // the receiving task is ahead.
 void RecordTransfer(const NodeStats& stats, const Ends& ends, int64_t ahead_ns, CostTable* costs) {
-  if (!stats.transfer.has_value() || stats.outputs.empty()) return;  // another program's, or dead
+  // Skips rows that another program has made, and dead values.
+  if (!stats.transfer.has_value() || stats.outputs.empty()) return;
   const std::optional<EdgeName> edge = EdgeName::Parse(stats.transfer->edge);
   if (!edge.has_value() || edge->output == EdgeName::kControl) return;
   const auto made = ends.find({stats.transfer->from, edge->node});
@@ -57,7 +58,8 @@ void RecordTransfer(const NodeStats& stats, const Ends& ends, int64_t ahead_ns, 
 
 void RecordOutputs(const Node& node, const NodeStats& stats, CostTable* costs) {
   for (const NodeStats::Out& output : stats.outputs) {
-    if (output.index < 0 || output.index >= node.num_outputs()) continue;  // another task says
+    // The index may come from another task, so it is checked.
+    if (output.index < 0 || output.index >= node.num_outputs()) continue;
     costs->RecordOutput(node.name(), output.index, static_cast<double>(output.bytes));
   }
 }

@@ -77,7 +77,7 @@ Status PartialRuns::Add(const std::string& handle, std::shared_ptr<PartialRun> r
   std::vector<std::shared_ptr<PartialRun>> ended;  // destroyed after the lock is released
   MutexLock lock(mu_);
   if (runs_.size() >= kRunsMax) {
-    // Removes runs that ended at their deadline and were not used since.
+    // Removes runs that have failed, for example at their deadline, and were not used since.
     std::erase_if(runs_, [&](auto& entry) {
       if (!entry.second->finished()) return false;
       ended.push_back(std::move(entry.second));

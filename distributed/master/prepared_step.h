@@ -98,7 +98,7 @@ class PreparedStep {
   // How long successful executions took. If `local`, an execution is timed only if it is measured
   // (traced, sampled, or for a cost graph), or if `placed`.
   mutable StepTimes times;
-  StepSampling sampling;               // if `placed`
+  StepSampling sampling;               // used if `placed`
   std::atomic<int64_t> executions{0};  // number of executions begun; not counted for a partial run
   // Whether to place the step anew when it is fed values of sizes that it was not compiled for. Set
   // if costs have decided where a node runs; cleared once the step has been placed anew.

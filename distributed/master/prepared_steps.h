@@ -44,8 +44,8 @@ class PreparedSteps : public std::enable_shared_from_this<PreparedSteps> {
   // Returns the steps of the cache, except partial runs, and those of the callables.
   std::vector<Prepared> List() const;
 
-  // Calls `done` when the step is ready or could not be prepared. Await prepares it on this thread
-  // if nobody else does, for feeds of these sizes; none: the sizes are not known.
+  // Calls `done` when the step is ready or could not be prepared. If no other caller prepares it,
+  // prepares it on this thread, for feeds of these sizes; none: the sizes are not known.
   void Await(const Prepared& step, absl::Span<const Tensor> feeds, Done done);
   // As Await, but prepares the step on the pool. `fed_shapes`: the shapes of the feeds; none: not
   // known.
@@ -56,11 +56,12 @@ class PreparedSteps : public std::enable_shared_from_this<PreparedSteps> {
   bool Outgrows(const PreparedStep& step, absl::Span<const Tensor> feeds) const {
     return options_.memory_limit > 0 && step.AnyFeedLarger(feeds);
   }
-  // Prepares the step for feeds of these sizes, and replaces the old prepared step by the new one.
   using UseLarger = absl::AnyInvocable<void(StatusOr<Prepared>) &&>;
+  // Prepares the step for feeds of these sizes, replaces the old prepared step by the new one, and
+  // calls `use` with the new one, or with an error.
   void PrepareLarger(const Prepared& step, absl::Span<const Tensor> feeds, UseLarger use);
-  // Places the step anew if it was compiled for feeds of another size. Does so at most once for
-  // each step.
+  // Places the step anew, on the pool, if the feeds are more than twice, or less than half, as
+  // large as those that it was compiled for. Does so at most once for each step.
   void AdaptToFeeds(const Prepared& step, absl::Span<const Tensor> feeds);
   // Schedules a new placement of the step on the pool, for feeds of these shapes.
   void PlaceAgain(const Prepared& step, std::vector<PartialShape> fed_shapes);

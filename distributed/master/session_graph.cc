@@ -75,8 +75,8 @@ void SessionGraph::RecordCosts(const std::vector<DeviceStats>& stats,
 
 StatusOr<SessionGraph::Compiled> SessionGraph::Compile(PreparedStep* step) {
   ASSIGN_OR_RETURN(step->feeds, FeedsOf(*step));
-  // If a value does not have the shape that the graph states, only its own step fails; later values
-  // will have that shape.
+  // If a fed value does not have the shape that the graph states, only that value's step fails.
+  // Expects the stated shape, which later values will have.
   step->expected_shapes.resize(step->feeds.size());
   for (size_t i = 0; i < step->feeds.size(); ++i) {
     const PartialShape& promised = step->feeds[i].shape;
@@ -180,8 +180,7 @@ Status SessionGraph::Predict(const PreparedStep& step, const CostTable* costs,
   return CompileWith(step, std::move(options), report).status();
 }
 
-// Logs each node's device in TensorFlow's format. Nodes whose names begin with "_" were added by
-// the compiler.
+// Logs each node's device in TensorFlow's format. Leaves out nodes that the compiler has added.
 void SessionGraph::LogPlacement(const std::vector<Partition>& partitions) const {
   std::string text;
   for (const Partition& partition : partitions) {

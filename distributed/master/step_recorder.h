@@ -7,8 +7,8 @@
 //   auto recording = recorder.Begin({.steps = 20});
 //   if (recording.ok()) { (*recording)->Wait(until_ns); steps = (*recording)->TakeSteps(); }
 //
-// One recording at a time. Steps are recorded in the order in which they end; partial runs are not.
-// Steps that their client traces are recorded, too. Thread-safe.
+// There is at most one recording at a time. Steps are recorded in the order in which they end;
+// partial runs are not. Steps that their client traces are recorded, too. Thread-safe.
 #pragma once
 
 #include <atomic>

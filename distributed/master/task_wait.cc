@@ -55,7 +55,8 @@ void TaskWait::AskOne(size_t task, bool other, const CallOptions& call, Done par
                    });
 }
 
-// Replaces the answer of a task by the answer of the replica that serves, if one does.
+// Makes the answer of each task with two replicas that of the replica that serves, or an error
+// unless exactly one of them serves.
 void TaskWait::ChooseReplicas() {
   for (size_t i = 0; i < answers_.size(); ++i) {
     StatusOr<TaskStatus>& answer = answers_[i];

@@ -23,7 +23,7 @@ constexpr int64_t kSayAgainNanos = 30'000'000'000;
 // How often the log is checked while nothing happens, for cuts that are overdue.
 constexpr int64_t kFeedPollMs = 20;
 constexpr int64_t kRetryMs = 50;
-// The primary pushes at least this often.
+// The primary pushes at least this often to a follower that could take over.
 constexpr int64_t kHeartbeatMs = 300;
 // A first primary waits this long for its follower before it serves.
 constexpr int64_t kFirstFollowerMs = 5'000;
@@ -176,7 +176,8 @@ void Replica::Run() {
   }
 }
 
-// Runs while this replica has no state: follows the other replica if that is the primary.
+// Runs while this replica has no state: follows the other replica if that is the primary. If
+// neither has any state, replica 0 becomes the primary.
 void Replica::Begin() {
   const StatusOr<wire::GreetResponse> other = AskGreet();
   if (!other.ok()) {
@@ -274,7 +275,7 @@ void Replica::TakeOver() {
     // From here on the state must not change: a push that fails during the claim would leave half
     // a state, although the witness may have given the epoch to this replica already.
     MutexLock lock(mu_);
-    if (!shadow_error_.ok() || !shadow_.whole()) return;  // Watch starts again
+    if (!shadow_error_.ok() || !shadow_.whole()) return;  // WatchPrimary runs again
     claiming_ = true;
     wanted = epoch_ + 1;
   }
@@ -390,7 +391,7 @@ void Replica::Feed(uint64_t feed) {
     Say(StrCat("its follower at ", options_.other, " has all of its state"));
     ServeWhenReady();
   }
-  // Another copy would fail in the same way.
+  // After these errors another copy would fail, too, so it is tried only after some time.
   if (absl::IsResourceExhausted(status)) {
     RememberCannotCopy(status, kTooLargeAgainMs);
   } else if (!said_whole && IsRefusal(status)) {

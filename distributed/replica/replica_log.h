@@ -41,8 +41,9 @@ class ReplicaLog final : public StateLog, public StepGate {
 
   void Record(const StateChange& change) override ABSL_LOCKS_EXCLUDED(mu_);
 
-  // StepGate: FailedPrecondition names a resource that the step has changed and that cannot be
-  // replicated; Unavailable after Refuse.
+  // Implement StepGate. A step that has changed a resource which cannot be replicated ends with
+  // FailedPrecondition, which names the resource. After Refuse, a step that would succeed ends with
+  // the error of Refuse.
   void StepBegins(int64_t step_id) override ABSL_LOCKS_EXCLUDED(mu_);
   void StepEnds(int64_t step_id, const Status& status, Done done) override ABSL_LOCKS_EXCLUDED(mu_);
   const char* awaited() const override {

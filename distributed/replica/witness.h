@@ -20,7 +20,8 @@ namespace penstock {
 class Witness {
  public:
   // Grants an epoch. Aborted if another replica has this epoch or a later one. A replica that
-  // asks again for its own epoch gets it.
+  // asks again for its own epoch gets it. If the request has epoch 0, grants the epoch that the
+  // replica already has, or else the next one.
   StatusOr<wire::ClaimResponse> Claim(const wire::ClaimRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -22,7 +22,7 @@ namespace {
 
 // How long to wait for the asked task itself, beyond the time for other tasks, in milliseconds.
 constexpr int64_t kOwnMs = 1'000, kCostsMs = 60'000, kTraceMs = 10'000;
-// The maximal number of silent tasks that are asked directly: each needs a thread.
+// The maximum number of silent tasks that are asked directly: each needs a thread.
 constexpr size_t kSilentTasksMax = 16;
 
 // Calls the task at an address, from a process outside its cluster.

@@ -33,7 +33,7 @@ StatusOr<wire::CostReport> AskCosts(const std::string& target, int steps_max);
 // Makes each master of the task's cluster trace the next `steps` steps of its sessions, and waits
 // for them for up to `timeout_ms`. Times are by each task's own clock: see AlignTimes.
 // `cancellation`, which may be null, interrupts the wait. InvalidArgument if a number is out of
-// range, ResourceExhausted while the task traces already. Other errors as above.
+// range, ResourceExhausted while the task traces already. Other errors as for AskCluster.
 StatusOr<ClusterTrace> AskTrace(const std::string& target, int64_t steps, int64_t timeout_ms,
                                 Cancellation* cancellation = nullptr);
 

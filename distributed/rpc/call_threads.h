@@ -53,7 +53,7 @@ class CallThreads {
   // Waits until no call runs or waits.
   void Wait() {
     MutexLock lock(mu_);
-    while (running_ > 0) none_.Wait(mu_);
+    while (running_ > 0) no_calls_left_.Wait(mu_);
   }
 
  private:
@@ -70,11 +70,11 @@ class CallThreads {
   }
 
   void Ended() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    if (--running_ == 0) none_.NotifyAll();
+    if (--running_ == 0) no_calls_left_.NotifyAll();
   }
 
   Mutex mu_;
-  CondVar none_;
+  CondVar no_calls_left_;
   int running_ ABSL_GUARDED_BY(mu_) = 0;
   std::deque<Call> waiting_ ABSL_GUARDED_BY(mu_);  // empty unless running_ == kThreadsMax
 };

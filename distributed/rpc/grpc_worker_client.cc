@@ -194,7 +194,8 @@ class GrpcWorkerClient final : public WorkerClient {
     Call<Response, Request>(prepare, request, options, std::move(ended));
   }
 
-  // Adds to the error what is wrong with the settings of the two tasks, if that is known by now.
+  // Replaces the error by one that says what is wrong with the settings of the two tasks, if that
+  // is known by now.
   Status Explain(const Status& status) {
     if (!absl::IsUnavailable(status)) return status;
     const std::string misfit = channels_.Misfit(address_);

@@ -40,7 +40,7 @@ wire::ReplicaReport ReportOf(const Replica::State& state, int64_t now_ns) {
   return report;
 }
 
-// For a parameter server with two replicas, makes the one that serves the task's main entry.
+// For a parameter server with two replicas, moves the one that serves to the task's main entry.
 void PutPrimaryFirst(wire::ClusterTask* task) {
   if (!task->has_other_replica()) return;
   const auto serves = [](const wire::ClusterTask& process) {

@@ -43,7 +43,7 @@ bool HasIpv6() {
   return true;
 }
 
-// Returns whether `host` is a loopback address, which no other host can reach.
+// Returns whether `host` is "localhost" or a loopback address, which no other host can reach.
 bool IsLoopback(const std::string& host) {
   in_addr v4;
   if (inet_pton(AF_INET, host.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
@@ -88,7 +88,7 @@ std::set<std::string> OwnAddresses() {
   return own;
 }
 
-// Returns whether a host's name resolves only to this host's addresses on the network.
+// Returns whether a host's name resolves only to addresses of this host, none of them loopback.
 bool IsThisHost(const std::string& host) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -103,7 +103,7 @@ bool IsThisHost(const std::string& host) {
   return all;
 }
 
-// Does the same, but returns false if the resolver takes too long. getaddrinfo cannot be cancelled:
+// As IsThisHost, but returns false if the resolver takes too long. getaddrinfo cannot be cancelled:
 // its thread then ends by itself.
 bool IsThisHostInTime(const std::string& host) {
   const auto answer = std::make_shared<std::promise<bool>>();

@@ -102,7 +102,7 @@ class MasterService {
 
   // Logs in one line that options have no effect. `where` says where they were set.
   void TellOfOptions(const std::string& where, const std::vector<std::string>& options) const;
-  // The same for options that clients send with each step: each option is named only once.
+  // As TellOfOptions, for options that clients send with each step. Names each option only once.
   void TellOnce(const std::string& where, std::vector<std::string> options);
 
   tensorflow::ConfigProto default_config_;

@@ -404,7 +404,8 @@ class RemoteSession final : public SessionInterface {
     return FromGrpc(Answer(method, request, response, &context, 0), master_);
   }
 
-  // A `timeout_ms` of 0 means the session's operation timeout.
+  // Makes the call and blocks until it ends. A `timeout_ms` of 0 means the session's operation
+  // timeout.
   template <class Request, class Response>
   grpc::Status Answer(Method<Request, Response> method, const Request& request, Response* response,
                       grpc::ClientContext* context, int64_t timeout_ms) {

@@ -51,7 +51,7 @@ class RunGraphSinkTest : public testing::Test {
     answers_.clear();
   }
 
-  // The master's side of one stream.
+  // The master's end of one stream.
   struct Stream {
     grpc::ClientContext context;
     std::unique_ptr<MasterEnd> calls;
@@ -127,7 +127,7 @@ TEST_F(RunGraphSinkTest, AMasterThatIsLostHasItsStepsAborted) {
   ASSERT_EQ(Read(*stream).size(), 1u);
   stream->context.TryCancel();
   EXPECT_THAT(AwaitAborted(2), UnorderedElementsAre(1, 3)) << "2 had ended";
-  // The steps end nevertheless, but nobody gets their answers.
+  // The steps end nevertheless, but their answers are dropped.
   End(1, Cancelled("aborted"));
   End(3, Cancelled("aborted"));
 }

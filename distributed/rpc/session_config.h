@@ -15,7 +15,7 @@ class ConfigProto;
 namespace penstock {
 
 // Writes SessionOptions::bfloat16_transfers as graph_options.enable_bfloat16_sendrecv, and
-// SessionOptions::disabled_passes as parameter "disabled_passes" of a custom optimizer
+// disabled_passes, placement and memory_limit as parameters of these names of a custom optimizer
 // "penstock" (graph_options.rewrite_options.custom_optimizers).
 void ToProto(const SessionOptions& options, tensorflow::ConfigProto* config);
 // Also reads these settings of TensorFlow: `constant_folding` and `common_subgraph_elimination` OFF

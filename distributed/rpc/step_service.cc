@@ -42,7 +42,7 @@ struct ClientStep {
   std::shared_ptr<MasterSession> session;
   MasterSession::AsyncRun run;
   Cancellation cancellation;
-  ClientLimits::Place place;  // held until the answer
+  ClientLimits::Place place;  // held until the step has ended
 };
 
 void AddMetadata(const MasterSession::AsyncRun& run, tensorflow::RunMetadata* metadata) {

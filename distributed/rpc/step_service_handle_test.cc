@@ -258,7 +258,7 @@ TEST_F(PartialRunTest, ATraceIsRefused) {
   End();
 }
 
-// Clients disconnect, or stop waiting. Nobody needs their step then, so it must end; TearDown
+// Clients disconnect, or stop waiting. Then no client needs the step, so it must end; TearDown
 // checks that it has.
 class ClientThatLeavesTest : public CallableTest {
  protected:

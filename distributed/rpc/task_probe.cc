@@ -113,9 +113,9 @@ TaskProbe Probe(const std::string& address, int64_t timeout_ms, Env& env) {
   return Ask(to->ToString(), third_ms, **credentials, env);
 }
 
-// Probing uses threads and the real clock, not a Scheduler: resolving a host name blocks in the
-// operating system, and cannot be cancelled. The threads share the Probes, because a resolver that
-// hangs may outlive the probe.
+// The results of the threads that probe. They share this object, because a thread whose resolver
+// hangs outlives the call of ProbeTasks. Probing uses threads and the real clock, not a Scheduler:
+// resolving a host name blocks in the operating system, and cannot be cancelled.
 struct Probes {
   Mutex mu;
   CondVar answered;
@@ -134,8 +134,7 @@ std::vector<TaskProbe> ProbeTasks(const std::vector<std::string>& addresses, int
   for (size_t i = 0; i < addresses.size(); ++i) {
     shared->probes.push_back(
         Failed(Outcome::kUnresolved, StrCat("the resolver took longer than ", timeout_ms, " ms")));
-    // A thread that nobody joins, and the clock of the machine: the system's resolver and sockets
-    // block, cannot be interrupted and take real time, so no scheduler could run this simulated.
+    // Does not join the thread, because the resolver cannot be interrupted.
     std::thread([shared, i, address = addresses[i], timeout_ms, &env] {
       TaskProbe probe = Probe(address, timeout_ms, env);
       MutexLock lock(shared->mu);

@@ -64,8 +64,8 @@ size_t LengthOf(const Tensor& tensor, const std::string& head) {
 
 Status Malformed() { return InvalidArgument("malformed message"); }
 
-// Copies of fields, one after the other. The streams are kept, because each new one would extend
-// the string to its capacity.
+// A string to which fields are copied, one after the other. The streams are kept, because each new
+// one would extend the string to its capacity.
 class FieldCopies {
  public:
   bool Add(CodedInputStream* in, uint32_t tag) { return WireFormatLite::SkipField(in, tag, &out_); }
@@ -127,8 +127,8 @@ class TensorReader {
 
  private:
   bool ReadField(uint32_t tag) {
-    // Only for the first content: a message may have many, and parsing all earlier fields before
-    // each would take quadratic time.
+    // TensorIsDescribed parses all earlier fields. It is called only for the first content, because
+    // a message may have many, and calling it for each would take quadratic time.
     if (tag == kContentTag && !std::exchange(content_seen_, true) && TensorIsDescribed()) {
       return ReadContent();
     }

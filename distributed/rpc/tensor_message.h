@@ -23,7 +23,8 @@ class TensorMessageWriter {
  public:
   // Adds the fields of `message`, which has the type of the message being written.
   void Add(const google::protobuf::MessageLite& message);
-  // Adds to the repeated field `field` of type NamedTensorProto, or TensorProto.
+  // Add a tensor to the repeated field with the number `field`, whose type is NamedTensorProto or
+  // TensorProto.
   void AddNamedTensor(int field, string_view name, const Tensor& tensor);
   void AddTensor(int field, const Tensor& tensor);
 

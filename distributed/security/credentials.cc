@@ -28,7 +28,8 @@ using grpc::experimental::InterceptionHookPoints;
 // the tables stay.
 [[maybe_unused]] const int kTablesStay = OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
 
-// gRPC sends call credentials only on encrypted connections; a header is sent on all.
+// Adds the token to each call as a header. gRPC's own call credentials would be sent only on
+// encrypted connections.
 class TokenSender final : public grpc::experimental::Interceptor {
  public:
   explicit TokenSender(const std::string& header) : header_(header) {}

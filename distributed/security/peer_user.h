@@ -18,8 +18,8 @@ namespace penstock {
 StatusOr<uid_t> LoopbackPeerUser(const std::string& peer_host, int peer_port,
                                  const std::string& own_host, int own_port);
 
-// Returns OK if that user is root or this process's user: both could read this process's key and
-// tokens anyway. Else PermissionDenied, which names the user.
+// Returns OK if LoopbackPeerUser returns root or this process's user: both could read this
+// process's key and tokens anyway. Else PermissionDenied, which names the user.
 Status CheckLoopbackPeer(const std::string& peer_host, int peer_port, const std::string& own_host,
                          int own_port);
 

@@ -15,7 +15,7 @@ struct Table {
 };
 
 // Never destroyed, because static destructors may stop servers.
-Table& TheTable() {
+Table& GlobalTable() {
   static Table& table = *new Table;
   return table;
 }
@@ -23,20 +23,20 @@ Table& TheTable() {
 }  // namespace
 
 void InProcessSessions::Add(const std::string& address, Make make) {
-  Table& table = TheTable();
+  Table& table = GlobalTable();
   MutexLock lock(table.mu);
   table.makers[address] = std::move(make);
 }
 
 void InProcessSessions::Remove(const std::string& address) {
-  Table& table = TheTable();
+  Table& table = GlobalTable();
   MutexLock lock(table.mu);
   table.makers.erase(address);
 }
 
 std::unique_ptr<SessionInterface> InProcessSessions::New(const std::string& address,
                                                          const SessionOptions& options) {
-  Table& table = TheTable();
+  Table& table = GlobalTable();
   MutexLock lock(table.mu);
   const auto found = table.makers.find(address);
   return found == table.makers.end() ? nullptr : found->second(options);

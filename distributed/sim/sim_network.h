@@ -82,7 +82,8 @@ class SimNetwork {
   uint64_t Watch(const SimEnd& a, const SimEnd& b, Broken broken);
   void Unwatch(uint64_t watch) { watches_.erase(watch); }
 
-  // Injects faults. Blocked messages arrive after `until_ns`, or never.
+  // Block and Freeze hold messages back until `until_ns`. If that is longer than the keepalive
+  // time, the connections break, and the messages are lost. Break breaks them at once.
   void Block(const std::string& from, const std::string& to, int64_t until_ns);
   void Freeze(const std::string& host, int64_t until_ns);
   void Break(const std::string& a, const std::string& b, const std::string& why);

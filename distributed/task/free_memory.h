@@ -6,9 +6,10 @@
 
 namespace penstock {
 
-// Gives free memory that the allocator of tensors or the C library keeps back to the system. Closed
-// sessions leave much of it (graphs, constants), because the library keeps a heap per thread. The
-// top of each heap stays. Takes milliseconds; allocations of other threads may wait.
+// Returns free memory to the system: the memory that the C library keeps, and that of the allocator
+// of tensors. Closed sessions leave much of it (graphs, constants), because the library keeps a
+// heap per thread. The top of each heap stays. Takes milliseconds; allocations of other threads may
+// wait.
 //
 // `tensors`: whether to return memory that the allocator of tensors keeps, which later steps
 // would reuse.

@@ -85,7 +85,7 @@ class LocalSession final : public SessionInterface {
     return session_->RunPartial(handle, options, feeds, fetches, outputs);
   }
   StatusOr<std::vector<DeviceInfo>> ListDevices() override { return session_->devices(); }
-  // A large graph leaves gigabytes of free memory in the C library's heaps.
+  // After a large graph, returns free memory to the system, because the C library's heaps keep it.
   Status Close() override {
     Status status = session_->Close();
     bool large = false;

@@ -47,7 +47,7 @@ class TestCluster {
             .create_session_timeout_ms = 2'000,
             .direct_sessions = false};
   }
-  // Returns the same options, with sessions that do not use the network.
+  // Returns the options of Quick, with sessions that do not use the network.
   static ServerOptions Direct() {
     ServerOptions options = Quick();
     options.direct_sessions = true;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TwoTasksTest: the fixture for tests of a ps and two workers. Each test runs once for each
-// NetworkUse.
+// TwoTasksTest: the fixture for tests of a ps and two workers, which run once for each NetworkUse.
 #pragma once
 
 #include <memory>

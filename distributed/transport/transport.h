@@ -129,9 +129,9 @@ class Transport {
   // Returns the Poller with which a thread that waits for tensors may receive them itself; null if
   // there is none. Valid until the destructor.
   virtual Poller* poller() { return nullptr; }
-  // Closes all connections to and from other tasks. Steps of those tasks that are subscribed to
-  // this one fail. Only Unsubscribe may be called after it. Must not be called from within a call
-  // of TaskSteps.
+  // Closes all connections to and from other tasks. The other tasks' steps that are subscribed to
+  // this task fail. After Stop, only Unsubscribe may be called. Stop must not be called from within
+  // a call of TaskSteps.
   virtual void Stop() = 0;
 };
 

@@ -32,7 +32,7 @@ struct TransportHost {
   // The task's gRPC server, before it listens: a transport may register a service with it. Null
   // in a process without one.
   GrpcHost* grpc = nullptr;
-  // For waits that other closures of the task end.
+  // The scheduler for waits that other closures of the task end.
   Scheduler* scheduler = &Scheduler::Real();
   // Called with the log lines that say which transport tensors take; null: the lines go to stderr.
   std::function<void(const std::string& line)> log = nullptr;

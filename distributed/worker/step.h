@@ -69,9 +69,10 @@ class Step final : public Rendezvous,
   // Cancels all that runs or waits in the step.
   void Cancel(const Status& why);
 
-  // Sends the tensors for `consumer` that are there now, and each later one as soon as it is there.
+  // Sends the tensors for `consumer` that are there now, and each later one as soon as it arrives.
   void Subscribe(const TaskName& consumer, std::shared_ptr<TensorSink> sink);
-  // Takes a tensor from another task. Drops late and repeated ones.
+  // Takes a tensor from another task; drops it if the step has been aborted. A key that comes twice
+  // ends the step.
   void Deliver(const HashedKey& key, Tensor value, bool is_dead);
 
   // Returns "step 7 of /job:worker/replica:0/task:0 waited for 'w:0' from

@@ -3,8 +3,8 @@
 // StepTable: the steps that run in one task, by id. Transports find them here.
 //
 // A consumer's subscription may come before the producer's part of the step has begun: then it is
-// parked, within limits of number and time. Subscriptions to a step that has ended are refused,
-// and tensors for it are dropped. Thread-safe. No lock is held while a step or a sink is called.
+// parked, within limits of number and time. Subscriptions to a step that has ended, and tensors for
+// it, are dropped. Thread-safe. No lock is held while a step or a sink is called.
 #pragma once
 
 #include <cstdint>

@@ -31,7 +31,7 @@ struct CallOptions {
 struct TaskStatus {
   TaskId self;
   bool serving = false;
-  std::string protocol;                // names of transports
+  std::string protocol;                // the name of its transport
   std::vector<DeviceInfo> devices;     // only if the caller asks for them
   std::vector<int64_t> running_steps;  // ids
   // The sessions named in the question that the task does not know.
@@ -76,7 +76,7 @@ class WorkerClient {
   virtual Worker* in_process() { return nullptr; }
 };
 
-// Calls `worker`, which is borrowed, on the caller's thread.
+// Makes a client that calls `worker`, which is borrowed, on the caller's thread.
 std::unique_ptr<WorkerClient> NewDirectWorkerClient(Worker& worker);
 
 }  // namespace penstock

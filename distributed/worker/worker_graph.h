@@ -76,7 +76,7 @@ class WorkerGraph : public std::enable_shared_from_this<WorkerGraph> {
  public:
   struct Part {
     std::unique_ptr<Executor> executor;
-    ResourceStore* resources = nullptr;         // null: the device's allocator
+    ResourceStore* resources = nullptr;         // null: those of the device
     std::shared_ptr<ResourceStore> store_kept;  // owns `resources`, if they belong to a session
   };
 

@@ -52,7 +52,7 @@ class LocalSink;
 class Port : public std::enable_shared_from_this<Port> {
  public:
   Port(const TaskId& self, TaskSteps& steps, Scheduler& scheduler)
-      : self_(self), steps_(steps), none_(scheduler, "the end of calls of a task's steps") {}
+      : self_(self), steps_(steps), no_visits_(scheduler, "the end of calls of a task's steps") {}
 
   const TaskId& self() const { return self_; }
 
@@ -66,7 +66,7 @@ class Port : public std::enable_shared_from_this<Port> {
     }
     call(steps_);
     MutexLock lock(mu_);
-    if (--visits_ == 0) none_.NotifyAll();
+    if (--visits_ == 0) no_visits_.NotifyAll();
   }
 
   // Producer: adds a subscription. Returns false if the task has stopped.
@@ -81,7 +81,7 @@ class Port : public std::enable_shared_from_this<Port> {
   const TaskId self_;
   TaskSteps& steps_;
   Mutex mu_;
-  Condition none_;
+  Condition no_visits_;
   int visits_ ABSL_GUARDED_BY(mu_) = 0;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   std::map<Subscription, std::shared_ptr<LocalSink>> sinks_ ABSL_GUARDED_BY(mu_);
@@ -144,7 +144,7 @@ void Port::Stop() {
     MutexLock lock(mu_);
     stopped_ = true;
     lost.swap(sinks_);
-    none_.Wait(mu_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return visits_ == 0; });
+    no_visits_.Wait(mu_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return visits_ == 0; });
   }
   const Status why = Unavailable("lost the connection to ", self_.ToString(), ": it has stopped");
   for (const auto& [subscription, sink] : lost) sink->Refuse(subscription.second, why);

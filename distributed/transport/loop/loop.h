@@ -52,7 +52,7 @@ class TransportLoop final : public Poller {
     // Called when there are messages, when the other end has gone, or when this end has shut down
     // the socket. Returns false if the connection has ended: Close follows.
     virtual bool Receive() = 0;
-    // Called at least once a second. Returns false if the connection has ended.
+    // Called about once a second. Returns false if the connection has ended.
     virtual bool Tick(int64_t now_ns) = 0;
     // Called when the transport stops, or the connection has ended.
     virtual void Close() = 0;

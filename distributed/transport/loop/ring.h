@@ -5,7 +5,7 @@
 //
 // Publish makes all appended bytes visible at once. If the writer dies before it calls Publish, the
 // reader sees none of them. Each end keeps its own position in its own memory, and checks the other
-// end's position before using it. One thread at a time per end.
+// end's position before using it. Only one thread at a time may use an end.
 #pragma once
 
 #include <atomic>

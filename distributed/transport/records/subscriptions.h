@@ -90,8 +90,8 @@ struct CannotConnectText {
 // with the transport's words if CannotConnect, Aborted and DataLoss unchanged, else Unavailable.
 Status DescribeLost(const TaskId& producer, const Status& why, const CannotConnectText& no_way);
 
-// Fails the steps with `status`, and calls the callbacks that wait for the stream to open with
-// `why`.
+// Fails the steps with `status`, and calls the callbacks that wait for the stream to open: with
+// FailedPrecondition and the text of `why` if CannotConnect(why), else with `status`.
 void ReportLost(Subscriptions::Ended ended, TaskSteps& steps, const Status& status,
                 const Status& why);
 

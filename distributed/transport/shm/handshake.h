@@ -25,8 +25,8 @@ struct HostIdentity {
 
   // FailedPrecondition if the system does not provide it.
   static StatusOr<HostIdentity> Own();
-  // Returns OK if both are equal. FailedPrecondition says how `other` differs: "it is on another
-  // host (boot id ..., here ...)".
+  // Returns OK if `other` equals this one. FailedPrecondition says how `other` differs: "it is on
+  // another host (boot id ..., here ...)".
   Status Compare(const HostIdentity& other) const;
 };
 

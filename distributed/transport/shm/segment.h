@@ -24,9 +24,9 @@
 
 namespace penstock {
 
-// An end that is about to wait raises its flag, and then checks once more whether it has to wait.
-// After a change, the
-// other end lowers the flag and wakes the first end.
+// A flag of one end of the connection. An end that is about to wait raises its flag, and then
+// checks once more whether it has to wait. After a change, the other end lowers the flag and wakes
+// the first end.
 class WaitFlag {
  public:
   void Raise() { raised_.store(1, std::memory_order_seq_cst); }

@@ -66,8 +66,8 @@ class ShmSinkTest : public testing::Test {
   void Send(Tensor value, int64_t step_id = 1) {
     sink_->Send(step_id, Key(), std::move(value), false, [this] { ++handed_over_; });
   }
-  // Returns the bytes of records that the consumer has not read.
-  uint64_t Published() { return RingReader(segment_->tensors()).HasMore() ? 1 : 0; }
+  // Returns whether there are records that the consumer has not read.
+  bool HasRecords() { return RingReader(segment_->tensors()).HasMore(); }
 
   RecordingSteps steps_;
   const TaskId self_ = {.name = "/job:ps/replica:0/task:0", .address = "host:1", .incarnation = 77};
@@ -114,7 +114,7 @@ TEST_F(ShmSinkTest, WritesATensorAtOnceAndWakesASleepingConsumer) {
   Connect();
   Send(Tensor::Scalar(1.f));
   EXPECT_EQ(handed_over_, 1);
-  EXPECT_EQ(Published(), 1u);
+  EXPECT_TRUE(HasRecords());
   EXPECT_FALSE(ReceiveMessage(consumer_.get())->has_value()) << "an awake consumer looks itself";
   segment_->state().consumer_sleeps.Raise();
   Send(Tensor::Scalar(2.f));

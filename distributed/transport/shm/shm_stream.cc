@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kRecordsPerCall = 64;
 constexpr int kSentPerCall = 64;
-constexpr int kDrainCalls = 1024;  // the ring holds fewer records
+constexpr int kDrainCalls = 1024;  // enough calls to read all records of a full ring
 
 constexpr CannotConnectText kNoWay = {"--protocol=shm: no shared memory",
                                       "choose --protocol=auto or grpc in all tasks"};

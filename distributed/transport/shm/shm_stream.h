@@ -3,8 +3,8 @@
 // ShmStream: the consumer's end of one connection. It subscribes to steps and delivers the
 // tensors that arrive.
 //
-// A stream exists before it is connected: earlier subscriptions are sent to the producer when it
-// is.
+// A stream takes subscriptions before it is connected, and sends them to the producer once it is
+// connected.
 #pragma once
 
 #include <functional>
@@ -56,7 +56,8 @@ class ShmStream final : public TransportLoop::End, public std::enable_shared_fro
  private:
   Status Open(SocketMessage message);
   bool Wants(int64_t step_id);
-  // May be called on any thread, without locks.
+  // Tells the producer that it may use the block of the arena at `offset` again. May be called on
+  // any thread, without locks.
   void Free(uint64_t offset);
   void Flush() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void WakeIfRaised(WaitFlag& flag) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

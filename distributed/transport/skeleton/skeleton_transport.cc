@@ -2,8 +2,8 @@
 //
 // The transport "skeleton": the starting point for a new transport. It is complete and passes the
 // conformance suite, but connects only tasks of one process: each has a mailbox, which is a queue
-// and a thread. The thread stands for one that waits for a network. So it is not made by a
-// Scheduler, and waits on a CondVar.
+// and a thread. The thread stands for one that waits for a network, so no Scheduler makes it, and
+// it waits on a CondVar.
 //
 // To write a transport: copy this folder, rename everything called skeleton, let tests/transport
 // link it, and replace the places marked WIRE, one after the other. ../README.md lists the steps.

@@ -45,8 +45,9 @@ class MessageCredits {
   explicit MessageCredits(int queue_depth)
       : messages_max_((static_cast<uint32_t>(queue_depth) - kReserve) / 2) {}
 
-  // For the sender: returns whether a message may be sent. Sent and Confirmed are also for the
-  // sender.
+  // CanSend, Sent and Confirmed are for the sender; the other functions are for the receiver.
+
+  // Returns whether a message may be sent.
   bool CanSend() const { return sent_ < messages_max_; }
   void Sent() { ++sent_; }
   // Notes a confirmation. DataLoss if the other end confirms more than was sent.
@@ -58,7 +59,7 @@ class MessageCredits {
     return OkStatus();
   }
 
-  // For the receiver: counts a message. DataLoss if the other end sends more than it may.
+  // Counts a message. DataLoss if the other end sends more than it may.
   Status Received() {
     if (++received_ <= messages_max_) return OkStatus();
     return DataLoss("the other end sent more than ", messages_max_, " messages at a time");

@@ -74,8 +74,9 @@ class QueuePair {
   void Arm();
   void TakeEvents();
 
-  // Pings the other end if it has not heard anything for a while. Unavailable if it was silent for
-  // kSilenceNanosMax. To be called once a second, when Poll has nothing to do.
+  // Pings the other end, unless the last ping was less than kPingNanos / 2 ago. Unavailable if the
+  // other end was silent for kSilenceNanosMax. To be called once a second, when Poll has nothing to
+  // do.
   Status KeepAlive(int64_t now_ns);
   bool IsSilent(int64_t now_ns) const { return now_ns - heard_ns_ > kSilenceNanosMax; }
   Status Ping(int64_t now_ns);
@@ -86,7 +87,7 @@ class QueuePair {
 
  private:
   static constexpr int kEventsMax = 64;
-  // Writes of the ring under way; further bytes wait and share one write.
+  // The maximum number of writes of the ring under way; further bytes wait and share one write.
   static constexpr int kWritesMax = 4;
   static constexpr int kReadsMax = 16;
   static constexpr int kControlsMax = 32;  // confirmations and pings

@@ -43,8 +43,8 @@ class RegisteredMemory final : public Allocator,
   static constexpr size_t kCachedBytesMax = size_t{512} << 20;
 
   explicit RegisteredMemory(Register register_memory);
-  // Returns an allocator that registers memory with the device, for reads and writes by both
-  // ends.
+  // Returns an allocator that registers memory with the device: this end may read and write it, the
+  // other end may only read it.
   static std::shared_ptr<RegisteredMemory> Of(std::shared_ptr<VerbsDevice> device);
 
   // Registers the first region, which shows whether this process may register memory.

@@ -4,9 +4,9 @@
 // it tensors.
 //
 // If there is room, Send writes a small tensor into the ring at once, on the caller's thread. A
-// large one is exposed (exposed_tensor.h) and offered; it counts as handed over when the consumer
-// confirms that it has read it. One caller at a time exposes tensors, without the lock; other
-// callers leave theirs in the queue for it.
+// large one is exposed (exposed_tensor.h) and offered. It counts as handed over when it is offered,
+// if it was copied; else when the consumer confirms that it has read it. One caller at a time
+// exposes tensors, without the lock; other callers leave theirs in the queue for it.
 #pragma once
 
 #include <cstdint>

@@ -3,8 +3,8 @@
 // VerbsStream: the consumer's end of one connection. It subscribes to steps, reads offered large
 // tensors, and delivers the tensors that arrive.
 //
-// A stream exists before it is connected: earlier subscriptions are sent to the producer when it
-// is.
+// A stream takes subscriptions before it is connected, and sends them to the producer once it is
+// connected.
 #pragma once
 
 #include <deque>
