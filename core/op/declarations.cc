@@ -142,7 +142,10 @@ Status ExtendGlobalRegistry(const std::pair<std::vector<OpDef>, std::vector<Kern
   }
   RETURN_IF_ERROR(CheckDeclarations(ops, kernels));
   MutexLock lock(GlobalMutex());
-  global.store(new Registry(std::move(ops), std::move(kernels)), std::memory_order_release);
+  // Graphs and sessions may still use the registries of earlier calls.
+  static auto& all = *new std::vector<std::unique_ptr<const Registry>>;
+  all.push_back(std::make_unique<const Registry>(std::move(ops), std::move(kernels)));
+  global.store(all.back().get(), std::memory_order_release);
   return OkStatus();
 }
 

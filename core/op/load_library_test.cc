@@ -20,6 +20,7 @@
 namespace penstock {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -161,11 +162,12 @@ TEST(LoadLibrary, RefusesOtherBuildsBeforeTheyRun) {
   OpLibraryBuild other = ThisBuild();
   other.version[0] = '9';
   EXPECT_THAT(refusal("version", other),
-              HasSubstr(StrCat("it was built for penstock 9", &kVersion[1], " (Abseil ",
-                               ThisBuild().abseil, "), and this process is penstock ", kVersion)));
+              AllOf(HasSubstr(StrCat("it was built for penstock 9", &kVersion[1], " (Abseil ",
+                                     ThisBuild().abseil)),
+                    HasSubstr(StrCat(", and this process is penstock ", kVersion))));
   other = ThisBuild();
   other.abseil = 20010101;
-  EXPECT_THAT(refusal("abseil", other), HasSubstr("(Abseil 20010101)"));
+  EXPECT_THAT(refusal("abseil", other), HasSubstr("(Abseil 20010101"));
   other = ThisBuild();
   other.new_strings = 0;
   EXPECT_THAT(refusal("strings", other), HasSubstr("strings of before C++11"));

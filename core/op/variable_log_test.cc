@@ -15,6 +15,34 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
+// Memory that the CPU must not access: its addresses are invalid.
+class DeviceMemory final : public Allocator {
+ public:
+  const std::string& name() const override { return name_; }
+  void* Allocate(size_t bytes) override { return Far(CpuAllocator().Allocate(bytes)); }
+  void Deallocate(void* pointer, size_t bytes) override {
+    CpuAllocator().Deallocate(Near(pointer), bytes);
+  }
+  AllocatorStats stats() const override { return {}; }
+  bool host_accessible() const override { return false; }
+  Status Copy(const void* from, void* to, size_t bytes) override {
+    ++copies;
+    std::memcpy(Near(to), Near(from), bytes);
+    return OkStatus();
+  }
+
+  static void* Near(const void* pointer) { return Move(pointer, -kFar); }
+  static void* Far(const void* pointer) { return Move(pointer, kFar); }
+  int copies = 0;
+
+ private:
+  static constexpr intptr_t kFar = intptr_t{1} << 56;  // outside of every address space
+  static void* Move(const void* pointer, intptr_t by) {
+    return reinterpret_cast<void*>(reinterpret_cast<intptr_t>(pointer) + by);
+  }
+  const std::string name_ = "device memory";
+};
+
 class VariableLog : public testing::Test {
  protected:
   VariableLog() { CHECK_OK(store_.AttachLog(&log_)); }
@@ -30,6 +58,7 @@ class VariableLog : public testing::Test {
     return std::static_pointer_cast<Variable>(*replica_.Lookup("", name));
   }
 
+  DeviceMemory memory_;  // outlives the values in the log and in the stores
   RecordingLog log_;
   ResourceStore store_, replica_;
 };
@@ -199,34 +228,6 @@ TEST_F(VariableLog, ReplaysWhatManyThreadsDid) {
   }
 }
 
-// Memory that the CPU must not access: its addresses are invalid.
-class DeviceMemory final : public Allocator {
- public:
-  const std::string& name() const override { return name_; }
-  void* Allocate(size_t bytes) override { return Far(CpuAllocator().Allocate(bytes)); }
-  void Deallocate(void* pointer, size_t bytes) override {
-    CpuAllocator().Deallocate(Near(pointer), bytes);
-  }
-  AllocatorStats stats() const override { return {}; }
-  bool host_accessible() const override { return false; }
-  Status Copy(const void* from, void* to, size_t bytes) override {
-    ++copies;
-    std::memcpy(Near(to), Near(from), bytes);
-    return OkStatus();
-  }
-
-  static void* Near(const void* pointer) { return Move(pointer, -kFar); }
-  static void* Far(const void* pointer) { return Move(pointer, kFar); }
-  int copies = 0;
-
- private:
-  static constexpr intptr_t kFar = intptr_t{1} << 56;  // outside of every address space
-  static void* Move(const void* pointer, intptr_t by) {
-    return reinterpret_cast<void*>(reinterpret_cast<intptr_t>(pointer) + by);
-  }
-  const std::string name_ = "device memory";
-};
-
 // Makes a copy as a follower does, from values and version that belong together.
 TEST_F(VariableLog, IsDescribedWhileItIsInUse) {
   const auto w = New("w", DType::kFloat, PartialShape());
@@ -262,8 +263,6 @@ class DeviceVariable : public VariableLog {
         },
         [](size_t) { return Slices(1, {0}); });
   }
-
-  DeviceMemory memory_;
 };
 
 TEST_F(DeviceVariable, IsUpdatedWhileItIsRead) {
