@@ -34,6 +34,10 @@ Status Expand(Node* node, GraphBuilder& builder) {
   const GraphBuilder::Scope device = builder.DeviceScope(node->requested_device());
   ASSIGN_OR_RETURN(const std::vector<Gradient> gradients, AddGradients(builder, ys, xs, dys));
   for (int i = 0; i < node->num_outputs(); ++i) {
+    const auto& edges = node->out_edges();
+    const bool used = std::any_of(edges.begin(), edges.end(),
+                                  [i](const OutEdge& edge) { return edge.src_index == i; });
+    if (!used) continue;  // a handle, for example, has no gradient
     const Output dx = gradients[i].none() ? ZerosLike(xs[i]) : Dense(gradients[i]);
     RETURN_IF_ERROR(builder.status());
     Node* const made = builder.NodeOf(dx);
