@@ -35,12 +35,12 @@ std::string NameOf(const Endpoint& output) {
 // names are in `fed`.
 std::set<int> Ancestors(const Node* node, const std::set<std::string>& fed) {
   std::set<int> found = {node->id()};
-  std::vector<const Node*> left = {node};
-  while (!left.empty()) {
-    const Node* const next = left.back();
-    left.pop_back();
+  std::vector<const Node*> to_visit = {node};
+  while (!to_visit.empty()) {
+    const Node* const next = to_visit.back();
+    to_visit.pop_back();
     const auto add = [&](const Node* source) {
-      if (source != nullptr && found.insert(source->id()).second) left.push_back(source);
+      if (source != nullptr && found.insert(source->id()).second) to_visit.push_back(source);
     };
     for (const Endpoint& input : next->inputs()) {
       if (input.node != nullptr && fed.count(NameOf(input)) == 0) add(input.node);

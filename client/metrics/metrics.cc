@@ -9,7 +9,7 @@ namespace {
 Output Flat(Output x) { return Reshape(x, Constant(*x.sink, Tensor::Vector<int32_t>({-1}))); }
 Output SumOfAll(Output x) { return Sum(Flat(x), Constant(*x.sink, Tensor::Scalar<int32_t>(0))); }
 Output AsDouble(Output x) { return Cast(x, DType::kDouble); }
-Output Positive(Output x) { return Greater(x, ConstantLike(x, 0)); }
+Output IsPositive(Output x) { return Greater(x, ConstantLike(x, 0)); }
 
 // Sums over all batches since the reset, in float64: counts are exact up to 2^53.
 class Totals {
@@ -39,7 +39,7 @@ struct Histograms {
   Output positives, negatives;
 };
 Histograms CountByBucket(Output labels, Output places, Output size) {
-  const Output positive = Flat(AsDouble(Positive(labels)));
+  const Output positive = Flat(AsDouble(IsPositive(labels)));
   const auto count = [&](Output x) { return Call("UnsortedSegmentSum", {x, places, size}); };
   return {count(positive), count(1 - positive)};
 }
@@ -76,12 +76,12 @@ Metric Accuracy(Program& program, const std::string& name, Output labels, Output
 
 Metric Precision(Program& program, const std::string& name, Output labels, Output scores,
                  double threshold) {
-  return Share(program, name, Positive(labels), Greater(scores, ConstantLike(scores, threshold)));
+  return Share(program, name, IsPositive(labels), Greater(scores, ConstantLike(scores, threshold)));
 }
 
 Metric Recall(Program& program, const std::string& name, Output labels, Output scores,
               double threshold) {
-  return Share(program, name, Greater(scores, ConstantLike(scores, threshold)), Positive(labels));
+  return Share(program, name, Greater(scores, ConstantLike(scores, threshold)), IsPositive(labels));
 }
 
 Metric Auc(Program& program, const std::string& name, Output labels, Output scores, int buckets) {

@@ -42,7 +42,7 @@ class ReplicaCheck {
   std::string CheckOrphan(SimProcess& process);
 
   std::map<std::string, Seen> seen_;  // by the variable's name
-  // The primary's counts at that moment.
+  // The primary's counts at the last moment at which the replicas were compared.
   int64_t steps_ended_ = 0;
   uint64_t forced_cuts_ = 0;
   // The versions of a follower without a primary; by the variable's name.
