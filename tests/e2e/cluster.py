@@ -148,7 +148,8 @@ class StuckCluster(ClusterTest):
     """A ps and two workers that only serve, and clients whose steps hang (hang.cc)."""
 
     def start_servers(self, flags=None, proxy=None):
-        """`flags` of single tasks, by (job, index). Other tasks reach the ps through `proxy`."""
+        """Starts the tasks. `flags`: additional flags by (job, index). Other tasks reach the ps
+        through `proxy`."""
         ps, *workers = ["127.0.0.1:%d" % port for port in free_ports(3)]
         self.target = "grpc://" + workers[0]
         self.tasks = {}

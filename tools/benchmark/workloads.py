@@ -27,7 +27,7 @@ def all_reduce_count(size):
 
 
 def random_edges():
-    """Returns, for each node of each layer, the two nodes of the layer before it depends on."""
+    """Returns, for each node of each layer but the first, its two inputs in the layer before."""
     state = 12345
     layers = []
     for _ in range(RANDOM_GRAPH[1] - 1):
