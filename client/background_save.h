@@ -58,7 +58,8 @@ class BackgroundSave {
   Cancellation cancellation_;
   Stage stage_ = Stage::kCopying;
   int64_t step_ = -1;
-  // First the result of the thread, then that of the whole save.
+  // The result of the last function that the thread ran, or of a failed cut: at the end, the name
+  // of the checkpoint or an error.
   StatusOr<std::string> result_;
   std::atomic<bool> done_{false};  // set by the thread just before it ends
   std::unique_ptr<Thread> thread_;

@@ -17,7 +17,8 @@ bool IsScalarBool(Output value) {
   return value.dtype() == DType::kBool && value.shape().Compatible(PartialShape::Scalar());
 }
 
-// Builds one branch and returns its outputs, which are tensors of the branch.
+// Builds the branch that runs if `pred` equals `side`. Returns its outputs, as tensors of the
+// branch.
 Outputs BuildBranch(GraphBuilder& graph, Output pred, bool side,
                     const std::function<Outputs()>& function) {
   BranchContext branch(graph, pred, side);

@@ -37,15 +37,17 @@ namespace penstock::client {
 Outputs Cond(GraphBuilder& graph, Output pred, const std::function<Outputs()>& then,
              const std::function<Outputs()>& otherwise, string_view name = "cond");
 
-// Returns the outputs of the first case whose predicate is true; if there is none, of the default.
+// A predicate, and the function that builds the branch.
 using CaseBranch = std::pair<Output, std::function<Outputs()>>;
+// Returns the outputs of the first of `cases` whose predicate is true at run time; those of
+// `otherwise` if there is none.
 Outputs Case(GraphBuilder& graph, const std::vector<CaseBranch>& cases,
              const std::function<Outputs()>& otherwise, string_view name = "case");
 
 struct WhileOptions {
   // The maximum number of iterations that run concurrently.
   int64_t parallel_iterations = 10;
-  // Tensors that are kept for the gradient may be moved to host memory.
+  // Whether tensors that are kept for the gradient may be moved to host memory.
   bool swap_memory = false;
   // The shapes of loop variables in all iterations, if they are less specific than the shapes of
   // the initial values; one per variable, or an empty list.
@@ -62,14 +64,14 @@ Outputs While(GraphBuilder& graph, const Outputs& initial,
               const std::function<Output(const Outputs&)>& cond,
               const std::function<Outputs(const Outputs&)>& body, const WhileOptions& options = {});
 
-// Functions over the slices of `elems` along their first dimension, which must be equal in all of
-// them. `initial` is the accumulator's first value. Elements and accumulators are lists of tensors,
-// usually of one tensor.
+// The functions below call a FoldFunction or MapFunction for each slice of `elems` along the first
+// dimension, whose size must be the same in all `elems`. `initial` is the accumulator's first
+// value. Elements and accumulators are lists of tensors, usually of one tensor.
 using FoldFunction = std::function<Outputs(const Outputs& accumulator, const Outputs& elements)>;
 using MapFunction = std::function<Outputs(const Outputs& elements)>;
 
-// Returns fn(...fn(fn(initial, elems[0]), elems[1])..., elems[n-1]). FoldR begins with the last
-// element.
+// FoldL returns fn(...fn(fn(initial, elems[0]), elems[1])..., elems[n-1]). FoldR begins with the
+// last element.
 Outputs FoldL(GraphBuilder& graph, const Outputs& elems, const Outputs& initial,
               const FoldFunction& fn, const WhileOptions& options = {.name = "foldl"});
 Outputs FoldR(GraphBuilder& graph, const Outputs& elems, const Outputs& initial,

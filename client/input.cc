@@ -18,13 +18,13 @@ std::vector<DType> TypesOf(const Outputs& tensors) {
   return types;
 }
 
-// Prepend returns `shape` with another dimension in front; the next function returns it without its
-// first dimension.
+// Returns `shape` with the dimension `size` in front.
 PartialShape Prepend(int64_t size, const PartialShape& shape) {
   PartialShape batch({size});
   for (const int64_t d : shape.dims()) batch.AddDim(d);
   return batch;
 }
+// Returns `shape` without its first dimension.
 PartialShape RowShape(const PartialShape& shape) { return PartialShape(shape.dims().subspan(1)); }
 
 // Sets `*shapes` to the shapes of one element of each tensor. If they are not known well enough,

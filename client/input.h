@@ -52,12 +52,12 @@ RecordOutputs ReadRecord(Output reader, Output queue);
 struct BatchOptions {
   int threads = 1;  // with more than one the order of elements is random
   int64_t capacity = 32;
-  // `tensors` are batches: their rows are the elements.
+  // If true, `tensors` are batches, whose rows are the elements.
   bool enqueue_many = false;
-  // Elements may differ in shape, but not in rank; each batch is padded with zeros to the largest
-  // element.
+  // If true, elements may differ in shape, but not in rank, and each batch is padded with zeros to
+  // the largest element.
   bool dynamic_pad = false;
-  // The last batch may be smaller; otherwise elements that do not fill a batch are dropped.
+  // If true, the last batch may be smaller; else elements that do not fill a batch are dropped.
   bool allow_smaller_final_batch = false;
   std::string shared_name = "";
 };
@@ -73,10 +73,10 @@ struct ShuffleBatchOptions {
   int64_t seed = 0;               // 0: another order in each run
   bool enqueue_many = false;
   bool allow_smaller_final_batch = false;
-  // The same seeds give the same batches, whatever the speed of producers and consumers, so that a
-  // training can be resumed (run_queue_runners.h). Each element is drawn from a full queue.
-  // REQUIRES a seed and one thread. Keeps two batches ready, since the queue itself is refilled
-  // only after a consumer has taken an element.
+  // If true, the same seeds give the same batches, whatever the speed of producers and consumers,
+  // so that a training can be resumed (run_queue_runners.h). Each element is drawn from a full
+  // queue. REQUIRES a seed and one thread. Keeps two batches ready, since the queue itself is
+  // refilled only after a consumer has taken an element.
   bool repeatable = false;
   std::string shared_name = "";
 };

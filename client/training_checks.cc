@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TrainingLoop: what happens if a loss is NaN or infinite.
+// TrainingLoop's handling of a loss that is NaN or infinite.
 #include <algorithm>
 #include <cmath>
 #include <utility>

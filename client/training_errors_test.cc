@@ -81,7 +81,7 @@ TEST_F(TrainingErrorsTest, ATrainOpThatNeverRaisesTheGlobalStep) {
   EXPECT_THAT(said_, ElementsAre(HasSubstr("100 steps in a row have left global_step at 0")));
 }
 
-// This is what accumulated gradients do.
+// With accumulated gradients, the train op raises the global step only in some steps.
 TEST_F(TrainingErrorsTest, ATrainOpMayRaiseTheGlobalStepNowAndThen) {
   const Variable runs(program_, "runs", {}, Zeros(), {.dtype = DType::kInt64, .trainable = false});
   const Output counted = runs.AssignAdd(OnesLike(runs));
@@ -98,7 +98,7 @@ TEST_F(TrainingErrorsTest, ATrainOpMayRaiseTheGlobalStepNowAndThen) {
   EXPECT_THAT(said_, ElementsAre("1000 steps in a row have left global_step at 0"));
 }
 
-// This is what happens if the chief applies the workers' gradients.
+// With SyncReplicas, a thread of the chief raises the global step, not the train op.
 TEST_F(TrainingErrorsTest, SomethingElseMayRaiseTheGlobalStep) {
   class Chief : public TrainingHook {
    public:

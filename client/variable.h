@@ -30,18 +30,18 @@ struct VariablePart {
   std::string whole_name;
   Shape whole;
   int64_t start = 0;  // the part's first row in the larger tensor
-  // The larger tensor has its rows in the order of the parts, not of the ids. A checkpoint can then
-  // be restored only to the same number of parts.
+  // True if the larger tensor has its rows in the order of the parts, not of the ids. A checkpoint
+  // can then be restored only to the same number of parts.
   bool interleaved = false;
 };
 
 struct VariableOptions {
   DType dtype = DType::kFloat;  // for values made by an initializer
   bool trainable = true;        // optimizers change it by default
-  // Local to the worker, on the worker's device: not saved, not trainable, initialised by each
-  // worker.
+  // True: each worker has its own variable, on its own device, and initialises it. The variable is
+  // neither saved nor trainable.
   bool local = false;
-  // Uses a ref edge (VariableV2) instead of a resource, as TensorFlow 1 did by default.
+  // Whether to use a ref edge (VariableV2) instead of a resource, as TensorFlow 1 did by default.
   bool ref = false;
   std::string container = "";    // "" is the default one
   std::string shared_name = "";  // "" is the variable's name

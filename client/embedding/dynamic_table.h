@@ -86,8 +86,8 @@ struct DynamicTableOptions {
   // be set. The rows are kept there, in files without names, instead of being dropped. Lookups read
   // them there; an update brings a row back to memory. "": rows beyond the limit are dropped.
   std::string spill_directory = {};
-  // The rows on disk of the whole table: beyond it, the rows with the oldest last update are
-  // dropped. The files may take twice as much. 0: no limit.
+  // Maximum bytes of the whole table's rows on disk. Beyond it, the rows with the oldest last
+  // update are dropped. The files may take twice as much. 0: no limit.
   int64_t spill_max_bytes = 0;
 };
 

@@ -20,8 +20,8 @@ namespace penstock::examples {
 struct Texts {
   std::vector<std::string> train, test;
 };
-// Reads the texts of all files of a directory. A line "%" ends a text. Longer texts are cut into
-// pieces. Skips *.dat, *.u8, and files that are not text.
+// Reads the texts of the files of a directory. A line "%" ends a text. Texts of more than
+// `length_max` bytes are cut into pieces. Skips *.dat, *.u8, and files that are not text.
 StatusOr<Texts> ReadTexts(Env& env, const std::string& directory, int64_t length_max);
 
 // A batch of texts that a model has to predict character by character. `inputs` is each text after
@@ -33,7 +33,7 @@ struct TextBatch {
 // REQUIRES 0 <= begin < end <= texts.size().
 TextBatch MakeBatch(const std::vector<std::string>& texts, size_t begin, size_t end);
 
-// An endless sequence of such batches, made by nodes of the graph. Texts come in a random order
+// An endless sequence of TextBatches, made by nodes of the graph. Texts come in a random order
 // that differs between epochs, and queues group them by length, so there is little padding.
 // REQUIRES that there are texts.
 struct QueuedBatch {

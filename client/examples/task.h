@@ -27,7 +27,7 @@ int Report(const std::string& program, const Status& status, int code);
 struct TaskRole {
   std::string program;  // the name printed before errors
   TaskConfig task;      // an empty cluster: train in this process
-  // Workers other than the chief only serve, until the chief has trained.
+  // True: workers other than the chief only serve, until the chief has trained.
   bool chief_drives = false;
   // "grpc://host:port": another process serves the task (`penstock server`), this one only trains.
   std::string server = "";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Holds the interchange messages to their published numbers: a field under another number or
-// type would still compile, and would still agree with itself.
+// Tests that the fields of the interchange messages have their published numbers and types. A test
+// that encodes and decodes a message would not notice a wrong number or type.
 
 #include <google/protobuf/descriptor.h>
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ std::string Type(const FieldDescriptor& field) {
   return (field.is_repeated() ? "rep " : "") + type;
 }
 
-// One line per message: "1 name: type; 2 ...", as the published tables have it.
+// Returns the message's fields as "1 name: type; 2 ...", as the published tables list them.
 std::string Fields(const Descriptor* message) {
   std::string line;
   for (int i = 0; i < message->field_count(); ++i) {
@@ -149,7 +149,7 @@ TEST(Wire, Checkpoint) {
   EXPECT_EQ(Fields(TensorSliceProto::Extent::descriptor()), "1 start: int64; 2 length: int64");
 }
 
-// A field that has a length: tag, length, content. Written by hand, all lengths below 128.
+// Returns an encoded field: tag, length, content. REQUIRES a content of less than 128 bytes.
 std::string Field(int number, const std::string& content) {
   return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(content.size())} +
          content;

@@ -122,7 +122,8 @@ class Sides:
                 pass
 
     def run(self, inputs):
-        """(values, None) or (None, error) of ours, and of theirs."""
+        """Runs the call on Penstock, then on TensorFlow. Returns for each (values, None) or (None,
+        error)."""
         return [self._run(session, inputs) for session in (self.ours, self.theirs)]
 
     def _run(self, session, inputs):

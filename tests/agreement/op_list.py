@@ -111,7 +111,7 @@ def _compare_arguments(what, mine, other):
 
 
 def _compare_attributes(name, mine, other, known_types):
-    """`mine` may allow more than `other`, but nothing less."""
+    """Yields the differences: `mine` may allow more values than `other`, but not fewer."""
     if mine[0] != other[0]:
         yield "attribute %s is of kind %s, TensorFlow's %s" % (name, mine[0], other[0])
         return

@@ -10,7 +10,7 @@ NEUTRAL = ("agrees", "both fail", "both lack", "not built")
 
 class Report:
     def __init__(self, differences, unexplained=None):
-        """`unexplained`: a file that hears of each at once."""
+        """`unexplained`: a file to which each unexplained difference is written at once."""
         self.differences, self.file = differences, unexplained
         self.cells = collections.defaultdict(collections.Counter)  # verdicts by op and types
         self.unexplained = []

@@ -46,7 +46,7 @@ class Server:
         return self.process.poll() is None
 
     def wait(self):
-        """A while, for one that seems to be dying."""
+        """Waits up to 10 s for the end of a server that seems to be dying."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(10)
 
@@ -73,7 +73,8 @@ class Tryer:
         self.lines.put({"end": 1})
 
     def answers(self, orders):
-        """To these orders, until they are carried out or cannot be."""
+        """Sends the orders; yields the answers until the orders are carried out, or the child ends.
+        Kills a child that gives no answer for CASE_SECONDS."""
         self.process.stdin.write(json.dumps(orders) + "\n")
         self.process.stdin.flush()
         child, seconds = None, START_SECONDS
@@ -92,7 +93,8 @@ class Tryer:
             yield answer
 
     def _check(self, status):
-        """A signal (below 0) is TensorFlow's or the server's doing, an exception is our own."""
+        """Raises an error for status 1, an exception in try_ops.py itself. A signal (below 0) only
+        shows that TensorFlow crashed or that the child was killed."""
         if status == 1:
             self.stderr.seek(0)
             raise RuntimeError("try_ops.py failed:\n" + self.stderr.read()[-4000:])
@@ -104,12 +106,12 @@ class Tryer:
 
 
 class Trial:
-    """Calls add(case, verdict, detail) for each case."""
+    """Tries all cases of ops, and calls add(case, verdict, detail) for each."""
 
     def __init__(self, program, samples, quick, add, say):
         self.program, self.quick, self.add, self.say = program, quick, add, say
         self.tryer, self.server = Tryer(samples), Server(program)
-        self.tried = []  # cases of the op that is under way
+        self.tried = []  # cases of the current op that have ended
 
     def close(self):
         self.tryer.close()
@@ -127,10 +129,11 @@ class Trial:
                 self._explain(begun)
             elif left and not progressed:
                 raise RuntimeError("try_ops.py ended between two cases of %s" % left[0])
-            # Go on: TensorFlow's process died late, because a case had written where it must not.
+            # If none: TensorFlow's process died late, as a case had overwritten its memory. Go on.
 
     def _carry_out(self, left):
-        """Takes what is done away from `left`; returns the case that was the end of it."""
+        """Removes the ops that are done from `left`. Returns the case during which a process died,
+        or None."""
         begun = None
         for answer in self.tryer.answers({"ops": left, "skip": self.tried, "quick": self.quick,
                                           "target": self.server.target}):
@@ -150,7 +153,7 @@ class Trial:
         return begun
 
     def _explain(self, case):
-        """A process died of it."""
+        """Records that the case crashed our server or TensorFlow's process; starts a new server."""
         ours = not self.server.alive()
         detail = " ".join(self.server.last_words)[-300:] if ours else "the process ended or hung"
         self.add(case, "ours crashes" if ours else "theirs crashes", detail)

@@ -49,8 +49,8 @@ class LoggedStore {
  private:
   const std::unique_ptr<RecordingLog> log_ = std::make_unique<RecordingLog>();
   const std::shared_ptr<ResourceStore> store_ = std::make_shared<ResourceStore>();
-  // Returns the version of each resource in the store, and of those behind the handles of `call`.
   using Versions = std::map<std::shared_ptr<const Resource>, int64_t>;
+  // Returns the version of each resource in the store, and of those behind the handles of `call`.
   Versions VersionsOf(const OpCall& call) const;
   // Checks that the records after the first `records` ones are those of the new versions.
   void CheckVersions(const std::string& op, size_t records, const Versions& before);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clusters of real processes, for stories about them.
+"""Clusters of real processes, for tests.
 
 Programs are found where the build puts them for tests: relative to the current folder.
 """
@@ -23,7 +23,7 @@ RECOMMENDER = "client/examples/recommender"
 READER = "client/examples/remote_reader"
 HANG = "tests/e2e/hang"
 
-# Servers keep there what they measure of this machine at their start: once for all of a test.
+# Servers store their measurements of this machine in this folder, so a test measures only once.
 os.environ.setdefault("XDG_CACHE_HOME", os.environ.get("TEST_TMPDIR", tempfile.gettempdir()))
 
 
@@ -51,7 +51,8 @@ class Run:
         return "\n".join(self.lines)
 
     def wait_for(self, pattern, seconds=60, start=0):
-        """Waits for a line, from number `start` on, with `pattern`: the match and its number."""
+        """Waits for a line that matches `pattern`, from line number `start` on. Returns the match
+        and the line's number."""
         end = time.monotonic() + seconds
         with self.arrived:
             n = start
@@ -68,7 +69,7 @@ class Run:
                 self.arrived.wait(min(left, 0.2))
 
     def pid(self, job, index, replica=None):
-        """The process of a task, or of one of its two replicas."""
+        """Returns the id of the process of a task, or of one of its two replicas."""
         wanted = {"--job_name=" + job, "--task_index=%d" % index}
         if replica is not None:
             wanted.add("--replica_index=%d" % replica)
@@ -87,13 +88,13 @@ class Run:
         raise AssertionError("no process of %s/%d, replica %s" % (job, index, replica))
 
     def kill(self, job, index, replica=None, how=signal.SIGKILL):
-        """Returns the process that it has sent the signal to."""
+        """Sends the signal `how` to a task's process, and returns the process id."""
         pid = self.pid(job, index, replica)
         os.kill(pid, how)
         return pid
 
     def address(self, job):
-        """host:port of the first task of a job."""
+        """Returns host:port of the first task of a job."""
         with open("/proc/%d/cmdline" % self.pid("ps", 0)) as f:
             for argument in f.read().split("\0"):
                 if argument.startswith("--%s_hosts=" % job):
@@ -101,12 +102,12 @@ class Run:
         raise AssertionError("no --%s_hosts" % job)
 
     def finish(self, seconds=120):
-        """The exit code, once the cluster has ended by itself."""
+        """Waits until the cluster has ended by itself; returns the exit code."""
         try:
             code = self.process.wait(seconds)
         except subprocess.TimeoutExpired:
             raise AssertionError("not done within %d s:\n%s" % (seconds, self.output())) from None
-        time.sleep(0.2)  # the last lines
+        time.sleep(0.2)  # until the last lines have been read
         return code
 
     def close(self):
@@ -125,7 +126,7 @@ class ClusterTest(unittest.TestCase):
         return run
 
     def until(self, ask, *needed, seconds=30):
-        """Asks again until the answer has all that is needed: it may take a moment."""
+        """Calls ask() until the answer contains all of `needed`."""
         end = time.monotonic() + seconds
         while True:
             said = ask()
@@ -138,7 +139,8 @@ class StuckCluster(ClusterTest):
     """A ps and two workers that only serve, and clients whose steps hang (hang.cc)."""
 
     def start_servers(self, flags=None, proxy=None):
-        """`flags` of single tasks, by (job, index). Other tasks reach the ps through `proxy`."""
+        """Starts the tasks. `flags`: additional flags by (job, index). Other tasks reach the ps
+        through `proxy`."""
         ps, *workers = ["127.0.0.1:%d" % port for port in free_ports(3)]
         self.target = "grpc://" + workers[0]
         self.tasks = {}

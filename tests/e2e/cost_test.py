@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The costs of steps: `penstock cost` of a cluster and of a file, `penstock whatif`."""
+"""Tests the costs of steps: `penstock cost` for a cluster and for a file, and `penstock whatif`."""
 
 import csv
 import json
@@ -13,8 +13,8 @@ import tempfile
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 from cluster import PENSTOCK, StuckCluster, free_ports, main  # noqa: E402
 
-# The product of what is fed and a variable of a megabyte, to which the step adds as much. The
-# variable names itself as its neighbour, as TensorFlow's do.
+# Multiplies the fed matrix by a variable of 1 MB, and adds a tensor of that size to the variable.
+# The variable's colocation attribute names the variable itself, as in TensorFlow's graphs.
 GRAPH = """
 node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
 node { name: "v" op: "VariableV2" device: "/job:elsewhere/task:7"

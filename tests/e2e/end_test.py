@@ -67,11 +67,11 @@ class EndTest(StuckCluster):
         self.assertEqual(ran.returncode, 0, ran.stderr + run.output())
         # 143: stopped by a signal, may be restarted
         self.assertEqual(run.finish(60), 143, run.output())
-        # `penstock run` ends with the first task that does: the chief's last lines may be missing.
+        # `penstock run` ends when the first task ends, so the chief's last lines may be missing.
         steps = re.findall(r"worker/0\] /job:worker/task:0 +step (\d+)/", run.output())
         saved = [int(path.rsplit("-", 1)[1].split(".")[0])
                  for path in glob.glob(run.folder + "/model.ckpt-*.index")]
-        # More than the checkpoint of the start.
+        # There is a later checkpoint than that of the first step.
         self.assertGreaterEqual(max(saved, default=-1), max(2, int(steps[-1])), run.output())
 
     def test_reset_closes_sessions(self):

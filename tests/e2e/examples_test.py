@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every program of client/examples runs as the READMEs say, briefly: in one process and, where it
-can, on a cluster of 1 ps and 2 workers."""
+"""Tests that every program of client/examples runs as the READMEs say: for a few steps, in one
+process and, if the program supports it, on a cluster of 1 ps and 2 workers."""
 
 import os
 import re
@@ -20,12 +20,12 @@ SMALL_NET = ["--units=16", "--embedding=8", "--steps=20"]
 
 
 def programs():
-    """All that the build has put into the folder: the target //client/examples:programs."""
+    """Returns the programs that the build has put into the folder (//client/examples:programs)."""
     return sorted(name for name in os.listdir(EXAMPLES) if "." not in name)
 
 
 def commands(readme):
-    """The shell commands of a README, each as one line."""
+    """Returns the shell commands of a README, each as one line."""
     with open(readme) as f:
         blocks = re.findall(r"```sh\n(.*?)```", f.read(), re.DOTALL)
     return [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
@@ -111,9 +111,9 @@ class ExamplesTest(ClusterTest):
             found = re.search(r"(?m)^.*loss: (\d\.\d+)$", said)
             self.assertTrue(found, said)
             losses.append(float(found.group(1)))
-        # The same bits and the same weights, wherever the nodes run.
+        # The data and initial weights do not depend on where the nodes run.
         self.assertAlmostEqual(losses[0], losses[1], delta=0.02)
-        # The step was placed without the ps, of which the example asks nothing.
+        # The step was placed without the ps, which the example does not use.
         self.assertIn("/job:worker/replica:0/task:0/device:CPU:0", said)
         self.assertNotIn("): /job:ps", said)
 
@@ -172,11 +172,11 @@ class ExamplesTest(ClusterTest):
             found = re.search(r"(?m)^.*test AUC: (\d\.\d+)$", run.output())
             self.assertTrue(found, run.output())
             self.assertGreater(float(found.group(1)), 0.9, run.output())
-            # There were files, and not even the ps that was killed left one behind.
+            # The files of rows have no names, so none remains, even after the kill of a ps.
             self.assertEqual(os.listdir(spill), [])
 
     def write_ratings(self, folder):
-        """Users of even numbers like films of even numbers, and so on."""
+        """Writes ratings by a rule: users of even numbers like films of even numbers, and so on."""
         with open(os.path.join(folder, "ratings.csv"), "w") as f:
             f.write("user,movie,rating,time\n")
             for user in range(30):
@@ -214,7 +214,7 @@ class ExamplesTest(ClusterTest):
         library = EXAMPLES + "/libcube_root_op.so"
         self.assertEqual(self.run_alone(EXAMPLES + "/cube_root", library), "x = 7.998\n")
         self.assertIn("cube is x", self.run_alone(PENSTOCK, "ops", "--load", library, "CubeRoot"))
-        # A program that serves a task gives it the libraries of its environment.
+        # A program that serves a task loads the libraries that PENSTOCK_LOAD names.
         run = self.start("--model=mlp", "--steps=1000000", ps=1, workers=1,
                          run_flags=["--load=" + library])
         run.wait_for(r"step +[1-9]")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A client whose steps hang in the way that --kind selects, for tests of finding out why a cluster
-// is stuck. It prints "begun" before the step that hangs, and runs until it is killed.
+// A client whose steps hang in the way that --kind selects, for tests of `penstock why`. It prints
+// "begun" before the step that hangs, and runs until it is killed.
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>

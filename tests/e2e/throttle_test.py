@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A worker that is throttled gets less of a step whose nodes the master places."""
+"""Tests that automatic placement gives fewer nodes of a step to a throttled worker."""
 
 import os
 import re
@@ -42,12 +42,14 @@ class Throttle:
 
 class ThrottleTest(ClusterTest):
     def products(self, run):
-        """The number of matrix products of the last placement, and those on the second worker."""
+        """Returns the number of matrix products in the last placement, and how many of them are on
+        the second worker."""
         placed = dict(re.findall(r"(?m)(\S+): \(MatMul\): (\S+)$", run.output()))
         return len(placed), sum(SECOND_WORKER in device for device in placed.values())
 
     def median_us(self, run):
-        """The time of the step that took the most time; None before it was measured."""
+        """Returns the median time of the step that took the most time; None if it is not measured
+        yet."""
         ran = subprocess.run([PENSTOCK, "cost", "grpc://" + run.address("worker")],
                              capture_output=True, text=True, timeout=90)
         found = re.search(r"measured: +([\d.]+) us, the median", ran.stdout)

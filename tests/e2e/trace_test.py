@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`penstock trace` attaches to a cluster that trains."""
+"""Tests `penstock trace` on a cluster that trains."""
 
 import collections
 import json
@@ -22,8 +22,8 @@ class TraceTest(StuckCluster):
         return ran.stdout + ran.stderr
 
     def check_time_line(self, path):
-        """Checks that boxes of one lane are nested, that transfers have bytes and a road, and that
-        arrows have two ends."""
+        """Checks that boxes of one lane are nested, that transfers have bytes and a transport, and
+        that arrows have two ends."""
         with open(path, encoding="utf-8") as file:
             events = json.load(file)["traceEvents"]
         processes = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}

@@ -89,7 +89,7 @@ def while_loop_lstm(cluster):
 
 @program("ref", "resource", "v2")
 def block_lstm(cluster):
-    """The whole sequence in one op, trained through its gradient."""
+    """Trains an LSTM whose op processes the whole sequence, through the op's gradient."""
     v1.set_random_seed(34)
     with cluster.between_graphs():
         words = v1.placeholder(tf.int32, [BATCH, STEPS + 1])

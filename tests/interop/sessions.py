@@ -145,7 +145,7 @@ def callables(cluster):
 
 @program("ref")
 def traces(cluster):
-    """RunMetadata, and TensorFlow's timeline made from it."""
+    """Traces a step; compares RunMetadata and the timeline that TensorFlow makes of it."""
     with v1.device("/job:ps/task:0"):
         w = v1.get_variable("w", initializer=np.ones([4, 4], np.float32))
     with v1.device("/job:worker/task:0"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Warm starts: variables from a checkpoint of another vocabulary."""
+"""Tests warm starts: variables from a checkpoint that has another vocabulary."""
 
 import os
 

@@ -43,9 +43,9 @@ struct FaultPlanOptions {
   uint64_t seed = 0;
   // The names of the kinds of faults to use; empty: all.
   std::vector<std::string> kinds = {};
-  // The hosts that may be lost; RunSimulation takes all of the cluster if there are none. With
-  // `replicas` faults occur one at a time, and only kinds that two replicas survive.
+  // The hosts that may be lost; empty: RunSimulation uses all hosts of the cluster.
   std::vector<std::string> hosts = {};
+  // True: faults occur one at a time, and only kinds that two replicas survive.
   bool replicas = false;
   // The indices of the faults to keep; empty: all.
   std::vector<int> only = {};

@@ -4,9 +4,10 @@
 //
 // While no step runs and the follower has acknowledged everything, each variable must have the same
 // value in both, and both must have counted the same number of changes since the last such moment.
-// Until the next step has ended, the follower must not change: it may keep entire steps only. What
-// a follower had when its primary died is what it has as the primary. Of two primaries, the one
-// with the lower epoch must still wait for its follower; it must not have gone on alone.
+// Until the next step has ended, the follower must not change: it may keep entire steps only. A
+// follower that becomes the primary must have exactly the variables that it had when its primary
+// died. Of two primaries, the one with the lower epoch must still wait for its follower; it must
+// not have gone on alone.
 //
 // Look does not block and changes nothing. All arguments are borrowed during the call.
 #pragma once
@@ -30,8 +31,8 @@ class ReplicaCheck {
   std::string LookAtStep(SimProcess* one, SimProcess* other, int64_t step);
 
  private:
-  // A variable at the last moment at which both replicas were compared. Versions of the two differ,
-  // because a follower begins with a copy.
+  // A variable at the last moment at which both replicas were compared. Versions of the two
+  // replicas differ, because a follower begins with a copy.
   struct Seen {
     std::weak_ptr<Resource> primary, follower;
     int64_t primary_version = 0, follower_version = 0;
@@ -42,7 +43,7 @@ class ReplicaCheck {
   std::string CheckOrphan(SimProcess& process);
 
   std::map<std::string, Seen> seen_;  // by the variable's name
-  // The primary's counts at that moment.
+  // The primary's counts at the last moment at which the replicas were compared.
   int64_t steps_ended_ = 0;
   uint64_t forced_cuts_ = 0;
   // The versions of a follower without a primary; by the variable's name.

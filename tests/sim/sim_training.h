@@ -32,10 +32,10 @@ struct SimTrainingOptions {
 struct SeenByClients {
   int64_t step = 0;        // the last acknowledged step
   int64_t saved_step = 0;  // the step of the last checkpoint known to be complete
-  // A bit of a checkpoint was flipped, so a restore may skip it.
+  // True if a bit of a checkpoint was flipped, so that a restore may skip the checkpoint.
   bool damaged = false;
   int sessions = 0;
-  // More faults are due, so the training should not end yet.
+  // True while more faults are due, so that the training should not end yet.
   bool faults_due = false;
   std::function<void()> acknowledged;  // called after each acknowledged step
   std::set<std::string> errors;        // errors of steps, without numbers

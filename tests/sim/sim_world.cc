@@ -443,7 +443,7 @@ void World::Simulate() {
   for (const std::string& each : seen_.violations) result_.violations.push_back(each);
   if (!result_.violations.empty()) return;  // the process will exit: see RunSimulation
   faults = nullptr;
-  // Waits for the threads that end killed processes.
+  // Waits until all clients and all killed processes have ended.
   threads_.clear();
   Sleep(kStepsEndMs);
   CheckSteps();

@@ -23,7 +23,7 @@ def descend(loss):
 
 
 def null():
-    """Only the overhead of a step, from the client to the worker and back."""
+    """Runs a no-op: only the overhead of a step, from the client to the worker and back."""
     return tf.no_op(), [], []
 
 

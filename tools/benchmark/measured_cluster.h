@@ -20,9 +20,8 @@ class MeasuredCluster {
   MeasuredCluster();
   ~MeasuredCluster();
 
-  // `protocol` is that of all tasks: "grpc" or "shm".
   // Measures microseconds of a step in which each of `workers` ("1" to "99") concurrently reads a
-  // number from the ps.
+  // number from the ps. In each function, all tasks use `protocol`: "grpc" or "shm".
   StatusOr<Round> PrepareNullStep(const std::string& protocol, const std::string& workers);
   // Measures GB/s of sending one tensor of `size` ("4KB") from the ps to a worker.
   StatusOr<Round> PrepareTransfer(const std::string& protocol, const std::string& size);

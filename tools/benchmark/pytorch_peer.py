@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's side of tools/bench: the training steps. workloads.serve tells the protocol."""
+"""PyTorch's side of tools/bench: the training steps. workloads.serve describes the protocol."""
 
 import multiprocessing
 import os
@@ -10,7 +10,7 @@ from workloads import (  # noqa: E402
     BAG_BATCHES, BAG_IDS, BAGS, BATCH, TABLE_ROWS, TABLE_WIDTH, THREADS, TRANSFER_BYTES,
     all_reduce_count, median_seconds, serve)
 
-# Debian's build multiplies with an OpenBLAS that does not listen to set_num_threads.
+# Debian's build multiplies with an OpenBLAS that ignores set_num_threads.
 os.environ.setdefault("OMP_NUM_THREADS", str(THREADS))
 os.environ.setdefault("OPENBLAS_NUM_THREADS", str(THREADS))
 
@@ -32,7 +32,7 @@ def convnet():
 
 
 def rank_process(pipe, port, rank, ranks, size):
-    """A rank of gloo's: sums when told, and answers with the median time of a sum."""
+    """Runs one rank of a gloo group: sums when told, and answers with the median time of a sum."""
     from torch import distributed
     torch.set_num_threads(max(1, THREADS // ranks))
     distributed.init_process_group("gloo", init_method="tcp://127.0.0.1:%d" % port, rank=rank,
@@ -78,7 +78,7 @@ def prepare_all_reduce(size, ranks):
 
 
 def prepare_embedding():
-    """EmbeddingBag with sparse gradients: a step touches the rows of its ids only."""
+    """Prepares an EmbeddingBag with sparse gradients: a step changes only the rows of its ids."""
     table = nn.EmbeddingBag(TABLE_ROWS, TABLE_WIDTH, mode="sum", sparse=True)
     optimizer = torch.optim.Adagrad(table.parameters(), lr=0.01, initial_accumulator_value=0.1)
     batches = [torch.randint(TABLE_ROWS, (BAGS, BAG_IDS)) for _ in range(BAG_BATCHES)]

@@ -125,7 +125,7 @@ def prepare_transfer(_protocol, size):
 
 
 def remote_step(what, server, here):
-    """The step that a worker repeats; measured_task.cc has the same."""
+    """Returns the step that a worker repeats; measured_task.cc has the same steps."""
     ps = "/job:ps/task:0"
     with tf.Graph().as_default() as graph:
         with tf.device(ps):

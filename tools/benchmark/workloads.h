@@ -25,14 +25,13 @@ StatusOr<int64_t> TransferBytes(const std::string& name);
 // ranks.
 int64_t AllReduceCount(int64_t bytes);
 
-// The graph that BuildExecutorGraph makes.
 struct ExecutorGraph {
   Outputs feeds;
   Output target;
   int nodes = 0;
 };
-// `shape`: "chain", "wide" or "random". `kind`: "add", scalar additions with a scalar to feed, or
-// "noop", nodes that do nothing.
+// Builds a graph of `shape` ("chain", "wide", "random"). Its nodes are of `kind`: scalar additions
+// ("add", with a scalar to feed), or nodes that do nothing ("noop").
 StatusOr<ExecutorGraph> BuildExecutorGraph(client::Program& program, const std::string& shape,
                                            const std::string& kind);
 

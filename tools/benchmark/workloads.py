@@ -17,17 +17,17 @@ TRANSFER_BYTES = {"1KB": 1 << 10, "4KB": 4 << 10, "64KB": 64 << 10, "1MB": 1 << 
 BATCH = 128
 TABLE_ROWS, TABLE_WIDTH, BAGS, BAG_IDS, BAG_BATCHES = 1 << 20, 64, 512, 8, 64
 ROUND_SECONDS = 0.4
-# As many as our side takes.
+# Our side uses the same number of threads.
 THREADS = len(os.sched_getaffinity(0))
 
 
 def all_reduce_count(size):
-    """How often a round of all_reduce sums tensors of so many bytes: all ranks have to agree."""
+    """Returns how often a round of all_reduce sums tensors of this size. All ranks must agree."""
     return min(1000, max(5, (256 << 20) // size))
 
 
 def random_edges():
-    """For each layer and node the two nodes of the layer before that it depends on."""
+    """Returns, for each node of each layer but the first, its two inputs in the layer before."""
     state = 12345
     layers = []
     for _ in range(RANDOM_GRAPH[1] - 1):
@@ -43,7 +43,7 @@ def random_edges():
 
 
 def median_seconds(step):
-    """The median time of a step over one round, after a few to warm up."""
+    """Returns the median time of a step over one round, after a few warm-up steps."""
     for _ in range(3):
         step()
     times = []

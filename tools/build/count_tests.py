@@ -7,7 +7,7 @@ begin with "SKIPPED:".
 
 Cases are counted in each test's test.xml. A test that failed without saying which case did (a
 crash, a timeout) or that could not be built counts as one failure. Exits with 0 only if nothing
-failed and Bazel itself was content.
+failed and Bazel itself reported no error.
 """
 
 import argparse
@@ -26,7 +26,7 @@ def read_events(path):
 
 
 def cases(uri):
-    """(passed, failed) of one test.xml."""
+    """Returns the numbers (passed, failed) of one test.xml."""
     path = urllib.parse.unquote(urllib.parse.urlparse(uri).path)
     passed = failed = 0
     for case in xml.etree.ElementTree.parse(path).iter("testcase"):
@@ -38,13 +38,13 @@ def cases(uri):
 
 
 def skipped(log):
-    """The lines of a test's log that say what it has left out, each once."""
+    """Returns the lines of a test's log that say what it has left out, each once."""
     lines = [line.strip() for line in log.splitlines() if line.startswith("SKIPPED:")]
     return list(dict.fromkeys(lines))
 
 
 def logs(events):
-    """(label, text) of each test's log, in the order of the labels."""
+    """Yields (label, text) of each test's log, in the order of the labels."""
     uris = {}
     for event in events:
         if "testResult" not in event:
@@ -73,7 +73,7 @@ def print_skipped(events):
 
 
 def count(events):
-    """(passed, failed, labels of the failed tests)"""
+    """Returns (passed, failed, labels of the failed tests)."""
     tests = set()
     built = set()
     outcome = {}

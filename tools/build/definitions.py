@@ -12,7 +12,7 @@ CLASS = re.compile(r"^(?:class|struct)(?: alignas\(\d+\)| ABSL_\w+(?:\([^)]*\))?
 
 
 def classes(lines):
-    """(name with its namespaces, line) of each class that other files can see."""
+    """Yields (name with its namespaces, line) for each class that other files can see."""
     namespaces = []
     for number, line in enumerate(lines, 1):
         opened = NAMESPACE.match(line)
@@ -26,7 +26,7 @@ def classes(lines):
 
 
 def check(root, paths):
-    """(path, line, what is wrong) for each class that another file has defined before."""
+    """Yields (path, line, message) for each class that an earlier file also defines."""
     first = {}
     for path in paths:
         if path.suffix not in (".h", ".cc"):

@@ -78,7 +78,7 @@ COMMENT = re.compile(r"^\s*//.*$|\s//\s.*$", re.MULTILINE)
 
 
 def code_of(lines):
-    """(line, text) of each piece of code in a document."""
+    """Yields (line, text) for each piece of code in a document."""
     fenced = False
     for number, line in enumerate(lines, 1):
         if FENCE.match(line):
@@ -174,7 +174,7 @@ class Tree:
 
 
 def findings_in(tree, document, lines):
-    """(line, name) of each name that does not exist."""
+    """Yields (line, name) for each name that does not exist."""
     plain = [ADDRESS.sub(" ", line) for line in lines]
     for number, line in enumerate(plain, 1):
         for match in FILE.finditer(line):

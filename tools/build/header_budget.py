@@ -5,8 +5,8 @@ A header that most files include is paid for by each of them. The lines are thos
 it includes, directly or not, the system's too, each counted once and whatever #if says: no compiler
 runs. Headers that tools/build/pch holds cost next to nothing and do not count.
 
-A header may cost MOST lines, or what header_budget.txt allows it: those of gRPC, protobuf and Eigen
-need more. Headers for tests are not looked at.
+A header may cost MOST lines, or the number that header_budget.txt has for it: headers that include
+those of gRPC, protobuf and Eigen need more. Headers for tests are not checked.
 """
 
 import pathlib
@@ -43,7 +43,8 @@ class Lines:
         return self.files[path]
 
     def reach(self, path, free=frozenset()):
-        """Every file that is read for this one. What `free` includes is in `free`, too."""
+        """Returns the files that the compiler reads for this one, except those in `free`, which has
+        all files that its files include."""
         seen, todo = {path}, [path]
         while todo:
             for other in self._read(todo.pop())[1]:
@@ -57,7 +58,7 @@ class Lines:
 
 
 def read_budget(root):
-    """path -> (lines, line of the table)"""
+    """Returns {path: (lines allowed, line of the table)}."""
     budget = {}
     text = (root / BUDGET).read_text(encoding="utf-8")
     for number, line in enumerate(text.split("\n"), 1):
@@ -68,7 +69,7 @@ def read_budget(root):
 
 
 def check(root, paths):
-    """(path, line, what is wrong)"""
+    """Yields (path, line, message) for each header over its budget."""
     lines = Lines(root)
     free = set().union(*(lines.reach(root / path) for path in PRECOMPILED))
     budget = read_budget(root)

@@ -51,7 +51,7 @@ C_LIKE = (".cc", ".h", ".cu", ".cuh", ".proto")
 
 
 def openings(lines, c_like):
-    """(line, first words) of each comment, or paragraph of one."""
+    """Yields (line, first words) for each comment, and for each paragraph of a comment."""
     inside = False
     for number, line in enumerate(lines, 1):
         comment = COMMENT[c_like].match(line)
@@ -66,7 +66,7 @@ def openings(lines, c_like):
 
 
 def check_file(path, lines):
-    """(line, what is wrong)"""
+    """Yields (line, message) for each finding in a file."""
     if path.suffix != ".md":
         for number, text in openings(lines, path.suffix in C_LIKE):
             for words, why in OPENINGS:

@@ -53,9 +53,10 @@ _PRIVATE = ["//visibility:private"]
 _CUDA = "//third_party/cuda:enabled"
 
 def _pch(name, copts = []):
-    """(copts, deps) that begin each file with a precompiled header of //tools/build/pch.
+    """Returns (copts, deps) that begin each file with a precompiled header of //tools/build/pch.
 
-    A target with flags of its own goes without: the header is made with other ones. So does clang.
+    Without one for targets with their own flags, because the header is made with other flags; and
+    for clang.
     """
     if copts:
         return select({_CLANG: [], "//conditions:default": PCH_COPTS[name]}) + copts, []
@@ -63,7 +64,7 @@ def _pch(name, copts = []):
     path = "$(BINDIR)/%stools/build/pch/%s.h" % ("external/%s/" % root if root else "", name)
     return (
         select({
-            # Clang knows some of the flags not, and others take it long.
+            # Clang does not know some of the flags, and is slow with others.
             _CLANG: [],
             "//conditions:default": PCH_COPTS[name] + ["-include", path],
         }),
@@ -71,7 +72,7 @@ def _pch(name, copts = []):
     )
 
 def _together(name, srcs, hdrs, deps, copts, local_defines, testonly):
-    """`srcs` of a cc_library with object files, compiled in groups, in place of the .cc files."""
+    """Returns `srcs` of a cc_library, with object files, compiled in groups, for the .cc files."""
     files = [src for src in srcs if src.endswith(".cc")]
     if len(files) < 2:
         return srcs

@@ -37,7 +37,7 @@ struct CompileFlags {
   // Returns the rates from the calibration file. Returns an error if the flag names a file that is
   // missing, damaged or of another machine.
   StatusOr<RatesOfCpus> ReadCpuRates() const;
-  // The errors of this function and the next one name the flag.
+  // Returns the devices that --devices names. Errors of this function and of Options name the flag.
   StatusOr<std::vector<DeviceInfo>> Devices() const;
   // Returns the options for a client on the first of `devices`.
   StatusOr<CompileOptions> Options(const std::vector<DeviceInfo>& devices) const;

@@ -32,7 +32,7 @@ struct LocalClusterOptions {
   std::string log_dir = "";
   // How long tasks may take to end after SIGTERM.
   int grace_seconds = 30;
-  // The ps continue to serve after the workers are done, until `stop` is set.
+  // True: the ps continue to serve after the workers are done, until `stop` is set.
   bool keep_running = false;
   // Passed to worker 0 as --status_port; its page shows the complete cluster. 0: not passed.
   int status_port = 0;

@@ -19,7 +19,7 @@ std::string Spell(const ArgDef& arg) {
   return StrCat(arg.name, ": ", arg.type.ref ? StrCat("Ref(", type, ")") : type);
 }
 
-// Returns a default value in TensorFlow's spelling; "" if it has none.
+// Spells a default value as TensorFlow does; returns "" if TensorFlow's spelling has no such value.
 struct SpellValue {
   std::string operator()(int64_t v) const { return StrCat(v); }
   std::string operator()(float v) const { return StrCat(v); }

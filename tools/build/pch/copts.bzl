@@ -3,13 +3,13 @@
 
 PCH_COPTS = {
     "library": [],
-    # Loops vectorised, and no attention to what nobody looks at.
+    # Vectorises loops, and gives up features of floating-point numbers that no kernel uses.
     "kernel": [
         "-O3",
-        # Floating-point exceptions: nobody reads the flags, and they keep loops from being
-        # vectorised.
+        # Ignores the flags of floating-point exceptions: no code reads them, and keeping them
+        # prevents the vectorisation of loops.
         "-fno-trapping-math",
-        # Complex products without the search for infinities hidden in (NaN, NaN).
+        # Multiplies complex numbers without checking (NaN, NaN) for a hidden infinity.
         "-fcx-fortran-rules",
     ],
     "test": ["-O1"],

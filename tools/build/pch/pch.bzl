@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """precompiled_header: headers of the system and of packages, parsed once for all files.
 
-Half of what a compiler did with one of our files was to parse the same headers again. GCC takes a
-precompiled header only if it was made with the same options, so there is one for each way of
-compiling (copts.bzl). It holds no header of this tree: then nothing but a new compiler or package
-makes it anew, and no file sees what it does not depend on.
+Without it, a compiler spends half of its time on parsing the same headers for each file. GCC
+accepts a precompiled header only if it was made with the same options, so there is one for each way
+of compiling (copts.bzl). It contains no header of this tree: so it is rebuilt only for a new
+compiler or package, and no file sees a library that it does not depend on.
 """
 
 load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "ACTION_NAMES")

@@ -19,7 +19,7 @@ __version__ = importlib.metadata.version("penstock")
 
 
 def _flags(named):
-    """{"status_port": 8000, "keep_running": True} -> ["--status_port=8000", "--keep_running"]"""
+    """Converts {"status_port": 8000, "stop": True} to ["--status_port=8000", "--stop"]."""
     return ["--" + name if value is True else "--%s=%s" % (name, value)
             for name, value in named.items() if value is not None and value is not False]
 
