@@ -184,6 +184,7 @@ class TrainingLoop {
     TrainingHook* hook;
     size_t count;
   };
+  Status CheckOptions() const;
   bool stopping() const;
   void ExitAfterGrace();
   void EndForcedExit();

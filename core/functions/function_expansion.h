@@ -13,6 +13,7 @@
 #include "core/functions/function_library.h"
 
 namespace tensorflow {
+class NameAttrList;
 enum DataType : int;
 }  // namespace tensorflow
 
@@ -31,6 +32,7 @@ class FunctionExpansion {
     std::vector<tensorflow::DataType> types;
   };
   struct Branches;
+  struct Loop;
 
   // Appends the node, or the nodes that replace it. `in_flow`: see FunctionCall.
   Status Expand(const tensorflow::NodeDef& node, bool in_flow, int depth);
@@ -41,6 +43,13 @@ class FunctionExpansion {
   Status ExpandCase(const tensorflow::NodeDef& node, int depth);
   Status ExpandBranches(const tensorflow::NodeDef& node, const Branches& branches, int depth);
   Status ExpandWhile(const tensorflow::NodeDef& node, int depth);
+  // Append the parts of a While, in the order in which it calls them.
+  Status AddLoopEntry(const Loop& loop);
+  Status AddLoopCondition(const Loop& loop, const tensorflow::NameAttrList& cond, int depth);
+  Status AddLoopSwitches(const Loop& loop);
+  Status AddLoopBody(const Loop& loop, const tensorflow::NameAttrList& body, int depth);
+  static FunctionCall CallInLoop(const Loop& loop, const char* part,
+                                 const tensorflow::NameAttrList& function);
   Status ExpandFor(const tensorflow::NodeDef& node, bool in_flow, int depth);
   Status ExpandGradient(const tensorflow::NodeDef& node, bool in_flow, int depth);
   // Remembers `node`, whose name in the new graph is `name`, if it is a constant string.

@@ -13,60 +13,75 @@ namespace penstock {
 using tensorflow::DataType;
 using NodeProto = tensorflow::NodeDef;
 
+// One While while it is expanded.
+struct FunctionExpansion::Loop {
+  std::string Part(const char* part) const { return StrCat(node.name(), "/", part); }
+  std::string Part(const char* part, size_t i) const {
+    return StrCat(node.name(), "/", part, "_", i);
+  }
+
+  const NodeProto& node;
+  InputNames inputs;
+  std::vector<DataType> declared;  // types of its variables
+  std::vector<DataType> types;     // the same, or that of the token: AddLoopToken
+};
+
 //   x ─► enter_0 ─► merge_0 ─► cond ─► loop_cond ─► switch_0 ─► exit_0 ─► the node itself
 //                      ▲                               │
 //                      └──── next_0 ◄──── body ◄───────┘
 Status FunctionExpansion::ExpandWhile(const NodeProto& node, int depth) {
-  InputNames inputs(node);
-  std::vector<DataType> types = TypesAttr(node, "T");
-  if (inputs.data.size() != types.size()) {
-    return InvalidArgument("T names ", types.size(), " types, and there are ", inputs.data.size(),
-                           " inputs");
+  Loop loop{node, InputNames(node), TypesAttr(node, "T"), TypesAttr(node, "T")};
+  if (loop.inputs.data.size() != loop.types.size()) {
+    return InvalidArgument("T names ", loop.types.size(), " types, and there are ",
+                           loop.inputs.data.size(), " inputs");
   }
-  const std::vector<DataType> declared = types;
-  if (declared.empty()) {
-    ASSIGN_OR_RETURN(inputs.data.emplace_back(), AddLoopToken(node));
-    types.push_back(tensorflow::DT_BOOL);
+  if (loop.declared.empty()) {
+    ASSIGN_OR_RETURN(loop.inputs.data.emplace_back(), AddLoopToken(node));
+    loop.types.push_back(tensorflow::DT_BOOL);
   }
-  const auto name = [&](const char* part) { return StrCat(node.name(), "/", part); };
-  const auto part = [&](const char* p, size_t i) { return StrCat(node.name(), "/", p, "_", i); };
-  const auto add = [&](const std::string& n, const char* op, std::vector<std::string> from,
-                       DataType type) { return Add(n, op, node.device(), from, type); };
+  RETURN_IF_ERROR(AddLoopEntry(loop));
+  ASSIGN_OR_RETURN(const auto* cond, FunctionAttr(node, "cond"));
+  ASSIGN_OR_RETURN(const auto* body, FunctionAttr(node, "body"));
+  RETURN_IF_ERROR(AddLoopCondition(loop, *cond, depth));
+  RETURN_IF_ERROR(AddLoopSwitches(loop));
+  RETURN_IF_ERROR(AddLoopBody(loop, *body, depth));
+  std::vector<std::string> values, ended;  // data inputs and control inputs of the node itself
+  std::vector<std::string>& exits = loop.declared.empty() ? ended : values;
+  for (size_t i = 0; i < loop.types.size(); ++i) exits.push_back(loop.Part("exit", i));
+  return AddResults({.name = node.name(), .device = node.device()}, values, loop.declared, ended);
+}
+
+// Adds enter_i and merge_i.
+Status FunctionExpansion::AddLoopEntry(const Loop& loop) {
+  const NodeProto& node = loop.node;
   const auto parallel = node.attr().find("parallel_iterations");
-  for (size_t i = 0; i < types.size(); ++i) {
-    std::vector<std::string> from = {inputs.data[i]};
-    for (const std::string& before : inputs.control) from.push_back(Control(before));
-    ASSIGN_OR_RETURN(NodeProto * enter, add(part("enter", i), "Enter", from, types[i]));
+  for (size_t i = 0; i < loop.types.size(); ++i) {
+    std::vector<std::string> from = {loop.inputs.data[i]};
+    for (const std::string& before : loop.inputs.control) from.push_back(Control(before));
+    ASSIGN_OR_RETURN(NodeProto * enter,
+                     Add(loop.Part("enter", i), "Enter", node.device(), from, loop.types[i]));
     (*enter->mutable_attr())["frame_name"].set_s(node.name());
     if (parallel != node.attr().end()) {
       (*enter->mutable_attr())["parallel_iterations"] = parallel->second;
     }
+    from = {loop.Part("enter", i), loop.Part("next", i)};
     ASSIGN_OR_RETURN(NodeProto * merge,
-                     add(part("merge", i), "Merge", {part("enter", i), part("next", i)}, types[i]));
+                     Add(loop.Part("merge", i), "Merge", node.device(), from, loop.types[i]));
     (*merge->mutable_attr())["N"].set_i(2);
   }
+  return OkStatus();
+}
 
-  ASSIGN_OR_RETURN(const auto* cond, FunctionAttr(node, "cond"));
-  ASSIGN_OR_RETURN(const auto* body, FunctionAttr(node, "body"));
-  FunctionCall test{.name = name("cond"),
-                    .device = node.device(),
-                    .function = cond->name(),
-                    .attrs = &cond->attr(),
-                    .in_flow = true,
-                    .keeps_effects = !RunsOnlyNeededNodes(node)};
-  FunctionCall turn{.name = name("body"),
-                    .device = node.device(),
-                    .function = body->name(),
-                    .attrs = &body->attr(),
-                    .in_flow = true,
-                    .keeps_effects = !RunsOnlyNeededNodes(node)};
-  for (size_t i = 0; i < declared.size(); ++i) {
-    test.inputs.data.push_back(part("merge", i));
-    turn.inputs.data.push_back(Output(part("switch", i), 1));
+// Adds the nodes of cond, and loop_cond.
+Status FunctionExpansion::AddLoopCondition(const Loop& loop, const tensorflow::NameAttrList& cond,
+                                           int depth) {
+  const std::string& device = loop.node.device();
+  FunctionCall test = CallInLoop(loop, "cond", cond);
+  for (size_t i = 0; i < loop.declared.size(); ++i) {
+    test.inputs.data.push_back(loop.Part("merge", i));
   }
-  test.inputs.control = {part("merge", 0)};
-  turn.inputs.control = {name("pivot")};
-  ReturnedNodes decision, next;
+  test.inputs.control = {loop.Part("merge", 0)};
+  ReturnedNodes decision;
   RETURN_IF_ERROR(ExpandCall(test, depth + 1, &decision));
   if (decision.types.size() != 1) {
     return InvalidArgument("the function '", test.function, "' must return one condition, returns ",
@@ -74,34 +89,62 @@ Status FunctionExpansion::ExpandWhile(const NodeProto& node, int depth) {
   }
   std::string condition = test.name;
   if (decision.types[0] != tensorflow::DT_BOOL) {
-    condition = name("to_bool");
-    RETURN_IF_ERROR(add(condition, "ToBool", {test.name}, decision.types[0]).status());
+    condition = loop.Part("to_bool");
+    RETURN_IF_ERROR(Add(condition, "ToBool", device, {test.name}, decision.types[0]).status());
   }
-  RETURN_IF_ERROR(add(name("loop_cond"), "LoopCond", {condition}, tensorflow::DT_INVALID).status());
-  std::vector<std::string> values;
-  for (size_t i = 0; i < types.size(); ++i) {
-    RETURN_IF_ERROR(
-        add(part("switch", i), "Switch", {part("merge", i), name("loop_cond")}, types[i]).status());
-    RETURN_IF_ERROR(add(part("exit", i), "Exit", {part("switch", i)}, types[i]).status());
-    values.push_back(part("exit", i));
+  return Add(loop.Part("loop_cond"), "LoopCond", device, {condition}, tensorflow::DT_INVALID)
+      .status();
+}
+
+// Adds switch_i and exit_i, and pivot, for which nodes of the body without inputs wait.
+Status FunctionExpansion::AddLoopSwitches(const Loop& loop) {
+  const std::string& device = loop.node.device();
+  for (size_t i = 0; i < loop.types.size(); ++i) {
+    const std::string name = loop.Part("switch", i);
+    const DataType type = loop.types[i];
+    const std::vector<std::string> from = {loop.Part("merge", i), loop.Part("loop_cond")};
+    RETURN_IF_ERROR(Add(name, "Switch", device, from, type).status());
+    RETURN_IF_ERROR(Add(loop.Part("exit", i), "Exit", device, {name}, type).status());
   }
-  RETURN_IF_ERROR(
-      add(name("pivot"), "Identity", {Output(part("switch", 0), 1)}, types[0]).status());
+  return Add(loop.Part("pivot"), "Identity", device, {Output(loop.Part("switch", 0), 1)},
+             loop.types[0])
+      .status();
+}
+
+// Adds the nodes of body, and next_i.
+Status FunctionExpansion::AddLoopBody(const Loop& loop, const tensorflow::NameAttrList& body,
+                                      int depth) {
+  const std::string& device = loop.node.device();
+  FunctionCall turn = CallInLoop(loop, "body", body);
+  for (size_t i = 0; i < loop.declared.size(); ++i) {
+    turn.inputs.data.push_back(Output(loop.Part("switch", i), 1));
+  }
+  turn.inputs.control = {loop.Part("pivot")};
+  ReturnedNodes next;
   RETURN_IF_ERROR(ExpandCall(turn, depth + 1, &next));
-  RETURN_IF_ERROR(CheckTypes("T", declared, turn.function, next));
+  RETURN_IF_ERROR(CheckTypes("T", loop.declared, turn.function, next));
   std::vector<std::string> results;
-  for (size_t i = 0; i < declared.size(); ++i) results.push_back(Output(turn.name, i));
-  std::vector<std::string> ended;  // control inputs of the node itself
-  if (declared.empty()) {
-    results.push_back(name("turned"));
+  for (size_t i = 0; i < loop.declared.size(); ++i) results.push_back(Output(turn.name, i));
+  if (loop.declared.empty()) {
+    results.push_back(loop.Part("turned"));
+    const std::vector<std::string> from = {loop.Part("pivot"), Control(turn.name)};
+    RETURN_IF_ERROR(Add(results[0], "Identity", device, from, loop.types[0]).status());
+  }
+  for (size_t i = 0; i < loop.types.size(); ++i) {
     RETURN_IF_ERROR(
-        add(results[0], "Identity", {name("pivot"), Control(turn.name)}, types[0]).status());
-    values.swap(ended);
+        Add(loop.Part("next", i), "NextIteration", device, {results[i]}, loop.types[i]).status());
   }
-  for (size_t i = 0; i < types.size(); ++i) {
-    RETURN_IF_ERROR(add(part("next", i), "NextIteration", {results[i]}, types[i]).status());
-  }
-  return AddResults({.name = node.name(), .device = node.device()}, values, declared, ended);
+  return OkStatus();
+}
+
+FunctionCall FunctionExpansion::CallInLoop(const Loop& loop, const char* part,
+                                           const tensorflow::NameAttrList& function) {
+  return {.name = loop.Part(part),
+          .device = loop.node.device(),
+          .function = function.name(),
+          .attrs = &function.attr(),
+          .in_flow = true,
+          .keeps_effects = !RunsOnlyNeededNodes(loop.node)};
 }
 
 // Adds a value that is carried from iteration to iteration. A loop without variables needs it,

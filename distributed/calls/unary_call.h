@@ -138,17 +138,21 @@ class UnaryCall final : public Operation,
 // Accepts calls of the methods of one service. The queue is the loop's queue.
 //
 //   const CallListener<AsyncService> listen(service_, loop, queue);
-//   listen.operator()<PingRequest, PingResponse>(&AsyncService::RequestPing, handler);
+//   listen(&AsyncService::RequestPing, [this](auto call) { call->Finish(Ping(call->request())); });
 template <class Service>
 class CallListener {
  public:
   CallListener(Service& service, CompletionLoop& loop, grpc::ServerCompletionQueue& queue)
       : service_(service), loop_(loop), queue_(queue) {}
 
-  // Accepts calls of one method until the server shuts down.
-  template <class Request, class Response>
-  void operator()(typename UnaryCall<Service, Request, Response>::Method method,
-                  typename UnaryCall<Service, Request, Response>::Handler handler) const {
+  // Accepts calls of one method until the server shuts down. The method's request and response are
+  // those of the call that `handler` gets (UnaryCall::Handler). Generated services declare each
+  // method in a base class of its own.
+  template <class Base, class Request, class Response, class Handler>
+  void operator()(void (Base::*method)(grpc::ServerContext*, Request*,
+                                       grpc::ServerAsyncResponseWriter<Response>*,
+                                       grpc::CompletionQueue*, grpc::ServerCompletionQueue*, void*),
+                  Handler handler) const {
     using Call = UnaryCall<Service, Request, Response>;
     Call::Listen(std::make_shared<const typename Call::Endpoint>(
         typename Call::Endpoint{&service_, method, &loop_, &queue_, std::move(handler)}));

@@ -31,6 +31,7 @@
 #include "core/op/task_name.h"
 #include "core/runtime/collective.h"
 #include "core/runtime/rendezvous.h"
+#include "distributed/collective/address.h"
 #include "distributed/collective/mailbox.h"
 #include "distributed/collective/messages.h"
 #include "distributed/collective/peer_link.h"
@@ -45,31 +46,6 @@ struct Rank {
   std::string session;
   uint64_t nonce = 0;  // the nonce of its Join
 };
-
-// The component of a message's rendezvous key that says which execution the message belongs to.
-struct Address {
-  static constexpr uint64_t kExecutionMask = (uint64_t{1} << 48) - 1;
-
-  uint32_t group = 0;        // FormedGroup::id
-  uint64_t execution = 0;    // 48 bits
-  uint16_t fingerprint = 0;  // hash of kind, type and size, so that disagreeing ranks are detected
-  uint32_t tag = 0;
-
-  uint64_t frame() const { return uint64_t{group} << 32 | execution >> 16; }
-  uint64_t iteration() const {
-    return (execution & 0xffff) << 48 | uint64_t{fingerprint} << 32 | tag;
-  }
-  static Address Of(const HashedKey& key) {
-    return {.group = static_cast<uint32_t>(key.frame() >> 32),
-            .execution = (key.frame() & 0xffffffff) << 16 | key.iteration() >> 48,
-            .fingerprint = static_cast<uint16_t>(key.iteration() >> 32),
-            .tag = static_cast<uint32_t>(key.iteration())};
-  }
-};
-
-inline constexpr char kDataKey[] = "collective", kMessageKey[] = "collective ranks";
-// Returns the key under which `from` sends to `to`.
-HashedKey KeyBetween(const TaskName& from, const TaskName& to, const char* tensor);
 
 class FormedGroup final : public std::enable_shared_from_this<FormedGroup> {
  public:
@@ -178,7 +154,6 @@ class FormedGroup final : public std::enable_shared_from_this<FormedGroup> {
   std::string DescribeRanks() const;
   void Start(uint64_t id);
   void Run(uint64_t id, const std::vector<CollectiveCall>& calls);
-  StatusOr<Tensor> MergeOwn(const std::vector<CollectiveCall>& calls) const;
   void RunAlgorithm(uint64_t id, const std::vector<CollectiveCall>& calls, Tensor input,
                     Tensor output);
   void NoteRan(uint64_t id, Tensor result, const Status& status);
@@ -186,7 +161,6 @@ class FormedGroup final : public std::enable_shared_from_this<FormedGroup> {
   void RememberCompleted(uint64_t id, const Execution& execution)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Finish(std::map<int, Part> parts, const StatusOr<Tensor>& result);
-  Tensor ResultOf(int rank, const CollectiveCall& call, const Tensor& result) const;
   void Send(uint64_t execution, uint16_t fingerprint, int peer, Tag tag, Tensor value);
   void Recv(uint64_t execution, int peer, Tag tag, PeerLink::Received received);
 

@@ -76,61 +76,38 @@ void MasterService::Listen(Master& master, Scheduler& threads, CompletionLoop& l
   default_config.clear_intra_op_parallelism_threads();
   default_config.clear_inter_op_parallelism_threads();
   TellOfOptions("the server's default_session_config sets", OptionsWithoutEffect(default_config));
+  AcceptCalls(loop, queue);
+}
+
+void MasterService::AcceptCalls(CompletionLoop& loop, grpc::ServerCompletionQueue& queue) {
   using AS = AsyncService;
-  const CallListener<AsyncService> listen(service_, loop, queue);
+  const CallListener<AS> listen(service_, loop, queue);
   // Runs calls that may block, each on its own thread.
-  const auto on_thread = [this](auto call, auto handle) {
-    const Status started = call_threads_.Run([call, handle] { call->Finish(handle(*call)); });
-    if (!started.ok()) call->Finish(started);
+  const auto on_thread = [this](auto handle) {
+    return [this, handle](auto call) {
+      const Status started = call_threads_.Run([call, handle] { call->Finish(handle(*call)); });
+      if (!started.ok()) call->Finish(started);
+    };
   };
-  listen.operator()<grpc::ByteBuffer, grpc::ByteBuffer>(
-      &AS::RequestCreateSession, [this](auto call) { CreateSession(std::move(call)); });
-  listen.operator()<grpc::ByteBuffer, grpc::ByteBuffer>(
-      &AS::RequestExtendSession, [this, on_thread](auto call) {
-        on_thread(call, [this](auto& c) -> Status {
-          tensorflow::ExtendSessionRequest request;
-          tensorflow::ExtendSessionResponse response;
-          RETURN_IF_ERROR(Parse(&c.request(), &request));
-          RETURN_IF_ERROR(ShowNode(ExtendSession(request, c.context(), &response)));
-          c.response() = BytesOf(response);
-          return OkStatus();
-        });
-      });
-  listen.operator()<tensorflow::CloseSessionRequest, tensorflow::CloseSessionResponse>(
-      &AS::RequestCloseSession, [this, on_thread](auto call) {
-        on_thread(call,
-                  [this](auto& c) { return master_->CloseSession(c.request().session_handle()); });
-      });
-  listen.operator()<tensorflow::ResetRequest, tensorflow::ResetResponse>(
-      &AS::RequestReset, [this, on_thread](auto call) {
-        on_thread(call, [this](auto& c) -> Status {
-          const auto& containers = c.request().container();
-          const auto& filters = c.request().device_filters();
-          return master_->Reset({containers.begin(), containers.end()},
-                                {filters.begin(), filters.end()});
-        });
-      });
-  listen.operator()<tensorflow::MakeCallableRequest, tensorflow::MakeCallableResponse>(
-      &AS::RequestMakeCallable, [this, on_thread](auto call) {
-        on_thread(call, [this](auto& c) {
-          return MakeCallable(c.request(), c.context(), &c.response());
-        });
-      });
-  listen.operator()<tensorflow::ReleaseCallableRequest, tensorflow::ReleaseCallableResponse>(
-      &AS::RequestReleaseCallable, [this](auto call) {
-        threads_->Schedule(
-            [this, call] { call->Finish(ReleaseCallable(call->request(), call->context())); });
-      });
-  listen.operator()<tensorflow::ListDevicesRequest, tensorflow::ListDevicesResponse>(
-      &AS::RequestListDevices, [this](auto call) {
-        call->Finish(ListDevices(call->request(), call->context(), &call->response()));
-      });
-  listen.operator()<tensorflow::PartialRunSetupRequest, tensorflow::PartialRunSetupResponse>(
-      &AS::RequestPartialRunSetup, [this](auto call) { SetUpPartialRun(std::move(call)); });
-  listen.operator()<grpc::ByteBuffer, grpc::ByteBuffer>(
-      &AS::RequestRunStep, [this](auto call) { RunStep(std::move(call)); });
-  listen.operator()<grpc::ByteBuffer, grpc::ByteBuffer>(
-      &AS::RequestRunCallable, [this](auto call) { RunCallable(std::move(call)); });
+  listen(&AS::RequestCreateSession, [this](auto call) { CreateSession(std::move(call)); });
+  listen(&AS::RequestExtendSession, on_thread([this](auto& call) { return ExtendSession(&call); }));
+  listen(&AS::RequestCloseSession, on_thread([this](auto& call) {
+    return master_->CloseSession(call.request().session_handle());
+  }));
+  listen(&AS::RequestReset, on_thread([this](auto& call) { return Reset(call.request()); }));
+  listen(&AS::RequestMakeCallable, on_thread([this](auto& call) {
+    return MakeCallable(call.request(), call.context(), &call.response());
+  }));
+  listen(&AS::RequestReleaseCallable, [this](auto call) {
+    threads_->Schedule(
+        [this, call] { call->Finish(ReleaseCallable(call->request(), call->context())); });
+  });
+  listen(&AS::RequestListDevices, [this](auto call) {
+    call->Finish(ListDevices(call->request(), call->context(), &call->response()));
+  });
+  listen(&AS::RequestPartialRunSetup, [this](auto call) { SetUpPartialRun(std::move(call)); });
+  listen(&AS::RequestRunStep, [this](auto call) { RunStep(std::move(call)); });
+  listen(&AS::RequestRunCallable, [this](auto call) { RunCallable(std::move(call)); });
 }
 
 struct MasterService::NewSession {
@@ -238,9 +215,9 @@ StatusOr<std::shared_ptr<MasterSession>> MasterService::FindSession(
   return session;
 }
 
-Status MasterService::ExtendSession(const tensorflow::ExtendSessionRequest& request,
-                                    const grpc::ServerContext& context,
-                                    tensorflow::ExtendSessionResponse* response) {
+Status MasterService::ExtendGraph(const tensorflow::ExtendSessionRequest& request,
+                                  const grpc::ServerContext& context,
+                                  tensorflow::ExtendSessionResponse* response) {
   ASSIGN_OR_RETURN(const auto session, FindSession(request.session_handle(), context));
   ASSIGN_OR_RETURN(const int64_t version,
                    session->Extend(request.current_graph_version(), [&](Graph* graph) {
@@ -248,6 +225,21 @@ Status MasterService::ExtendSession(const tensorflow::ExtendSessionRequest& requ
                    }));
   response->set_new_graph_version(version);
   return OkStatus();
+}
+
+Status MasterService::ExtendSession(GraphCall* call) {
+  tensorflow::ExtendSessionRequest request;
+  tensorflow::ExtendSessionResponse response;
+  RETURN_IF_ERROR(Parse(&call->request(), &request));
+  RETURN_IF_ERROR(ShowNode(ExtendGraph(request, call->context(), &response)));
+  call->response() = BytesOf(response);
+  return OkStatus();
+}
+
+Status MasterService::Reset(const tensorflow::ResetRequest& request) {
+  const auto& containers = request.container();
+  const auto& filters = request.device_filters();
+  return master_->Reset({containers.begin(), containers.end()}, {filters.begin(), filters.end()});
 }
 
 Status MasterService::ListDevices(const tensorflow::ListDevicesRequest& request,

@@ -71,6 +71,7 @@ class MasterService {
   using GraphCall = Call<grpc::ByteBuffer, grpc::ByteBuffer>;
   struct NewSession;
 
+  void AcceptCalls(CompletionLoop& loop, grpc::ServerCompletionQueue& queue);
   // Creates a session in three phases. The first and the last run on a thread; in the second one
   // the call waits for the session's tasks without a thread.
   void CreateSession(std::shared_ptr<GraphCall> call);
@@ -82,9 +83,12 @@ class MasterService {
   // Returns the session that a call names, and notes the client's address.
   StatusOr<std::shared_ptr<MasterSession>> FindSession(const std::string& handle,
                                                        const grpc::ServerContext& context);
-  Status ExtendSession(const tensorflow::ExtendSessionRequest& request,
-                       const grpc::ServerContext& context,
-                       tensorflow::ExtendSessionResponse* response);
+  // Answers a call, of which it parses and clears the request.
+  Status ExtendSession(GraphCall* call);
+  Status ExtendGraph(const tensorflow::ExtendSessionRequest& request,
+                     const grpc::ServerContext& context,
+                     tensorflow::ExtendSessionResponse* response);
+  Status Reset(const tensorflow::ResetRequest& request);
   Status MakeCallable(const tensorflow::MakeCallableRequest& request,
                       const grpc::ServerContext& context,
                       tensorflow::MakeCallableResponse* response);

@@ -70,25 +70,22 @@ void ReplicaService::Listen(const Options& options, CompletionLoop& loop,
                             grpc::ServerCompletionQueue& queue) {
   options_ = options;
   const CallListener<Service> listen(service_, loop, queue);
-  listen.operator()<wire::GreetRequest, wire::GreetResponse>(
-      &Service::RequestGreet, [this](auto call) {
-        if (options_.replica == nullptr) return call->Finish(NoReplica());
-        call->response() = options_.replica->Greet(call->request());
-        call->Finish(OkStatus());
-      });
-  listen.operator()<wire::FollowRequest, wire::FollowResponse>(
-      &Service::RequestFollow, [this](auto call) {
-        if (options_.replica == nullptr) return call->Finish(NoReplica());
-        call->Finish(options_.replica->Follow(call->request()).status());
-      });
-  listen.operator()<wire::ClaimRequest, wire::ClaimResponse>(
-      &Service::RequestClaim, [this](auto call) {
-        auto response = witness_.Claim(call->request());
-        if (response.ok()) call->response() = *std::move(response);
-        call->Finish(response.status());
-      });
+  listen(&Service::RequestGreet, [this](auto call) {
+    if (options_.replica == nullptr) return call->Finish(NoReplica());
+    call->response() = options_.replica->Greet(call->request());
+    call->Finish(OkStatus());
+  });
+  listen(&Service::RequestFollow, [this](auto call) {
+    if (options_.replica == nullptr) return call->Finish(NoReplica());
+    call->Finish(options_.replica->Follow(call->request()).status());
+  });
+  listen(&Service::RequestClaim, [this](auto call) {
+    auto response = witness_.Claim(call->request());
+    if (response.ok()) call->response() = *std::move(response);
+    call->Finish(response.status());
+  });
   // Parsing and applying a push takes too long for the polling thread.
-  listen.operator()<grpc::ByteBuffer, grpc::ByteBuffer>(&Service::RequestPush, [this](auto call) {
+  listen(&Service::RequestPush, [this](auto call) {
     options_.threads->Schedule([this, call] {
       wire::PushRequest request;
       Status status = Parse(&call->request(), &request);

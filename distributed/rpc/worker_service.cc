@@ -23,68 +23,35 @@ void WorkerService::Use(Options options) {
 void WorkerService::Listen(CompletionLoop& loop, grpc::ServerCompletionQueue& queue) {
   using AS = WorkerGrpcService;
   const CallListener<AS> listen(service_, loop, queue);
-  listen.operator()<wire::GetStatusRequest, wire::GetStatusResponse>(
-      &AS::RequestGetStatus,
-      [this](auto call) { call->Finish(GetStatus(call->request(), &call->response())); });
-  listen.operator()<wire::CreateSessionRequest, wire::CreateSessionResponse>(
-      &AS::RequestCreateSession,
-      [this](auto call) { call->Finish(CreateSession(call->request())); });
-  listen.operator()<wire::DeleteSessionRequest, wire::DeleteSessionResponse>(
-      &AS::RequestDeleteSession, [this](auto call) {
-        options_.threads->Schedule([this, call] {
-          const Status status = CheckIncarnation(call->request().incarnation());
-          if (status.ok()) options_.worker->DeleteSession(call->request().session_handle());
-          call->Finish(status);
-        });
-      });
-  listen.operator()<grpc::ByteBuffer, grpc::ByteBuffer>(
-      &AS::RequestRegisterGraph, [this](auto call) {
-        options_.threads->Schedule([this, call] {
-          wire::RegisterGraphRequest request;
-          Status status = Parse(&call->request(), &request);
-          if (status.ok()) status = RegisterGraph(request);
-          call->response() = BytesOf(wire::RegisterGraphResponse());
-          call->Finish(status);
-        });
-      });
-  listen.operator()<wire::DeregisterGraphRequest, wire::DeregisterGraphResponse>(
-      &AS::RequestDeregisterGraph, [this](auto call) {
-        options_.threads->Schedule([this, call] {
-          const auto& request = call->request();
-          const Status status = CheckIncarnation(request.incarnation());
-          if (status.ok()) {
-            options_.worker->DeregisterGraph(request.session_handle(), request.graph_handle());
-          }
-          call->Finish(status);
-        });
-      });
-  listen.operator()<wire::AbortStepRequest, wire::AbortStepResponse>(
-      &AS::RequestAbortStep, [this](auto call) {
-        const auto& request = call->request();
-        Status status = CheckIncarnation(request.incarnation());
-        Status cause = FromProto(request.cause());
-        if (cause.ok()) cause = Cancelled("the step was aborted by its master");
-        if (status.ok()) {
-          options_.worker->AbortStep(static_cast<int64_t>(request.step_id()), cause);
-        }
-        call->Finish(status);
-      });
-  listen.operator()<wire::ResetRequest, wire::ResetResponse>(&AS::RequestReset, [this](auto call) {
+  // Answers on the polling thread: for calls that take little time.
+  const auto here = [this](auto handle) {
+    return [this, handle](auto call) { call->Finish((this->*handle)(call->request())); };
+  };
+  const auto on_pool = [this, here](auto handle) {
+    return [this, answer = here(handle)](auto call) {
+      options_.threads->Schedule([answer, call] { answer(call); });
+    };
+  };
+  listen(&AS::RequestGetStatus,
+         [this](auto call) { call->Finish(GetStatus(call->request(), &call->response())); });
+  listen(&AS::RequestCreateSession, here(&WorkerService::CreateSession));
+  listen(&AS::RequestDeleteSession, on_pool(&WorkerService::DeleteSession));
+  listen(&AS::RequestRegisterGraph, [this](auto call) {
     options_.threads->Schedule([this, call] {
-      const auto& containers = call->request().container();
-      const Status status = CheckIncarnation(call->request().incarnation());
-      if (status.ok()) options_.worker->Reset({containers.begin(), containers.end()});
-      call->Finish(status);
+      call->response() = BytesOf(wire::RegisterGraphResponse());
+      call->Finish(RegisterGraph(&call->request()));
     });
   });
-  listen.operator()<wire::ShutdownRequest, wire::ShutdownResponse>(
-      &AS::RequestShutdown, [this](auto call) {
-        const uint64_t incarnation = call->request().incarnation();
-        const Status status = incarnation == 0 ? OkStatus() : CheckIncarnation(incarnation);
-        const std::string reason = call->request().reason();
-        call->Finish(status);
-        if (status.ok()) options_.shutdown(reason);
-      });
+  listen(&AS::RequestDeregisterGraph, on_pool(&WorkerService::DeregisterGraph));
+  listen(&AS::RequestAbortStep, here(&WorkerService::AbortStep));
+  listen(&AS::RequestReset, on_pool(&WorkerService::Reset));
+  listen(&AS::RequestShutdown, [this](auto call) {
+    // The caller gets its answer before the shutdown can cancel it.
+    const Status status = CheckShutdown(call->request());
+    const std::string reason = call->request().reason();
+    call->Finish(status);
+    if (status.ok()) options_.shutdown(reason);
+  });
   RunGraphSink::Listen(std::make_shared<const RunGraphSink::Endpoint>(
       RunGraphSink::Endpoint{.service = &service_,
                              .loop = &loop,
@@ -148,7 +115,15 @@ Status WorkerService::CreateSession(const wire::CreateSessionRequest& request) {
   return options_.worker->CreateSession(options);
 }
 
-Status WorkerService::RegisterGraph(const wire::RegisterGraphRequest& request) {
+Status WorkerService::DeleteSession(const wire::DeleteSessionRequest& request) {
+  RETURN_IF_ERROR(CheckIncarnation(request.incarnation()));
+  options_.worker->DeleteSession(request.session_handle());
+  return OkStatus();
+}
+
+Status WorkerService::RegisterGraph(grpc::ByteBuffer* bytes) {
+  wire::RegisterGraphRequest request;
+  RETURN_IF_ERROR(Parse(bytes, &request));
   RETURN_IF_ERROR(CheckIncarnation(request.incarnation()));
   std::vector<Partition> partitions;
   for (const wire::Partition& partition : request.partition()) {
@@ -158,6 +133,32 @@ Status WorkerService::RegisterGraph(const wire::RegisterGraphRequest& request) {
   }
   return options_.worker->RegisterGraph(request.session_handle(), request.graph_handle(),
                                         std::move(partitions));
+}
+
+Status WorkerService::DeregisterGraph(const wire::DeregisterGraphRequest& request) {
+  RETURN_IF_ERROR(CheckIncarnation(request.incarnation()));
+  options_.worker->DeregisterGraph(request.session_handle(), request.graph_handle());
+  return OkStatus();
+}
+
+Status WorkerService::AbortStep(const wire::AbortStepRequest& request) {
+  RETURN_IF_ERROR(CheckIncarnation(request.incarnation()));
+  Status cause = FromProto(request.cause());
+  if (cause.ok()) cause = Cancelled("the step was aborted by its master");
+  options_.worker->AbortStep(static_cast<int64_t>(request.step_id()), cause);
+  return OkStatus();
+}
+
+Status WorkerService::Reset(const wire::ResetRequest& request) {
+  RETURN_IF_ERROR(CheckIncarnation(request.incarnation()));
+  const auto& containers = request.container();
+  options_.worker->Reset({containers.begin(), containers.end()});
+  return OkStatus();
+}
+
+// A request without an incarnation means any: tools do not know it.
+Status WorkerService::CheckShutdown(const wire::ShutdownRequest& request) const {
+  return request.incarnation() == 0 ? OkStatus() : CheckIncarnation(request.incarnation());
 }
 
 void WorkerService::Abort(int64_t step_id) {

@@ -35,15 +35,18 @@ class WorkerService {
   void Listen(CompletionLoop& loop, grpc::ServerCompletionQueue& queue);
 
  private:
-  template <class Request, class Response>
-  using Call = UnaryCall<WorkerGrpcService, Request, Response>;
-
   // InvalidArgument if the call names no incarnation, Aborted if it names another
   // incarnation than this task's.
   Status CheckIncarnation(uint64_t incarnation) const;
   Status GetStatus(const wire::GetStatusRequest& request, wire::GetStatusResponse* response);
   Status CreateSession(const wire::CreateSessionRequest& request);
-  Status RegisterGraph(const wire::RegisterGraphRequest& request);
+  Status DeleteSession(const wire::DeleteSessionRequest& request);
+  // Parses and clears `bytes`, a RegisterGraphRequest.
+  Status RegisterGraph(grpc::ByteBuffer* bytes);
+  Status DeregisterGraph(const wire::DeregisterGraphRequest& request);
+  Status AbortStep(const wire::AbortStepRequest& request);
+  Status Reset(const wire::ResetRequest& request);
+  Status CheckShutdown(const wire::ShutdownRequest& request) const;
   void RunGraph(const wire::RunGraphRequest& request, RunGraphSink::Answer answer);
   void Abort(int64_t step_id);
   void ConnectToMaster(const wire::RunGraphRequest& request);
