@@ -105,7 +105,7 @@ TopOfRowFn TopOfRowFor(DType dtype) {
   }
 }
 
-// Writes indices into rows of `columns` in the type of output 1.
+// Writes `places`, indices within rows of `columns` elements, to `indices` as numbers of type T.
 template <class T>
 Status WriteIndices(absl::Span<const int32_t> places, int64_t columns, Tensor* indices) {
   if (columns - 1 > std::numeric_limits<T>::max()) {

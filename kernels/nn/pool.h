@@ -87,9 +87,9 @@ Status MaxPoolShape(ShapeScope& s);
 // Returns the attributes of the forward op that its gradient op copies.
 Attrs WindowAttributes(const GradientScope& g);
 
-// Returns the attributes of a pooling op: with a window, or (V2) without one, because the window is
-// an input.
 enum class PoolPadding { kAutomatic, kExplicitToo };
+// Return the attributes of pooling ops. The V2 ops have no attributes for the window, which is an
+// input.
 std::vector<AttrDef> PoolAttrs(PoolPadding padding);
 std::vector<AttrDef> Pool3DAttrs();
 std::vector<AttrDef> PoolV2Attrs();
