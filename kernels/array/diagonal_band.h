@@ -22,7 +22,9 @@ namespace penstock {
 
 struct DiagonalBand {
   int64_t lower = 0, upper = 0;
-  bool right_above = false, right_below = false;  // align short diagonals right
+  // Whether diagonals that are shorter than the longest are aligned right: those above the main
+  // diagonal, and those below it.
+  bool right_above = false, right_below = false;
 
   // Reads the input k: one diagonal, or the lower and the upper one.
   static StatusOr<DiagonalBand> Of(const Tensor& k);
@@ -38,8 +40,8 @@ struct DiagonalBand {
   StatusOr<PartialShape> Packed(const PartialShape& matrices) const;
 };
 
-// Copies the band of matrices of shape `shape` (rank >= 2) to its packed form, or back.
 enum class BandMove { kPack, kUnpack };
+// Copies the band of matrices of shape `shape` (rank >= 2) to its packed form, or back.
 void MoveBand(const DiagonalBand& band, BandMove move, const Shape& shape, DType dtype,
               const void* from, void* to, Scheduler& threads);
 

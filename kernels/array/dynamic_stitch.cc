@@ -16,8 +16,9 @@
 namespace penstock {
 namespace {
 
-// Returns data[i].shape without its prefix indices[i].shape, as far as it is known. It must be the
-// same for all i.
+// Returns the shape of the slices of data[i] (data[i].shape without its prefix indices[i].shape),
+// merged with `others`, the shape of the slices of data[0] to data[i - 1]. InvalidArgument if they
+// contradict each other, or if the prefix is wrong.
 StatusOr<PartialShape> SliceShape(const PartialShape& indices, const PartialShape& data, int i,
                                   const PartialShape& others) {
   if (!indices.known_rank() || !data.known_rank()) return others;

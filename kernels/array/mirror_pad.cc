@@ -44,7 +44,7 @@ struct Reflection {
   int64_t from, to;
 };
 
-// `corner` is the offset of the inner box of the dimensions before d.
+// Returns the reflections along dimension d: the one before the inner elements, and the one after.
 std::pair<Reflection, Reflection> Reflections(const Paddings& pads, const Dims& inner,
                                               const Dims& padded, int d, int64_t offset) {
   const Dims strides = DenseStrides(padded);

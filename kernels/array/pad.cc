@@ -19,7 +19,7 @@ namespace {
 void FillBorder(const Paddings& pads, const Shape& inner, const void* value, Tensor& output,
                 Scheduler& threads) {
   const Dims strides = DenseStrides(output.shape().dims());
-  int64_t corner = 0;  // offset of the inner box of the dimensions so far
+  int64_t corner = 0;  // offset of the first inner element, summed over the dimensions before d
   for (int d = 0; d < inner.rank(); ++d) {
     StridedCopy slab;
     for (int i = 0; i < d; ++i) slab.Add(inner.dim(i), 0, strides[i]);

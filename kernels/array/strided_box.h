@@ -66,10 +66,11 @@ StatusOr<StridedBox> ResolveStridedSlice(const StridedSliceMasks& masks, const T
                                          const Tensor& end, const Tensor& strides,
                                          const Shape& input);
 
+// Whether the source or the destination of a copy is the tensor that contains the box.
+enum class BoxSide { kSource, kDestination };
 // Adds the box's dimensions to *copy. On side `side` the strides are those of a dense tensor of
 // shape `whole`; on the other side the box itself is dense. Returns the index of the box's first
 // element in the tensor.
-enum class BoxSide { kSource, kDestination };
 int64_t WalkBox(const StridedBox& box, const Shape& whole, BoxSide side, StridedCopy* copy);
 
 // InvalidArgument unless the shape of `value` is the shape of the box.

@@ -145,7 +145,8 @@ Dim PopInnermost(Loops& loops) {
   return inner;
 }
 
-// Transposes if the destination is contiguous along the last loop and the source along another one.
+// Copies by transposition and returns true if the destination is contiguous along the last loop and
+// the source along another one; otherwise returns false.
 template <class U>
 bool TryTranspose(const Loops& loops, const char* from, char* to, Scheduler& threads) {
   if (loops.back().to != sizeof(U)) return false;

@@ -60,7 +60,7 @@ class MelFilters {
     }
   }
 
-  // Returns whether the upper limit is one of the bins' frequencies.
+  // Returns whether the bins reach up to the upper limit.
   bool fits() const { return fits_; }
   // Adds up, for each filter, the weighted magnitudes. `power` holds their squares.
   void Apply(const float* power, std::vector<double>* sums) const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AudioSpectrogram: the magnitude of each frequency in each window.
+// AudioSpectrogram: the magnitude, or its square, of each frequency in each window.
 #include <bit>
 #include <cmath>
 #include <complex>

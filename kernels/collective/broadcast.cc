@@ -37,7 +37,8 @@ class BroadcastSendKernel final : public CollectiveKernel {
   PartialShape shape_;
 };
 
-// kKeysInput: -1 for V1, whose shape is an attribute. V2 reads the shape from input 3.
+// `kKeysInput`: the index of the input "group_size"; the shape is the third input after it. -1 for
+// V1, whose shape is an attribute.
 template <int kKeysInput>
 class BroadcastReceiveKernel final : public CollectiveKernel {
  public:

@@ -56,13 +56,14 @@ class GreedyDecoder final : public Kernel {
   int64_t blank_ = -1;
 };
 
-// Log probabilities of a label sequence after some steps: summed over the alignments that end in a
-// blank, over those that end in the sequence's last label, and over both.
+// Log probabilities of a label sequence after some steps: `blank` is summed over the alignments
+// that end in a blank, `label` over those that end in the sequence's last label, `total` over both.
 struct Probability {
   double total = kLogZero, blank = kLogZero, label = kLogZero;
 };
 
-// A label sequence: a node of the prefix tree, with its last label and its parent.
+// A label sequence: a node of the prefix tree, with its last label and its parent. `before` and
+// `now` are its probabilities before and after the current step.
 struct Prefix {
   Prefix* parent = nullptr;
   int64_t label = -1;
@@ -143,7 +144,8 @@ class BeamSearch {
     Push(p);
   }
 
-  // Adds the sequence with one more label, unless it is in the beam already.
+  // Adds the sequence with one more label to the beam, unless it is there already or too
+  // improbable.
   void Branch(Prefix* p, int64_t label, double log_y) {
     const auto found = p->children.find(label);
     if (found != p->children.end() && found->second->active()) return;

@@ -33,8 +33,10 @@ class Barrier final : public Blocking {
   // int64.
   using Receive = absl::AnyInvocable<Status(std::vector<Element>) &&>;
   struct TakeOptions {
-    bool allow_small_batch = false;    // return fewer if the barrier is closed
-    bool wait_for_incomplete = false;  // even for a smaller batch
+    // If the barrier is closed and has fewer tuples than `count`, return these: the complete ones
+    // or, if `wait_for_incomplete`, all of them, as soon as they are complete.
+    bool allow_small_batch = false;
+    bool wait_for_incomplete = false;
   };
 
   Barrier(std::string name, Spec spec)
@@ -55,7 +57,8 @@ class Barrier final : public Blocking {
   void Take(int64_t count, const TakeOptions& options, Receive receive, const Caller& caller,
             Done done);
   // Stops accepting new keys. Incomplete tuples are dropped if `drop_incomplete`, else they can
-  // still be completed.
+  // still be completed. Cancelled if the barrier is closed already, unless only this call drops the
+  // incomplete tuples.
   Status Close(bool drop_incomplete, const UpdateOrigin& origin);
 
   int64_t ready_size() const;

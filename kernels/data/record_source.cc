@@ -103,8 +103,8 @@ class FixedSource final : public RecordSource {
       : stream_(std::move(stream)), format_(format), gap_(format.header) {}
 
   StatusOr<SearchResult> Next(Record* record) override {
-    // Bytes that look like the footer are known to be the footer only at the end of the file.
     RETURN_IF_ERROR(DropGap());
+    // Bytes are a record only if at least as many bytes as the footer has follow them.
     const int64_t wanted = format_.record + format_.footer;
     std::string more;
     RETURN_IF_ERROR(stream_->Read(wanted - size(), &more));

@@ -142,7 +142,8 @@ Status StagingMap::CheckPiece(const Piece& piece) const {
 
 bool StagingMap::HasRoomFor(const Piece& piece, int64_t bytes) const {
   if (limits_.bytes > 0 && bytes_ + bytes > limits_.bytes) return false;
-  // A piece never waits for room: the tuple that it completes takes no more memory than before.
+  // A piece never waits for the number of tuples, because completing a tuple takes no more memory
+  // than the piece itself.
   if (limits_.elements == 0 || !IsWhole(piece)) return true;
   return static_cast<int64_t>(complete_.size()) < limits_.elements;
 }

@@ -24,7 +24,8 @@ namespace penstock {
 
 class StagingMap final : public Blocking {
  public:
-  // `elements` limits the number of complete tuples, `bytes` also counts incomplete ones.
+  // `elements`: a whole tuple waits while there are this many complete tuples. `bytes` limits the
+  // memory of complete and incomplete tuples.
   using Limits = StagingArea::Limits;
   using Types = std::vector<DType>;
   using Receive = absl::AnyInvocable<void(int64_t key, Element) &&>;

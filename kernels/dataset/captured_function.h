@@ -79,7 +79,8 @@ class FunctionAttr {
   Status Init(const KernelInit& node, const char* attr, const char* captured_types);
   // Returns the number of captured tensors.
   int num_captured() const { return num_captured_; }
-  // A node's attribute that names a function. Thread-safe once initialised.
+  // Returns the function with its captured tensors, which are the inputs from `first` on. The first
+  // call compiles the function.
   StatusOr<CapturedFunction> Capture(const KernelContext& ctx, int first) const;
 
  private:

@@ -160,8 +160,8 @@ class GroupByWindowDataset final : public Dataset {
     const std::shared_ptr<const GroupByWindowDataset> dataset_;
     const ElementCall reduce_, window_size_;
     std::map<int64_t, Group> groups_;
-    // The key of the group whose elements are being returned, and the iterator of its dataset; null
-    // if there is none.
+    // The group whose dataset is being read: its key, its elements, and the iterator of the
+    // dataset, which is null if there is no such group.
     int64_t flushed_key_ = 0;
     std::vector<Element> flushed_;
     IteratorPtr current_;

@@ -18,7 +18,7 @@
 namespace penstock {
 namespace {
 
-// Runs a Task on the iterator whose handle is input `input`.
+// Runs an Operation on the iterator whose handle is input `input`.
 class IteratorKernel : public AsyncKernel {
  public:
   bool WaitsForNodes() const final { return false; }

@@ -11,14 +11,14 @@
 namespace penstock {
 namespace {
 
-// A task that waits to run.
+// An operation that waits to run.
 struct Request {
-  Request(IteratorResource& resource, const IteratorContext& ctx, IteratorResource::Task task,
-          Done done)
-      : resource(resource), ctx(ctx), task(std::move(task)), done(std::move(done)) {}
+  Request(IteratorResource& resource, const IteratorContext& ctx,
+          IteratorResource::Operation operation, Done done)
+      : resource(resource), ctx(ctx), operation(std::move(operation)), done(std::move(done)) {}
   IteratorResource& resource;  // alive until `done` is called
   const IteratorContext ctx;
-  IteratorResource::Task task;
+  IteratorResource::Operation operation;
   std::optional<Done> done;  // empty once it has been moved out to be called
   Cancellation::Token token = 0;
   Status cancelled;  // guarded by the mutex of the queue
@@ -43,7 +43,7 @@ IteratorContext WithCalls(const IteratorContext& ctx, const IteratorResource::Co
 
 // Shared with the thread, which may outlive the resource.
 struct IteratorResource::State {
-  explicit State(Scheduler& threads) : changed(threads, "the next task of an iterator") {}
+  explicit State(Scheduler& threads) : changed(threads, "the next operation on an iterator") {}
 
   // The main function of the thread.
   void Serve() {
@@ -52,7 +52,7 @@ struct IteratorResource::State {
       request->ctx.cancellation->Deregister(request->token);
       const Status status = request->ctx.cancellation->cancelled()
                                 ? request->ctx.cancellation->status()
-                                : request->resource.Perform(request->ctx, request->task);
+                                : request->resource.Perform(request->ctx, request->operation);
       Release(/*on_thread=*/true);
       request->End(status);
       request = nullptr;
@@ -73,8 +73,8 @@ struct IteratorResource::State {
     return next;
   }
 
-  // Is called when the running task has ended. `on_thread`: the resource's thread ran the task, and
-  // will call its Done next.
+  // Is called when the running operation has ended. `on_thread`: the resource's thread ran the
+  // operation, and will call its Done next.
   void Release(bool on_thread) {
     Content dropped;
     MutexLock lock(mu);
@@ -97,8 +97,8 @@ struct IteratorResource::State {
     return OkStatus();
   }
 
-  // Called when a request's step is cancelled. Ends the request unless its task is running; a
-  // running task notices the cancellation itself.
+  // Called when a request's step is cancelled. Ends the request unless its operation is running; a
+  // running operation notices the cancellation itself.
   void Cancel(const RequestPtr& request, const Status& why) {
     {
       MutexLock lock(mu);
@@ -113,8 +113,8 @@ struct IteratorResource::State {
   Mutex mu;
   Condition changed;
   bool stopped ABSL_GUARDED_BY(mu) = false;
-  bool busy ABSL_GUARDED_BY(mu) = false;  // a request is served and owns `content`
-  // The thread is calling the Done of a request. Meanwhile other requests may be served on their
+  bool busy ABSL_GUARDED_BY(mu) = false;  // an operation runs and owns `content`
+  // The thread is calling the Done of an operation. Meanwhile other operations may run on their
   // callers' threads.
   bool ending ABSL_GUARDED_BY(mu) = false;
   std::deque<RequestPtr> queue ABSL_GUARDED_BY(mu);
@@ -163,17 +163,17 @@ void IteratorResource::Delete(const UpdateOrigin& origin) {
   Shutdown();
 }
 
-Status IteratorResource::Perform(const IteratorContext& ctx, const Task& task) {
-  const Status status = task(WithCalls(ctx, state_->content), state_->content);
+Status IteratorResource::Perform(const IteratorContext& ctx, const Operation& operation) {
+  const Status status = operation(WithCalls(ctx, state_->content), state_->content);
   MutexLock lock(state_->mu);
   Changed(ctx.origin, "run", NoValues);
   return status;
 }
 
-void IteratorResource::Run(const IteratorContext& ctx, Task task, Done done) {
+void IteratorResource::Run(const IteratorContext& ctx, Operation operation, Done done) {
   Status status;
-  if (TryRunHere(ctx, task, &status)) return std::move(done)(status);
-  auto request = std::make_shared<Request>(*this, ctx, std::move(task), std::move(done));
+  if (TryRunHere(ctx, operation, &status)) return std::move(done)(status);
+  auto request = std::make_shared<Request>(*this, ctx, std::move(operation), std::move(done));
   const std::shared_ptr<State> state = state_;
   StartThread();
   const bool registered = ctx.cancellation->Register(
@@ -191,7 +191,8 @@ void IteratorResource::StartThread() {
   state_->thread = threads_.StartThread("penstock_iter", [state = state_] { state->Serve(); });
 }
 
-bool IteratorResource::TryRunHere(const IteratorContext& ctx, const Task& task, Status* status) {
+bool IteratorResource::TryRunHere(const IteratorContext& ctx, const Operation& operation,
+                                  Status* status) {
   State& state = *state_;
   {
     MutexLock lock(state.mu);
@@ -199,7 +200,7 @@ bool IteratorResource::TryRunHere(const IteratorContext& ctx, const Task& task, 
     if (state.content.iterator == nullptr || !state.content.iterator->ReadyNow()) return false;
     state.busy = true;
   }
-  *status = Perform(ctx, task);
+  *status = Perform(ctx, operation);
   state.Release(/*on_thread=*/false);
   return true;
 }

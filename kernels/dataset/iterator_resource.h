@@ -2,13 +2,13 @@
 //
 // IteratorResource: an iterator that a graph refers to by a handle, and the dataset that it reads.
 //
-// Thread-safe. Tasks for the iterator run one at a time, in order. A task runs on the caller's
-// thread if the iterator does not wait, else on a thread of the resource, which starts with the
-// first such task. If a step is cancelled, its tasks that have not begun are not run. Shutdown and
-// the destructor stop the threads with which the iterator reads ahead.
+// Thread-safe. Operations on the iterator run one at a time, in order. An operation runs on the
+// caller's thread if the iterator does not wait, else on a thread of the resource, which starts
+// with the first such operation. If a step is cancelled, its operations that have not begun are not
+// run. Shutdown and the destructor stop the threads with which the iterator reads ahead.
 //
-// Actions in a StateLog, both without values: "run", for each task, because all of them may move
-// the iterator; "delete".
+// Actions in a StateLog, both without values: "run", for each operation, because all of them may
+// move the iterator; "delete".
 #pragma once
 
 #include <functional>
@@ -27,14 +27,14 @@ class IteratorResource final : public Resource {
  public:
   static constexpr char kType[] = "Iterator";
 
-  // The iterator and its dataset. A running task may change them.
+  // The iterator and its dataset. A running operation may change them.
   struct Content {
     std::unique_ptr<IteratorCalls> calls = std::make_unique<IteratorCalls>();
     DatasetPtr dataset;
     IteratorPtr iterator;  // null until there is a dataset
   };
-  // A task gets `content.calls` as `ctx.calls`.
-  using Task = std::function<Status(const IteratorContext& ctx, Content& content)>;
+  // An operation gets `content.calls` as `ctx.calls`.
+  using Operation = std::function<Status(const IteratorContext& ctx, Content& content)>;
 
   // Makes a resource without a dataset. `threads` must outlive the resource.
   IteratorResource(ElementSpec spec, Scheduler& threads);
@@ -47,14 +47,15 @@ class IteratorResource final : public Resource {
 
   // Returns the types and shapes that the elements must have. Empty: any.
   const ElementSpec& spec() const { return spec_; }
-  // Sets the function, without arguments, that returns the dataset. The first task calls it.
+  // Sets the function, without arguments, that returns the dataset. The first operation calls it.
   void set_factory(CapturedFunction factory) { factory_ = std::move(factory); }
 
-  // Queues a task. Calls `done` with its status, on any thread. The resource must live until then.
-  void Run(const IteratorContext& ctx, Task task, Done done);
+  // Queues an operation. Calls `done` with its status, on any thread. The resource must live until
+  // then.
+  void Run(const IteratorContext& ctx, Operation operation, Done done);
   // Like Shutdown, but by a step.
   void Delete(const UpdateOrigin& origin);
-  // Replaces the dataset in `content`. Call it within a task.
+  // Replaces the dataset in `content`. Call it within an operation.
   Status SetDataset(const IteratorContext& ctx, DatasetPtr dataset, Content& content) const;
   // Makes the iterator from the dataset if there is none yet. Returns OK if there is an iterator
   // afterwards.
@@ -62,10 +63,10 @@ class IteratorResource final : public Resource {
 
  private:
   struct State;
-  // Runs a task as one change. REQUIRES: no other task runs.
-  Status Perform(const IteratorContext& ctx, const Task& task);
+  // Runs an operation as one change. REQUIRES: no other operation runs.
+  Status Perform(const IteratorContext& ctx, const Operation& operation);
   void StartThread();
-  bool TryRunHere(const IteratorContext& ctx, const Task& task, Status* status);
+  bool TryRunHere(const IteratorContext& ctx, const Operation& operation, Status* status);
 
   const ElementSpec spec_;
   std::optional<CapturedFunction> factory_;

@@ -27,7 +27,7 @@ class StateWriter {
     Int(static_cast<int64_t>(values.size()));
     for (const Tensor& value : values) Value(value);
   }
-  // Writes an error that the restored iterator has to return.
+  // Writes a status, such as an error that the restored iterator has to return.
   void Error(const Status& status) {
     Int(static_cast<int64_t>(status.code()));
     Text(std::string(status.message()));
@@ -48,8 +48,8 @@ class StateReader {
   StatusOr<std::string> Text();
   StatusOr<Tensor> Value();
   StatusOr<std::vector<Tensor>> Values();
-  // Reads the status that was written, which may be OK, into `*status`. Returns whether reading
-  // succeeded.
+  // Reads the status that was written, which may be OK, into `*status`. Returns an error if it
+  // cannot be read.
   Status Error(Status* status);
   Status AtEnd() const;
 

@@ -325,15 +325,15 @@ TEST(Iterator, RefusesStatesThatDoNotFit) {
       HasSubstr("saved by another pipeline"));
 }
 
-// Calls an IteratorResource and waits for each task to end.
+// Calls an IteratorResource and waits for each operation to end.
 class Waiting {
  public:
-  Status Run(const IteratorResource::Task& task) {
+  Status Run(const IteratorResource::Operation& operation) {
     Mutex mu;
-    Condition ended(Scheduler::Real(), "the end of a task");
+    Condition ended(Scheduler::Real(), "the end of an operation");
     bool has_ended = false;
     Status result;
-    resource.Run(place.Context(), task, Done([&](Status status) {
+    resource.Run(place.Context(), operation, Done([&](Status status) {
                    MutexLock lock(mu);
                    result = std::move(status);
                    has_ended = true;

@@ -38,7 +38,8 @@ class ShuffleDataset final : public Dataset {
   }
 
  private:
-  // The buffer holds elements of at most this many rounds (passes over the input) at once.
+  // The buffer is not filled further while it has elements of more rounds (passes over the input)
+  // than this.
   static constexpr size_t kRoundsMax = 3;
 
   class Iterator final : public DatasetIterator {
@@ -124,7 +125,7 @@ class ShuffleDataset final : public Dataset {
     IteratorPtr input_;
     int64_t round_ = 0;   // rounds begun
     bool open_ = false;   // a round is being read from the input
-    bool empty_ = false;  // the round has returned nothing yet
+    bool empty_ = false;  // no element of the current round has been read yet
     std::deque<Element> buffer_;
     std::deque<int64_t> buffered_per_round_;  // elements in the buffer per round, the oldest first
   };

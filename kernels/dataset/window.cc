@@ -144,7 +144,7 @@ class WindowKernel final : public DatasetKernel {
     if (windows.size <= 0) return InvalidArgument("Window size must be greater than zero.");
     if (windows.shift <= 0) return InvalidArgument("Window shift must be greater than zero.");
     if (windows.stride <= 0) return InvalidArgument("Window stride must be greater than zero.");
-    // Windows that span more elements would never be complete, because that many are not kept.
+    // A larger window could never be completed, because no memory holds so many elements.
     windows.size = std::min(windows.size, kSpanMax);
     windows.stride = std::min(windows.stride, kSpanMax);
     return std::make_shared<WindowDataset>(std::move(input), windows);

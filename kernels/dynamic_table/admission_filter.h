@@ -42,7 +42,7 @@ class AdmissionFilter {
   const uint64_t size_;  // number of counters, a power of two
   Tensor memory_;
   uint8_t* counters_ = nullptr;
-  int64_t counted_ = 0;  // occurrences since the counters were halved
+  int64_t counted_ = 0;  // occurrences counted; halved together with the counters
 };
 
 }  // namespace penstock

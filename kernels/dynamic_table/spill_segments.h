@@ -5,8 +5,9 @@
 // soon as it is open, so it disappears with the table or the process, however that ends.
 //
 // A record is {int64 key, int32 number in the segment, uint32 masked CRC-32C of all the rest,
-// float[]}, in the machine's byte order. The place of a record is its number among all places; an
-// owner, a number that the caller chooses, is kept in memory for each record in use.
+// float[]}, in the machine's byte order. The place of a record is the index of its segment times
+// the records per segment, plus its number in the segment. An owner, a number that the caller
+// chooses, is kept in memory for each record in use.
 //
 // Not thread-safe, but several threads may Read at a time.
 #pragma once

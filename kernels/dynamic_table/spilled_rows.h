@@ -21,7 +21,8 @@ namespace penstock {
 
 class SpilledRows {
  public:
-  // A segment is compacted as a whole, while its shard is locked.
+  // The size of a segment. It is limited because Compact copies a whole segment while the shard is
+  // locked.
   static constexpr int64_t kSegmentBytes = 32 << 20;
 
   // Borrows `files`. REQUIRES: spec.spills().

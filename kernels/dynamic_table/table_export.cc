@@ -109,9 +109,9 @@ StatusOr<TableChanges> DynamicTable::ExportChanges(absl::Span<const int64_t> wan
   return changes;
 }
 
-// Starts a new epoch. The caller holds the locks of all shards, so that no row changes meanwhile.
-// Marks are not in the state log: a follower that takes over knows none, so its first export is of
-// all rows.
+// Sets the mark and starts a new epoch; does nothing if the mark is empty. The caller holds the
+// locks of all shards, so that no row changes meanwhile. Marks are not in the state log: a follower
+// that takes over knows none, so its first export is of all rows.
 void DynamicTable::AddMark(const std::string& mark) const {
   if (mark.empty()) return;
   MutexLock lock(marks_mu_);

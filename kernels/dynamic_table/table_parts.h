@@ -72,7 +72,7 @@ class DynamicTable::AllShards {
   AllShards(const AllShards&) = delete;
   AllShards& operator=(const AllShards&) = delete;
 
-  // Calls fn(shard, row) for each row, which the shard's `header` and `Values` take.
+  // Calls fn(shard, row) for each row; shard.header(row) and shard.Values(row, ...) read it.
   template <class Fn>
   void ForEachRow(Fn fn) const ABSL_NO_THREAD_SAFETY_ANALYSIS {
     for (const auto& shard : table_.shards_) {

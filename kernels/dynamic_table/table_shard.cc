@@ -26,7 +26,7 @@ std::vector<int32_t> FindRows(const KeyIndex& index, const ShardKeys& keys) {
   return found;
 }
 
-// Calls fn(i) for each element i of `found`. Prefetches `bytes` of each row a few calls ahead.
+// Calls fn(i) for each index i of `found`. Prefetches `bytes` of each row a few calls ahead.
 template <class Fn>
 void ForEachRowFound(const RowBlocks& rows, const std::vector<int32_t>& found, int64_t bytes,
                      Fn fn) {

@@ -9,7 +9,7 @@
 // The functor's result type is the type of the output. Only the inner loops are templates.
 // Everything else (shapes, buffers, broadcasting, splitting over threads, 16-bit floats) is in
 // UnaryKernel and BinaryKernel, which are compiled once. The result is written into an input's
-// buffer if the sizes match and no other tensor shares the buffer.
+// buffer if types and sizes match and no other tensor shares the buffer.
 #pragma once
 
 #include <cstdint>

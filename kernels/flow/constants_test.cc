@@ -48,7 +48,7 @@ TEST(FilledConst, HasItsValueEverywhere) {
   ExpectFilled<std::complex<double>>({1, -2});
 }
 
-// TensorFlow's shapes, too.
+// As in TensorFlow, an unknown size becomes 0, and an unknown shape that of a scalar.
 TEST(FakeParam, HasZeros) {
   const auto text = [](DType dtype, const PartialShape& shape) {
     const auto y = OpRunner("FakeParam").Attr("dtype", dtype).Attr("shape", shape).Run1();

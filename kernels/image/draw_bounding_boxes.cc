@@ -18,8 +18,8 @@ constexpr Color kColors[] = {
     {1, 1, 0, 1},       {0, 0, 1, 1},    {1, 0, 0, 1},    {0, 1, 0, 1}, {0.5f, 0, 0.5f, 1},
     {0.5f, 0.5f, 0, 1}, {0.5f, 0, 0, 1}, {0, 0, 0.5f, 1}, {0, 1, 1, 1}, {1, 0, 1, 1}};
 
-// The extent of a box along one dimension: its first and last pixel, which may lie outside of the
-// image.
+// The extent of a box along one dimension: its first and its last pixel, which may lie outside of
+// the image, and the size of the image.
 struct Side {
   int64_t first, last, size;
   Side(float from, float to, int64_t size)

@@ -128,8 +128,8 @@ class JpegReader {
   const char* error() const { return error_.message; }
 
  private:
-  // Converts a row. Assumes inverted inks, because Adobe's programs write nearly all CMYK files,
-  // and store the inks inverted.
+  // Converts a row. If the file has Adobe's marker, its inks are inverted, because Adobe's programs
+  // store them so.
   void ToRgb(const unsigned char* cmyk, unsigned char* rgb) const {
     for (int64_t i = 0; i < size_.width; ++i) {
       const int k = cmyk[4 * i + 3];

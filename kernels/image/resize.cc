@@ -177,7 +177,7 @@ OpDef GradientDef(const char* doc, const char* op, DTypes types) {
           .types = {{"T", types}},
           .attrs = GridAttrs(),
           .shape = LikeOriginal,
-          // the op is linear, so the gradient of its gradient is the op itself
+          // The resizing op is linear, so the gradient of its gradient op is the resizing op.
           .gradient = [op](const GradientScope& g) { return ResizedBySize(g, op); },
           .examples = {{.inputs = {{{{1, 5, 2, 2}}}, {{{1, 3, 4, 2}}}}, .check_gradient = false}}};
 }

@@ -28,7 +28,7 @@ class ResizeKernel : public Kernel {
 
 // Returns the attributes that say how output positions map to input positions.
 std::vector<AttrDef> GridAttrs();
-// Returns the values that they have in the node of `g`.
+// Returns the values of these attributes in the node of `g`.
 Attrs GridAttributes(const GradientScope& g);
 // Returns the gradient of an op that is linear in its first input: dy, resized by `op` to that
 // input's height and width.

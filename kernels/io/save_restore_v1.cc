@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-// The ops Save (whole tensors) and SaveSlices, which has one more input.
+// The kernel of Save (whole tensors) and SaveSlices, which has one more input.
 template <bool kSlices>
 class SaveV1Kernel : public FileKernel {
  protected:

@@ -69,7 +69,8 @@ class VocabRemappingKernel final : public FileKernel {
  private:
   using Words = absl::flat_hash_map<string_view, int64_t>;
 
-  // Returns the first old_vocab_size words of `text`, each with its line number.
+  // Returns the first old_vocab_size words of `text` (all, if that is negative), each with its line
+  // number, counted from 0.
   StatusOr<Words> OldWords(const std::string& path, const std::string& text) const {
     std::vector<string_view> lines = LinesOf(text);
     if (old_size_ > static_cast<int64_t>(lines.size())) {

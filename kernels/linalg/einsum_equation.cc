@@ -45,7 +45,8 @@ StatusOr<int> EllipsisDims(string_view subscripts, int input, const PartialShape
                          "', has shape ", shape.ToString());
 }
 
-// Merges the sizes that two tensors have for one dimension. Dimensions of an ellipsis broadcast.
+// Merges `other` into `*size`: the sizes that two tensors have for one dimension. Dimensions of an
+// ellipsis broadcast. Returns false if the sizes do not fit each other.
 bool MergeSize(int label, int64_t other, int64_t* size) {
   if (*size == other || other == kUnknown) {
     if (label >= kEllipsisLabel && other == kUnknown && *size == 1) *size = kUnknown;

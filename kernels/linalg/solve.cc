@@ -130,7 +130,7 @@ Gradients InverseGradient(const GradientScope& g) {
   return {-Product(y, Product(g.dy(), y, adjoint, !adjoint), !adjoint, false)};
 }
 
-// Returns the gradient of `a`: -b x^H, or its adjoint.
+// Returns the gradient of `a`: -db x^H, or its adjoint -x db^H if `adjoint`.
 Output OuterProduct(bool adjoint, Output db, Output x) {
   return adjoint ? -Product(x, db, false, true) : -Product(db, x, false, true);
 }

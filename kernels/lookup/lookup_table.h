@@ -59,7 +59,8 @@ class LookupTable final : public Resource {
       ABSL_LOCKS_EXCLUDED(mu_);
   // Removes keys. Ignores keys that are not in the table.
   Status Remove(const Tensor& keys, const UpdateOrigin& origin) ABSL_LOCKS_EXCLUDED(mu_);
-  // Replaces all entries by the result of Export. A kHash table allows this only once.
+  // Replaces all entries by `keys` and `values`, the results of Export. For a kHash table, does the
+  // same as Initialize.
   Status Import(const Tensor& keys, const Tensor& values, const UpdateOrigin& origin)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Fills a kHash table. A second call must have as many entries as the first one, and changes

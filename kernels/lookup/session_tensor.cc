@@ -33,8 +33,8 @@ StatusOr<std::shared_ptr<Resource>> MakeSessionTensor(const std::string& name,
 }
 const ResourceMakerDeclaration maker(kTypeName, MakeSessionTensor);
 
-// Returns the session's container, which is dropped with the session. If sessions have stores of
-// their own, any container works.
+// The base of the kernels. `container_` is the session's container, which is dropped with the
+// session. If sessions have stores of their own, all of them use the same name.
 class SessionKernel : public Kernel {
  public:
   Status Init(const KernelInit& node) override {

@@ -106,8 +106,8 @@ void MultiplyBlock(const Block& block, const T* a, const T* b, T* c) {
   }
 }
 
-// Flops per nanosecond of one thread, a low estimate: splitting too late costs less than splitting
-// too early.
+// Approximate flops per nanosecond of one thread: rather too many than too few, because splitting
+// too late costs less than splitting too early.
 template <class T>
 constexpr double kFlopsPerNano = std::is_same_v<T, float> ? 100
                                  : std::is_integral_v<T>  ? 4

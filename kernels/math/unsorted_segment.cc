@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// UnsortedSegmentProd, UnsortedSegmentMin, UnsortedSegmentMax: reduce the rows with the same id in
-// segment_ids, in any order. (The sum, which also runs on GPUs, is in unsorted_segment_sum.cc.)
+// UnsortedSegmentProd, UnsortedSegmentMin, UnsortedSegmentMax: reduce the rows that have the same
+// id in segment_ids; the ids need not be sorted. (The sum, which also runs on GPUs, is in
+// unsorted_segment_sum.cc.)
 #include "core/op/registry.h"
 #include "core/tensor/type_lists.h"
 #include "kernels/math/segment_gradients.h"

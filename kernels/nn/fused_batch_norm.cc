@@ -11,9 +11,9 @@
 namespace penstock {
 namespace {
 
-// Returns mean and variance of each channel. Each piece of the batch is centred on its own mean, so
-// that large means do not cancel the variance; then the pieces are merged (Chan, Golub and LeVeque
-// 1979).
+// Computes the mean and the variance of each channel. Each piece of the batch is centred on its own
+// mean, so that large means do not cancel the variance; then the pieces are merged (Chan, Golub and
+// LeVeque 1979).
 struct Moments {
   std::vector<double> mean, variance;
 

@@ -113,8 +113,9 @@ using Flag =
 
 enum class Maxima { kFirst, kAll };
 
-// For each element of y and the elements of x in its window that equal it: result[x] += grad[y],
-// or, if kSecond, result[y] = grad[x]. Has no branches, because they could not be predicted.
+// For each element of y and the first element of x in its window that equals it (kAll: every one):
+// result[x] += grad[y], or, if kSecond, result[y] = grad[x]. Has no branches, because they could
+// not be predicted.
 template <class T, bool kSecond, Maxima kWhich = Maxima::kFirst>
 void FollowMaxima(const PoolGeometry& g, int64_t b, const T* x, const T* y, const T* grad,
                   T* result) {
@@ -202,10 +203,11 @@ Status GradGradShape(ShapeScope& s) {
 
 OP(MaxPool) {
   return {
-      .doc = "Returns the largest element in a window that slides over height and width, or of "
-             "groups of neighbouring channels: then ksize and strides are [1, 1, 1, k], the number "
-             "of channels is a multiple of k, and there is no gradient. Unimplemented for other "
-             "windows, InvalidArgument for sizes that are not positive.",
+      .doc =
+          "Returns the largest element in a window that slides over height and width, or of "
+          "groups of neighbouring channels: then ksize and strides are [1, 1, 1, k], the number "
+          "of channels is a multiple of k, and there is no gradient. Unimplemented for other "
+          "windows, InvalidArgument for sizes that are not positive.",
       .inputs = {{"input", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", RealWithoutWideUnsigned(), DType::kFloat}},

@@ -88,7 +88,8 @@ Status MaxPoolShape(ShapeScope& s);
 Attrs WindowAttributes(const GradientScope& g);
 
 enum class PoolPadding { kAutomatic, kExplicitToo };
-// Return the attributes of pooling ops. The V2 ops have none for the window, which is an input.
+// Return the attributes of pooling ops. The V2 ops have no attributes for the window, which is an
+// input.
 std::vector<AttrDef> PoolAttrs(PoolPadding padding);
 std::vector<AttrDef> Pool3DAttrs();
 std::vector<AttrDef> PoolV2Attrs();

@@ -18,7 +18,8 @@
 namespace penstock {
 namespace {
 
-// The step between representable numbers, and the range to which numbers are clamped.
+// `inverse` is the step between representable numbers, `scale` its inverse; numbers are clamped to
+// [min, max] if the range is given.
 template <class F>
 struct Steps {
   F scale, inverse, min, max;

@@ -2,7 +2,7 @@
 //
 // Window: how a window slides over one dimension of an image, in convolutions and pooling;
 // WindowAttrs: the attributes that define windows. The CPU supports only NHWC and NDHWC; for other
-// formats, InvalidArgument names the format.
+// formats, Unimplemented names the format.
 #pragma once
 
 #include <algorithm>

@@ -178,7 +178,8 @@ class QuantizeKernel final : public QuantizationKernel {
   }
 
  private:
-  // Extends the range so that it contains zero, and is wide enough to divide by its width.
+  // Extends the range so that it contains zero, and its width is at least ensure_minimum_range, or
+  // that times the larger magnitude of its ends if this exceeds 1.
   QuantizedRange Widened(QuantizedRange given) const {
     const float epsilon =
         std::max(1.0f, std::max(std::abs(given.min), std::abs(given.max))) * minimum_;

@@ -42,8 +42,9 @@ inline Philox SectionOf(Philox stream, int64_t index,
 }
 
 // Calls draw(place, parameter, index) for each of the `count` elements of an output whose last
-// dimensions are those of the tensor of `parameters` parameters. Number `index` has its own section
-// of the stream.
+// dimensions are those of the tensor of `parameters` parameters. `place` is the element's index in
+// the output, `parameter` that of its parameter. `index` counts the numbers of one parameter after
+// those of the previous one, and selects the number's section of the stream.
 template <class Draw>
 void ForEachNumber(int64_t count, int64_t parameters, Scheduler& threads, const Draw& draw) {
   if (count == 0) return;

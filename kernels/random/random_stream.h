@@ -4,8 +4,8 @@
 // section of the node's stream, so repeated runs give new numbers. A graph with seeds gives the
 // same sequence again in another session.
 //
-// This is the only state of kernels that outlives a step. Thread-safe: it is one atomic counter.
-// Steps that run at the same time get distinct sections, in the order of their calls.
+// A RandomStream outlives the steps. Thread-safe: its state is one atomic counter. Steps that run
+// at the same time get distinct sections, in the order of their calls.
 #pragma once
 
 #include <atomic>

@@ -86,7 +86,7 @@ class GruBlockCellKernel final : public Kernel {
       }
     });
   }
-  // Computes c, which holds the sums of its inputs before, and h.
+  // Computes c and h. Before the call, c holds the sums of its inputs.
   static void NewState(KernelContext& ctx, const LstmCell& cell, const State& state) {
     const float *const b = Floats(ctx, kBC), *const h_prev = Floats(ctx, kGruHPrev);
     ForEachRow(ctx.threads(), cell, [&](int64_t row) {

@@ -10,8 +10,8 @@
 namespace penstock {
 namespace {
 
-// Draws again if a number is below 2^64 mod bound, because such numbers would make small results
-// more likely.
+// Returns a random number below `bound`. Draws again if a number is below 2^w mod `bound`, where w
+// is the number of bits of T, because such numbers would make small results more likely.
 template <class T, class Next>
 T Below(T bound, Next next) {
   if ((bound & (bound - 1)) == 0) return next() & (bound - 1);

@@ -25,9 +25,9 @@ inline std::vector<ArgDef> Join(std::vector<ArgDef> a, const std::vector<ArgDef>
   return a;
 }
 
-// Returns example arguments: a 2 x 3 sparse tensor with three entries, or (the second function)
-// another such tensor.
 using ExampleArgs = std::vector<std::vector<ExampleTensor>>;
+// Return the arguments of a sparse tensor of shape 2 x 3, for examples: one with three entries, and
+// one with two.
 inline ExampleArgs SparseExample() {
   return {{{{3, 2}, {0, 0, 0, 2, 1, 1}}}, {{{3}}}, {{{2}, {2, 3}}}};
 }

@@ -69,8 +69,8 @@ Status WriteVector(KernelContext& ctx, int i, absl::Span<const int64_t> values);
 // For shape functions: checks that the ranks of inputs first .. first + 2 fit each other, and
 // returns the rank of the sparse tensor (-1: unknown).
 StatusOr<int64_t> SparseInputRank(const ShapeScope& s, int first);
-// Sets the shapes of outputs first to first + 2 to those of a sparse tensor; output first + 1, the
-// values, only if `with_shape`.
+// Sets the shapes of outputs `first` (indices) and `first` + 1 (values) to those of a sparse tensor
+// of `size` entries and, if `with_shape`, that of output `first` + 2 (the dense shape).
 void SetSparseOutput(ShapeScope& s, int first, int64_t size, int64_t rank, bool with_shape = true);
 
 }  // namespace penstock

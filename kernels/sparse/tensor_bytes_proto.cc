@@ -23,8 +23,8 @@ std::string Packed(const Tensor& strings) {
   return content;
 }
 
-// Decodes the strings of `*strings`. Returns false if `content` does not hold as many lengths and
-// the bytes of these strings.
+// Decodes the strings of `*strings`. Returns false unless `content` holds a length for each of
+// these strings, and then their bytes.
 bool Unpack(const std::string& content, Tensor* strings) {
   google::protobuf::io::CodedInputStream coded(reinterpret_cast<const uint8_t*>(content.data()),
                                                static_cast<int>(content.size()));

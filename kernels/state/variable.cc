@@ -73,9 +73,9 @@ class VariableKernel : public Kernel {
   PartialShape shape_;
   std::string node_, container_, name_;
 
+  Mutex mu_;  // locked before the mutex of the store
   // The handle of the last step, which the next step returns again, because looking up the variable
   // by name and making a handle costs more than most ops.
-  Mutex mu_;  // locked before the mutex of the store
   Tensor handle_ ABSL_GUARDED_BY(mu_);
   const ResourceStore* store_ ABSL_GUARDED_BY(mu_) = nullptr;
   Variable* variable_ ABSL_GUARDED_BY(mu_) = nullptr;  // the variable of handle_

@@ -27,7 +27,7 @@ StatusOr<std::shared_ptr<Variable>> VariableInput(const KernelContext& ctx, int 
 Status UpdateVariableInput(KernelContext& ctx, DType dtype,
                            absl::FunctionRef<Status(Tensor& value)> fn);
 // Like the function above, for an update of a few rows. `changed` is called after `fn` if a
-// ChangeWatch needs to know which slices `fn` may have changed.
+// StateLog or a ChangeWatch needs to know which slices `fn` may have changed.
 Status UpdateVariableInput(KernelContext& ctx, DType dtype,
                            absl::FunctionRef<Status(Tensor& value)> fn,
                            absl::FunctionRef<Slices()> changed);

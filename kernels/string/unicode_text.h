@@ -18,7 +18,8 @@ namespace penstock {
 struct UnicodeErrors {
   bool strict = false, ignore = false;  // if neither, replace
   bool replace_control_characters = false;
-  bool strict_about_controls = false;  // control characters that would be replaced are errors
+  // With `strict`: control characters that would be replaced are errors.
+  bool strict_about_controls = false;
   UChar32 replacement = 0xFFFD;
 
   // Reads the attributes. InvalidArgument unless replacement_char is a code point.

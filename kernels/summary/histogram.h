@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Histogram: counts numbers in buckets. The limits are 1e-12, each next one greater by a tenth up
-// to 1e20, and the same with negative sign. The limits are TensorFlow's, so that event files can be
-// merged. Single-threaded.
+// Histogram: counts numbers in buckets. The limits are 0; 1e-12 and so on, each greater than the
+// one before by a tenth, up to 1e20; the largest double; and all of these with a negative sign.
+// They are TensorFlow's, so that event files can be merged. Single-threaded.
 #pragma once
 
 #include <cstdint>

@@ -192,15 +192,15 @@ StatusOr<std::shared_ptr<TensorArray>> TensorArray::MakeGradient(std::string nam
   MutexLock lock(mu_);
   RETURN_IF_ERROR(CheckOpen());
   options_.dynamic_size = false;
-  ASSIGN_OR_RETURN(
-      auto gradient,
-      Make(std::move(name), size_,
-           {.dtype = options_.dtype,
-            .element_shape = with_prefix(options_.element_shape),
-            // If gradients are summed, writes read the sum, so a read must not clear it.
-            .clear_after_read = !options_.sums,
-            .identical_element_shapes = options_.identical_element_shapes,
-            .sums = true}));
+  ASSIGN_OR_RETURN(auto gradient,
+                   Make(std::move(name), size_,
+                        {.dtype = options_.dtype,
+                         .element_shape = with_prefix(options_.element_shape),
+                         // If this array adds up repeated writes of a place, the gradient of each
+                         // of them is read from the same place, so a read must not clear it.
+                         .clear_after_read = !options_.sums,
+                         .identical_element_shapes = options_.identical_element_shapes,
+                         .sums = true}));
   // No other thread has the gradient yet.
   MutexLock gradient_lock(gradient->mu_);
   gradient->parts_ = parts_;

@@ -98,7 +98,7 @@ class Joined {
                            rest_.ToString());
   }
 
-  int64_t first_ = PartialShape::kUnknown;  // length of all elements, if they have the same
+  int64_t first_ = PartialShape::kUnknown;  // declared length of every element
   PartialShape rest_;
 };
 

@@ -153,7 +153,7 @@ StatusOr<const TensorListValue*> ListInput(KernelContext& ctx, int i, DType dtyp
   return list;
 }
 
-bool HeldByNobodyElse(const Tensor& handle) {
+bool IsUnshared(const Tensor& handle) {
   if (!handle.unique()) return false;
   // Copying the pointer orders this thread after the release by the last other holder: in
   // libstdc++, incrementing the count is ordered after the decrement that precedes it. Reading the
@@ -165,7 +165,7 @@ bool HeldByNobodyElse(const Tensor& handle) {
 StatusOr<OwnList> TakeList(KernelContext& ctx, int i) {
   ASSIGN_OR_RETURN(const TensorListValue* list, ListInput(ctx, i));
   Tensor handle = ctx.TakeInput(i);
-  if (!HeldByNobodyElse(handle)) {
+  if (!IsUnshared(handle)) {
     handle = Tensor::Scalar(Variant{std::make_shared<TensorListValue>(*list)});
   }
   VariantValue* const own = handle.scalar<Variant>().value.get();

@@ -80,7 +80,7 @@ StatusOr<const TensorListValue*> ListInput(KernelContext& ctx, int i);
 StatusOr<const TensorListValue*> ListInput(KernelContext& ctx, int i, DType dtype);
 
 // Returns whether no other tensor holds the value of a scalar variant: a kernel may change it.
-bool HeldByNobodyElse(const Tensor& handle);
+bool IsUnshared(const Tensor& handle);
 
 // A list that a kernel may change, and outputs.
 struct OwnList {

@@ -16,7 +16,7 @@ void AppendNumber(uint64_t number, std::string* bytes) {
   for (int shift = 56; shift >= 0; shift -= 8) bytes->push_back(static_cast<char>(number >> shift));
 }
 
-// Returns equal strings for equal keys only.
+// Returns a string that is equal for two keys if and only if the keys are equal.
 std::string BytesOfKey(const Tensor& key) {
   std::string bytes;
   AppendNumber(static_cast<uint64_t>(Number(key.dtype())), &bytes);
@@ -126,7 +126,7 @@ StatusOr<const TensorMapValue*> MapInput(KernelContext& ctx, int i) {
 StatusOr<OwnMap> TakeMap(KernelContext& ctx, int i) {
   ASSIGN_OR_RETURN(const TensorMapValue* map, MapInput(ctx, i));
   Tensor handle = ctx.TakeInput(i);
-  if (!HeldByNobodyElse(handle)) {
+  if (!IsUnshared(handle)) {
     handle = Tensor::Scalar(Variant{std::make_shared<TensorMapValue>(*map)});
   }
   VariantValue* const own = handle.scalar<Variant>().value.get();

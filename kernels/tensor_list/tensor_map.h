@@ -23,12 +23,12 @@ class TensorMapValue final : public ArithmeticVariant {
 
   const char* TypeName() const override { return kTypeName; }
   std::string ToString() const override;
-  // TensorFlow's encoding: `tensors` are the keys, each followed by its value.
+  // Encodes as TensorFlow does: `tensors` are the keys, each followed by its value.
   Status Encode(std::string* metadata, std::vector<Tensor>* tensors) const override;
   static StatusOr<Variant> Decode(const std::string& metadata, const std::vector<Tensor>& tensors);
-  // A map that reads as zeros everywhere: an empty one.
+  // Returns an empty map, because a key without a value stands for zeros.
   StatusOr<Variant> ZerosLike(KernelContext& ctx) const override;
-  // Has the keys of both maps; adds the values of a key that is in both.
+  // Returns a map with the keys of both maps; the values of a key that is in both are added.
   StatusOr<Variant> Plus(KernelContext& ctx, const VariantValue& other) const override;
 
   int64_t size() const { return static_cast<int64_t>(entries_.size()); }

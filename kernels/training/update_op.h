@@ -8,8 +8,9 @@
 //   struct GradientDescentRule {
 //     static RuleSignature Signature() { return {.before = {"alpha"}, .gradient = "delta"}; }
 //     static constexpr int kSlots = 0;
-//     GradientDescentRule(const C* h, bool flag) : alpha(h[0]) {}  // hyperparameters, in input
-//     order void operator()(C& var, C grad) const { var -= alpha * grad; } C alpha;
+//     GradientDescentRule(const C* h, bool flag) : alpha(h[0]) {}  // h: hyperparameters, in order
+//     void operator()(C& var, C grad) const { var -= alpha * grad; }
+//     C alpha;
 //   };
 //   DENSE_UPDATE(GradientDescent, GradientDescentRule, "doc", kNumber, float, double);
 //
