@@ -6,7 +6,9 @@
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 namespace penstock {
 
@@ -45,6 +47,17 @@ bool Tokens::Contains(string_view token) const {
         own.size() == token.size() && CRYPTO_memcmp(own.data(), token.data(), token.size()) == 0;
   }
   return found;
+}
+
+std::string Tokens::OfHeader(string_view authorization) {
+  absl::string_view value = authorization;
+  if (absl::ConsumePrefix(&value, "Bearer ")) return std::string(value);
+  std::string user_and_password;
+  if (!absl::ConsumePrefix(&value, "Basic ") || !absl::Base64Unescape(value, &user_and_password)) {
+    return "";
+  }
+  const size_t colon = user_and_password.find(':');
+  return colon == std::string::npos ? "" : user_and_password.substr(colon + 1);
 }
 
 }  // namespace penstock

@@ -29,6 +29,9 @@ class Tokens {
   const std::string& first() const { return tokens_.front(); }
   // Returns whether this is one of the tokens. Takes the same time wherever two tokens differ.
   bool Contains(string_view token) const;
+  // Returns the token in the HTTP header Authorization, "Bearer TOKEN" or "Basic", for which
+  // browsers ask their users for a name (ignored) and a password (the token). "": there is none.
+  static std::string OfHeader(string_view authorization);
 
  private:
   std::vector<std::string> tokens_;

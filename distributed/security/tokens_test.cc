@@ -45,5 +45,13 @@ TEST(TokensTest, MistakesNameTheLineAndNotTheToken) {
               HasSubstr("--token_file: cannot open '/none': No such file"));
 }
 
+TEST(TokensTest, OfHeader) {
+  EXPECT_EQ(Tokens::OfHeader("Bearer abc"), "abc");
+  EXPECT_EQ(Tokens::OfHeader("Basic dXNlcjphYmM6ZA=="), "abc:d");  // "user:abc:d"
+  for (const char* const none : {"", "abc", "Basic ?", "Basic YWJj", "Digest abc"}) {
+    EXPECT_EQ(Tokens::OfHeader(none), "") << none;  // "YWJj" is "abc", without a colon
+  }
+}
+
 }  // namespace
 }  // namespace penstock
