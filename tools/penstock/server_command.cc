@@ -105,6 +105,29 @@ void End(Server& server, int64_t grace_seconds) {
   server.Stop();
 }
 
+// Prints where the server can be reached, and the settings that it has found for itself.
+void Announce(const Server& server, const ServerOptions& options) {
+  Print(server, StrCat("serves at ", server.target()));
+  for (const OpLibrary& library : LoadedLibraries()) {
+    const bool declares = !library.ops.empty();
+    Print(server,
+          StrCat("has loaded '", library.path, "', with ", declares ? "the ops " : "kernels of ",
+                 absl::StrJoin(declares ? library.ops : library.kernels, ", ")));
+  }
+  if (server.target() != StrCat("grpc://", server.listens_at())) {
+    Print(server, StrCat("listens at ", server.listens_at()));
+  }
+  if (!server.insecure_client_address().empty()) {
+    Print(server, StrCat("serves clients of this user without TLS at grpc://",
+                         server.insecure_client_address()));
+  }
+  if (!server.status_url().empty()) {
+    Print(server, StrCat("shows its state at ", server.status_url()));
+  }
+  Print(server, StrCat("may hold ", Server::memory_limit() >> 20, " MiB of tensors"));
+  Print(server, DescribeDetection(options));
+}
+
 Status Serve(const ServerOptions& options, const ServeOptions& serve) {
   // In effect until the server has been destroyed.
   std::optional<client::ExitDeadline> exit_deadline;
@@ -127,25 +150,7 @@ Status Serve(const ServerOptions& options, const ServeOptions& serve) {
       if (const auto running = weak.lock()) running->RequestShutdown(kStdinEnded);
     }).detach();
   }
-  Print(*server, StrCat("serves at ", server->target()));
-  for (const OpLibrary& library : LoadedLibraries()) {
-    const bool declares = !library.ops.empty();
-    Print(*server,
-          StrCat("has loaded '", library.path, "', with ", declares ? "the ops " : "kernels of ",
-                 absl::StrJoin(declares ? library.ops : library.kernels, ", ")));
-  }
-  if (server->target() != StrCat("grpc://", server->listens_at())) {
-    Print(*server, StrCat("listens at ", server->listens_at()));
-  }
-  if (!server->insecure_client_address().empty()) {
-    Print(*server, StrCat("serves clients of this user without TLS at grpc://",
-                          server->insecure_client_address()));
-  }
-  if (!server->status_url().empty()) {
-    Print(*server, StrCat("shows its state at ", server->status_url()));
-  }
-  Print(*server, StrCat("may hold ", Server::memory_limit() >> 20, " MiB of tensors"));
-  Print(*server, DescribeDetection(options));
+  Announce(*server, options);
   // Looks for mistakes on a separate thread, so that the task serves meanwhile.
   auto mistakes = Scheduler::Real().StartThread(
       "doctor", [config = options.task, self = server->task()] { LogMistakes(config, self); });
