@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
+#include "core/base/error_origin.h"
 
 namespace penstock::client {
 namespace {
@@ -58,7 +59,7 @@ Callable& Callable::operator=(Callable&& other) noexcept {
 
 Callable::~Callable() {
   // An error means that the session is closed, and the callable was released with it.
-  if (session_ != nullptr) session_->ReleaseCallable(id_).IgnoreError();
+  if (session_ != nullptr) session_->session_->ReleaseCallable(id_).IgnoreError();
 }
 
 StatusOr<std::vector<Tensor>> Callable::operator()(const std::vector<Tensor>& feeds,
@@ -66,7 +67,8 @@ StatusOr<std::vector<Tensor>> Callable::operator()(const std::vector<Tensor>& fe
                                                    RunMetadata* metadata) const {
   CHECK(session_ != nullptr, "a callable that was moved from");
   std::vector<Tensor> outputs;
-  RETURN_IF_ERROR(session_->RunCallable(id_, options, feeds, &outputs, metadata));
+  RETURN_IF_ERROR(
+      session_->WithLine(session_->session_->RunCallable(id_, options, feeds, &outputs, metadata)));
   return outputs;
 }
 
@@ -93,6 +95,12 @@ Status Session::Extend() {
   return OkStatus();
 }
 
+Status Session::WithLine(const Status& status) const {
+  if (status.ok()) return status;
+  const Node* const node = graph_.graph().FindNode(FailedNode(status));
+  return node == nullptr ? status : MadeAt(status, graph_.SourceLineOf(*node));
+}
+
 StatusOr<std::vector<Tensor>> Session::Run(const std::vector<Feed>& feeds,
                                            const std::vector<TensorRef>& fetches,
                                            const std::vector<TensorRef>& targets,
@@ -116,7 +124,7 @@ StatusOr<std::vector<Tensor>> Session::Run(const std::vector<Feed>& feeds,
   RunOptions run = options;
   if (run.timeout_ms == 0) run.timeout_ms = run_timeout_ms_;
   RETURN_IF_ERROR(
-      session_->Run(run, Values(feeds), computed, NodeNames(targets), &found, metadata));
+      WithLine(session_->Run(run, Values(feeds), computed, NodeNames(targets), &found, metadata)));
   for (size_t i = 0; i < places.size(); ++i) outputs[places[i]] = std::move(found[i]);
   return outputs;
 }
@@ -138,7 +146,7 @@ StatusOr<Callable> Session::MakeCallable(const std::vector<TensorRef>& feeds,
       const SessionInterface::CallableId id,
       session_->MakeCallable(
           {.feeds = Names(feeds), .fetches = Names(fetches), .targets = NodeNames(targets)}));
-  return Callable(session_.get(), id);
+  return Callable(this, id);
 }
 
 StatusOr<PartialRun> Session::StartPartialRun(const std::vector<TensorRef>& feeds,
@@ -148,14 +156,15 @@ StatusOr<PartialRun> Session::StartPartialRun(const std::vector<TensorRef>& feed
   ASSIGN_OR_RETURN(std::string handle, session_->SetUpPartialRun({.feeds = Names(feeds),
                                                                   .fetches = Names(fetches),
                                                                   .targets = NodeNames(targets)}));
-  return PartialRun(session_.get(), std::move(handle));
+  return PartialRun(this, std::move(handle));
 }
 
 StatusOr<std::vector<Tensor>> PartialRun::Run(const std::vector<Feed>& feeds,
                                               const std::vector<TensorRef>& fetches,
                                               const RunOptions& options) {
   std::vector<Tensor> outputs;
-  RETURN_IF_ERROR(session_->RunPartial(handle_, options, Values(feeds), Names(fetches), &outputs));
+  RETURN_IF_ERROR(session_->WithLine(
+      session_->session_->RunPartial(handle_, options, Values(feeds), Names(fetches), &outputs)));
   return outputs;
 }
 

@@ -7,8 +7,9 @@
 //
 // Each call first sends the nodes that were added to the graph since the last one. Borrows the
 // graph, which must outlive the session. Thread-safe, as long as no thread adds nodes to the graph
-// at the same time. Errors are those of SessionInterface (distributed/session/session.h); a mistake
-// made while building the graph is returned by the first call.
+// at the same time. Errors are those of SessionInterface (distributed/session/session.h), with the
+// source line of the node that failed, if it is known; a mistake made while building the graph is
+// returned by the first call.
 #pragma once
 
 #include <atomic>
@@ -46,9 +47,8 @@ class Callable {
 
  private:
   friend class Session;
-  Callable(SessionInterface* session, SessionInterface::CallableId id)
-      : session_(session), id_(id) {}
-  SessionInterface* session_;  // null if moved from
+  Callable(const Session* session, SessionInterface::CallableId id) : session_(session), id_(id) {}
+  const Session* session_;  // null if moved from
   SessionInterface::CallableId id_;
 };
 
@@ -65,9 +65,9 @@ class PartialRun {
 
  private:
   friend class Session;
-  PartialRun(SessionInterface* session, std::string handle)
+  PartialRun(const Session* session, std::string handle)
       : session_(session), handle_(std::move(handle)) {}
-  SessionInterface* session_;
+  const Session* session_;
   std::string handle_;
 };
 
@@ -121,7 +121,11 @@ class Session {
   Status Close() { return session_->Close(); }
 
  private:
+  friend class Callable;
+  friend class PartialRun;
   Status Extend() ABSL_LOCKS_EXCLUDED(mu_);
+  // Returns an error of a step with the line of the program that made the node that failed.
+  Status WithLine(const Status& status) const;
 
   const GraphBuilder& graph_;
   const std::unique_ptr<SessionInterface> session_;

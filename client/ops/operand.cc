@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "core/base/check.h"
+#include "core/graph/builder.h"
 #include "core/tensor/numbers.h"
 #include "core/tensor/type_lists.h"
 
@@ -61,6 +62,16 @@ GraphSink* SinkOf(const char* op, std::initializer_list<TypedInput> inputs) {
   return nullptr;
 }
 
+// Says to the builder of the graph, if it has one, which line makes its next node.
+void NoteLine(std::initializer_list<TypedInput> inputs) {
+  for (const TypedInput& input : inputs) {
+    if (input.list != nullptr || input.operand->file() == nullptr) continue;
+    auto* const builder = dynamic_cast<GraphBuilder*>(input.operand->output().sink);
+    if (builder != nullptr) builder->NoteSourceLine({input.operand->file(), input.operand->line()});
+    return;
+  }
+}
+
 }  // namespace
 
 StatusOr<Tensor> Operand::ValueAs(DType dtype) const {
@@ -88,6 +99,7 @@ std::vector<NodeInput> AsInputs(GraphSink* graph, const char* op,
       const DType tensors = TypeOfTensors(inputs, input.type);
       const auto value = input.operand->ValueAs(tensors == DType::kInvalid ? input.dtype : tensors);
       if (value.ok()) {
+        NoteLine(inputs);
         resolved.emplace_back(Constant(sink, *value));
       } else {
         if (sink.status().ok()) sink.Fail(Annotate(value.status(), StrCat("arguments of ", op)));
@@ -95,6 +107,7 @@ std::vector<NodeInput> AsInputs(GraphSink* graph, const char* op,
       }
     }
   }
+  NoteLine(inputs);
   return resolved;
 }
 

@@ -22,12 +22,17 @@ namespace penstock::ops {
 
 class Operand {
  public:
-  Operand(Output output) : output_(output) {}  // NOLINT
+  // `file` and `line` are those of the call of the op's function, for errors
+  // (GraphBuilder::NoteSourceLine).
+  Operand(Output output, const char* file = __builtin_FILE(),
+          int line = __builtin_LINE())  // NOLINT
+      : output_(output), file_(file), line_(line) {}
   // A variable, or any other type that converts to an Output.
   template <class T>
   requires(std::convertible_to<const T&, Output> && !std::same_as<T, Output>)
-      Operand(const T& value)
-      : output_(value) {}                                                   // NOLINT
+      Operand(const T& value, const char* file = __builtin_FILE(),  // NOLINT
+              int line = __builtin_LINE())
+      : output_(value), file_(file), line_(line) {}
   Operand(bool value) : given_(Tensor::Scalar(value)) {}                    // NOLINT
   Operand(const char* text) : given_(Tensor::Scalar<std::string>(text)) {}  // NOLINT
   Operand(const std::string& text) : given_(Tensor::Scalar(text)) {}        // NOLINT
@@ -46,12 +51,16 @@ class Operand {
 
   bool is_output() const { return !given_.valid(); }
   const Output& output() const { return output_; }
+  const char* file() const { return file_; }  // null if the operand is not a tensor
+  int line() const { return line_; }
   // Returns the numbers as a tensor of `dtype` (kInvalid: any type). InvalidArgument if `dtype`
   // cannot represent them.
   StatusOr<Tensor> ValueAs(DType dtype) const;
 
  private:
   Output output_;
+  const char* file_ = nullptr;
+  int line_ = 0;
   Tensor given_;        // of type int64, double, bool or string
   bool exact_ = false;  // the constant keeps the type of `given_`
 };
@@ -70,7 +79,8 @@ struct TypedInput {
 };
 
 // Returns the inputs of `op`, for generated functions. Numbers become constants of `graph` (null:
-// of the graph of an operand that is a tensor).
+// of the graph of an operand that is a tensor). The next node of that graph has the source line of
+// the operands.
 std::vector<NodeInput> AsInputs(GraphSink* graph, const char* op,
                                 std::initializer_list<TypedInput> inputs);
 

@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "core/base/check.h"
+#include "core/base/error_origin.h"
 #include "core/graph/infer_shapes.h"
 #include "core/op/device_name.h"
 #include "core/op/private_attrs.h"
@@ -95,6 +96,8 @@ struct GraphBuilder::State {
   ShapeInference shapes{graph};
   Status status;
   std::vector<Scopes> scopes{1};  // the settings in force are last
+  SourceLine next_line;           // of the next node
+  std::vector<SourceLine> lines;  // by node id; may be shorter
   absl::flat_hash_set<std::string> scope_names;
   absl::flat_hash_map<std::string, int> suffixes;
 };
@@ -155,6 +158,7 @@ StatusOr<int> GraphBuilder::TryAddNode(NewNode node) {
 int GraphBuilder::AddNode(string_view op, const std::vector<NodeInput>& inputs, Attrs attrs,
                           string_view name) {
   if (!state_->status.ok()) return -1;
+  const SourceLine line = std::exchange(state_->next_line, {});
   NewNode node{.op = op,
                .inputs = inputs,
                .attrs = std::move(attrs),
@@ -168,11 +172,28 @@ int GraphBuilder::AddNode(string_view op, const std::vector<NodeInput>& inputs, 
   }
   const StatusOr<int> id = TryAddNode(std::move(node));
   if (!id.ok()) {
-    Fail(id.status());
+    Fail(MadeAt(id.status(), line));
     return -1;
+  }
+  if (line.file != nullptr) {
+    if (state_->lines.size() <= static_cast<size_t>(*id)) state_->lines.resize(*id + 1);
+    state_->lines[*id] = line;
   }
   if (context != nullptr) context->Added(*id);
   return *id;
+}
+
+void GraphBuilder::NoteSourceLine(SourceLine line) { state_->next_line = line; }
+
+GraphBuilder::SourceLine GraphBuilder::SourceLineOf(const Node& node) const {
+  const auto id = static_cast<size_t>(node.id());
+  return id < state_->lines.size() ? state_->lines[id] : SourceLine();
+}
+
+Status MadeAt(const Status& status, GraphBuilder::SourceLine line) {
+  if (status.ok() || line.file == nullptr) return status;
+  return WithMessage(status,
+                     StrCat(status.message(), " (made at ", line.file, ":", line.line, ")"));
 }
 
 int GraphBuilder::num_outputs(int node) const { return state_->graph.node(node)->num_outputs(); }

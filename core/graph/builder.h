@@ -35,6 +35,16 @@ class GraphBuilder : public GraphSink {
   Status status() const override;
   void Fail(Status status) override;
 
+  // A line of the program that builds the graph. `file` lives forever; null: not known.
+  struct SourceLine {
+    const char* file = nullptr;
+    int line = 0;
+  };
+  // Says which line makes the next node. If that node cannot be added, or fails in a step of a
+  // client's session, the error names the line.
+  void NoteSourceLine(SourceLine line);
+  SourceLine SourceLineOf(const Node& node) const;
+
   const Graph& graph() const;
   Graph& mutable_graph();  // The next AddNode notices nodes that are added through this reference.
   Output OutputOf(const Node* node, int index = 0);
@@ -105,5 +115,9 @@ class GraphBuilder : public GraphSink {
   StatusOr<int> TryAddNode(NewNode node);
   std::unique_ptr<State> state_;
 };
+
+// Appends the line to the text of an error: " (made at train.cc:57)". Returns OK, or an error
+// without a known line, as it is.
+Status MadeAt(const Status& status, GraphBuilder::SourceLine line);
 
 }  // namespace penstock
