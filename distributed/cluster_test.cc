@@ -179,27 +179,6 @@ TEST_P(TwoTasksTest, VariablesAreSharedBetweenSessionsByName) {
   EXPECT_EQ(out[0].flat<float>()[0], 2);
 }
 
-TEST_P(TwoTasksTest, ProgramsThatDisagreeOnAVariableAreToldSo) {
-  GraphBuilder g, h;
-  Model model(g), larger(h, 2);
-  auto first = cluster_->NewSession({}, "worker", 0);
-  auto second = cluster_->NewSession({}, "worker", 1);
-  ASSERT_TRUE(Run(*first, g, {}, {}, {Model::kInit}).ok());
-  const Status status = Run(*second, h, {}, {larger.w.name()});
-  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status;
-  EXPECT_THAT(std::string(status.message()),
-              HasSubstr("variable 'w' is in use as float[1] by node 'VariableV2', where this node "
-                        "says float[2]: all workers must run the same program"));
-  // The first program is not disturbed, nor is a third one that agrees with it.
-  EXPECT_TRUE(Run(*first, g, {}, {model.w.name()}).ok());
-  EXPECT_TRUE(Run(*cluster_->NewSession(), g, {}, {model.w.name()}).ok());
-  // The new program may have the variable when the old one is gone.
-  ASSERT_TRUE(first->Close().ok());
-  ASSERT_TRUE(ResetCluster(cluster_->target(), {}, {}).ok());
-  auto later = cluster_->NewSession();
-  EXPECT_TRUE(Run(*later, h, {}, {}, {Model::kInit}).ok());
-}
-
 TEST_P(TwoTasksTest, IsolatedSessionsHaveTheirOwn) {
   GraphBuilder g;
   Model model(g);

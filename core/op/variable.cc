@@ -79,6 +79,19 @@ void Variable::Withdraw(const std::string& node, const PartialShape& shape) {
   if (--found->count == 0) declared_.erase(found);
 }
 
+bool Variable::MayReplaceShape(const Shape& shape) const {
+  MutexLock lock(mu_);
+  return ReplacesShape(shape);
+}
+
+bool Variable::ReplacesShape(const Shape& shape) const {
+  return !declared_.empty() &&
+         std::all_of(declared_.begin(), declared_.end(), [&](const Declaration& own) {
+           mu_.AssertHeld();
+           return own.shape.Compatible(shape) && !own.shape.Compatible(shape_);
+         });
+}
+
 void Variable::Shutdown() {
   removed_.store(true, std::memory_order_release);
   Tensor old;  // destroyed after the lock is released
@@ -112,7 +125,7 @@ Status Variable::Assign(Tensor value, bool validate_shape, const UpdateOrigin& o
   Tensor old;
   MutexLock lock(mu_);
   if (!shape_.Compatible(value.shape())) {
-    if (validate_shape) {
+    if (validate_shape && !ReplacesShape(value.shape())) {
       return InvalidArgument(
           "Assign requires shapes of both tensors to match. lhs shape= ", shape_.ToString(),
           " rhs shape= ", value.shape().ToString(), " (variable '", name_, "')");

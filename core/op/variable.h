@@ -53,6 +53,10 @@ class Variable final : public Resource {
   Status Declare(const std::string& node, const PartialShape& shape) ABSL_LOCKS_EXCLUDED(mu_);
   void Withdraw(const std::string& node, const PartialShape& shape) ABSL_LOCKS_EXCLUDED(mu_);
 
+  // Returns whether a value of `shape` fits all declarations, and the shape of the variable none: a
+  // program that has ended made it. Assign then accepts the value.
+  bool MayReplaceShape(const Shape& shape) const ABSL_LOCKS_EXCLUDED(mu_);
+
   // Drops the value. Called when the variable is removed from its container, even if handles still
   // refer to it.
   void Shutdown() override ABSL_LOCKS_EXCLUDED(mu_);
@@ -68,7 +72,8 @@ class Variable final : public Resource {
   // variable.
   Status Inspect(absl::FunctionRef<Status(const Tensor&)> fn) const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Replaces the value (Assign). Accepts a new shape if `validate_shape` is false.
+  // Replaces the value (Assign). Accepts a new shape if `validate_shape` is false or
+  // MayReplaceShape.
   Status Assign(Tensor value, bool validate_shape, const UpdateOrigin& origin)
       ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -89,6 +94,7 @@ class Variable final : public Resource {
  private:
   using Group = absl::InlinedVector<Variable*, 4>;
   std::vector<Tensor> DescribeLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool ReplacesShape(const Shape& shape) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status CheckInitialized() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status MakeExclusive() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Part UpdatePart(const Slices& changed) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -76,6 +76,23 @@ TEST(Variable, DeclarationsMustAgree) {
   EXPECT_FALSE(w.Declare("a", {2, 3}).ok());
 }
 
+TEST(Variable, ANewProgramMayReplaceTheShape) {
+  Variable w("w", DType::kInt64, {2});
+  const auto assign = [&](const std::vector<int64_t>& value) {
+    return w.Assign(Tensor::Vector<int64_t>(value), /*validate_shape=*/true, {}).ok();
+  };
+  ASSERT_TRUE(w.Declare("old", {2}).ok());
+  ASSERT_TRUE(assign({1, 2}));
+  EXPECT_FALSE(assign({1, 2, 3}));
+  w.Withdraw("old", {2});
+  EXPECT_FALSE(assign({1, 2, 3}));  // no program says that this is right
+  ASSERT_TRUE(w.Declare("new", {3}).ok());
+  EXPECT_FALSE(assign({1, 2, 3, 4}));
+  EXPECT_TRUE(assign({1, 2, 3}));
+  EXPECT_FALSE(assign({1, 2}));
+  EXPECT_EQ(w.shape(), PartialShape({3}));
+}
+
 TEST(Variable, NeverUpdatesForeignMemory) {
   static const int64_t memory[] = {1, 2};
   class Foreign final : public Buffer {

@@ -29,7 +29,8 @@ class AssignKernel : public Kernel {
 };
 
 // The assignment to resource variables. If validate_shape, the value must have the shape of the
-// current value, not the declared shape. The first value may have any shape.
+// current value, not the declared shape. The first value may have any shape, and so may the first
+// value of a program that declares another shape than one that has ended.
 class AssignVariableKernel : public Kernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -40,11 +41,12 @@ class AssignVariableKernel : public Kernel {
     ASSIGN_OR_RETURN(const auto variable, VariableInput(ctx, 0, ctx.input(1).dtype()));
     if (validate_shape_ && variable->initialized()) {
       const Shape& shape = ctx.input(1).shape();
-      RETURN_IF_ERROR(variable->Inspect([&](const Tensor& value) -> Status {
+      const Status fits = variable->Inspect([&](const Tensor& value) -> Status {
         if (value.shape() == shape) return OkStatus();
         return InvalidArgument("Trying to assign to variable with tensor with wrong shape. ",
                                "Expected ", value.shape().ToString(), " got ", shape.ToString());
-      }));
+      });
+      if (!fits.ok() && !variable->MayReplaceShape(shape)) return fits;
     }
     return variable->Assign(ctx.TakeInput(1), /*validate_shape=*/false, ctx.origin());
   }

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tests two workers whose graphs declare one variable of a ps differently.
+#include "core/graph/builder.h"
+#include "distributed/testing/two_tasks.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+// A variable "w" on the ps, and the node "init", which assigns zeros to it.
+struct Program {
+  Program(bool resource, PartialShape declared, int64_t size, DType dtype = DType::kFloat) {
+    const auto ps = g.DeviceScope(kPs);
+    w = CallIn(g, resource ? "VarHandleOp" : "VariableV2", {},
+               {{"dtype", dtype}, {"shape", std::move(declared)}, {"shared_name", "w"}});
+    const Tensor zeros = dtype == DType::kFloat
+                             ? Tensor::Vector<float>(std::vector<float>(size))
+                             : Tensor::Vector<int32_t>(std::vector<int32_t>(size));
+    init = resource ? "AssignVariableOp" : "Assign";
+    CallN(init, {w, Constant(g, zeros)}, {{"validate_shape", true}});
+    value = Call(resource ? "ReadVariableOp" : "Identity", {w}, {{resource ? "dtype" : "T", dtype}})
+                .name();
+  }
+  GraphBuilder g;
+  Output w;
+  std::string init, value;
+};
+
+class DeclarationsTest : public TwoTasksTest {
+ protected:
+  // Runs a step that initialises the variable, and returns the number of its elements.
+  StatusOr<int64_t> Init(SessionInterface& session, const Program& program) {
+    RETURN_IF_ERROR(Run(session, program.g, {}, {}, {program.init}));
+    RETURN_IF_ERROR(session.Run({}, {}, {program.value}, {}, &out, nullptr));
+    return out[0].num_elements();
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Networks, DeclarationsTest, AllNetworks(), NameOf);
+
+TEST_P(DeclarationsTest, AnotherShapeIsRefusedWhileTheFirstSessionLives) {
+  for (const bool resource : {false, true}) {
+    const Program ten(resource, {10}, 10), twelve(resource, {12}, 12);
+    auto first = cluster_->NewSession({}, "worker", 0);
+    ASSERT_EQ(*Init(*first, ten), 10);
+    auto second = cluster_->NewSession({}, "worker", 1);
+    const Status refused = Run(*second, twelve.g, {}, {}, {twelve.init});
+    EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument) << refused;
+    EXPECT_THAT(std::string(refused.message()),
+                AllOf(HasSubstr("variable 'w' is in use as float[10]"), HasSubstr("float[12]"),
+                      HasSubstr("the same program")));
+    EXPECT_EQ(*Init(*first, ten), 10);
+    EXPECT_TRUE(cluster_->Idle());
+    // The next program may have another shape.
+    ASSERT_TRUE(first->Close().ok());
+    const auto size = Init(*second, twelve);
+    ASSERT_TRUE(size.ok()) << size.status();
+    EXPECT_EQ(*size, 12);
+    ASSERT_TRUE(second->Close().ok());
+  }
+}
+
+TEST_P(DeclarationsTest, AnotherTypeIsRefused) {
+  const Program floats(true, {10}, 10), ints(true, {10}, 10, DType::kInt32);
+  auto first = cluster_->NewSession({}, "worker", 0);
+  ASSERT_EQ(*Init(*first, floats), 10);
+  auto second = cluster_->NewSession({}, "worker", 1);
+  const Status refused = Run(*second, ints.g, {}, {}, {ints.init});
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument) << refused;
+  EXPECT_THAT(std::string(refused.message()),
+              AllOf(HasSubstr("as float"), HasSubstr("says int32")));
+}
+
+TEST_P(DeclarationsTest, AnUnknownShapeAgreesWithAll) {
+  const Program ten(false, {10}, 10), unknown(false, PartialShape(), 10);
+  auto first = cluster_->NewSession({}, "worker", 0);
+  auto second = cluster_->NewSession({}, "worker", 1);
+  EXPECT_EQ(*Init(*first, ten), 10);
+  EXPECT_EQ(*Init(*second, unknown), 10);
+}
+
+}  // namespace
+}  // namespace penstock
