@@ -106,8 +106,8 @@ class Dataset : public std::enable_shared_from_this<Dataset> {
   virtual ~Dataset() = default;
 
   virtual StatusOr<IteratorPtr> NewIterator(const IteratorContext& ctx) const = 0;
-  // Returns the number of elements, or kUnknownCardinality if that is not known without reading
-  // them.
+  // Returns the number of elements, kInfiniteCardinality, or kUnknownCardinality if the number is
+  // not known without reading them.
   virtual int64_t Cardinality() const { return kUnknownCardinality; }
   // Returns the name for errors and states, such as "Batch".
   virtual const char* Name() const = 0;

@@ -40,8 +40,8 @@ inline StatusOr<ChannelSplit> SplitAtChannels(const Shape& shape, const std::str
   return SplitAt(shape, ChannelAxis(format, shape.rank()));
 }
 
-// Rows that are summed in F, before the sums are added up in double. So the rounding error depends
-// on this number and not on the length of the sum.
+// Returns the number of rows that are summed in F before the sums are added up in double. So the
+// rounding error depends on this number and not on the length of the sum.
 template <class F>
 int64_t RowsPerPiece(const ChannelSplit& v) {
   return std::clamp<int64_t>(16384 / std::max<int64_t>(v.row(), 1), 1, 512);
