@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads the Fashion-MNIST pictures from TFRecord files that `penstock convert` has written. Ops on
-// the task that trains read them through queues; they never pass through the client.
+// Reads the Fashion-MNIST pictures from TFRecord files that `penstock convert` has written. The
+// ops that read them run on the task that trains; the pictures never pass through the client.
 #pragma once
 
 #include <string>

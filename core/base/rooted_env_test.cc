@@ -86,7 +86,7 @@ TEST_F(RootedEnvTest, NothingOutsideIsReached) {
       EXPECT_THAT(std::string(status.message()), HasSubstr(StrCat("--file_root=", root_)));
     }
   }
-  // The link itself may be moved and removed, because it is inside the directory.
+  // The link itself may be removed, because it is inside the directory.
   for (const std::string path : {"up", "absolute"}) {
     EXPECT_TRUE(IsOutsideFileRoot(env_->ReadFile(path).status())) << path;
     EXPECT_TRUE(IsOutsideFileRoot(env_->OpenFile(path).status())) << path;

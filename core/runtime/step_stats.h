@@ -18,9 +18,10 @@
 
 namespace penstock {
 
-// The `node` of the row for a transfer from another task, which is added besides the row of its
-// _Recv. It has no op. Its output has the type and bytes that were sent, and is left out if the
-// value is dead. It lasts from the beginning of the wait to the arrival.
+// NodeStats::node of the additional row that records a transfer from another task; the _Recv that
+// receives it has a row of its own. The additional row has no op. Its output has the type and bytes
+// that were sent, and is left out if the value is dead. It lasts from the beginning of the wait to
+// the arrival.
 inline constexpr char kTransferStats[] = "RecvTensor";
 
 struct NodeStats {

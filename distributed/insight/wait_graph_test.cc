@@ -25,7 +25,8 @@ class WaitGraphTest : public testing::Test {
   wire::ClusterReport cluster_;
 };
 
-// A part of a step with a wait of `kind` for queue or lock `resource`, in a node of that name.
+// Returns the text of a report's part: in step `step`, node `node` waits with `kind` for the queue
+// or lock `resource`. `more` is appended.
 std::string Waiting(const std::string& step, const std::string& node, const std::string& kind,
                     const std::string& resource, const std::string& more = "") {
   return "part { step_id: " + step + " wait { node: '" + node + "' kind: " + kind +

@@ -158,7 +158,7 @@ class StepCache {
   // Returns the step with these names; makes an unprepared one if there is none.
   std::shared_ptr<PreparedStep> Get(const Feeds& feeds, const std::vector<std::string>& fetches,
                                     const std::vector<std::string>& targets);
-  // Returns the partial run with these names.
+  // Returns the step for partial runs with these names; makes an unprepared one if there is none.
   std::shared_ptr<PreparedStep> GetPartial(const CallableSpec& names);
   // Returns all steps except partial runs, sorted by their names.
   std::vector<std::shared_ptr<PreparedStep>> List() const;

@@ -144,8 +144,8 @@ class World {
     return std::dynamic_pointer_cast<Variable>(*found);
   }
 
-  // Adds the number of the step to each variable, with waits between them. Returns the answer, or
-  // nullopt if the process dies.
+  // Replaces each element x of each variable by 3 x + `number`, with waits between the variables.
+  // Returns the answer, or nullopt if the process dies.
   std::optional<Status> TakeStep(Process& process, int64_t number) {
     const int64_t step = ++steps_;
     process.log.StepBegins(step);

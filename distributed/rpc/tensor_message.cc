@@ -193,7 +193,7 @@ bool ReadNamedTensor(CodedInputStream* in, size_t length, std::string* name,
       return ReadLength(in, &field_length) && in->ReadString(name, static_cast<int>(field_length));
     }
     if (tag == kTensorTag) {
-      // A second occurrence, which protobuf would merge with the first.
+      // Refuses a second tensor, which protobuf would merge with the first.
       if (std::exchange(seen, true)) return false;
       return ReadLength(in, &field_length) && TensorReader(in).Read(field_length, tensor);
     }

@@ -18,8 +18,8 @@ namespace {
 
 constexpr absl::string_view kEstablished = "01";
 
-// Formats an address like the system's lists: each 32-bit word as a number in this machine's
-// byte order.
+// Formats an address as /proc/net/tcp does: each 32-bit word as a hexadecimal number in this
+// machine's byte order.
 template <size_t words>
 std::string InWords(const void* address) {
   uint32_t word[words];

@@ -26,7 +26,7 @@ struct GateServices {
 // Reports to the gate that `step` has ended with the status `ran`. Calls `done` once, on any
 // thread, when the first of these happens:
 //   the gate's answer      with that status
-//   the step's cancelled   with the cancellation's error, and what the step waited for
+//   its cancellation       with the cancellation's error, and what the step waited for
 //   its deadline           DeadlineExceeded; cancels the step. `deadline_ns`: 0 is none
 // In the last two cases the gate still holds the step, and its later answer is dropped.
 void AwaitGate(StepGate& gate, std::shared_ptr<Step> step, const Status& ran, int64_t deadline_ns,

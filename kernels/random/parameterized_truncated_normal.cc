@@ -183,7 +183,8 @@ class ParameterizedTruncatedNormalKernel final : public Kernel {
   }
 
  private:
-  // Returns whether all rows have the same parameters.
+  // Returns whether TensorFlow takes the parameters as scalars: means and stdevs with one element,
+  // minvals and maxvals of rank 0. InvalidArgument if a parameter has a wrong shape.
   static StatusOr<bool> CheckParameters(const KernelContext& ctx, int64_t rows) {
     bool alike = true;
     for (int i = 1; i <= 4; ++i) {

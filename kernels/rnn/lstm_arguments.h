@@ -65,7 +65,8 @@ class FloatOutputs {
   std::deque<FloatOutput<float>> views_;
 };
 
-// Return the op's arguments.
+// Return the arguments that the LSTM ops share: the inputs x to b, and the outputs i to co (and h
+// if `with_h`).
 std::vector<ArgDef> LstmInputArgs();
 std::vector<ArgDef> LstmStateArgs(bool with_h);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The loop of ops that map each string to one element.
+// Helpers for ops on strings: the loop that such an op runs over its input, with one result for
+// each string.
 #pragma once
 
 #include <string>

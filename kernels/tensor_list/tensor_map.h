@@ -4,7 +4,7 @@
 // types, shapes and bytes are. Keys and values may be of any types, also mixed, but no key is a
 // variant or a handle.
 //
-// Thread safety: as any variant.
+// Thread safety: any number of threads may read it; only its sole owner may change it.
 #pragma once
 
 #include <cstdint>

@@ -75,7 +75,8 @@ class WorstCase {
     return !buffer.received &&
            (sharing.kind == Sharing::Kind::kOutlivesStep || !IsOutputOfMaker(buffer));
   }
-  // Returns false for the value of a variable, whose `value` is the node of the variable's handle.
+  // Returns whether the buffer's first value is the output for which it was allocated. Not so for a
+  // variable's buffer: there Buffer::value is the output of the node that made the handle.
   static bool IsOutputOfMaker(const Buffer& buffer) {
     return !buffer.values.empty() && buffer.values.front() == buffer.value;
   }

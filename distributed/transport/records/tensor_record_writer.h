@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // TensorRecordWriter: the producer's end of a ring. It writes small tensors completely. For a large
-// one it writes the header; the bytes lie in memory that the transport knows, or follow as pieces.
+// one it writes only the header; the bytes are read from shared or registered memory, or follow as
+// pieces (Place).
 //
 // One per connection, because the numbers of keys are valid within one connection. Not
 // thread-safe.
