@@ -70,7 +70,7 @@ struct DeviceBroadcast {
     return device;
   }
 
-  // Sets `at` to the offsets of the two operands' elements for output element `index`.
+  // Sets `offset` to the offsets of the two operands' elements for output element `index`.
   template <int kOperands>
   __device__ void Locate(int64_t index, int64_t (&offset)[kOperands]) const {
     for (int i = 0; i < kOperands; ++i) offset[i] = 0;

@@ -142,8 +142,8 @@ class AdjustSaturationKernel final : public Kernel {
   }
 };
 
-// Multiplies the distance of each pixel from the mean of its channel in its image; `limit` is
-// applied to each result.
+// Multiplies the distance of each pixel from the mean of its channel in its image by
+// contrast_factor; `limit` is applied to each result.
 template <class Limit>
 Status StretchContrast(KernelContext& ctx, const Limit& limit) {
   const Tensor& images = ctx.input(0);

@@ -17,7 +17,8 @@ namespace {
 #define COUNTED_TYPES int32_t, int64_t, float, double
 const DTypes kCounted = TypesOf<COUNTED_TYPES>();
 
-// Counts each row of `values` into `size` bins; ignores values outside of the bins.
+// Adds to bins[v], for each of the `n` values v below `size`, its weight (null: one; `binary`:
+// bins[v] becomes one). InvalidArgument if a value is negative.
 template <class T, class V>
 Status CountInto(const V* values, const T* weights, int64_t n, int64_t size, bool binary, T* bins) {
   for (int64_t i = 0; i < n; ++i) {
@@ -107,8 +108,8 @@ Status BincountShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Returns the bin of each value, with bins of equal width from range[0] to range[1]. Values outside
-// of the range go to the first or the last bin.
+// Counts the values in bins of equal width from range[0] to range[1]. Values outside of the range
+// count in the first or the last bin.
 template <class T>
 class HistogramKernel final : public Kernel {
  public:

@@ -32,8 +32,8 @@ class TwoMatrixKernel : public Kernel {
  protected:
   Side a_side() const { return a_; }
   Side b_side() const { return b_; }
-  // Returns the product of the inputs. InvalidArgument, with TensorFlow's text, if they are no
-  // matrices, or do not fit.
+  // Returns the sizes of the product of the inputs. InvalidArgument, with TensorFlow's text, if
+  // they are no matrices, or do not fit.
   StatusOr<Product> ProductOf(const KernelContext& ctx) const;
 
  private:

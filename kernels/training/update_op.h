@@ -57,12 +57,12 @@ struct UpdateInputs {
 
 // Checks the shapes of a sparse update. InvalidArgument if the rows do not fit the variable.
 Status CheckSparse(const Shape& variable, const Tensor& gradient, const Tensor& indices);
-// Checks shapes. InvalidArgument unless every slot and, in dense updates, the gradient have the
-// variable's shape.
+// InvalidArgument unless every slot has the shape of the variable, the first of `state`.
 Status CheckSameShape(const RuleSignature& rule, absl::Span<Tensor* const> state);
 // Returns the rows that a sparse update changes, in the variable and in each slot. REQUIRES that
 // CheckSparse has succeeded.
 Slices ChangedRows(const Tensor& variable, const Tensor& indices);
+// InvalidArgument unless the gradient of a dense update has the variable's shape.
 Status CheckDense(const RuleSignature& rule, const Shape& variable, const Tensor& gradient);
 // Converts a scalar tensor of type T or int64 to C.
 template <class T, class C>
