@@ -158,14 +158,14 @@ class Placer {
 
   void AddNode(const Node& node, const std::vector<Problem::Input>& inputs) {
     nanos_.clear();
-    exceptions_.clear();
+    device_times_.clear();
     for (const DeviceInfo* kind : kinds_) nanos_.push_back(costs_.NodeNanos(node, *kind));
     const std::vector<int>& devices = problem_.candidates[Group(node)];
     for (const int device : costs_.IsMeasured(node) ? devices : std::vector<int>()) {
       const double nanos = costs_.NodeNanos(node, devices_[device]);
-      if (nanos != nanos_[problem_.devices[device].kind]) exceptions_.push_back({device, nanos});
+      if (nanos != nanos_[problem_.devices[device].kind]) device_times_.push_back({device, nanos});
     }
-    problem_.AddNode(Group(node), inputs, nanos_, exceptions_);
+    problem_.AddNode(Group(node), inputs, nanos_, device_times_);
   }
 
   // The partitioner copies such a constant to each device that reads it.
@@ -228,7 +228,7 @@ class Placer {
   std::vector<int> group_of_;               // by group's node: group of the problem
   std::vector<const DeviceInfo*> kinds_;    // one device of each kind
   std::vector<double> nanos_;               // by kind: of the node that is being added
-  std::vector<Problem::Exception> exceptions_;
+  std::vector<Problem::DeviceTime> device_times_;
   std::vector<int> previous_devices_;  // by group: the device that it was on, or -1
   Problem problem_;
   PlacementReport report_;

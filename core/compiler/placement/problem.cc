@@ -45,18 +45,18 @@ double MeanTransfer(const PlacementProblem& problem, const PlacementProblem::Inp
 
 void PlacementProblem::AddNode(int group_of_node, const std::vector<Input>& its_inputs,
                                const std::vector<double>& nanos_by_kind,
-                               const std::vector<Exception>& its_exceptions) {
+                               const std::vector<DeviceTime>& its_device_times) {
   group.push_back(group_of_node);
   inputs.insert(inputs.end(), its_inputs.begin(), its_inputs.end());
   first_input.push_back(static_cast<int>(inputs.size()));
   nanos.insert(nanos.end(), nanos_by_kind.begin(), nanos_by_kind.end());
-  exceptions.insert(exceptions.end(), its_exceptions.begin(), its_exceptions.end());
-  first_exception.push_back(static_cast<int>(exceptions.size()));
+  device_times.insert(device_times.end(), its_device_times.begin(), its_device_times.end());
+  first_device_time.push_back(static_cast<int>(device_times.size()));
 }
 
 double PlacementProblem::Nanos(int node, int device) const {
-  for (int i = first_exception[node]; i < first_exception[node + 1]; ++i) {
-    if (exceptions[i].device == device) return exceptions[i].nanos;
+  for (int i = first_device_time[node]; i < first_device_time[node + 1]; ++i) {
+    if (device_times[i].device == device) return device_times[i].nanos;
   }
   return nanos[static_cast<size_t>(node) * num_kinds + devices[device].kind];
 }

@@ -17,7 +17,7 @@ namespace penstock {
 struct PlacementProblem {
   struct Device {
     int task = 0;   // devices of one task share its links
-    int kind = 0;   // devices of one kind take equal times, except for Exceptions
+    int kind = 0;   // devices of one kind take equal times, except for DeviceTimes
     int lanes = 1;  // number of nodes that can run at once
     LinkRates link_in_task = {};
     LinkRates link_to_tasks = {};
@@ -28,7 +28,7 @@ struct PlacementProblem {
     int output = -1;  // in `output_bytes`; negative: a control edge
   };
   // The time of a node on a device that differs from the other devices of its kind.
-  struct Exception {
+  struct DeviceTime {
     int device = 0;
     double nanos = 0;
   };
@@ -39,7 +39,7 @@ struct PlacementProblem {
   // Adds a node whose inputs all come before it.
   void AddNode(int group_of_node, const std::vector<Input>& its_inputs,
                const std::vector<double>& nanos_by_kind,
-               const std::vector<Exception>& exceptions = {});
+               const std::vector<DeviceTime>& device_times = {});
   double Nanos(int node, int device) const;
   double Bytes(const Input& input) const {
     return input.output < 0 ? 0 : output_bytes[input.output];
@@ -60,11 +60,11 @@ struct PlacementProblem {
   std::vector<std::vector<int>> candidates;  // by group, in order of preference; never empty
   // By node, in an order in which edges go forward.
   std::vector<int> group;
-  std::vector<int> first_input = {0};      // index in `inputs`; one more entry than nodes
-  std::vector<int> first_exception = {0};  // as first_input
-  std::vector<double> nanos;               // by node, by kind
+  std::vector<int> first_input = {0};        // index in `inputs`; one more entry than nodes
+  std::vector<int> first_device_time = {0};  // as first_input
+  std::vector<double> nanos;                 // by node, by kind
   std::vector<Input> inputs;
-  std::vector<Exception> exceptions;
+  std::vector<DeviceTime> device_times;
   std::vector<double> output_bytes;
 };
 

@@ -21,7 +21,7 @@ PlacementProblem Diamond(std::vector<int> candidates) {
   return problem;
 }
 
-TEST(PlacementProblemTest, ExceptionsReplaceTheTimeOfTheKind) {
+TEST(PlacementProblemTest, DeviceTimesReplaceTheTimeOfTheKind) {
   PlacementProblem problem = EqualDevices(3, 10, 1);
   problem.candidates = {{0, 1, 2}};
   problem.AddNode(0, {}, {100}, {{1, 300}});
