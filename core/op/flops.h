@@ -28,8 +28,8 @@ struct FlopsScope {
 // output and each element of the dimension that is summed over.
 double MatMulFlops(const FlopsScope& scope);
 
-// Returns the operations of a convolution or of one of its gradients: two for each element of
-// output 0 and each element of the filter (input 1) that belongs to one output channel.
+// Returns the operations of a convolution whose input 1 is the filter: two for each element of
+// output 0 and each element of the filter that belongs to one output channel.
 double ConvolutionFlops(const FlopsScope& scope);
 
 }  // namespace penstock
