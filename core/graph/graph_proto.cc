@@ -62,8 +62,8 @@ Status CheckMemoryFor(const tensorflow::GraphDef& def) {
                            " bytes, and this task (--memory_limit) has ", available, " left");
 }
 
-// Returns whether the node is a Const that is imported as _FilledConst: its elements are plain,
-// take kFilledConstBytesMin or more, and are stated as one value or none (then they are zeros).
+// Returns whether the node is a Const of plain elements, of kFilledConstBytesMin bytes or more,
+// with one value or none (zeros).
 bool IsFilledConst(const tensorflow::NodeDef& def) {
   if (def.op() != "Const") return false;
   const auto value = def.attr().find("value");

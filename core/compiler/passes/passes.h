@@ -63,10 +63,10 @@ Status CompressTransfers(PassContext& context);
 // transfers of 64 KiB or more to a task that does not need them yet: the value passes through an
 // Identity ("_late_...") on its own device, with a control edge from a node of the receiving device
 // that is predicted to end just in time. It does so only if the predicted peak of the tensors'
-// bytes falls on some device, by at least a tenth and also by at least a mebibyte, and rises on
-// none, and if the step is predicted to take at most a hundredth longer. No node that may be dead,
-// or may wait for something outside of the step, delays another one; graphs with loops and partial
-// runs are left as they are.
+// bytes falls on some device, by at least a tenth and at least a mebibyte, and rises on none, and
+// the step is predicted to take at most a hundredth longer. No node that may be dead, or may wait
+// for something outside of the step, delays another one; graphs with loops and partial runs are
+// left as they are.
 Status ScheduleTransfers(PassContext& context);
 
 // Predicts the memory of the step, if CompileOptions::predict or memory_limit asks for it, and
