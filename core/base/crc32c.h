@@ -13,7 +13,7 @@
 namespace penstock {
 
 uint32_t Crc32c(absl::string_view data);
-// Returns the checksum of A+B, given the checksum of A.
+// Returns the checksum of the bytes A followed by the bytes `b`, given the checksum of A.
 uint32_t ExtendCrc32c(uint32_t crc_of_a, absl::string_view b);
 
 inline uint32_t MaskCrc(uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xa282ead8u; }

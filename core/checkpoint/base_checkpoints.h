@@ -19,7 +19,8 @@ inline constexpr char kBaseSuffix[] = "/base_checkpoint";
 // if the base is not one file name, or if several are named.
 StatusOr<std::string> BaseOf(Env& env, const std::string& prefix);
 // Returns the prefixes of a complete checkpoint and those that build on it, up to `prefix`.
-// DataLoss if there is no complete one. Verifies only what it reads.
+// NotFound if one of them is missing, DataLoss if one is damaged or builds on itself. Verifies only
+// what it reads.
 StatusOr<std::vector<std::string>> ChainOf(Env& env, const std::string& prefix);
 
 }  // namespace penstock

@@ -69,7 +69,7 @@ class BundleReader final : public CheckpointReader {
   Status CheckOwnBytes(const std::string& name, const BundleEntry& entry) const;
   StatusOr<const RandomAccessFile*> DataFile(const BundleEntry& entry) const
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns the stored boxes that overlap `box`. Together they cover it.
+  // Returns the stored parts that overlap `box`; NotFound if together they do not cover it.
   StatusOr<std::vector<Part>> PartsOf(string_view name, const BundleEntry& entry,
                                       const TensorSlice& box) const;
 

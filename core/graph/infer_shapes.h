@@ -4,8 +4,9 @@
 // Besides shapes it tracks small integer values (Const, Shape of a known shape, Pack of scalars,
 // ...) and the contents of resource handles, because shape functions ask for them.
 //
-// Each node is inferred once, after its sources. Loop-carried values and unconnected inputs have
-// unknown shape. Borrows the graph. Not thread-safe.
+// Each node is inferred after its sources. If there are loops, this is repeated until the shapes of
+// loop-carried values no longer change; if they keep changing, these shapes become unknown, as
+// those of unconnected inputs are. Borrows the graph. Not thread-safe.
 #pragma once
 
 #include <utility>

@@ -16,8 +16,8 @@ struct Reduction {
   bool reshape = false;  // the operand has dimensions of 1 that the sum removes
 };
 
-// Returns dimension i of the result in a shape of lower rank, counted from the right; 0 if it has
-// none.
+// Broadcasting aligns shapes at their last dimensions. Returns the dimension of `shape` that is
+// aligned with dimension i of a result of rank `rank`; 0 if `shape` has none there.
 int64_t AlignedDim(const PartialShape& shape, int i, int rank) {
   const int own = i - (rank - shape.rank());
   return own < 0 ? 0 : shape.dim(own);
@@ -41,7 +41,7 @@ std::optional<Reduction> StaticReduction(const PartialShape& x, const PartialSha
       reduction.axes.push_back(i);
       reduction.reshape = true;
     } else if (x.dim(i - added) == PartialShape::kUnknown) {
-      return std::nullopt;  // it may be 1, and the result's dimension may be larger
+      return std::nullopt;  // x may have 1 there, and the result may have more
     }
   }
   return reduction;

@@ -43,7 +43,8 @@ struct DeclarationLists {
   }
 };
 
-// Both are function-local statics, because declarations of other files run in any order.
+// LinkedMutex and LinkedDeclarations return function-local statics, because the static initialisers
+// of other files, which call them, run in any order.
 Mutex& LinkedMutex() {
   static auto& mutex = *new Mutex;
   return mutex;
@@ -62,7 +63,7 @@ void AddDeclaration(const Add& add) {
   add(LinkedDeclarations());
 }
 
-// Held while a registry is built. Readers of the pointer need no lock.
+// Held while `global` is set. Readers of `global` need no lock.
 Mutex& GlobalMutex() {
   static auto& mutex = *new Mutex;
   return mutex;

@@ -24,12 +24,12 @@ struct FlopsScope {
   absl::Span<const PartialShape> outputs;
 };
 
-// For all versions of MatMul and BatchMatMul: two operations for each element of the output times
-// the dimension that is summed over.
+// Returns the operations of any version of MatMul or BatchMatMul: two for each element of the
+// output and each element of the dimension that is summed over.
 double MatMulFlops(const FlopsScope& scope);
 
-// For convolutions (and both gradients), whose second input is the filter or its shape: two
-// operations for each element of output 0 times the filter's elements per output channel.
+// Returns the operations of a convolution whose input 1 is the filter: two for each element of
+// output 0 and each element of the filter that belongs to one output channel.
 double ConvolutionFlops(const FlopsScope& scope);
 
 }  // namespace penstock

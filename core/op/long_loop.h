@@ -30,7 +30,8 @@ inline Status CheckStepContinues(const StepContext& step) {
   return DeadlineExceeded("step ", step.step_id, " did not end before its deadline");
 }
 
-// `cost_ns` is a rough cost of one unit: blocks may well take ten times as long.
+// `cost_ns` is a rough guess of the time of one unit. By this guess a block takes 2 ms, in fact
+// perhaps ten times as long.
 inline Status LongLoop(const StepContext& step, int64_t total, double cost_ns,
                        Scheduler::Range fn) {
   constexpr double kBlockNanos = 2e6;

@@ -187,7 +187,7 @@ struct OpDef {
   bool stateful = false;  // never merged, folded, or run a second time for one use
   bool commutative = false;
   bool aggregate = false;                   // adds up all inputs, one after the other
-  bool allows_uninitialized_input = false;  // its ref inputs may not have been assigned yet
+  bool allows_uninitialized_input = false;  // its ref inputs need not have values yet
 
   // Traits that the compiler, the executor and the tests read instead of comparing op names.
   FlowOp flow = FlowOp::kNone;

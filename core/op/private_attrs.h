@@ -57,7 +57,7 @@ inline constexpr char kFunctionResultsAttr[] = "_function_results";
 // kernels of resources (kernels/data, kernels/lookup). Kernels of variables ignore it, because
 // variables are shared by name.
 inline constexpr char kPrivateContainerAttr[] = "_private_container";
-// The names of these containers begin with this, followed by the session's handle.
+// The names of private containers are this prefix and the session's handle.
 inline constexpr char kPrivateContainerPrefix[] = "session/";
 
 }  // namespace penstock

@@ -147,10 +147,11 @@ class ResourceStore {
   uint64_t last_id_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-// Returns the resource of a handle as type R: the resource attached to the handle, else the
-// resource of that name in `store`. The error names the handle and the type found.
+// Returns the resource that is attached to the handle, else the resource of that name in `store`;
+// NotFound if there is none.
 StatusOr<std::shared_ptr<Resource>> ResolveHandle(const ResourceHandle& handle,
                                                   const ResourceStore& store);
+// As ResolveHandle, for a resource of class R. InvalidArgument names the handle and the type found.
 template <class R>
 StatusOr<std::shared_ptr<R>> ResolveHandleAs(const ResourceHandle& handle,
                                              const ResourceStore& store) {

@@ -45,9 +45,9 @@ class Slices {
 // ResourceExhausted if there is not enough memory. REQUIRES: !slices.all(), and `from` has the
 // slices.
 StatusOr<Tensor> GatherSlices(const Tensor& from, const Slices& slices);
-// Copies the rows of such a matrix to the slices of `to`. InvalidArgument, with `to` unchanged, if
-// `to` does not have these slices or has another type. `elements` must be in the memory of `to`, or
-// in host memory if `to` is on the CPU.
+// Copies row k of the matrix `elements` to the k-th slice of `to`. InvalidArgument, with `to`
+// unchanged, if `to` does not have these slices or has another type. `elements` must be in the
+// memory of `to`, or in host memory if `to` is on the CPU.
 Status ScatterSlices(const Slices& slices, const Tensor& elements, Tensor* to);
 
 }  // namespace penstock

@@ -85,8 +85,8 @@ class Variable final : public Resource {
   // variable number of locks.)
   static Status Update(absl::Span<Variable* const> variables, const UpdateOrigin& origin,
                        absl::FunctionRef<Status(absl::Span<Tensor* const>)> fn);
-  // As the function above, for updates of a few rows: `changed(i)` is called after `fn`, only if
-  // there is a log. It returns the slices of variable i that `fn` may have changed.
+  // As the function above, for updates of a few rows: `changed(i)` returns the slices of variable i
+  // that `fn` may have changed. It is called after `fn`, only if there is a log or a ChangeWatch.
   static Status Update(absl::Span<Variable* const> variables, const UpdateOrigin& origin,
                        absl::FunctionRef<Status(absl::Span<Tensor* const>)> fn,
                        absl::FunctionRef<Slices(size_t i)> changed) ABSL_NO_THREAD_SAFETY_ANALYSIS;

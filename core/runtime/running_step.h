@@ -95,7 +95,8 @@ class RunningStep final : public LoopWatch {
   void Stop(const Status& why);
   bool has_deadline() const { return context_.deadline_ns != 0; }
   int64_t deadline_ns() const { return context_.deadline_ns; }  // 0: no deadline
-  // Returns whether the deadline has passed; false if the step is cancelled already.
+  // Returns whether the deadline has passed; false if the step is cancelled already. REQUIRES:
+  // has_deadline().
   bool DeadlinePassed() const { return NowNanos() >= deadline_ns() && !cancelled(); }
   // Call it before a node waits: a cancellation from any source then aborts the rendezvous and so
   // ends the wait. Registers once per step. Returns false if the step is cancelled already.

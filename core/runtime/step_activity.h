@@ -26,7 +26,7 @@ struct StepActivity {
   };
 
   int64_t step_id = 0;
-  // Whether a thread runs nodes of the step.
+  // True if a thread runs nodes of the step.
   bool computing = true;
   // False: the step runs on one thread and no node waits. Its loops are then not known, because
   // that thread changes them without a lock.

@@ -8,9 +8,10 @@
 //
 // Blocks that one thread allocates and another one frees (fetched tensors, sent tensors) pass
 // through the central list, a batch at a time. Thread-safe. One per process, because each thread
-// has one cache; never destroyed. It keeps unused memory: 32 KiB for each class and thread,
-// kCentralBytesMax in the central lists, and an eighth of the machine's memory, at most 2 GiB, in
-// the arena. The statistics' peak may be wrong by 64 KiB per thread.
+// has one cache; never destroyed. It keeps unused memory: 32 KiB for each class and thread (or
+// three blocks, if they are larger), kCentralBytesMax in the central lists, and an eighth of the
+// machine's memory, at most 2 GiB, in the arena. The statistics' peak may be wrong by 64 KiB per
+// thread.
 #pragma once
 
 #include <array>

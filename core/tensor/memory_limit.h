@@ -17,7 +17,7 @@ int64_t AvailableMemoryBytes(const std::string& root = "");
 
 // Returns how many bytes tensors may use by default: AvailableMemoryBytes() less a reserve for the
 // program itself (code, messages, graphs). The reserve is an eighth, at least 64 MiB and at most 2
-// GiB.
+// GiB, but never more than half.
 int64_t DefaultMemoryLimit();
 int64_t DefaultMemoryLimitOf(int64_t available_bytes);
 

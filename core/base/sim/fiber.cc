@@ -19,7 +19,8 @@ namespace {
 // Below the stack: an access to it means that the stack has overflowed.
 constexpr size_t kGuardBytes = 4096;
 
-// Tells AddressSanitizer of a switch of stacks: one call before it, one on the new stack.
+// LeaveStack and EnterStack tell AddressSanitizer that the thread changes its stack: LeaveStack is
+// called on the old stack just before the switch, EnterStack on the new stack just after it.
 void LeaveStack([[maybe_unused]] void** fake, [[maybe_unused]] const void* stack,
                 [[maybe_unused]] size_t bytes) {
 #if defined(__SANITIZE_ADDRESS__)

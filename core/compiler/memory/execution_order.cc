@@ -47,7 +47,7 @@ class PendingInputs {
  private:
   static bool IsBackEdge(const Node* src, const Node* dst) { return IsLoopBackEdge(*src, *dst); }
 
-  std::vector<int> left_;  // by node id
+  std::vector<int> left_;  // by node id: how many inputs have not run
 };
 
 Node* TakeLast(std::vector<Node*>* nodes) {

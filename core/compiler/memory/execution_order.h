@@ -14,12 +14,12 @@
 
 namespace penstock {
 
-// The executor begins with the nodes that wait for nothing: in the order of the graph or, if
-// `urgency` (by node id) is not empty, the most urgent first, as the partitioner sorts them. Then
-// it runs the node that has become ready last, expensive nodes after cheap ones
-// (core/runtime/node_runner.cc); with one thread this is exactly its order. `client_task` is the
-// prefix of the device names of the client's task. The other tasks run at the same time, and are
-// assumed to be quicker.
+// Returns the order that the executor will probably choose. The executor begins with the nodes that
+// wait for nothing: in the order of the graph or, if `urgency` (by node id) is not empty, the most
+// urgent first, as the partitioner sorts them. Then it runs the node that has become ready last,
+// expensive nodes after cheap ones (core/runtime/node_runner.cc); with one thread this is exactly
+// its order. `client_task` is the prefix of the device names of the client's task. The other tasks
+// run at the same time, and are assumed to be quicker.
 StatusOr<std::vector<Node*>> ExecutorOrder(const Graph& graph, const CostTable& costs,
                                            const std::string& client_task,
                                            const std::vector<double>& urgency = {});

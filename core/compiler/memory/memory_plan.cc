@@ -14,7 +14,7 @@ namespace {
 // Bounds the search to about a second.
 constexpr int64_t kVisitsMax = 5'000'000;
 
-// The ops of the nodes with which the plan swaps tensors out and in.
+// Return whether the plan has added the node to swap a tensor in, or out.
 bool IsSwapIn(const Node& node) { return node.op_name() == "_SwapIn"; }
 bool IsSwapOut(const Node& node) { return node.op_name() == "_SwapOut"; }
 

@@ -43,7 +43,8 @@ class MemoryPlan {
   bool Fits() const { return profile_.Excess(limit_) == 0; }
   // Replaces each sum whose inputs take more than a quarter of the limit by a chain of sums of two
   // inputs, so that not all inputs are in memory at the same time. The gradients of a weight that
-  // is used in many places are such inputs. Internal if the graph refuses a node.
+  // is used in many places are such inputs. Only on devices near the limit, and not for half and
+  // bfloat16, which a chain would round more often. Internal if the graph refuses a node.
   Status SplitSums();
   // Changes to an order with a lower peak, if there is one among several attempts. Devices that are
   // not near the limit still run each node as soon as it is ready.

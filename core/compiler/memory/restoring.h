@@ -56,7 +56,7 @@ class Restoring {
   std::map<Value, int> buffers_;  // which buffer holds a value on its own device
   std::vector<Reader> readers_;   // inputs that read the buffer late, in order
   int first_late_ = 0;            // the position of the first late reader
-  int last_early_ = 0;            // the position of the last node that needs it before
+  int last_early_ = 0;            // the last position before position_ that uses the buffer
   std::map<Value, Endpoint> restored_;
   std::vector<std::pair<int, Node*>> added_;  // position in order_before_, node
   int num_added_ = 0;

@@ -39,9 +39,9 @@ struct CompileOptions {
   // (core/compiler/passes/passes.h) has the rules.
   bool bfloat16_transfers = false;
   // The maximum of bytes that the tensors of a step may take on one device; 0: no limit. Variables
-  // and feeds do not count. If the prediction is above the limit, the step is changed so that it
-  // takes less memory. If that is not enough, the error is ResourceExhausted, with a list of the
-  // tensors that do not fit.
+  // and feeds do not count. If the prediction is near or above the limit, the step is changed so
+  // that it takes less memory. If that is not enough, the error is ResourceExhausted, with a list
+  // of the tensors that do not fit.
   int64_t memory_limit = 0;
   // The clock for the times of the passes, also used by the kernels that fold constants. Borrowed;
   // must not be null.

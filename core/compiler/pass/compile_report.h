@@ -14,7 +14,7 @@ struct PlacementReport {
   enum class Reason { kOnlyDevice, kHoldsState, kEndsSoonest, kShortensStep };
   struct Candidate {
     int device = 0;     // in `devices`
-    double end_ns = 0;  // of the group if placed there; 0 if costs did not decide
+    double end_ns = 0;  // when the group would end there; 0 if costs did not decide
   };
   // Nodes that must share a device.
   struct Group {

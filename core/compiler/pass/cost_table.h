@@ -66,7 +66,8 @@ class CostTable {
   const std::vector<Link>& links() const { return links_; }
   void AddLink(const Link& link) { links_.push_back(link); }
   // Returns the measured latency and rate of the link between two tasks. For a value that was not
-  // measured, returns the devices' own. `from` and `to` are devices of different tasks.
+  // measured, returns the worse of the two devices' own. `from` and `to` are devices of different
+  // tasks.
   LinkRates LinkBetween(const DeviceInfo& from, const DeviceInfo& to) const;
 
   // Everything that was recorded of a node. Another table can be filled from these records.

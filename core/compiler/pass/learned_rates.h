@@ -3,10 +3,10 @@
 // LearnedRates: the ratio of measured to estimated time, by op and by device. It corrects the
 // estimates of nodes that were never measured on the device in question.
 //
-// An op's factor is computed from all its measurements on one type of device ("CPU"). A device's
-// slowness compares it with other devices of its type, by the ops that were measured on several of
-// them; it is 1 for a device that shares no op with another. A value type; thread-safe while it is
-// const.
+// An op's factor is computed from all its measurements on one type of device ("CPU"); an op without
+// measurements there gets the factor of all ops together. A device's slowness compares it with
+// other devices of its type, by the ops that were measured on several of them; it is 1 for a device
+// that shares no op with another. A value type; thread-safe while it is const.
 #pragma once
 
 #include <map>

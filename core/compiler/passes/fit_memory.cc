@@ -70,7 +70,7 @@ Status DoesNotFit(const MemoryReport& report) {
       list);
 }
 
-// Changes the step until it fits.
+// Changes the step until it fits, or until no change lowers its memory.
 Status LowerToLimit(MemoryPlan* plan, MemoryReport* report) {
   RETURN_IF_ERROR(plan->SplitSums());
   plan->LowerByOrder();

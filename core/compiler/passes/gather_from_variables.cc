@@ -122,8 +122,8 @@ std::optional<Lookup> FindLookup(Node* gather, const absl::flat_hash_set<std::st
   return placed_with_another ? std::nullopt : std::optional(lookup);
 }
 
-// Returns the nodes whose control inputs the new node must take over. One is the axis: its control
-// inputs are only those of its branch or loop.
+// Returns the nodes whose control inputs the new node must take over. The axis is among them: it
+// has control inputs only if it is on a branch or in a loop.
 std::vector<Node*> ReplacedNodes(const Lookup& lookup) {
   std::vector<Node*> nodes = lookup.path;
   nodes.push_back(lookup.gather);

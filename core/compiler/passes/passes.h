@@ -75,11 +75,12 @@ Status CompressTransfers(PassContext& context);
 Status ScheduleTransfers(PassContext& context);
 
 // Predicts the memory of the step, if CompileOptions::predict or memory_limit asks for it, and
-// fills in CompileReport::memory. If a device's peak is above the limit, changes the step until it
-// fits: first control edges change the order in which nodes run; then cheap nodes run a second
-// time, so that their outputs need not be kept; then tensors are kept in files (CPUs only). Results
-// stay the same, bit for bit. RESOURCE_EXHAUSTED names the tensors that do not fit, with their
-// bytes; FAILED_PRECONDITION names a loop, whose memory is not known before the step.
+// fills in CompileReport::memory. If a device's peak is above nine tenths of the limit, or could
+// exceed the limit in another order of nodes, changes the step until it fits: first control edges
+// change the order in which nodes run; then cheap nodes run a second time, so that their outputs
+// need not be kept; then tensors are kept in files (CPUs only). Results stay the same, bit for bit.
+// RESOURCE_EXHAUSTED names the tensors that do not fit, with their bytes; FAILED_PRECONDITION names
+// a loop, whose memory is not known before the step.
 Status FitMemory(PassContext& context);
 
 // Cuts the graph into PassContext::partitions (core/compiler/partition/partitioner.h), with a small

@@ -173,8 +173,9 @@ class Improvement {
     }
   }
 
-  // Leaves a local optimum: moves three random groups to other devices and improves from there. The
-  // random numbers are the same for the same problem.
+  // Leaves a local optimum: puts three random groups on random devices and improves from there.
+  // Repeats that until many attempts in a row were in vain. The random numbers are the same in each
+  // search.
   void TryJumps(const std::vector<int>& groups) {
     std::minstd_rand random;
     std::vector<int> known_best = best_;

@@ -4,8 +4,9 @@
 //
 // First a greedy search by finish time, in order of upward rank (white paper 3.2.1; HEFT); a group
 // is placed as a unit, with the sum of its members' times. It also tries each device alone. In the
-// best of these placements it then moves single groups as long as the predicted step ends sooner.
-// With few nodes it compares all placements. The time is almost linear in the number of nodes.
+// best of these placements it then moves single groups as long as the predicted step ends sooner,
+// and begins again from random changes of the result. With few nodes it compares all placements.
+// The time is almost linear in the number of nodes.
 #pragma once
 
 #include <vector>
