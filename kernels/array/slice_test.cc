@@ -64,7 +64,7 @@ TEST(Slice, Mistakes) {
   expect({0, 0}, {1}, "size must have 2 elements, has 1");
 }
 
-// A Python slice expression. kNone stands for an omitted bound.
+// An element of a Python slice expression. kNone stands for an omitted bound.
 constexpr int32_t kNone = INT32_MAX;
 struct Term {
   enum Kind { kRange, kIndex, kEllipsis, kNewAxis } kind = kRange;

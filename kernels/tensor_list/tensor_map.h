@@ -32,11 +32,12 @@ class TensorMapValue final : public ArithmeticVariant {
   StatusOr<Variant> Plus(KernelContext& ctx, const VariantValue& other) const override;
 
   int64_t size() const { return static_cast<int64_t>(entries_.size()); }
-  // InvalidArgument if the key is a variant or a handle. Replaces the value of a key that exists.
+  // Adds an entry; if the key exists, replaces its value. InvalidArgument if the key is a variant
+  // or a handle.
   Status Insert(const Tensor& key, Tensor value);
-  // Returns null if the key does not exist.
+  // Returns the value of a key, or null if the key does not exist.
   const Tensor* Find(const Tensor& key) const;
-  // Returns whether the key existed.
+  // Removes a key and its value. Returns whether the key existed.
   bool Erase(const Tensor& key);
   // Returns the keys in the order of their bytes.
   std::vector<Tensor> Keys() const;
