@@ -23,7 +23,7 @@ StatusOr<int64_t> Product(absl::Span<const int64_t> dims, bool skip_zeros) {
 // Replaces the one -1 in `dims`, if any, so that `dims` has as many elements as `input`. If another
 // size in `dims` is zero, any number would do; then, as in TensorFlow, it is the product of the
 // non-zero sizes of `input` divided (rounding down) by the product of the other non-zero sizes of
-// `dims`.
+// `dims`. InvalidArgument if a size is less than -1, if several are -1, or if no number fits.
 Status FillInMissing(const Shape& input, Dims* dims) {
   int missing = -1;
   for (int i = 0; i < static_cast<int>(dims->size()); ++i) {

@@ -57,7 +57,8 @@ class BiasAddKernel final : public Kernel {
   std::string format_ = "NHWC";
 };
 
-// 16-bit floats are summed in float; integers wrap around.
+// Returns zero in the type in which T is summed: float for 16-bit floats, an unsigned type for
+// integers, which thus wrap around.
 template <class T>
 auto SumOf() {
   if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {

@@ -12,7 +12,8 @@
 namespace penstock {
 namespace {
 
-// Computes c[m,n] = (or +=) op(a) * op(b), row-major; a is [m,k] or, transposed, [k,m]; b likewise.
+// The product c[m,n] = op(a) * op(b), or += if `add`. All matrices are row-major; a is [m,k] or, if
+// transposed, [k,m]; b is [k,n] or, if transposed, [n,k].
 struct Product {
   int64_t m, n, k;
   bool transpose_a = false, transpose_b = false, add = false;
