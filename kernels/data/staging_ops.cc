@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-// Ops that neither take nor return tensors may have no dtypes.
+// `min_types` is 0 for ops that neither take nor return tensors: they may have no dtypes.
 OpDef StagingOp(const char* doc, int64_t min_types) {
   return {
       .doc = doc,

@@ -107,8 +107,8 @@ class JpegReader {
   }
   const ImageSize& size() const { return size_; }
 
-  // Reads the pixels. libjpeg fills in the rows that the data lacks. `line` is memory for a row of
-  // a CMYK file.
+  // Reads the pixels. Returns false if libjpeg reports an error. libjpeg fills in the rows that the
+  // data lacks. `line` is memory for a row of a CMYK file.
   bool ReadRows(unsigned char* pixels, unsigned char* line) {
     if (setjmp(error_.jump) != 0) return false;
     jpeg_start_decompress(&info_);

@@ -106,7 +106,8 @@ Status LeastSquaresShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Returns the solution of gramian x = b, a positive definite system.
+// Returns the solution of a positive definite system, gramian x = b. `factor` is the Cholesky
+// factor of the gramian.
 Output SolveGramian(Output factor, Output b) {
   const auto solve = [factor](Output x, bool adjoint) {
     return Call("MatrixTriangularSolve", {factor, x}, {{"lower", true}, {"adjoint", adjoint}});

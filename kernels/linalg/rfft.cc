@@ -11,7 +11,8 @@
 namespace penstock {
 namespace {
 
-// Returns fft_length, one length for each of the last `rank` dimensions.
+// Returns fft_length, one length for each of the last `rank` dimensions. InvalidArgument unless
+// `lengths` is a vector of `rank` numbers that are not negative.
 StatusOr<Dims> FftLength(const Tensor& lengths, int rank) {
   if (lengths.rank() != 1 || lengths.dim(0) != rank) {
     return InvalidArgument("fft_length must have shape [", rank, "], has ",
@@ -187,7 +188,7 @@ Status RealFftShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Returns the first `rank` of the lengths 2, 3, 5, for examples.
+// Returns the last `rank` of the lengths 2, 3, 5, for examples.
 ExampleTensor ExampleLengths(int rank) {
   std::vector<double> lengths = {2, 3, 5};
   lengths.erase(lengths.begin(), lengths.end() - rank);

@@ -95,7 +95,8 @@ auto Magnitude(T x) {
   }
 }
 
-// Returns the threshold as a double, the type in which magnitudes are compared.
+// Returns the threshold as a double, the type in which magnitudes are compared. InvalidArgument
+// unless it is a scalar number.
 StatusOr<double> Threshold(const Tensor& t) {
   if (t.rank() != 0) {
     return InvalidArgument("The magnitude threshold must be a scalar: got shape ",

@@ -78,7 +78,7 @@ struct MaxFn {
   }
 };
 
-// Computes one result per group.
+// Returns one result per group: the fold of the values of its entries.
 template <class T, class Fold>
 std::vector<T> FoldGroups(const SparseTensor& x, const Groups& g) {
   using L = LoopType<T>;
