@@ -105,7 +105,8 @@ class CtcLossBase : public Kernel {
     return node.Attr("ignore_longer_outputs_than_inputs", &ignore_longer_);
   }
 
-  // Returns the spelling of each sequence; an empty list if the sequence is to be ignored.
+  // Returns the spelling of each sequence; an empty one if the sequence has too few steps and is to
+  // be ignored. InvalidArgument if labels are wrong or missing, or if there are too few steps.
   StatusOr<std::vector<Spelling>> Spellings(const KernelContext& ctx, const CtcInput& in) const {
     ASSIGN_OR_RETURN(const std::vector<Spelling> given, Labels(ctx, in.batch));
     std::vector<Spelling> spellings(in.batch);
@@ -131,7 +132,8 @@ class CtcLossBase : public Kernel {
   bool merge_ = true;
 
  private:
-  // Reads the rows of the sparse matrix of labels.
+  // Returns the rows of the sparse matrix of labels. InvalidArgument if its indices are out of
+  // range or not in order.
   static StatusOr<std::vector<Spelling>> Labels(const KernelContext& ctx, int64_t batch) {
     const Tensor &indices = ctx.input(1), &values = ctx.input(2);
     if (indices.rank() != 2 || indices.dim(1) != 2 || values.rank() != 1 ||
@@ -155,7 +157,8 @@ class CtcLossBase : public Kernel {
     return labels;
   }
 
-  // Removes trailing classes that mean "no label" and, if the attributes say so, repetitions.
+  // Returns the labels without trailing classes that mean "no label" and, if the attributes say so,
+  // without repetitions. InvalidArgument if a label is negative, or follows "no label".
   StatusOr<Spelling> Clean(const Spelling& given, int64_t b, int64_t classes) const {
     Spelling labels;
     bool ended = false;

@@ -83,7 +83,8 @@ Status SpillSegments::Open(Env& env) {
   return OkStatus();
 }
 
-// Appends as many records as the open segment has room for, in one write.
+// Appends records to the open segment in one write: as many as it has room for, and about 1 MiB at
+// most. Adds their places to *places.
 Status SpillSegments::AppendToOpen(absl::Span<const Record> records, std::vector<int32_t>* places) {
   constexpr int64_t kWriteBytes = 1 << 20;
   Segment& segment = segments_[open_];

@@ -107,7 +107,7 @@ KERNEL_ANY_TYPE(Placeholder, PlaceholderKernel);
 KERNEL_ANY_TYPE(PlaceholderV2, PlaceholderKernel);
 KERNEL_ANY_TYPE(PlaceholderWithDefault, PlaceholderWithDefaultKernel);
 
-// The GPU can use the same kernel, because the kernel accesses no element.
+// The GPU uses the same kernels, because they access no element.
 KERNEL_DEF({.op = "Placeholder", .device = "GPU", .make = Make<PlaceholderKernel>});
 KERNEL_DEF({.op = "PlaceholderV2", .device = "GPU", .make = Make<PlaceholderKernel>});
 KERNEL_DEF({.op = "PlaceholderWithDefault",

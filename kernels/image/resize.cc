@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ResizeBilinear, ResizeBicubic and ResizeArea, with gradients. They resize columns first, then
-// rows. A table (Spans) has the input elements and weights of each output element.
+// rows. A table (Taps) has the input elements and weights of each output element.
 #include <algorithm>
 #include <vector>
 

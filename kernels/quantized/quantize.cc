@@ -47,7 +47,8 @@ class QuantizationKernel : public Kernel {
     return InvalidArgument("axis ", axis_, " is out of bounds for an input of shape ",
                            shape.ToString());
   }
-  // Reads inputs 1 and 2: the range of each slice.
+  // Reads inputs 1 and 2: the range of each slice. InvalidArgument if there is not one for each
+  // slice.
   StatusOr<std::vector<QuantizedRange>> Ranges(const KernelContext& ctx, int64_t slices) const {
     std::vector<QuantizedRange> ranges;
     for (int i : {1, 2}) {

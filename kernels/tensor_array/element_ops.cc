@@ -35,7 +35,8 @@ std::string GradientScopeOf(const std::string& name) {
 }
 
 // Returns a name that is the same for all gradients that one AddGradients call adds, and that
-// differs between calls.
+// differs between calls: the gradient name scope of `dy`. Fails the sink if `dy` is in no such
+// scope.
 std::string SourceOf(const GradientScope& g, Output dy) {
   std::string source = GradientScopeOf(dy.name());
   if (source.empty()) source = GradientScopeOf(Identity(dy).name());  // the caller passed dy
