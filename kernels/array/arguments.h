@@ -41,6 +41,7 @@ int64_t MultiplyDims(int64_t a, int64_t b);
 
 // For shape functions: returns the shape that input i holds if the input is constant. Otherwise
 // returns a shape of known rank if the input's length is known, else an unknown shape.
+// InvalidArgument if the constant is no shape, or if the length exceeds kMaxRank.
 StatusOr<PartialShape> ShapeInput(const ShapeScope& s, int i);
 // Returns dimensions [begin, end) of `shape`, whose rank must be known.
 PartialShape SubShape(const PartialShape& shape, int begin, int end);

@@ -38,7 +38,8 @@ struct NdIndex {
   StatusOr<Tensor> RemoveIgnored(const Tensor& updates);
 };
 
-// Returns indices.shape[:-1] + target[depth:], as far as it is known.
+// Returns indices.shape[:-1] + target[depth:], as far as it is known. InvalidArgument if `indices`
+// is a scalar, or if depth exceeds the rank of `target`.
 StatusOr<PartialShape> NdIndexedShape(const PartialShape& indices, const PartialShape& target);
 
 }  // namespace penstock

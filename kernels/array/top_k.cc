@@ -106,6 +106,7 @@ TopOfRowFn TopOfRowFor(DType dtype) {
 }
 
 // Writes `places`, indices within rows of `columns` elements, to `indices` as numbers of type T.
+// InvalidArgument if T cannot hold all indices of a row.
 template <class T>
 Status WriteIndices(absl::Span<const int32_t> places, int64_t columns, Tensor* indices) {
   if (columns - 1 > std::numeric_limits<T>::max()) {

@@ -71,7 +71,8 @@ class Barrier final : public Blocking {
     Element components;  // an invalid tensor: not there yet
   };
   Status CheckKeys(absl::Span<const std::string> keys) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Inserts one component. Sets `*began` if the key is new.
+  // Inserts one component. Sets `*began` if the key is new. InvalidArgument if the key already has
+  // the component.
   Status InsertOne(int c, const std::string& key, Tensor value, bool* began)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // All changes of the state go through these functions, both in operations and in replay of a log.

@@ -58,7 +58,8 @@ class ElementCall {
   // if the result is something else.
   StatusOr<bool> Test(const IteratorContext& ctx, Element args) const;
   StatusOr<int64_t> Number(const IteratorContext& ctx, Element args) const;
-  // Calls a function whose only result is a dataset.
+  // Calls a function whose only result is a dataset. InvalidArgument if the result is something
+  // else.
   StatusOr<DatasetPtr> NewDataset(const IteratorContext& ctx, Element args) const;
   bool waits() const { return function_.callable().waits(); }
 

@@ -57,8 +57,8 @@ class IteratorResource final : public Resource {
   void Delete(const UpdateOrigin& origin);
   // Replaces the dataset in `content`. Call it within an operation.
   Status SetDataset(const IteratorContext& ctx, DatasetPtr dataset, Content& content) const;
-  // Makes the iterator from the dataset if there is none yet. Returns OK if there is an iterator
-  // afterwards.
+  // If there is no iterator, calls the factory to make a dataset, and makes its iterator.
+  // FailedPrecondition if there is no factory either.
   Status Prepare(const IteratorContext& ctx, Content& content) const;
 
  private:

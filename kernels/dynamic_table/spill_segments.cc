@@ -56,7 +56,8 @@ StatusOr<std::vector<int32_t>> SpillSegments::Append(Env& env, absl::Span<const 
   return places;
 }
 
-// Makes a segment's file, and removes its name.
+// Makes a segment's file, and removes its name. ResourceExhausted if the shard has too many
+// segments; else the error of Env.
 Status SpillSegments::Open(Env& env) {
   const auto unused = std::find_if(segments_.begin(), segments_.end(),
                                    [](const Segment& each) { return each.reader == nullptr; });

@@ -41,6 +41,7 @@ struct ReductionPlan {
 // Returns the values of an int32 or int64 scalar or vector of axes. InvalidArgument names `what`.
 StatusOr<absl::InlinedVector<int64_t, 4>> AxisValues(const Tensor& axes, string_view what);
 // Returns one axis, from a scalar or a vector of one; negative ones count from the end.
+// InvalidArgument if it is not one integer, or out of range.
 StatusOr<int> AxisValue(const Tensor& axis, int rank, string_view what);
 
 }  // namespace penstock

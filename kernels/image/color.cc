@@ -144,6 +144,7 @@ class AdjustSaturationKernel final : public Kernel {
 
 // Writes to output 0 the images of input 0, with the distance of each pixel from the mean of its
 // channel in its image multiplied by contrast_factor. `limit` is applied to each result.
+// InvalidArgument if an input has a wrong rank.
 template <class Limit>
 Status StretchContrast(KernelContext& ctx, const Limit& limit) {
   const Tensor& images = ctx.input(0);

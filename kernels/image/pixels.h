@@ -40,7 +40,8 @@ struct GradientImages {
 // positive int32.
 StatusOr<std::vector<int64_t>> SizeInput(const char* what, const Tensor& size);
 // For shape functions: sets the output's shape to that of input 0, [batch, height, width,
-// channels], with height and width from input `i`.
+// channels], with height and width from input `i`, as far as they are known. InvalidArgument if
+// these are not positive.
 Status SizedShape(ShapeScope& s, int i);
 
 }  // namespace penstock

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ResizeBilinear, ResizeBicubic and ResizeArea, with gradients. They resize columns first, then
-// rows. A table (Taps) has the input elements and weights of each output element.
+// rows; the gradients go back in the reverse order. A table (Taps) has the input elements and
+// weights of each output element.
 #include <algorithm>
 #include <vector>
 

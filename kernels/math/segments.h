@@ -54,7 +54,7 @@ std::vector<int64_t> AsInt64(const Tensor& ints);
 // Checks that segment ids are not negative and never decrease. InvalidArgument has TensorFlow's
 // text.
 Status CheckSorted(absl::Span<const int64_t> segments);
-// Checks that indices are in [0, limit).
+// InvalidArgument, with TensorFlow's text, unless all indices are in [0, limit).
 Status CheckRows(absl::Span<const int64_t> rows, int64_t limit);
 
 // The segments and the output of the Unsorted ops, all checked.

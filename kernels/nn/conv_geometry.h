@@ -25,7 +25,7 @@ struct ConvGeometry {
   int64_t groups = 1;  // of channels (conv_groups.h); only kernels of images allow several
   bool operator==(const ConvGeometry&) const = default;
 
-  // Checks ranks and channels, and that no size overflows.
+  // Returns the geometry. InvalidArgument if ranks or channels do not fit, or if a size overflows.
   static StatusOr<ConvGeometry> Of(const WindowAttrs& window, const Shape& image,
                                    const Shape& filter);
   Shape image() const { return JoinSizes(batch, d.in, h.in, w.in, in_channels); }

@@ -49,7 +49,8 @@ class ExampleRecord {
   // Finds the features of a record, without decoding them (Find decodes).
   // InvalidArgument if `bytes` is not an Example.
   static StatusOr<ExampleRecord> Parse(string_view bytes);
-  // Returns the bytes of a record that is given as protobuf's JSON.
+  // Returns the bytes of a record that is given as protobuf's JSON. InvalidArgument if it is
+  // malformed.
   static StatusOr<std::string> BytesOfJson(string_view json);
 
   // Returns the feature `key`. Returns nullopt if the record has no such feature, or the feature

@@ -37,6 +37,7 @@ class QuantizationKernel : public Kernel {
 
  protected:
   // Returns a view of the tensor along its axis; if there is no axis, a single slice.
+  // InvalidArgument if the axis is out of range.
   StatusOr<ChannelSplit> Split(const Shape& shape) const {
     if (axis_ == -1) return ChannelSplit{.outer = 1, .channels = 1, .inner = shape.num_elements()};
     if (axis_ < shape.rank()) {

@@ -81,7 +81,8 @@ class CandidateSampler : public Kernel {
 // The base of kernels that draw from a Sampler.
 class DrawingSampler : public CandidateSampler {
  protected:
-  // Makes the sampler. Called once, by the first execution that needs it.
+  // Makes the sampler, or returns the error in the node's attributes. Called by the first execution
+  // that needs it.
   virtual StatusOr<std::unique_ptr<Sampler>> MakeSampler(Env& env) const = 0;
 
   StatusOr<int64_t> Range(KernelContext& ctx) override {

@@ -176,7 +176,8 @@ class SparseSoftmaxKernel final : public Kernel {
   }
 };
 
-// Sets the sizes of the result if the shape and the axes are known.
+// Sets the sizes of the result if the shape and the axes are known. InvalidArgument if an axis is
+// out of range.
 Status ReduceShape(ShapeScope& s) {
   ASSIGN_OR_RETURN(const int64_t rank, SparseInputRank(s, 0));
   std::vector<int64_t> shape, axes;
