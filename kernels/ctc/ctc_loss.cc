@@ -56,8 +56,8 @@ class Aligner {
     return u > 1 && l_[u] != blank_ && !(merge_ && l_[u] == l_[u - 2]);
   }
 
-  // alpha(t, u): log probability of the alignments of the first t steps that end in state u,
-  // including the probability of step t.
+  // Returns alpha, [time, states]: alpha(t, u) is the log probability of the alignments of the
+  // steps up to t that end in state u, including the probability of step t.
   std::vector<double> Forward() const {
     const int64_t n = states();
     std::vector<double> alpha(time_ * n, kLogZero);
@@ -73,7 +73,8 @@ class Aligner {
     }
     return alpha;
   }
-  // beta(t, u): log probability of the steps after t, from state u to the end.
+  // Returns beta, [time, states]: beta(t, u) is the log probability of the steps after t, from
+  // state u to the end.
   std::vector<double> Backward() const {
     const int64_t n = states();
     std::vector<double> beta(time_ * n, kLogZero);
@@ -251,7 +252,8 @@ Status LossShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// The op has computed the gradient already. A second derivative is not available.
+// Returns the gradient of the logits, which the op has computed already, as output 1. A second
+// derivative is not available.
 std::vector<Gradient> LossGradient(const GradientScope& g) {
   const Output gradient = Call("PreventGradient", {g.y(1)},
                                {{"message", "the gradient of CTCLoss has no gradient of its own"}});

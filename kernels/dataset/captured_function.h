@@ -75,8 +75,8 @@ class ElementCall {
 // A function attribute of a node. Thread-safe once initialised.
 class FunctionAttr {
  public:
-  // `captured_types` names the attribute with the types of the captured tensors; null if the
-  // function captures nothing.
+  // Reads the attribute `attr`. `captured_types` names the attribute with the types of the captured
+  // tensors; null if the function captures nothing.
   Status Init(const KernelInit& node, const char* attr, const char* captured_types);
   // Returns the number of captured tensors.
   int num_captured() const { return num_captured_; }

@@ -78,7 +78,7 @@ class PrefetchDataset final : public Dataset {
       return next.status;
     }
 
-    // While the state is being saved, nothing is read ahead.
+    // Writes the state, with the elements that were read ahead. Meanwhile nothing is read ahead.
     Status Save(const IteratorContext& ctx, StateWriter* writer) override {
       MutexLock reading(input_mu_);
       MutexLock lock(mu_);

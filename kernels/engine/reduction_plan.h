@@ -22,7 +22,8 @@ struct ReductionPlan {
   };
   using Dims = absl::InlinedVector<Dim, 4>;
 
-  // InvalidArgument if an axis is out of range or named twice. Negative axes count from the end.
+  // Makes a plan. InvalidArgument if an axis is out of range or named twice. Negative axes count
+  // from the end.
   static StatusOr<ReductionPlan> Make(const Shape& input, absl::Span<const int64_t> axes,
                                       bool keep_dims);
 

@@ -28,7 +28,8 @@ class PlaceholderKernel final : public Kernel {
   PartialShape shape_;
 };
 
-// Early clients wrote [] for an unknown shape.
+// Sets the output's shape to the attribute. An empty shape counts as unknown, because early clients
+// wrote [] for an unknown shape.
 Status PlaceholderShape(ShapeScope& s) {
   const PartialShape& shape = s.attr<PartialShape>("shape");
   s.set_output(0, shape.rank() == 0 ? PartialShape() : shape);

@@ -32,7 +32,8 @@ struct ImageBatch {
 // The images of a gradient op: `from`, input 0 "grads", and `to`, input 1 "original_image".
 struct GradientImages {
   ImageBatch from, to;
-  // InvalidArgument unless both have the same number of images and of channels.
+  // Returns the sizes of both inputs. InvalidArgument unless both have the same number of images
+  // and of channels.
   static StatusOr<GradientImages> Of(const KernelContext& ctx);
 };
 

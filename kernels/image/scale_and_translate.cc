@@ -144,7 +144,7 @@ class ScaleGradKernel final : public ScaleBase {
   }
 };
 
-// Only float images have a gradient.
+// Returns the gradient of the images; only float images have one.
 std::vector<Gradient> ScaleGradient(const GradientScope& g) {
   std::vector<Gradient> dx(4);
   if (g.x().dtype() != DType::kFloat) return dx;

@@ -205,8 +205,8 @@ Output PadTo(Output x, Output sizes, int rank) {
   return Call("Pad", {x, Pack({ZerosLike(behind), behind}, 1)});
 }
 
-// The op returns the first half of the full transform of x. So its gradient is that of the full
-// transform, with zeros as the gradient of the second half.
+// Returns the gradient of x. The op returns the first half of the full transform of x. So its
+// gradient is that of the full transform, with zeros as the gradient of the second half.
 Gradients RfftGradient(const GradientScope& g, int rank) {
   const Output lengths = g.x(1), n = FftSize(lengths, g.dy().dtype());
   const Output whole = Call(FftName("IFFT", rank), {PadTo(g.dy(), lengths, rank)}) * n;
@@ -214,8 +214,8 @@ Gradients RfftGradient(const GradientScope& g, int rank) {
   return {PadTo(real, LastSizes(g.x(), rank), rank), Gradient()};
 }
 
-// Each number except the first and (for even lengths) the last one also stands for its conjugate,
-// so its gradient counts twice.
+// Returns the gradient of the input. Each number of a line except the first and (for even lengths)
+// the last one also stands for its conjugate, so its gradient counts twice.
 Gradients IrfftGradient(const GradientScope& g, int rank) {
   const Output lengths = g.x(1), one = g.Const<int32_t>(1), zero = g.Const<int32_t>(0);
   const Output dx = Call(FftName("RFFT", rank), {g.dy(), lengths}, {{"Tcomplex", g.dtype()}});

@@ -96,8 +96,8 @@ Status EigShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// The forward op reads only the lower triangle of its input. So the gradient is a lower triangle,
-// to which the gradient of the upper triangle is added.
+// Returns the gradient of the input. Because the op reads only the lower triangle, the gradient is
+// a lower triangle, to which the gradient of the upper triangle is added.
 Gradients EigV2Gradient(const GradientScope& g) {
   Output da;
   if (g.attr<bool>("compute_v")) {

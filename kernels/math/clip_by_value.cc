@@ -95,7 +95,8 @@ class ClipByValueKernel final : public Kernel {
   }
 };
 
-// Where x is within the bounds, its gradient is dy. Elsewhere the bound that x exceeds gets dy.
+// Returns dy as the gradient of x within the bounds, and elsewhere as that of the bound that x
+// exceeds.
 Gradients ClipGradient(const GradientScope& g) {
   const Output x = g.x(0), dy = g.dy(), zero = ZerosLike(dy);
   const Output below = Less(x, g.x(1)), above = Greater(x, g.x(2));

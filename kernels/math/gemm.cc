@@ -85,7 +85,8 @@ void MultiplyBlock(const Block& block, const std::complex<double>* a, const std:
               &zero, c, block.ldc);
 }
 
-// Integer products serve index arithmetic, so their speed matters little.
+// Computes a block of a product of integers by plain loops. Such products serve index arithmetic,
+// so their speed matters little.
 template <class T>
 requires std::is_integral_v<T>
 void MultiplyBlock(const Block& block, const T* a, const T* b, T* c) {

@@ -145,7 +145,8 @@ struct SegmentMaxFold : SegmentMinFold {
   }
 };
 
-// 16-bit floats are accumulated in float.
+// Computes the rows of segments [first, last) with the reduction F. 16-bit floats are accumulated
+// in float.
 template <class F, class T>
 void FoldSegmentRange(const SegmentRows& rows, int64_t first, int64_t last, void* out) {
   using L = LoopType<T>;

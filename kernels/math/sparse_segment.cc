@@ -184,7 +184,8 @@ OpDef SparseSegmentOp(const std::string& doc, const char* name, const DTypes& ty
   return op;
 }
 
-// The op is linear in `grad`, so the gradient of the gradient op is the forward op.
+// Returns the definition of a gradient op. The op is linear in `grad`, so its own gradient is the
+// forward op.
 OpDef SparseSegmentGradOp(const char* name, bool v2) {
   const std::string forward = StrCat("SparseSegment", name, "WithNumSegments");
   OpDef op = {

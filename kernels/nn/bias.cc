@@ -153,7 +153,8 @@ std::vector<Gradient> BiasAddGradient(const GradientScope& g) {
   return {g.dy(), Call("BiasAddGrad", {g.dy()}, {{"data_format", value}})};
 }
 
-// BiasAddGrad sums over all dimensions but the channels', so its gradient repeats along them.
+// Returns the gradient of BiasAddGrad. The op sums over all dimensions but the channels', so the
+// gradient of its input repeats dy along them.
 std::vector<Gradient> BiasAddGradGradient(const GradientScope& g) {
   Output per_channel = g.dy();
   if (g.attr<std::string>("data_format") == "NCHW") {

@@ -127,8 +127,8 @@ void UnrolledImageGradient(const ConvGeometry& g, const T* filter, const T* dout
   });
 }
 
-// Each piece of the batch has its own result. They are added up in order, so the sum does not
-// depend on which thread is first.
+// Computes the gradient of the filter. Each piece of the batch has its own result; the results are
+// added up in order, so the sum does not depend on which thread is first.
 template <class T>
 void UnrolledFilterGradient(const ConvGeometry& g, const T* image, const T* doutput, T* dfilter,
                             Scheduler& threads) {

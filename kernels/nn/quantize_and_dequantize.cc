@@ -223,7 +223,7 @@ Status QuantizeGradShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// The gradient of input 0 is dy unchanged, as if the op were the identity.
+// Returns dy unchanged as the gradient of input 0, as if the op were the identity.
 std::vector<Gradient> StraightThrough(const GradientScope& g) {
   std::vector<Gradient> result(g.num_inputs());
   result[0] = g.dy();

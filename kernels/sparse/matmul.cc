@@ -92,8 +92,8 @@ class SparseTensorDenseMatMulKernel final : public Kernel {
     return OkStatus();
   }
 
-  // Each thread computes some columns of the product, so that no two threads add to the same
-  // element.
+  // Computes the product c. Each thread computes some of its columns, so that no two threads add to
+  // the same element.
   static Status Multiply(KernelContext& ctx, const Problem& p, const SparseTensor& a, const T* b,
                          const Shape& shape, T* c) {
     using L = LoopType<T>;

@@ -41,8 +41,8 @@ class SparseTensor {
 
   // Checks the places. InvalidArgument unless every place lies within the shape.
   Status CheckBounds() const;
-  // Also checks that the places are in row-major order without duplicates. InvalidArgument has
-  // TensorFlow's text.
+  // Checks the bounds, and that the places are in row-major order without duplicates.
+  // InvalidArgument has TensorFlow's text.
   Status CheckOrder() const;
   // Returns the indices of the values in row-major order of their places; values at equal places
   // keep their order.
