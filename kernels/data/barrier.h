@@ -33,8 +33,9 @@ class Barrier final : public Blocking {
   // int64.
   using Receive = absl::AnyInvocable<Status(std::vector<Element>) &&>;
   struct TakeOptions {
-    // If the barrier is closed and has fewer tuples than `count`, return these: the complete ones
-    // or, if `wait_for_incomplete`, all of them, as soon as they are complete.
+    // If `allow_small_batch` and the barrier is closed with fewer tuples than `count`, Take returns
+    // fewer: the complete tuples or, if `wait_for_incomplete`, all tuples, as soon as all are
+    // complete.
     bool allow_small_batch = false;
     bool wait_for_incomplete = false;
   };
