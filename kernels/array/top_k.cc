@@ -60,7 +60,8 @@ void Select(std::vector<Entry>& entries, int64_t k, bool sorted) {
   if (sorted) std::sort(entries.begin(), end, larger);
 }
 
-// Returns the indices of the k largest elements of a row of `columns`.
+// Writes the indices of the k largest elements of a row of `columns` to `places`; the largest first
+// if `sorted`, else in any order.
 template <class Bits, bool kFloat, bool kSigned>
 void TopOfRow(const void* row, int64_t columns, int64_t k, bool sorted, int32_t* places) {
   using Entry = std::conditional_t<sizeof(Bits) <= 4, Narrow, Wide>;

@@ -41,7 +41,7 @@ class GraphMutex final : public Blocking {
   void Unlock(const UpdateOrigin& origin);
 
   bool locked_ ABSL_GUARDED_BY(mu_) = false;
-  int64_t locked_by_ ABSL_GUARDED_BY(mu_) = 0;  // the step's id
+  int64_t locked_by_ ABSL_GUARDED_BY(mu_) = 0;  // id of the step that holds the lock
 };
 
 class GraphMutex::LockValue final : public VariantValue {

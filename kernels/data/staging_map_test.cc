@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tests staging maps: their ops, and their records in a StateLog.
+#include "kernels/data/staging_map.h"
+
 #include <gtest/gtest.h>
 
 #include <future>
@@ -9,14 +11,11 @@
 #include "core/base/cancellation.h"
 #include "core/op/testing/op_runner.h"
 #include "core/op/testing/recording_log.h"
-#include "kernels/data/staging_map.h"
 
 namespace penstock {
 namespace {
 
-Tensor Indices(const std::vector<int32_t>& numbers) {
-  return Tensor::Vector<int32_t>(numbers);
-}
+Tensor Indices(const std::vector<int32_t>& numbers) { return Tensor::Vector<int32_t>(numbers); }
 
 // Tuples of a float and a string.
 class StagingMapTest : public testing::TestWithParam<const char*> {
@@ -52,7 +51,7 @@ class StagingMapTest : public testing::TestWithParam<const char*> {
     }
     return text;
   }
-  // Returns "complete, incomplete".
+  // Returns the numbers of complete and of incomplete tuples, such as "2, 1".
   std::string Sizes() {
     const auto size = [&](const char* op) {
       return Op(op).Attr("dtypes", kTypes).Run1()->scalar<int32_t>();
@@ -178,14 +177,14 @@ class StagingMapLog : public testing::Test {
     for (const int64_t i : indices) piece.values.push_back(Tensor::Scalar(10 * key + i));
     map.Stage(std::move(piece), nullptr, Done([](Status status) { CHECK_OK(status); }));
   }
-  // Records what a step takes, or "waits", or the error.
+  // Begins to take components. The text that it returns is "waits" until a step has got them, then
+  // the components or the error.
   static std::shared_ptr<std::string> Take(StagingMap& map, int64_t key,
                                            const std::vector<int64_t>& indices,
                                            Cancellation* cancellation = nullptr) {
     auto text = std::make_shared<std::string>("waits");
-    StagingMap::Request request{.key = key,
-                                .indices = indices,
-                                .types = std::vector<DType>(indices.size(), DType::kInt64)};
+    StagingMap::Request request{
+        .key = key, .indices = indices, .types = std::vector<DType>(indices.size(), DType::kInt64)};
     auto receive = [text](int64_t, const Element& values) {
       text->clear();
       for (const Tensor& value : values) StrAppend(text.get(), value.scalar<int64_t>(), ";");
@@ -223,10 +222,8 @@ TEST_F(StagingMapLog, AReplicaHasTheSameTuples) {
 TEST_F(StagingMapLog, RecordsThatDoNotFitAreRefused) {
   const auto map = In(store_);
   const auto replay = [&](const char* action, std::vector<Tensor> values) {
-    const ResourceChange change{.resource = {"", "m", "StagingMap", 1},
-                                .version = 1,
-                                .action = action,
-                                .values = values};
+    const ResourceChange change{
+        .resource = {"", "m", "StagingMap", 1}, .version = 1, .action = action, .values = values};
     return map->Replay(change, {}).ok();
   };
   const Tensor one = Tensor::Scalar<int64_t>(1), zero = Tensor::Vector<int64_t>({0});

@@ -222,7 +222,7 @@ OpDef AdjustDef(const char* doc, const char* amount) {
 }
 
 // Returns the gradient of the conversion to HSV. The formula depends on which color is the largest
-// and which the smallest; if colors are equal, the first of them.
+// and which the smallest; if colors are equal, the first of them counts.
 std::vector<Gradient> HsvGradient(const GradientScope& g) {
   const DType type = g.dtype();
   const Output axis = g.Const<int32_t>(-1);

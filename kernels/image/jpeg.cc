@@ -29,7 +29,7 @@ struct JpegError {
       info->err->format_message(info, error->message);
       longjmp(error->jump, 1);
     };
-    manager.output_message = [](j_common_ptr) {};  // warnings
+    manager.output_message = [](j_common_ptr) {};  // ignores warnings
     return &manager;
   }
 };

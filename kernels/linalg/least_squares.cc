@@ -167,7 +167,7 @@ OpDef LeastSquaresOp(const DTypes& types) {
       .attrs = {{"fast", AttrValue(true)}},
       .shape = LeastSquaresShape,
       .gradient = LeastSquaresGradient,
-      // The regularizer has no gradient.
+      // The examples' gradients are not checked, because the regularizer has none.
       .examples = {{.inputs = {{{{3, 2}}}, {{{3, 2}}}, {{{}, {0.1}}}}, .check_gradient = false},
                    {.inputs = {{{{2, 3}}}, {{{2, 1}}}, {{{}, {0}}}}, .check_gradient = false}},
   };

@@ -44,7 +44,7 @@ void FoldSegments(Scheduler& threads, SegmentFold fold, const SegmentRows& rows,
 // `rows` lacks `data` and `row`.
 Status FoldIntoOutput(KernelContext& ctx, SegmentFold fold, const Tensor& data, SegmentRows rows,
                       int64_t count);
-// Returns the number of segments that sorted ids name.
+// Returns the number of segments of sorted ids: the largest id + 1.
 inline int64_t CountOf(absl::Span<const int64_t> segments) {
   return segments.empty() ? 0 : segments.back() + 1;
 }

@@ -240,7 +240,7 @@ OP(SparseAdd) {
       .types = {{"T", kNumber}, {"Treal", kReal}},
       .shape = PairShape,
       .gradient = SparseAddGradient,
-      // The gradient op has no gradient.
+      // The example's gradient is not checked, because the gradient op has no gradient.
       .examples = {{.inputs =
                         Join(Join(SparseExample(), OtherSparseExample()), ExampleArgs{{{{}, {0}}}}),
                     .check_gradient = false}},

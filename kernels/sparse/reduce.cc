@@ -209,7 +209,7 @@ Status ReduceSparseShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Gives every entry the gradient of its group.
+// Returns the gradient of the values: each entry gets that of its group.
 Gradients ReduceSumGradient(const GradientScope& g) {
   const Output shape = Cast(g.x(2), DType::kInt32),
                axes = Reshape(g.x(3), g.Const(Tensor::Vector<int32_t>({-1})));
@@ -287,7 +287,8 @@ OP(SparseSoftmax) {
         return OkStatus();
       },
       .gradient = SoftmaxGradient,
-      // The gradient uses SparseDenseCwiseAdd, which has no gradient for its dense operand.
+      // The example's gradient is not checked, because it uses SparseDenseCwiseAdd, which has no
+      // gradient for its dense operand.
       .examples = {{.inputs = SparseExample(), .check_gradient = false}},
   };
 }
