@@ -107,7 +107,7 @@ struct Expression {
   }
 };
 
-// Returns the indices of Python's begin:end:stride.
+// Returns the indices that Python's begin:end:stride selects from a sequence of `size` elements.
 std::vector<int64_t> PythonRange(const Term& t, int64_t size) {
   std::vector<int64_t> indices;
   const int64_t step = t.stride;

@@ -61,7 +61,8 @@ OpDef WithMerge(OpDef op);                            // adds merge_op and final
 OpDef WithGroupInputs(OpDef op);
 // Shape function: sets output 0 to the shape of input 0, with an unknown first dimension.
 Status UnknownFirstDimension(ShapeScope& s);
-// Returns the GPU kernel of an op with the input "input". All its arguments are in host memory.
+// Return the GPU kernel of a V1 or V2 op with the input "input". All its arguments are in host
+// memory.
 KernelDef OnGpu(std::string op, std::unique_ptr<Kernel> (*make)());
 KernelDef OnGpuV2(std::string op, std::unique_ptr<Kernel> (*make)());
 

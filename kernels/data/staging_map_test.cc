@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tests staging maps: their ops, and their records in a StateLog.
-#include "kernels/data/staging_map.h"
-
 #include <gtest/gtest.h>
 
 #include <future>
@@ -11,11 +9,14 @@
 #include "core/base/cancellation.h"
 #include "core/op/testing/op_runner.h"
 #include "core/op/testing/recording_log.h"
+#include "kernels/data/staging_map.h"
 
 namespace penstock {
 namespace {
 
-Tensor Indices(const std::vector<int32_t>& numbers) { return Tensor::Vector<int32_t>(numbers); }
+Tensor Indices(const std::vector<int32_t>& numbers) {
+  return Tensor::Vector<int32_t>(numbers);
+}
 
 // Tuples of a float and a string.
 class StagingMapTest : public testing::TestWithParam<const char*> {
@@ -183,8 +184,9 @@ class StagingMapLog : public testing::Test {
                                            const std::vector<int64_t>& indices,
                                            Cancellation* cancellation = nullptr) {
     auto text = std::make_shared<std::string>("waits");
-    StagingMap::Request request{
-        .key = key, .indices = indices, .types = std::vector<DType>(indices.size(), DType::kInt64)};
+    StagingMap::Request request{.key = key,
+                                .indices = indices,
+                                .types = std::vector<DType>(indices.size(), DType::kInt64)};
     auto receive = [text](int64_t, const Element& values) {
       text->clear();
       for (const Tensor& value : values) StrAppend(text.get(), value.scalar<int64_t>(), ";");
@@ -222,8 +224,10 @@ TEST_F(StagingMapLog, AReplicaHasTheSameTuples) {
 TEST_F(StagingMapLog, RecordsThatDoNotFitAreRefused) {
   const auto map = In(store_);
   const auto replay = [&](const char* action, std::vector<Tensor> values) {
-    const ResourceChange change{
-        .resource = {"", "m", "StagingMap", 1}, .version = 1, .action = action, .values = values};
+    const ResourceChange change{.resource = {"", "m", "StagingMap", 1},
+                                .version = 1,
+                                .action = action,
+                                .values = values};
     return map->Replay(change, {}).ok();
   };
   const Tensor one = Tensor::Scalar<int64_t>(1), zero = Tensor::Vector<int64_t>({0});

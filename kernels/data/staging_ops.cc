@@ -40,7 +40,7 @@ class AreaKernel : public StagingKernel<StagingArea> {
   }
 };
 
-// Writes the components of an element to the outputs.
+// Returns a function that writes the components of an element to the outputs.
 StagingArea::Receive ToOutputs(KernelContext& ctx) {
   return [&ctx](Element element) {
     for (size_t i = 0; i < element.size(); ++i) {

@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-// The numbers first, first + scale, ..., last.
+// The numbers to which inputs are rounded: first, first + scale, ..., last.
 struct Grid {
   float first = 0, last = 0, scale = 0;
   bool only_zero;  // the range is [0, 0]

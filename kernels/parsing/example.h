@@ -67,7 +67,8 @@ class SequenceRecord {
   static StatusOr<SequenceRecord> Parse(string_view bytes);
 
   const ExampleRecord& context() const { return context_; }
-  // Returns the steps of feature list `key`. A step without a kind of list is an empty Feature.
+  // Returns the steps of feature list `key`, or nullopt if the record has no such list. A step
+  // without a kind of list is an empty Feature. InvalidArgument if the list's bytes are malformed.
   StatusOr<std::optional<std::vector<Feature>>> FindList(string_view key) const;
 
  private:

@@ -23,7 +23,7 @@ std::vector<ArgDef> InputsOf(const RuleSignature& rule, UpdateForm form) {
   return inputs;
 }
 
-// Returns an example with three rows of two; a sparse gradient has two of them.
+// Returns an example with three rows of two; a sparse gradient has two rows.
 Example ExampleOf(const std::vector<ArgDef>& inputs, const RuleSignature& rule, UpdateForm form) {
   const bool sparse = form.gradient == GradientForm::kSparse;
   Example example;
