@@ -519,6 +519,30 @@ const char kConstants[] = R"(
     ret { key: 'y' value: 'g:y:0' }
   })";
 
+// A node that calls functions carries the registered gradients of all of them.
+TEST(InlineFunctions, NodesCarryRegisteredGradients) {
+  const std::string slope = R"(
+    function {
+      signature { name: 'slope' input_arg { name: 'x' type: DT_FLOAT }
+                  input_arg { name: 'dy' type: DT_FLOAT } output_arg { name: 'dx' type: DT_FLOAT } }
+      ret { key: 'dx' value: 'dy' }
+    }
+    gradient { function_name: 'double' gradient_func: 'slope' }
+    gradient { function_name: 'other' gradient_func: 'slope' })";
+  tensorflow::GraphDef out;
+  const Status status = InlineFunctions(
+      FromText(
+          "node { name: 'map' op: 'Any' attr { key: 'f' value { func { name: 'double' } } } }" +
+          Library(kDouble + slope)),
+      TestOps(), 1000, int64_t{1} << 30, &out);
+  ASSERT_TRUE(status.ok()) << status;
+  tensorflow::FunctionDefLibrary carried;
+  ASSERT_TRUE(carried.ParseFromString(out.node(0).attr().at("_functions").s()));
+  EXPECT_EQ(carried.function_size(), 2);
+  ASSERT_EQ(carried.gradient_size(), 1);
+  EXPECT_EQ(carried.gradient(0).gradient_func(), "slope");
+}
+
 TEST(InlineFunctions, ConstantsOfACallInALoopBelongToTheLoop) {
   const std::string test = R"(
     function {
