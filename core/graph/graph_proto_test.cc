@@ -298,5 +298,26 @@ TEST(GraphFile, ErrorsNameTheFile) {
   EXPECT_FALSE(ReadGraphFile(Env::Real(), "/nowhere/graph.pb", TestOps()).ok());
 }
 
+// Such a node stays in the graph, also with the body of its function, and its attribute still names
+// the function.
+TEST(GraphProto, GradientsOfFunctionsAreImported) {
+  const std::string types = Attr("Tin", "list { type: DT_FLOAT type: DT_FLOAT }") +
+                            Attr("Tout", "list { type: DT_FLOAT }");
+  const std::string gradient =
+      kX + Node("d", "SymbolicGradient", {"x", "x"}, types + Attr("f", "func { name: 'square' }"));
+  const std::string library = R"(library { function {
+      signature { name: 'square' input_arg { name: 'x' type: DT_FLOAT }
+                  output_arg { name: 'y' type: DT_FLOAT } }
+      node_def { name: 'product' op: 'Mul' input: 'x' input: 'x'
+                 attr { key: 'T' value { type: DT_FLOAT } } }
+      ret { key: 'y' value: 'product:z:0' } } })";
+  Graph with(TestOps()), without(TestOps());
+  const Status status = ImportGraph(FromText(gradient + library), &with);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(Print(*with.FindNode("d")), "SymbolicGradient(d/function/product, d/argument_0, x)");
+  ASSERT_TRUE(ImportGraph(FromText(gradient), &without).ok());
+  EXPECT_EQ(Print(*without.FindNode("d")), "SymbolicGradient(x, x)");
+}
+
 }  // namespace
 }  // namespace penstock
