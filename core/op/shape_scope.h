@@ -32,8 +32,8 @@ class ShapeScope {
   int num_outputs() const { return static_cast<int>(outputs_.size()); }
   const PartialShape& input(int i) const { return inputs_[i].shape; }
   const Tensor* constant(int i) const { return inputs_[i].constant; }
-  // Copies the integers of a constant int32 or int64 vector or scalar input to `values`; returns
-  // false if the input is not constant.
+  // Copies the integers of input i to `values`. Returns false if the input is not constant, not
+  // int32 or int64, or neither a scalar nor a vector.
   bool ConstantInts(int i, std::vector<int64_t>* values) const;
   const ResourceHandle::Element* element(int i) const { return inputs_[i].element; }
   const Attrs& attrs() const { return attrs_; }

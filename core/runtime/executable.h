@@ -106,7 +106,8 @@ class Executable {
     std::vector<std::pair<uint32_t, uint32_t>> later_pending;
   };
 
-  // Errors name the node. `cache` may be null: no kernel is shared then.
+  // Makes the executable form of `graph` for `device`. Errors name the node. `cache` may be null:
+  // no kernel is shared then.
   static StatusOr<std::unique_ptr<Executable>> Make(Graph graph, Device& device,
                                                     KernelCache* cache = nullptr);
 
@@ -121,8 +122,9 @@ class Executable {
   const std::vector<Loop>& loops() const { return loops_; }
   uint32_t outputs_max() const { return outputs_max_; }
 
-  // Bits of the word that a step counts down for each node. It holds the number of edges that have
-  // yet to deliver, and whether the node is expensive, so that another thread may run it.
+  // Bits of the word that a step counts down for each node. It holds whether an input is dead,
+  // whether the node is expensive, so that another thread may run it, and the number of edges that
+  // have yet to deliver.
   static constexpr uint32_t kDead = 1u << 31;
   static constexpr uint32_t kExpensive = 1u << 30;
   static constexpr uint32_t kCount = kExpensive - 1;

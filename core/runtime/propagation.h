@@ -28,7 +28,7 @@ class Propagation {
   template <bool kPlain>
   void PassInline(const Executable::Item& item, Tensor* outputs, bool dead, Iteration& to,
                   ReadyQueues& ready) const;
-  // The general case, in which an extra call does not matter.
+  // PassInline<false> as a function of its own, for callers to which a call does not matter.
   void Pass(const Executable::Item& item, Tensor* outputs, bool dead, Iteration& to,
             ReadyQueues& ready) const;
 

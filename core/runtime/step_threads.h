@@ -18,9 +18,8 @@
 // Invariants: (1) an invitation is either accepted or taken back. The step waits only for runners
 // that have accepted, never for an invited thread that runs other work, which might itself wait for
 // this step. (2) A thread that finds no offered node stops counting as running before it releases
-// the lock. A
-//     thread that offers a node later therefore knows that it has to invite another thread. Locks:
-//     mu_. While it is held, only a Condition's Notify is called.
+// the lock. A thread that offers a node later therefore knows that it has to invite another thread.
+// Locks: mu_. While it is held, only a Condition's Notify is called.
 #pragma once
 
 #include <atomic>
