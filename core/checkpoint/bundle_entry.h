@@ -26,11 +26,11 @@ struct BundleEntry {
 };
 
 std::string SerializeBundleEntry(const BundleEntry& entry);
-// DataLoss says what is malformed. Checks each field by itself, and that the size fits dtype and
-// shape.
+// DataLoss says what is malformed; Unimplemented for types that cannot be saved. Checks each field
+// by itself, and that the size fits dtype and shape.
 StatusOr<BundleEntry> ParseBundleEntry(string_view bytes);
 
-// Returns the value of the empty key.
+// Returns the value that an index has under the empty key.
 std::string SerializeBundleHeader(int num_shards);
 // Returns the number of shards; Unimplemented for big-endian data and for versions later than ours.
 StatusOr<int> ParseBundleHeader(string_view bytes);

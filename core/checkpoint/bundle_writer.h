@@ -34,8 +34,8 @@ class BundleWriter final : public CheckpointWriter {
   Status Add(string_view name, const Tensor& tensor) override;
   Status AddSlice(string_view name, const Shape& whole, const TensorSlice& slice,
                   const Tensor& tensor) override;
-  // InvalidArgument if readers would reject the result, because slices overlap or a name has tens
-  // of KiB.
+  // InvalidArgument if readers would reject the result, because slices overlap or a key would be
+  // longer than kKeyBytesMax (table.h).
   Status Finish() override;
 
  private:

@@ -60,7 +60,7 @@ class FunctionBody {
   FunctionBody(const FunctionLibrary& library, const FunctionCall& call,
                const tensorflow::FunctionDef& function);
 
-  // Call this first.
+  // Finds the call's input for each argument of the function. Call it before the other functions.
   Status BindArguments();
   std::string Rename(const std::string& node) const;
   // Returns the name that a tensor of the body has in the new graph.

@@ -37,7 +37,7 @@ class FunctionExpansion {
   // Appends the node, or the nodes that replace it. `in_flow`: see FunctionCall.
   Status Expand(const tensorflow::NodeDef& node, bool in_flow, int depth);
   Status ExpandCall(FunctionCall call, int depth, ReturnedNodes* returned = nullptr);
-  // Appends the node that FunctionCall::begins names, if the body needs one.
+  // If the body needs it, sets FunctionCall::begins and appends the node of that name.
   Status AddBegin(const tensorflow::FunctionDef& function, FunctionCall* call);
   Status ExpandIf(const tensorflow::NodeDef& node, int depth);
   Status ExpandCase(const tensorflow::NodeDef& node, int depth);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // InlineFunctions: replaces the calls of a GraphDef's own functions by their bodies, so that a
-// graph consists of ops only. It replaces PartitionedCall, StatefulPartitionedCall and calls by a
-// function's name. If and While (also their stateless forms) become Switch, Merge and the nodes of
-// a loop.
+// graph consists of ops only. It replaces PartitionedCall, StatefulPartitionedCall, RemoteCall,
+// SymbolicGradient and calls by a function's name. If, Case, For and While (also their stateless
+// forms) become Switch, Merge and the nodes of a loop.
 //
 // A call keeps its name: it becomes an IdentityN of its results, so that it can be fetched, fed and
 // waited for as before. The results of a conditional are independent (core/op/results_apart.h):

@@ -77,8 +77,10 @@ class GradientWalk {
   // Defined in gradient_loop.cc:
   Status ProcessLoop(int frame);
   struct LoopGradient;
+  // Adds a variable to the backward loop for the gradient of each loop-carried value.
   Status OpenVariables(LoopGradient* loop);
   Status WalkBody(LoopGradient* loop);
+  // Sets the next value of each of these variables, and contributes its value after the loop.
   Status CloseVariables(LoopGradient* loop);
   Status AccumulateInvariants(LoopGradient* loop);
   // Returns whether the gradient uses values that the loop `frame` has kept for it.
@@ -107,7 +109,7 @@ class GradientWalk {
 };
 
 // The name scope in which gradients are built. The function returns true if a component of `name`
-// is this scope.
+// begins with this word: the scopes of further calls are "gradients_1", ...
 inline constexpr char kGradientScope[] = "gradients";
 bool InGradientScope(string_view name);
 

@@ -39,6 +39,7 @@ class MemoryPlan {
   // edges keep the order. They are added on a device whose peak is above this part of the limit, or
   // whose worst case (worst_case.h) is above the limit.
   static constexpr double kNearLimitShare = 0.9;
+  // Returns whether a device is near the limit, or was in an earlier order.
   bool IsNearLimit() const;
   bool Fits() const { return profile_.Excess(limit_) == 0; }
   // Replaces each sum whose inputs take more than a quarter of the limit by a chain of sums of two

@@ -76,7 +76,8 @@ struct MemoryReport {
 
   std::vector<Device> devices;  // in order of name; empty: nothing was predicted
   double limit_bytes = 0;       // CompileOptions::memory_limit
-  // Changes of the step that were made for the limit: control edges keep the order of nodes.
+  // Changes of the step that were made for the limit. `ordered`: control edges keep the order of
+  // nodes.
   bool ordered = false;
   int num_recomputed = 0;  // nodes that run a second time
   int num_swapped = 0;     // tensors

@@ -14,7 +14,8 @@ namespace {
 
 bool StandsForGradients(const Node& node) { return node.FindAttr(kFunctionResultsAttr) != nullptr; }
 
-// Replaces the outputs of `node`. REQUIRES: no error so far.
+// Replaces the outputs of `node` by the gradients for which it stands. InvalidArgument if its
+// attribute does not fit its inputs. REQUIRES: the builder has no error yet.
 Status Expand(Node* node, GraphBuilder& builder) {
   const int64_t* const attr = node->attr<int64_t>(kFunctionResultsAttr);
   const int64_t arguments = node->num_outputs(), results = attr != nullptr ? *attr : -1;

@@ -19,8 +19,8 @@ namespace penstock {
 class FeasibleDevices {
  public:
   struct Options {
-    // If true, and a constraint on type or index leaves no device, any other device of that task is
-    // allowed.
+    // If true, a group whose constraint leaves no device because of its type or index may use the
+    // devices that match the other components.
     bool soft = false;
     // If true, a node that names no job may run on any task; else only on the task of
     // `client_device`.

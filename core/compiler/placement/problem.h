@@ -68,9 +68,9 @@ struct PlacementProblem {
   std::vector<double> output_bytes;
 };
 
-// By node: how long a step takes from the node's start to its end, on average over the devices that
-// each group may choose from (the upward rank of HEFT: Topcuoglu et al., 2002). Nodes on the
-// critical path have the largest ranks.
+// Returns, by node, how long a step takes from the node's start to the step's end, on average over
+// the devices that each group may choose from (the upward rank of HEFT: Topcuoglu et al., 2002).
+// Nodes on the critical path have the largest ranks.
 std::vector<double> UpwardRanks(const PlacementProblem& problem);
 
 // Returns a lower bound of the step's time under any placement: the longest path with each node on
