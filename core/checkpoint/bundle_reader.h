@@ -76,7 +76,7 @@ class BundleReader final : public CheckpointReader {
   Env& env_;
   int num_shards_ = 0;
   Entries tensors_;
-  Entries slices_;  // by shard number
+  Entries slices_;  // by SliceKey
   mutable Mutex mu_;
   mutable std::map<int, std::unique_ptr<RandomAccessFile>> files_ ABSL_GUARDED_BY(mu_);  // by shard
 };

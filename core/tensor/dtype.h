@@ -78,7 +78,8 @@ bool IsFloating(DType dtype);
 bool IsInteger(DType dtype);
 bool IsComplex(DType dtype);
 
-// Returns TensorFlow's spelling: "float", "int32", ..., and "float_ref" for edges.
+// Returns TensorFlow's spelling: "float", "int32", ...; "float_ref" for an edge with a reference
+// type.
 const char* Name(DType dtype);
 std::string Name(EdgeType type);
 // Returns kInvalid if the name is unknown.
