@@ -66,6 +66,7 @@ class Tensor {
   // ResourceExhausted. Only for small tensors of Penstock's own; use Make if the size is not
   // trusted.
   Tensor(DType dtype, const Shape& shape);
+  // ResourceExhausted if there is no memory.
   static StatusOr<Tensor> Make(Allocator& allocator, DType dtype, const Shape& shape);
   // Takes over one reference to `buffer`, whose memory must hold the tensor.
   static Tensor FromBuffer(DType dtype, Shape shape, Buffer* buffer);

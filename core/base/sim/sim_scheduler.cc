@@ -175,7 +175,9 @@ void SimScheduler::ScheduleAt(int64_t at_ns, Closure closure) {
   state_->AddTimer(at_ns, {.name = "a closure", .closure = std::move(closure)});
 }
 
-void SimScheduler::SleepUntil(int64_t at_ns) { Scheduler::SleepUntil(at_ns, "its time to come"); }
+void SimScheduler::SleepUntil(int64_t at_ns) {
+  Scheduler::SleepUntil(at_ns, "its time to come");
+}
 
 std::unique_ptr<Thread> SimScheduler::StartThread(const std::string& name, Closure body) {
   auto thread = std::make_unique<State::SimThread>(*this);

@@ -212,8 +212,8 @@ class Partitioner {
   // (original id, output or -1 for control, destination) -> its copy or _Recv there
   std::map<std::tuple<int, int, std::string>, Node*> received_;
   std::vector<std::pair<const Node*, int>> back_edges_;
-  std::vector<std::pair<Node*, const Node*>>
-      received_in_loops_;  // a _Recv, and the node that runs on its device in each iteration
+  // A _Recv in a loop, and the node that runs on its device in each iteration.
+  std::vector<std::pair<Node*, const Node*>> received_in_loops_;
 };
 
 }  // namespace
