@@ -57,7 +57,7 @@ class FunctionExpansion {
   // Takes the first input of a RemoteCall, which names a device, and returns the device of the
   // body. `device` is the device of the RemoteCall node.
   StatusOr<std::string> TakeTarget(const std::string& device, InputNames* inputs) const;
-  // Returns the name of the appended node.
+  // Appends the value that drives a loop without variables. Returns its name.
   StatusOr<std::string> AddLoopToken(const tensorflow::NodeDef& node);
 
   // InvalidArgument unless the function returns the types that the attribute `attr` names.

@@ -24,7 +24,8 @@ namespace penstock {
 
 class Registry;
 
-// Returns whether the graph has a call to replace.
+// Returns whether InlineFunctions would change a node: one that calls a function, or that names one
+// in an attribute.
 bool CallsFunctions(const tensorflow::GraphDef& graph);
 // `out` gets the nodes, but no library. It has at most `nodes_max` nodes with about `bytes_max`
 // serialized bytes. (The name of a node contains the names of all calls around it.)

@@ -35,8 +35,8 @@ struct LoopVariable {
 
 class ForwardLoop {
  public:
-  // Unimplemented if the loop does not have the form that TensorFlow's or Penstock's while_loop
-  // builds.
+  // Analyses the loop `frame`. Unimplemented if the loop does not have the form that TensorFlow's
+  // or Penstock's while_loop builds.
   static StatusOr<std::unique_ptr<ForwardLoop>> Make(ForwardGraph& graph, int frame);
 
   int frame() const { return frame_; }

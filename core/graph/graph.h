@@ -119,7 +119,7 @@ class Graph {
   // Moves all data consumers of `from` to `to`. If the types do not fit, returns an error and moves
   // none.
   Status ReplaceUses(Endpoint from, Endpoint to);
-  // REQUIRES: no data consumers are left. Drops the node's control edges.
+  // Removes a node and its edges. REQUIRES: it has no data consumers.
   void RemoveNode(Node* node);
   // Removes all nodes with ids from `first_id` on, even if their inputs are not connected yet.
   // REQUIRES: no older node depends on them.

@@ -53,7 +53,8 @@ class ShapeScope {
   const std::vector<PartialShape>& outputs() const { return outputs_; }
   const std::vector<ResourceHandle::Element>& output_elements() const { return elements_; }
 
-  // Returns the shape of input i, or an error: "input 'x' must have rank 2, has shape [3]".
+  // Returns the shape of input i, with unknown dimensions if its rank is unknown; or an error:
+  // "input 'x' must have rank 2, has shape [3]".
   StatusOr<PartialShape> WithRank(int i, int rank) const;
   StatusOr<PartialShape> WithRankAtLeast(int i, int rank) const;
 
@@ -72,7 +73,8 @@ Status BroadcastShape(ShapeScope& s);  // output 0 = broadcast of inputs 0 and 1
 Status NoOutputs(ShapeScope& s);
 Status UnknownShape(ShapeScope& s);
 Status ShapeFromAttr(ShapeScope& s);  // output 0 = attribute "shape"
-// Applies NumPy's broadcasting rule to two shapes. InvalidArgument names both.
+// Applies NumPy's broadcasting rule to two shapes, which may be partly unknown. InvalidArgument
+// names both.
 StatusOr<PartialShape> Broadcast(const PartialShape& a, const PartialShape& b);
 
 }  // namespace penstock

@@ -64,8 +64,8 @@ class Variable final : public Resource {
   // kept a handle tests this instead of looking up the variable by name.
   bool removed() const { return removed_.load(std::memory_order_acquire); }
 
-  // FailedPrecondition "Attempting to use uninitialized value NAME" before the first assignment
-  // (client programs depend on these words).
+  // Returns a snapshot. FailedPrecondition "Attempting to use uninitialized value NAME" before the
+  // first assignment (client programs depend on these words).
   StatusOr<Tensor> Read() const ABSL_LOCKS_EXCLUDED(mu_);
   // Calls `fn` with the value under the lock, without sharing the buffer, and returns its status;
   // FailedPrecondition as Read. Gather uses it, so that reading a few rows never makes a concurrent
@@ -73,7 +73,7 @@ class Variable final : public Resource {
   Status Inspect(absl::FunctionRef<Status(const Tensor&)> fn) const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Replaces the value (Assign). Accepts a new shape if `validate_shape` is false or
-  // MayReplaceShape.
+  // MayReplaceShape. InvalidArgument for any other shape, or another dtype.
   Status Assign(Tensor value, bool validate_shape, const UpdateOrigin& origin)
       ABSL_LOCKS_EXCLUDED(mu_);
 

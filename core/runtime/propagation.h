@@ -32,7 +32,8 @@ class Propagation {
   void Pass(const Executable::Item& item, Tensor* outputs, bool dead, Iteration& to,
             ReadyQueues& ready) const;
 
-  // Adds a ready node, in the form of ReadyNode::node.
+  // Adds the ready node `node` of `it`, in the form of ReadyNode::node, to the queue for this
+  // iteration.
   void Push(Iteration& it, uint32_t node, ReadyQueues& ready) const;
 
  private:

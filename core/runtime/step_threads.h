@@ -82,7 +82,8 @@ class StepThreads {
   // of them. Nodes that no thread takes come back through TakeOffered. If the scheduler has only
   // one thread, they become cheap instead.
   void Offer(ReadyQueues& ready) ABSL_LOCKS_EXCLUDED(mu_);
-  // Offers nodes, each with the hold on its iteration, from a thread that runs no nodes itself.
+  // Offers nodes, each with a hold on its iteration, and invites threads to run them. May be called
+  // on a thread that runs no nodes itself.
   void Share(absl::Span<const ReadyNode> nodes) ABSL_LOCKS_EXCLUDED(mu_);
   // Gives an offered node to `runner`, which has no node left. Returns false if there is none: the
   // runner then leaves RunNodes.

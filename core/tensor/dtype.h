@@ -82,7 +82,7 @@ bool IsComplex(DType dtype);
 // type.
 const char* Name(DType dtype);
 std::string Name(EdgeType type);
-// Returns kInvalid if the name is unknown.
+// Returns the type with this name; kInvalid if there is none.
 DType DTypeFromName(string_view name);
 // Converts a number from a message. InvalidArgument names the number.
 StatusOr<DType> DTypeFromNumber(int number);

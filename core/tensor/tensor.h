@@ -66,7 +66,8 @@ class Tensor {
   // ResourceExhausted. Only for small tensors of Penstock's own; use Make if the size is not
   // trusted.
   Tensor(DType dtype, const Shape& shape);
-  // ResourceExhausted if there is no memory.
+  // ResourceExhausted if there is no memory; Unimplemented for kInvalid; InvalidArgument if
+  // elements that are C++ objects would be in memory that the CPU cannot access.
   static StatusOr<Tensor> Make(Allocator& allocator, DType dtype, const Shape& shape);
   // Takes over one reference to `buffer`, whose memory must hold the tensor.
   static Tensor FromBuffer(DType dtype, Shape shape, Buffer* buffer);

@@ -50,8 +50,8 @@ class MemoryPlan {
   // Changes to an order with a lower peak, if there is one among several attempts. Devices that are
   // not near the limit still run each node as soon as it is ready.
   void LowerByOrder();
-  // Frees buffers by `means` until the step fits, or until no attempt lowers the excess. Internal
-  // if the graph refuses a node.
+  // Frees buffers by `means` until the step fits, or until no attempt lowers the excess, or the
+  // search has taken too long. Internal if the graph refuses a node.
   Status LowerBy(Method means);
   // Adds control edges to devices that are near the limit, or were near it in an earlier order.
   // With these edges, the executors keep the order of all nodes that make or read much memory.

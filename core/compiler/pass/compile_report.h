@@ -95,7 +95,8 @@ struct CompileReport {
   MemoryReport memory;  // only if CompileOptions::predict or memory_limit asks for it
 };
 
-// Returns text for people: a line for each pass, and lines for each group and its candidates.
+// Returns text for people: a line for each pass, lines for each group and its candidates, the time
+// of the predicted step, and the text of the MemoryReport.
 std::string ToString(const CompileReport& report);
 // Returns text for people: a few lines for each device.
 std::string ToString(const MemoryReport& report);

@@ -52,8 +52,9 @@ class FeasibleDevices {
   // that matches its constraint.
   Status NoKernels(const std::vector<const Node*>& members, int device) const;
   Status NoKernel(const Node& node, const DeviceName& constraint, int device) const;
-  // Returns, by device, whether the node cannot run there: because of the node's own constraint,
-  // because it has no kernel, or because only the client's task counts.
+  // Returns, by device, whether the node cannot run there: because of the node's own constraint
+  // (without type and index if Options::soft), because it has no kernel, or because only the
+  // client's task counts.
   std::vector<bool> ExcludedBy(const Node& node) const;
   std::string WhatExcludes(const Node& node) const;
 
