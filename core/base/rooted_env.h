@@ -22,8 +22,7 @@ namespace penstock {
 class RootedEnv final : public ForwardingEnv {
  public:
   // Limits `base` to the directory `root`. InvalidArgument names `flag` if `root` is not a
-  // directory, or the system lacks openat2 (Linux
-  // 5.6) or /proc. `base` is borrowed.
+  // directory, or the system lacks openat2 (Linux 5.6) or /proc. `base` is borrowed.
   static StatusOr<std::unique_ptr<RootedEnv>> Create(Env& base, const std::string& root,
                                                      const std::string& flag = "--file_root");
   ~RootedEnv() override;

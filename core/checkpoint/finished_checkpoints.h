@@ -33,7 +33,7 @@ std::vector<FinishedCheckpoint> LastCheckpoints();
 struct FailedSave {
   std::string path;  // of the newest failure: the checkpoint, even if only a part of it was written
   int64_t step = -1;
-  std::string node;  // the op's
+  std::string node;  // the name of the op's node
   Status status;
   int64_t failed_ns = 0, first_failed_ns = 0;  // Env::NowNanos()
   int64_t times = 0;

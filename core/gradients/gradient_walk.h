@@ -100,7 +100,7 @@ class GradientWalk {
   absl::flat_hash_map<const Node*, Output> kept_gradients_;  // the stacks of gradients, by push
   LoopGradient* loop_ = nullptr;                             // the loop whose body is being walked
   std::vector<bool> depends_on_xs_;                          // by node id: depends on an x
-  std::vector<bool> between_;                                // also: a y depends on it
+  std::vector<bool> between_;                                // by node id: also, a y depends on it
   std::vector<int> pending_nodes_;  // by node id: consumers in between_ that have not contributed
   std::vector<int> pending_loops_;  // by frame
   std::deque<Unit> ready_;

@@ -25,7 +25,7 @@ class GraphDef;
 namespace penstock {
 
 struct ImportLimits {
-  int64_t nodes_max = 1'000'000;                // of one import
+  int64_t nodes_max = 1'000'000;                // nodes of one import
   int64_t tensor_bytes_max = int64_t{1} << 34;  // of all its constants together, uncompressed
 };
 // ResourceExhausted if `def` exceeds `limits`, or needs more memory than the task has.

@@ -79,8 +79,8 @@ class Executable {
     AsyncKernel* async = nullptr;
     int wait = -1;                           // index among the loop's nodes that may wait
     std::vector<uint32_t> variable_inputs;   // inputs to replace by the variable's value
-    std::vector<uint32_t> inputs_to_host;    // inputs to copy
-    std::vector<uint32_t> inputs_to_device;  // inputs to copy
+    std::vector<uint32_t> inputs_to_host;    // inputs to copy to the host
+    std::vector<uint32_t> inputs_to_device;  // inputs to copy to the device
     std::unique_ptr<bool[]> output_on_host;  // set if kHostOutputs
     uint32_t loop = 0;                       // of Enter: the loop that it leads into
     int constant = -1;                       // of Enter: index among the loop's constants
@@ -99,7 +99,7 @@ class Executable {
     uint32_t num_enters = 0;
     uint32_t num_constants = 0;
     int64_t parallel_iterations = 1;
-    std::vector<uint32_t> exits;  // nodes
+    std::vector<uint32_t> exits;  // the loop's Exit nodes
     std::vector<uint32_t> waits;  // nodes that may wait, by Detail::wait
     // The initial counts of later iterations, by node, if they differ from those of the first
     // iteration.

@@ -39,7 +39,7 @@ struct PlacementReport {
     bool measured = false;  // false: the time is an estimate
   };
   struct Transfer {
-    std::string node;  // whose output it is
+    std::string node;  // the node whose output is sent
     int from = 0, to = 0;
     double bytes = 0;
     double start_ns = 0, end_ns = 0;
@@ -80,7 +80,7 @@ struct MemoryReport {
   // nodes.
   bool ordered = false;
   int num_recomputed = 0;  // nodes that run a second time
-  int num_swapped = 0;     // tensors
+  int num_swapped = 0;     // tensors written to a file and read again
   // The name of a loop of the step; "" if there is none. A loop counts as one iteration.
   std::string loop;
 };

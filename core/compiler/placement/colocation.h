@@ -55,7 +55,7 @@ class ColocationGroups {
 
   bool soft_ = false;
   std::vector<Group> groups_;
-  std::vector<std::pair<const Node*, const Node*>> joins_;  // in order
+  std::vector<std::pair<const Node*, const Node*>> joins_;  // in the order they were made
 };
 
 }  // namespace penstock

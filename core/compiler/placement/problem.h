@@ -61,7 +61,7 @@ struct PlacementProblem {
   // By node, in an order in which edges go forward.
   std::vector<int> group;
   std::vector<int> first_input = {0};        // index in `inputs`; one more entry than nodes
-  std::vector<int> first_device_time = {0};  // as first_input
+  std::vector<int> first_device_time = {0};  // index in `device_times`, as first_input
   std::vector<double> nanos;                 // by node, by kind
   std::vector<Input> inputs;
   std::vector<DeviceTime> device_times;
