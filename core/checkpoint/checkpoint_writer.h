@@ -14,7 +14,8 @@ class CheckpointWriter {
  public:
   virtual ~CheckpointWriter() = default;
 
-  // InvalidArgument if the name is empty or was added before, or if the type cannot be saved.
+  // Adds a whole tensor. InvalidArgument if the name is empty or was added before, or if the type
+  // cannot be saved.
   virtual Status Add(string_view name, const Tensor& tensor) = 0;
   // Adds the slice `slice` of a tensor of shape `whole`. May be called again for other slices of
   // the tensor. InvalidArgument if `tensor` does not have the slice's shape, or contradicts an
