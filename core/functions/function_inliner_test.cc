@@ -226,7 +226,7 @@ TEST(InlineFunctions, ACallRunsStatefulNodesThatNothingUses) {
                "c = IdentityN(x)\n"));
 }
 
-// A conditional or a loop with the functions t and `only`.
+// Returns the text of a node `n` of `op`, If or While, with the attributes `functions` and `attrs`.
 std::string InFlow(const std::string& op, const std::string& functions, const std::string& attrs) {
   const std::string types = "{ list { type: DT_FLOAT type: DT_FLOAT } }";
   return kX + std::string("node { name: 'n' op: '") + op + "' input: 'x' input: 'x' " +

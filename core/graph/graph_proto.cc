@@ -90,7 +90,8 @@ Status ReadFilledConst(const tensorflow::NodeDef& def, Attrs* attrs) {
   return OkStatus();
 }
 
-// Sets op and attributes. REQUIRES: the node's op is kFilledConstOp.
+// Writes op and attributes of `node` to `def`, as a Const. REQUIRES: the node's op is
+// kFilledConstOp.
 void WriteFilledConst(const Node& node, tensorflow::NodeDef* def) {
   def->set_op("Const");
   for (const auto& [name, value] : node.attrs()) {

@@ -22,7 +22,7 @@ tensorflow::GraphDef FromText(const std::string& text) {
   return def;
 }
 
-// Returns node('a', 'AddV2', {"x", "y:1"}, "attr { ... }") as text.
+// Returns the text of a NodeDef. `more` is the text of its attributes.
 std::string Node(const std::string& name, const std::string& op,
                  const std::vector<std::string>& inputs = {}, const std::string& more = "") {
   std::string text = StrCat("node { name: '", name, "' op: '", op, "' ");

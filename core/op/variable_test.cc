@@ -85,7 +85,7 @@ TEST(Variable, ANewProgramMayReplaceTheShape) {
   ASSERT_TRUE(assign({1, 2}));
   EXPECT_FALSE(assign({1, 2, 3}));
   w.Withdraw("old", {2});
-  EXPECT_FALSE(assign({1, 2, 3}));  // no program says that this is right
+  EXPECT_FALSE(assign({1, 2, 3}));  // no program declares this shape
   ASSERT_TRUE(w.Declare("new", {3}).ok());
   EXPECT_FALSE(assign({1, 2, 3, 4}));
   EXPECT_TRUE(assign({1, 2, 3}));

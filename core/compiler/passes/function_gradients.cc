@@ -17,8 +17,8 @@ constexpr int kNodesMax = 1'000'000;
 
 bool StandsForGradients(const Node& node) { return node.FindAttr(kFunctionResultsAttr) != nullptr; }
 
-// Replaces `node` by a NoOp of its name, after which the nodes run that it precedes, or which is a
-// target. REQUIRES: all its outputs have been replaced by those of `made`.
+// Replaces `node` by a NoOp of its name that runs after `made` and precedes the same nodes.
+// REQUIRES: all uses of its outputs have been replaced.
 Status ReplaceByNoOp(Node* node, std::vector<Node*> made, Graph& graph) {
   const std::vector<Node*> after = node->control_outputs();
   Graph::NodeSpec spec{.name = node->name(),
@@ -33,7 +33,8 @@ Status ReplaceByNoOp(Node* node, std::vector<Node*> made, Graph& graph) {
   return OkStatus();
 }
 
-// Replaces `node`, which `is_target` or not. REQUIRES: no error so far.
+// Replaces `node`, or the outputs of it that are used, by the gradients for which it stands.
+// InvalidArgument if its attribute does not fit its inputs. REQUIRES: the builder has no error yet.
 Status Expand(Node* node, bool is_target, GraphBuilder& builder) {
   const int64_t* const attr = node->attr<int64_t>(kFunctionResultsAttr);
   const int64_t arguments = node->num_outputs(), results = attr != nullptr ? *attr : -1;
