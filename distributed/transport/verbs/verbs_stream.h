@@ -43,7 +43,7 @@ class VerbsStream final : public VerbsEnd, public std::enable_shared_from_this<V
   Status Connect(const VerbsEndpoint& other, int64_t now_ns);
   // Calls `opened` once: when the producer has answered over RDMA, or with the error.
   void WhenOpen(Transport::Reached opened);
-  // Returns false if the stream is lost.
+  // Subscribes to a step. Returns false if the stream is lost.
   bool Subscribe(int64_t step_id);
   void Unsubscribe(int64_t step_id);
   // Ends the stream and fails its steps. `why` is FailedPrecondition if the tasks cannot use RDMA
