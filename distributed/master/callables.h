@@ -27,7 +27,7 @@ class Callables {
 
   // Returns the handle of the new callable: 1, 2, ...
   int64_t Add(Entry entry) ABSL_LOCKS_EXCLUDED(mu_);
-  // InvalidArgument if there is no such callable.
+  // Return, or remove, the callable with this handle. InvalidArgument if there is none.
   StatusOr<Entry> Find(int64_t callable) const ABSL_LOCKS_EXCLUDED(mu_);
   Status Release(int64_t callable) ABSL_LOCKS_EXCLUDED(mu_);
   // Removes all callables.

@@ -34,8 +34,8 @@ struct RecordedStep {
 class StepRecorder {
  public:
   struct Limits {
-    int64_t steps = 20;  // 1 to kStepsMax
-    int64_t rows = 200'000;
+    int64_t steps = 20;        // 1 to kStepsMax
+    int64_t rows = 200'000;    // the number of executions of nodes in all recorded steps
     int64_t bytes = 64 << 20;  // approximate limit of the memory for recorded steps
   };
   static constexpr int64_t kStepsMax = 1'000;
@@ -86,7 +86,7 @@ class StepRecorder {
 
   // InvalidArgument if a limit is out of range; ResourceExhausted while another recording runs.
   StatusOr<std::shared_ptr<Recording>> Begin(const Limits& limits);
-  // Ends the recording of steps.
+  // Ends `recording`, so that another one may begin. Does nothing if it is not the current one.
   void End(const std::shared_ptr<Recording>& recording);
 
   // Returns the recording that traces the step that begins now; null: none. Called by

@@ -17,10 +17,10 @@
 #include "distributed/calls/channel.h"
 #include "distributed/calls/unary_call.h"
 #include "distributed/rpc/protocol.h"
-#include "distributed/rpc/value_proto.h"
 #include "distributed/security/connection_diagnosis.h"
 #include "distributed/security/credentials.h"
 #include "distributed/security/stream_socket.h"
+#include "distributed/rpc/value_proto.h"
 #include "proto/penstock/insight.grpc.pb.h"
 
 namespace penstock {

@@ -42,14 +42,15 @@ class StepTable final : public TaskSteps {
   // transport serves.
   void set_exchange(collective::Exchange* exchange) { exchange_ = exchange; }
 
-  // AlreadyExists if the step runs here, Aborted if it has ended or was aborted before it could
-  // begin.
+  // Begins a step, and gives it the subscriptions that are parked for it. AlreadyExists if the step
+  // runs here, Aborted if it has ended or was aborted before it could begin.
   StatusOr<std::shared_ptr<Step>> Begin(int64_t step_id, const std::string& session);
   // Removes the step, but remembers its id.
   void End(int64_t step_id);
 
   // Cancels a step. If it has not begun, it cannot begin any more.
   void Abort(int64_t step_id, const Status& why);
+  // Cancel the steps of a session, or all steps, that run now.
   void AbortSession(const std::string& session, const Status& why);
   void AbortAll(const Status& why);
 
@@ -90,7 +91,8 @@ class StepTable final : public TaskSteps {
   void Expire();
   void ArmExpiry() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Returns the receiver of tensors for a reserved step id, or null if `step_id` is not reserved.
+  // Returns the receiver of tensors for a reserved step id; null if `step_id` is not reserved, or
+  // has no receiver here.
   TaskSteps* ReceiverOf(int64_t step_id) const;
 
   const TaskName task_;

@@ -30,7 +30,7 @@ struct CallOptions {
 
 struct TaskStatus {
   TaskId self;
-  bool serving = false;
+  bool serving = false;                // Worker::serving
   std::string protocol;                // the name of its transport
   std::vector<DeviceInfo> devices;     // only if the caller asks for them
   std::vector<int64_t> running_steps;  // ids

@@ -38,6 +38,7 @@ class VerbsStream final : public VerbsEnd, public std::enable_shared_from_this<V
   ~VerbsStream() override;
 
   const TaskId& producer() const { return producer_; }
+  // Returns the description of this end for the producer; an empty one if the stream is lost.
   VerbsEndpoint endpoint();
   // Connects to the producer's end. After that the stream belongs to a loop.
   Status Connect(const VerbsEndpoint& other, int64_t now_ns);
@@ -73,8 +74,8 @@ class VerbsStream final : public VerbsEnd, public std::enable_shared_from_this<V
   StatusOr<bool> ReadMessages();
   // Starts reading offered tensors, as long as the queue pair accepts reads.
   Status StartReads();
-  // Allocates memory for the next offer. Returns false if there is no offer, or enough bytes
-  // are being read.
+  // Allocates memory for the next offer that a step wants. Returns false if there is none, or
+  // enough bytes are being read.
   StatusOr<bool> BeginReading();
   StatusOr<Reading> MakeReading(TensorOffer offer);
   void EndReads(int count);
