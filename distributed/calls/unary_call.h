@@ -80,6 +80,7 @@ class UnaryCall final : public Operation,
     return given_up_;
   }
 
+  // Answers the call: with response() if `status` is OK, else with the error. To be called once.
   void Finish(const Status& status) {
     std::function<void()> dropped;
     {
@@ -165,13 +166,14 @@ class CallListener {
 };
 
 // Parses the message of a call that is received as bytes, so that no polling thread spends time on
-// parsing.
+// parsing, and clears `bytes`. InvalidArgument if they are malformed.
 template <class Message>
 Status Parse(grpc::ByteBuffer* bytes, Message* message) {
   const grpc::Status parsed = grpc::SerializationTraits<Message>::Deserialize(bytes, message);
   bytes->Clear();
   return parsed.ok() ? OkStatus() : InvalidArgument("malformed message");
 }
+// Returns the serialized message.
 template <class Message>
 grpc::ByteBuffer BytesOf(const Message& message) {
   grpc::ByteBuffer bytes;

@@ -146,7 +146,8 @@ class FormedGroup final : public std::enable_shared_from_this<FormedGroup> {
   Status CheckRoomFor(const Mailbox::Slot& slot, const TaskName& from, const Tensor& value) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status DisagreementError(const CollectiveCall& call, int sender) const;
-  // Notes that task `sender` sends in a broadcast.
+  // Notes that task number `sender` sends in a broadcast. InvalidArgument if another task does,
+  // too.
   Status NoteSource(Roles* roles, int sender) const;
   Status TwoSources(int one, int other) const;
   // InvalidArgument if all tasks have begun the broadcast and none of them sends.

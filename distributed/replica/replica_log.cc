@@ -256,8 +256,8 @@ bool ReplicaLog::TakeBatch(int64_t deadline_ns, int64_t bytes_max, Batch* batch)
   return true;
 }
 
-// Drops changes that the follower's copy already contains, and changes of resources that it does
-// not have because they have been removed.
+// Drops the parts of `change` that the follower's copy already contains, or whose resources it does
+// not have because they have been removed. Returns whether any part is left.
 bool ReplicaLog::KeepForFollower(KeptChange* change) {
   auto& parts = change->parts;
   const auto unwanted = [this](const KeptChange::Part& part) {
