@@ -69,8 +69,8 @@ class SimNetwork {
   // Returns the task; null if no task with this incarnation (0: any) is at the address.
   Task* Find(const std::string& address, uint64_t incarnation) const;
 
-  // Runs `arrive` after the time that a message takes, or drops it. `what` names the message in the
-  // log.
+  // Runs `arrive` after the time that a message takes. Drops `arrive` if `from` is dead, or if the
+  // message is lost: then the connection breaks, too. `what` names the message in the log.
   void Send(const SimEnd& from, const SimEnd& to, const std::string& what,
             Scheduler::Closure arrive);
   // Adds a line "MICROSECONDS us  TEXT" to the log.
@@ -100,6 +100,7 @@ class SimNetwork {
     int lose_one_in = 0, repeat_one_in = 0, slowness = 1;
   };
   void set_faults(const NetworkFaults& faults) { faults_ = faults; }
+  // Returns whether a request is to be sent twice, by the set faults.
   bool DrawRepeat();
 
   // Notes that a step begins in a task. A step that begins twice in a task is listed as
@@ -156,7 +157,7 @@ class SimNetwork {
   int64_t under_way_ ABSL_GUARDED_BY(mu_) = 0;  // number of messages under way
 };
 
-// The transport, worker clients and replica clients of a network; SimNetwork makes them.
+// Make the transport, the worker clients and the sessions of a network, for SimNetwork.
 std::unique_ptr<Transport> NewSimTransport(SimNetwork& network);
 std::shared_ptr<WorkerClient> NewSimWorkerClient(SimNetwork& network, const TaskId& self,
                                                  const TaskId& task);
