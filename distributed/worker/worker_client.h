@@ -24,7 +24,7 @@
 namespace penstock {
 
 struct CallOptions {
-  uint64_t incarnation = 0;  // 0: any incarnation; GetStatus only
+  uint64_t incarnation = 0;  // 0: any incarnation; GetStatus and Shutdown only
   int64_t timeout_ms = 0;    // > 0
 };
 
