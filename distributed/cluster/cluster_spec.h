@@ -34,7 +34,7 @@ class ClusterSpec {
 
   const std::map<std::string, Tasks>& jobs() const { return jobs_; }
   bool empty() const { return jobs_.empty(); }
-  // Returns "" if there is no such task.
+  // Returns the task's address, "" if there is no such task.
   std::string Address(const std::string& job, int index) const;
   // Returns the address of the task's other replica, "" if it has none.
   std::string ReplicaAddress(const std::string& job, int index) const;

@@ -53,7 +53,7 @@ class PendingCall {
   // Marks a call that must not take part in any collective any more.
   void MarkFailed() { failed_ = true; }
   bool failed() const { return failed_; }
-  // Returns the group that the call was handed to.
+  // Returns the group that the call was handed to. It has expired if there is none, or it is gone.
   std::weak_ptr<FormedGroup> group() {
     MutexLock lock(mu_);
     return group_;

@@ -83,7 +83,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   void RunAsync(AsyncRun* run, Done done);
 
   // Make, run and release callables. They end with the session. RunCallableAsync uses the `options`
-  // of MakeCallable.
+  // of MakeCallable. InvalidArgument if no callable has the handle `callable`.
   StatusOr<int64_t> MakeCallable(const CallableSpec& spec, const RunOptions& options = {});
   Status RunCallable(int64_t callable, const RunOptions& options, absl::Span<const Tensor> feeds,
                      std::vector<Tensor>* outputs, RunMetadata* metadata);

@@ -47,15 +47,17 @@ class StepRecorder {
     // Returns whether the step that begins now is to be traced; then the caller has to
     // call Add or Drop.
     bool Take();
+    // Keeps the step. If it exceeds a limit, drops it and ends the recording instead.
     void Add(RecordedStep step);
+    // Notes that the step has ended and is not to be kept.
     void Drop();
 
     // Waits until all steps are recorded, a limit is reached or Cancel is called, but at most
-    // until `deadline_ns`. Returns whether there is nothing more to wait for.
+    // until `deadline_ns`. Returns whether the recording has ended.
     bool Wait(int64_t deadline_ns);
     void Cancel();
 
-    // The following describe the recording at the time of the call.
+    // Returns the number of steps for which neither Add nor Drop was called yet.
     int64_t under_way() const;
     int64_t begun() const;  // number of steps chosen to be traced
     // Says why the recording ended before it had all its steps; "" if it has not ended,

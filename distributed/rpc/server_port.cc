@@ -37,6 +37,8 @@ void EnableServices() {
 
 }  // namespace
 
+// Binds the port and makes all that serves there. Calls wait until Listen. Also sets `self`.
+// InvalidArgument if the task has no address, or its address cannot be used.
 Status Server::State::Bind() {
   const std::string wanted = options.task.address();
   if (wanted.empty()) {
@@ -127,6 +129,7 @@ void Server::State::Listen() {
   SetServing(true);
 }
 
+// Sets what the task answers to gRPC's health checks.
 void Server::State::SetServing(bool serving) {
   grpc::HealthCheckServiceInterface* const health = grpc_server->GetHealthCheckService();
   health->SetServingStatus(serving);
@@ -134,6 +137,7 @@ void Server::State::SetServing(bool serving) {
   health->SetServingStatus("penstock.wire.Worker", serving);
 }
 
+// Returns the addresses of the connected clients, in the form of ServerContext::peer().
 absl::flat_hash_set<std::string> Server::State::Connected() {
   absl::flat_hash_set<std::string> clients = ConnectedClients();
   if (client_port != nullptr) {

@@ -29,7 +29,8 @@ class StreamSocket {
 
   // Connects to `address`. Returns 0, or the error number; ETIMEDOUT after `timeout_ms`.
   int Connect(const addrinfo& address, int timeout_ms);
-  // Returns whether the event of poll(2) has come in time.
+  // Waits for the event of poll(2), at most `timeout_ms`. Returns whether it, or an error of the
+  // socket, has come.
   bool Await(short event, int timeout_ms) const;
   int fd() const { return fd_; }
 

@@ -43,7 +43,7 @@ struct SimEnd {
   std::string host;
   uint64_t incarnation = 0;  // 0: this end never counts as dead
 
-  // Returns the end of a task. Its host is its address without the port.
+  // Returns the process of a task. Its host is the task's address without the port.
   static SimEnd Of(const TaskId& task) {
     return {task.address.substr(0, task.address.find(':')), task.incarnation};
   }

@@ -23,7 +23,7 @@ struct HostIdentity {
   std::string boot_id;             // of the kernel, new at each start
   uint64_t network_namespace = 0;  // the namespace's number
 
-  // Returns that of this process. FailedPrecondition if /proc does not provide it.
+  // Returns the identity of this process's host. FailedPrecondition if /proc does not provide it.
   static StatusOr<HostIdentity> Own();
   // Returns OK if `other` equals this one. FailedPrecondition says how `other` differs: "it is on
   // another host (boot id ..., here ...)".

@@ -26,7 +26,7 @@ StatusOr<UniqueFd> ListenAbstract(const std::string& name);
 // namespace, or too many connections wait there; FailedPrecondition if this process may not
 // connect.
 StatusOr<UniqueFd> ConnectAbstract(const std::string& name);
-// Accepts a connection; returns an invalid descriptor if none waits.
+// Accepts a connection. Returns an invalid descriptor if none waits, or the system refuses.
 UniqueFd AcceptConnection(int listener);
 // Returns the user of the other end's process at the time it connected or listened.
 StatusOr<uid_t> PeerUser(int socket);

@@ -68,8 +68,8 @@ class QueuePair {
   StatusOr<int> Poll(int64_t now_ns);
   // Returns true if Poll has something to do.
   bool HasEvents();
-  // Returns a descriptor that becomes readable at the first event after Arm; TakeEvents makes
-  // it unreadable.
+  // Returns a descriptor that becomes readable at the first event after Arm, until TakeEvents is
+  // called.
   int fd() const { return channel_->fd; }
   void Arm();
   void TakeEvents();
@@ -79,6 +79,7 @@ class QueuePair {
   // do.
   Status KeepAlive(int64_t now_ns);
   bool IsSilent(int64_t now_ns) const { return now_ns - heard_ns_ > kSilenceNanosMax; }
+  // Pings the other end, unless kControlsMax confirmations and pings are under way.
   Status Ping(int64_t now_ns);
   // Returns whether a message of the other end has arrived.
   bool has_heard() const { return has_heard_; }
