@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Aborted steps and vanished clients must leave memory, threads, descriptors, mappings and tables
-// where they were. Each case runs three times; what is held longer than a third run, and was not
-// held after the second, is a leak.
+// where they were. Each case runs three times; what the third run leaves behind is a leak.
 //
 // PENSTOCK_LEAK_ROUNDS=10000 aborts 10000 steps, lets 1000 clients vanish, and takes minutes. If
 // the variable is not set, the numbers are small.

@@ -62,7 +62,8 @@ class UnaryCall final : public Operation,
   Response& response() { return response_; }
   grpc::ServerContext& context() { return context_; }
 
-  // Sets a function that is called, without locks, if the caller gives up before Finish.
+  // Sets a function that is called, without locks, if the caller gives up before Finish. Calls it
+  // at once if the caller has given up already.
   void OnCancel(std::function<void()> cancelled) {
     {
       MutexLock lock(mu_);

@@ -63,7 +63,7 @@ class StepSampling {
 
   std::atomic<uint32_t> begun_{0};
   std::atomic<uint32_t> burst_end_{0};  // the last execution of the last burst
-  // The mean that later means are compared with; 0: none yet.
+  // The mean time with which later mean times are compared; 0: none yet.
   std::atomic<int64_t> reference_ns_{0};
 };
 

@@ -75,8 +75,8 @@ void SessionGraph::RecordCosts(const std::vector<DeviceStats>& stats,
 
 StatusOr<SessionGraph::Compiled> SessionGraph::Compile(PreparedStep* step) {
   ASSIGN_OR_RETURN(step->feeds, FeedsOf(*step));
-  // If a fed value does not have the shape that the graph states, only that value's step fails.
-  // Expects the stated shape, which later values will have.
+  // A fed value that does not have the shape that the graph states makes only its own step fail.
+  // The estimates are based on the stated shape, which later values will have.
   step->expected_shapes.resize(step->feeds.size());
   for (size_t i = 0; i < step->feeds.size(); ++i) {
     const PartialShape& promised = step->feeds[i].shape;

@@ -173,7 +173,7 @@ Status ReplicaLog::BeginFeed(const ResourceStore& store, std::vector<KeptChange>
   fed_.clear();
   for (const auto& [id, resource] : known) {
     const auto found = store.Lookup(resource.container, resource.name);
-    // The resource has been removed in the meantime.
+    // Skip a resource that has been removed or replaced in the meantime.
     if (!found.ok() || (*found)->TypeName() != string_view(resource.type)) continue;
     StatusOr<KeptChange> made = Copy(id, resource, **found);
     if (!made.ok()) {

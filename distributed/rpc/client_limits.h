@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ClientLimits: limits how many sessions and calls of a master one client may use. Refusals are
-// RESOURCE_EXHAUSTED and name the flag, the limit and the current number. Clients in this process
-// are not counted. Thread-safe.
+// ClientLimits: limits how many sessions of a master one client may have, and how many steps of one
+// session may be in flight. Refusals are RESOURCE_EXHAUSTED and name the flag, the limit and the
+// current number. Clients in this process are not counted. Thread-safe.
 #pragma once
 
 #include <grpcpp/server_context.h>

@@ -21,9 +21,9 @@
 namespace penstock {
 namespace {
 
-// The thread only hands work on. A second one would be woken by each event that comes while the
-// first is busy: with three threads, the rate of a stream of 64 MB fell to 0.55 to 0.75 of that
-// with one.
+// The thread only hands work on. A second thread would be woken by each event that comes while the
+// first is busy: with three threads, the rate of a stream of 64 MB was 0.55 to 0.75 times that with
+// one thread.
 constexpr int kPollingThreads = 1;
 
 void EnableServices() {

@@ -90,7 +90,7 @@ class SimNetwork {
   // Kills the process. `silent`: its host fails, too, so that no connection is
   // reported as broken.
   void Kill(const SimEnd& end, bool silent);
-  // Starts the host again.
+  // Starts a host again that Kill has silenced.
   void Boot(const std::string& host) { down_.erase(host); }
   bool IsDead(const SimEnd& end) const { return dead_.count({end.host, end.incarnation}) != 0; }
   // Faults of the network until `until_ns`: one message in `lose_one_in` is lost, one request in

@@ -54,8 +54,8 @@ class StepTable final : public TaskSteps {
   void AbortSession(const std::string& session, const Status& why);
   void AbortAll(const Status& why);
 
-  // TaskSteps: tensors are received into CPU memory. A consumer whose name is not the name of a
-  // task is refused.
+  // Implement TaskSteps. Tensors are received into CPU memory. A consumer whose name is not the
+  // name of a task is refused.
   void Subscribe(const std::string& consumer, int64_t step_id,
                  std::shared_ptr<TensorSink> sink) override;
   void Deliver(int64_t step_id, const HashedKey& key, Tensor value, bool is_dead) override;
@@ -103,7 +103,7 @@ class StepTable final : public TaskSteps {
 
   mutable Mutex mu_;  // locked before the mutex of the timer
   std::map<int64_t, std::shared_ptr<Step>> steps_ ABSL_GUARDED_BY(mu_);
-  // Ids of the steps that have ended last.
+  // Ids of the steps that have ended most recently.
   absl::flat_hash_set<int64_t> ended_ ABSL_GUARDED_BY(mu_);
   std::deque<int64_t> ended_order_ ABSL_GUARDED_BY(mu_);
   int64_t last_end_ns_ ABSL_GUARDED_BY(mu_) = 0;
