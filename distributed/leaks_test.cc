@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Aborted steps and vanished clients must leave memory, threads, descriptors, mappings and tables
-// where they were. Each case runs once to warm up and twice more; what grows from the second to the
-// third time is a leak.
+// where they were. Each case runs three times; what the third run leaves behind is a leak.
 //
 // PENSTOCK_LEAK_ROUNDS=10000 aborts 10000 steps, lets 1000 clients vanish, and takes minutes. If
 // the variable is not set, the numbers are small.
@@ -70,8 +69,8 @@ struct Held {
   }
   bool Exceeds(const Held& other) const {
     return threads > other.threads + kThreadsMax ||
-           descriptors > other.descriptors + kDescriptorsMax ||
-           mappings > other.mappings || bytes > other.bytes + kBytesMax;
+           descriptors > other.descriptors + kDescriptorsMax || mappings > other.mappings ||
+           bytes > other.bytes + kBytesMax;
   }
   std::string ToString() const {
     return StrCat(threads, " threads, ", descriptors, " descriptors, ", mappings, " mappings, ",
@@ -79,7 +78,8 @@ struct Held {
   }
 };
 
-// Runs `rounds` three times. The first run fills caches and pools, so its growth does not count.
+// Runs `rounds` three times, and expects that the third run leaves nothing. The earlier ones fill
+// caches and pools.
 void ExpectNoLeak(TestCluster& cluster, const std::function<void()>& rounds) {
   rounds();
   EXPECT_TRUE(cluster.Idle());

@@ -59,8 +59,8 @@ void BM_LocalChain(benchmark::State& state) {
 }
 BENCHMARK(BM_LocalChain)->Arg(1)->Arg(100);
 
-// Measures steps in which the worker fetches a value from the ps. The benchmark's argument is the
-// number of bytes.
+// Measures steps that send a variable from the ps to the worker, whose node uses it, or on to the
+// client if `through_client`. The benchmark's argument is the variable's size in bytes.
 void FetchFromPs(benchmark::State& state, bool through_client) {
   TestCluster cluster({{"ps", 1}, {"worker", 1}});
   GraphBuilder g;

@@ -56,7 +56,7 @@ class Env {
   virtual Status CreateDirectories(const std::string& path) = 0;
   virtual Status Rename(const std::string& from, const std::string& to) = 0;  // replaces `to`
   virtual Status RemoveFile(const std::string& path) = 0;
-  virtual Status RemoveDirectory(const std::string& path) = 0;  // REQUIRES: the directory is empty
+  virtual Status RemoveDirectory(const std::string& path) = 0;  // fails unless it is empty
   virtual Status SyncDirectory(const std::string& path) = 0;    // makes renames in it durable
 
   // Writes a temporary file in the same directory, syncs it, renames it to `path` and syncs the

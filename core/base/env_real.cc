@@ -172,7 +172,8 @@ class RealRandomAccessFile final : public RandomAccessFile {
   }
 
  private:
-  // The end is asked for: it may have moved since the file was opened.
+  // Returns the error of a read beyond the end. Asks the system where the file ends, because the
+  // end may have moved since the file was opened.
   Status PastEnd(int64_t offset, int64_t count) const {
     struct stat info;
     if (fstat(fd_.get(), &info) != 0) return FileError(errno, "read", path_);

@@ -28,7 +28,7 @@ Status ShowNode(const Status& status);
 // text shows a node already, that node failed first and stays.
 Status AtNode(const Status& status, string_view node);
 
-// Copies the recorded node of `cause` to `status`, a consequence of `cause`.
+// Copies the recorded node and all other payloads of `cause` to `status`, a consequence of `cause`.
 Status WithOriginOf(const Status& cause, Status status);
 // Returns the same code and payloads with another text.
 Status WithMessage(const Status& status, string_view message);

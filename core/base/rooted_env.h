@@ -21,8 +21,8 @@ namespace penstock {
 
 class RootedEnv final : public ForwardingEnv {
  public:
-  // InvalidArgument names `flag` if `root` is not a directory, or the system lacks openat2 (Linux
-  // 5.6) or /proc. `base` is borrowed.
+  // Limits `base` to the directory `root`. InvalidArgument names `flag` if `root` is not a
+  // directory, or the system lacks openat2 (Linux 5.6) or /proc. `base` is borrowed.
   static StatusOr<std::unique_ptr<RootedEnv>> Create(Env& base, const std::string& root,
                                                      const std::string& flag = "--file_root");
   ~RootedEnv() override;
@@ -53,7 +53,8 @@ class RootedEnv final : public ForwardingEnv {
         fd_(fd) {}
 
   Status OutsideError(const std::string& path) const;
-  // Returns the path below the root, "." for the root itself.
+  // Returns the path relative to the root, "." for the root itself; PermissionDenied if an absolute
+  // path does not begin with the root.
   StatusOr<std::string> Below(const std::string& path) const;
   StatusOr<Handle> Resolve(const std::string& path, const std::string& below, int flags) const;
   StatusOr<Entry> ResolveParent(const std::string& path) const;

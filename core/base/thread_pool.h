@@ -63,7 +63,7 @@ class LoopEnded final : public std::exception {
 
 class ThreadPool final : public Scheduler {
  public:
-  // num_threads >= 1; 0 means one per core. `name` shows in debuggers and traces.
+  // `num_threads` is the number of threads; 0: one per core. `name` shows in debuggers and traces.
   ThreadPool(const std::string& name, int num_threads);
   ~ThreadPool() override;
   ThreadPool(const ThreadPool&) = delete;

@@ -48,7 +48,7 @@ void BM_ParallelForEmpty(benchmark::State& state) {
 }
 BENCHMARK(BM_ParallelForEmpty)->UseRealTime();
 
-// y += a x over `range` floats, on one thread and on several.
+// Computes y += 0.5 x for the elements [begin, end).
 void Axpy(const std::vector<float>& x, std::vector<float>& y, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) y[i] += 0.5f * x[i];
 }

@@ -45,7 +45,7 @@ class Callable : public std::enable_shared_from_this<Callable> {
     Scheduler* threads = nullptr;  // borrowed by the Callable and its Calls
     Env* env = nullptr;            // borrowed, as `threads`
   };
-  // InvalidArgument names the function and says what is wrong with it.
+  // Compiles the function. Errors name it and say what is wrong with it.
   static StatusOr<std::shared_ptr<const Callable>> Make(const Spec& spec);
   virtual ~Callable() = default;
 

@@ -13,7 +13,8 @@
 namespace penstock {
 
 struct FunctionGraph {
-  // `library` is a serialized FunctionDefLibrary, not trusted. InvalidArgument names the function.
+  // Makes the graph of `function`. `library` is a serialized FunctionDefLibrary, not trusted:
+  // InvalidArgument if it is malformed or does not have the function.
   static StatusOr<FunctionGraph> Make(const std::string& library, const FunctionName& function);
 
   // Returns the name of the placeholder of parameter `i`.

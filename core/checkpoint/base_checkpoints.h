@@ -16,7 +16,8 @@ namespace penstock {
 inline constexpr char kBaseSuffix[] = "/base_checkpoint";
 
 // Returns the prefix of the checkpoint that `prefix` builds on; empty if it is complete. DataLoss
-// if the base is not one file name, or if several are named.
+// if a tensor that names the base is not a string scalar with one file name, or if several bases
+// are named.
 StatusOr<std::string> BaseOf(Env& env, const std::string& prefix);
 // Returns the prefixes of a complete checkpoint and those that build on it, up to `prefix`.
 // NotFound if one of them is missing, DataLoss if one is damaged or builds on itself. Verifies only

@@ -26,13 +26,14 @@ struct BundleEntry {
 };
 
 std::string SerializeBundleEntry(const BundleEntry& entry);
-// DataLoss says what is malformed. Checks each field by itself, and that the size fits dtype and
-// shape.
+// Parses an entry. DataLoss says what is malformed; Unimplemented for types that cannot be saved.
+// Checks each field by itself, and that the size fits dtype and shape.
 StatusOr<BundleEntry> ParseBundleEntry(string_view bytes);
 
-// Returns the value of the empty key.
+// Returns the value that an index has under the empty key.
 std::string SerializeBundleHeader(int num_shards);
-// Returns the number of shards; Unimplemented for big-endian data and for versions later than ours.
+// Returns the number of shards; DataLoss if the header is malformed, Unimplemented for big-endian
+// data and for versions later than ours.
 StatusOr<int> ParseBundleHeader(string_view bytes);
 
 // Return "prefix.index" and "prefix.data-00002-of-00004".

@@ -25,8 +25,8 @@ class BundleReader final : public CheckpointReader {
  public:
   using Entries = std::map<std::string, BundleEntry, std::less<>>;
 
-  // NotFound if there is no index with that prefix. `env` must outlive the reader. Data files are
-  // opened when they are needed.
+  // Opens the checkpoint and reads its index. NotFound if there is no index with that prefix. `env`
+  // must outlive the reader. Data files are opened when they are needed.
   static StatusOr<std::unique_ptr<BundleReader>> Open(Env& env, std::string prefix);
 
   // Returns the status with which Open would read an index with these contents. Writers call it, so
@@ -36,7 +36,8 @@ class BundleReader final : public CheckpointReader {
   int num_shards() const { return num_shards_; }
   // Returns the entries by tensor name. The slices of a sliced tensor are not among them.
   const Entries& tensors() const { return tensors_; }
-  // NotFound "Key NAME not found in checkpoint" (client programs depend on these words).
+  // Returns the entry of a tensor. NotFound "Key NAME not found in checkpoint" (client programs
+  // depend on these words).
   StatusOr<const BundleEntry*> Find(string_view name) const;
   std::vector<std::string> names() const override;
   StatusOr<SavedTensor> Describe(string_view name) const override;
@@ -76,7 +77,7 @@ class BundleReader final : public CheckpointReader {
   Env& env_;
   int num_shards_ = 0;
   Entries tensors_;
-  Entries slices_;  // by shard number
+  Entries slices_;  // by SliceKey
   mutable Mutex mu_;
   mutable std::map<int, std::unique_ptr<RandomAccessFile>> files_ ABSL_GUARDED_BY(mu_);  // by shard
 };

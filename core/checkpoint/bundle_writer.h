@@ -25,7 +25,8 @@ namespace penstock {
 
 class BundleWriter final : public CheckpointWriter {
  public:
-  // Creates the directory if it does not exist. `env` must outlive the writer.
+  // Begins a checkpoint, and creates its directory if it does not exist. InvalidArgument if
+  // `prefix` is empty or ends in '/'. `env` must outlive the writer.
   static StatusOr<std::unique_ptr<BundleWriter>> Create(Env& env, std::string prefix);
   ~BundleWriter() override;
 
@@ -34,8 +35,8 @@ class BundleWriter final : public CheckpointWriter {
   Status Add(string_view name, const Tensor& tensor) override;
   Status AddSlice(string_view name, const Shape& whole, const TensorSlice& slice,
                   const Tensor& tensor) override;
-  // InvalidArgument if readers would reject the result, because slices overlap or a name has tens
-  // of KiB.
+  // Publishes the checkpoint. InvalidArgument if readers would reject it, because slices overlap or
+  // a key would be longer than kKeyBytesMax (table.h).
   Status Finish() override;
 
  private:

@@ -34,9 +34,10 @@ class CheckpointReader {
   const std::string& prefix() const { return prefix_; }
   // Returns the names of all tensors in ascending order.
   virtual std::vector<std::string> names() const = 0;
-  // NotFound if there is no tensor with that name.
+  // Returns the type and the shape of a tensor. NotFound if there is no tensor with that name.
   virtual StatusOr<SavedTensor> Describe(string_view name) const = 0;
-  // NotFound if the tensor was saved in slices that do not cover `slice`.
+  // Reads a slice of a tensor. NotFound if there is no such tensor, or if it was saved in slices
+  // that do not cover `slice`.
   virtual StatusOr<Tensor> ReadSlice(string_view name, const TensorSlice& slice,
                                      Allocator& allocator) const = 0;
 

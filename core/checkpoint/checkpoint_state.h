@@ -20,7 +20,7 @@ struct CheckpointState {
   double last_preserved_timestamp = 0;
 };
 
-// NotFound if the directory has no such file; DataLoss if it cannot be parsed.
+// Reads the directory's file. NotFound if it has none; DataLoss if it cannot be parsed.
 StatusOr<CheckpointState> ReadCheckpointState(Env& env, const std::string& directory);
 // Writes atomically: a reader sees the old file or the new one.
 Status WriteCheckpointState(Env& env, const std::string& directory, const CheckpointState& state);

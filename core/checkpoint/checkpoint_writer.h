@@ -14,13 +14,15 @@ class CheckpointWriter {
  public:
   virtual ~CheckpointWriter() = default;
 
-  // InvalidArgument if the name is empty or was added before, or if the type cannot be saved.
+  // Adds a whole tensor. InvalidArgument if the name is empty or was added before, or if the type
+  // cannot be saved.
   virtual Status Add(string_view name, const Tensor& tensor) = 0;
   // Adds the slice `slice` of a tensor of shape `whole`. May be called again for other slices of
-  // the tensor.
+  // the tensor. InvalidArgument if `tensor` does not have the slice's shape, or contradicts an
+  // earlier call; else as for Add.
   virtual Status AddSlice(string_view name, const Shape& whole, const TensorSlice& slice,
                           const Tensor& tensor) = 0;
-  // REQUIRES: called once, after all other calls.
+  // Makes the checkpoint visible. REQUIRES: called once, after all other calls.
   virtual Status Finish() = 0;
 
   // Adds a whole tensor, or the slice that a SaveV2 node denotes by "4 3 0,2:-".

@@ -22,8 +22,7 @@ struct FinishedCheckpoint {
 
 // Records that the checkpoint is complete and visible. Ignores the partial checkpoints that a saver
 // keeps in a folder "..._temp_..." until they are merged. A checkpoint replaces the recorded one
-// whose path differs only in the number at its end. If there are too many paths, forgets the
-// oldest.
+// whose path differs only in the number at its end. With more than 8 paths, forgets the oldest.
 void NoteFinishedCheckpoint(const std::string& path, Env& env);
 
 // Returns the recorded checkpoints, newest first.
@@ -34,7 +33,7 @@ std::vector<FinishedCheckpoint> LastCheckpoints();
 struct FailedSave {
   std::string path;  // of the newest failure: the checkpoint, even if only a part of it was written
   int64_t step = -1;
-  std::string node;  // the op's
+  std::string node;  // the name of the op's node
   Status status;
   int64_t failed_ns = 0, first_failed_ns = 0;  // Env::NowNanos()
   int64_t times = 0;
@@ -42,7 +41,7 @@ struct FailedSave {
 
 // Records that an op could not write the checkpoint, or a part of it in a folder "..._temp_...".
 // Ignores cancelled ops. A later NoteFinishedCheckpoint of the same path, or of a part of it,
-// removes the record. If there are too many paths, forgets the oldest.
+// removes the record. With more than 8 paths, forgets the oldest.
 void NoteFailedSave(const std::string& path, const std::string& node, const Status& status,
                     Env& env);
 

@@ -64,7 +64,8 @@ class Merger {
   std::map<std::string, BundleEntry> entries_;
 };
 
-// The checkpoint is complete: files that cannot be removed now are not an error.
+// Removes the indexes of the sources and, if `directories`, their directories if these are empty.
+// The merged checkpoint is complete, so a file that cannot be removed is not an error.
 void RemoveSources(Env& env, const std::vector<std::string>& sources,
                    const std::string& destination, bool directories) {
   std::set<std::string> parents;

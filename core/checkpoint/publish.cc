@@ -16,7 +16,7 @@ Status WriteSynced(Env& env, const std::string& path, string_view contents) {
   return status.ok() ? closed : status;
 }
 
-// Renames the temporary index and the data files to their final names, or fails.
+// Removes the old index, then renames the data files and the temporary index to their final names.
 Status MoveIntoPlace(Env& env, const std::string& temporary_index, const std::string& index,
                      const std::vector<std::pair<std::string, std::string>>& renames) {
   const std::string directory = DirectoryOf(index);

@@ -17,7 +17,8 @@ namespace penstock {
 // Copies starts and lengths from the message, without checking that they fit a tensor.
 TensorSlice SliceFromProto(const tensorflow::TensorSliceProto& proto);
 void SliceToProto(const TensorSlice& slice, tensorflow::TensorSliceProto* proto);
-// InvalidArgument if a size is unknown or negative.
+// Returns the shape in the message. InvalidArgument if a size is unknown or negative, or if the
+// shape is too large for a tensor.
 StatusOr<Shape> SavedShapeFromProto(const tensorflow::TensorShapeProto& proto);
 void SavedShapeToProto(const Shape& shape, tensorflow::TensorShapeProto* proto);
 

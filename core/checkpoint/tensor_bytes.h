@@ -22,7 +22,8 @@ struct WrittenBytes {
   int64_t size = 0;
   uint32_t masked_crc = 0;
 };
-// Calls append with one piece after another. Unimplemented for types that cannot be saved.
+// Calls append with one piece after another, each of at most kPieceBytes. Unimplemented for types
+// that cannot be saved.
 StatusOr<WrittenBytes> WriteTensorBytes(const Tensor& tensor,
                                         absl::FunctionRef<Status(string_view)> append);
 

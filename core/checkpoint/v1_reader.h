@@ -20,8 +20,8 @@ class V1Reader final : public CheckpointReader {
  public:
   static constexpr int kAllFiles = -1;
 
-  // Opens the files that match `pattern`. If more than `file` files match, opens only file number
-  // `file` in sorted order. NotFound if none matches.
+  // Opens the files that match `pattern`; only the one with the number `file` in sorted order, if
+  // `file` is not kAllFiles and there is such a file. NotFound if none matches.
   static StatusOr<std::unique_ptr<V1Reader>> Open(Env& env, const std::string& pattern,
                                                   int file = kAllFiles);
 

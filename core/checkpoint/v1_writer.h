@@ -24,7 +24,8 @@ class V1Writer final : public CheckpointWriter {
   Status Add(string_view name, const Tensor& tensor) override;
   Status AddSlice(string_view name, const Shape& whole, const TensorSlice& slice,
                   const Tensor& tensor) override;
-  // NotFound if the directory does not exist; InvalidArgument if slices of a tensor overlap.
+  // Writes the file. NotFound if the directory does not exist; InvalidArgument if slices of a
+  // tensor overlap, or if the list of tensors is larger than 2 GiB.
   Status Finish() override;
 
  private:

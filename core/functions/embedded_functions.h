@@ -7,8 +7,8 @@
 
 namespace penstock {
 
-// A serialized FunctionDefLibrary: every function that the node's attributes name, and the
-// functions that these call.
+// A serialized FunctionDefLibrary: every function that the node's attributes name, the functions
+// that these call, and the gradient functions that a client has registered for any of them.
 inline constexpr char kFunctionsAttr[] = "_functions";
 
 }  // namespace penstock

@@ -54,7 +54,8 @@ Status FillParameters(const AttrMap& values, AttrMap* attrs) {
   return OkStatus();
 }
 
-// Renames the nodes in colocation attributes: "loc:@x" refers to the node x of the same body.
+// Renames the nodes in the colocation attribute: "loc:@x" refers to the node x of the same body.
+// Removes entries that name other nodes.
 void RenameColocation(const std::string& prefix, const std::set<std::string>& body,
                       NodeProto* node) {
   const auto found = node->mutable_attr()->find(kColocationAttr);

@@ -60,7 +60,9 @@ class FunctionBody {
   FunctionBody(const FunctionLibrary& library, const FunctionCall& call,
                const tensorflow::FunctionDef& function);
 
-  // Call this first.
+  // Finds the call's input for each argument of the function. InvalidArgument if there are more or
+  // fewer inputs; Unimplemented for an argument of several tensors. Call it before the other
+  // functions.
   Status BindArguments();
   std::string Rename(const std::string& node) const;
   // Returns the name that a tensor of the body has in the new graph.

@@ -60,8 +60,8 @@ Status FunctionExpansion::ExpandCase(const NodeProto& node, int depth) {
 // takes it from the branch that ran. A step that needs only one result runs no nodes for the
 // others.
 //
-//   choice ─► pivot ─► pivot_NAME (nodes without inputs wait for these) x ────► switch_0 ─►
-//   branches ─► merge_0 ─► the node itself
+//   choice ─► pivot ─► pivot_NAME (nodes without inputs wait for these)
+//   x ─► switch_0 ─► branches ─► merge_0 ─► the node itself
 Status FunctionExpansion::ExpandBranches(const NodeProto& node, const Branches& branches,
                                          int depth) {
   const InputNames inputs(node);

@@ -37,7 +37,7 @@ class FunctionExpansion {
   // Appends the node, or the nodes that replace it. `in_flow`: see FunctionCall.
   Status Expand(const tensorflow::NodeDef& node, bool in_flow, int depth);
   Status ExpandCall(FunctionCall call, int depth, ReturnedNodes* returned = nullptr);
-  // Appends the node that FunctionCall::begins names, if the body needs one.
+  // If the body needs it, sets FunctionCall::begins and appends the node of that name.
   Status AddBegin(const tensorflow::FunctionDef& function, FunctionCall* call);
   Status ExpandIf(const tensorflow::NodeDef& node, int depth);
   Status ExpandCase(const tensorflow::NodeDef& node, int depth);
@@ -57,7 +57,7 @@ class FunctionExpansion {
   // Takes the first input of a RemoteCall, which names a device, and returns the device of the
   // body. `device` is the device of the RemoteCall node.
   StatusOr<std::string> TakeTarget(const std::string& device, InputNames* inputs) const;
-  // Returns the name of the appended node.
+  // Appends the value that drives a loop without variables. Returns its name.
   StatusOr<std::string> AddLoopToken(const tensorflow::NodeDef& node);
 
   // InvalidArgument unless the function returns the types that the attribute `attr` names.

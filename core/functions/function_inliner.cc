@@ -46,6 +46,9 @@ class Embedding {
     for (const FunctionProto& function : library.function()) {
       functions_.emplace(function.signature().name(), &function);
     }
+    for (const tensorflow::GradientDef& gradient : library.gradient()) {
+      gradients_.emplace(gradient.function_name(), &gradient);
+    }
   }
 
   Status Add(NodeProto* node) {
@@ -63,13 +66,17 @@ class Embedding {
   }
 
  private:
-  // Returns those of `names` that the library has, and all functions that they call.
+  // Returns those of `names` that the library has, all functions that they call, and the gradient
+  // functions that clients have registered for these.
   std::set<std::string> Needed(std::vector<std::string> names) const {
     std::set<std::string> needed;
     while (!names.empty()) {
       const auto found = functions_.find(names.back());
       names.pop_back();
       if (found == functions_.end() || !needed.insert(found->first).second) continue;
+      if (const auto gradient = gradients_.find(found->first); gradient != gradients_.end()) {
+        names.push_back(gradient->second->gradient_func());
+      }
       for (const NodeProto& node : found->second->node_def()) {
         names.push_back(node.op());
         for (std::string& name : NamedFunctions(node)) names.push_back(std::move(name));
@@ -83,7 +90,11 @@ class Embedding {
     std::string& bytes = serialized_[needed];
     if (!bytes.empty()) return bytes;
     tensorflow::FunctionDefLibrary library;
-    for (const std::string& name : needed) *library.add_function() = *functions_.at(name);
+    for (const std::string& name : needed) {
+      *library.add_function() = *functions_.at(name);
+      const auto gradient = gradients_.find(name);
+      if (gradient != gradients_.end()) *library.add_gradient() = *gradient->second;
+    }
     google::protobuf::io::StringOutputStream stream(&bytes);
     google::protobuf::io::CodedOutputStream coded(&stream);
     coded.SetSerializationDeterministic(true);
@@ -93,6 +104,7 @@ class Embedding {
   }
 
   std::map<std::string, const FunctionProto*> functions_;
+  std::map<std::string, const tensorflow::GradientDef*> gradients_;  // by function
   std::map<std::set<std::string>, std::string> serialized_;
   int64_t bytes_left_ = kEmbeddedBytesMax;
 };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // InlineFunctions: replaces the calls of a GraphDef's own functions by their bodies, so that a
-// graph consists of ops only. It replaces PartitionedCall, StatefulPartitionedCall and calls by a
-// function's name. If and While (also their stateless forms) become Switch, Merge and the nodes of
-// a loop.
+// graph consists of ops only. It replaces PartitionedCall, StatefulPartitionedCall, RemoteCall,
+// SymbolicGradient and calls by a function's name. If, Case, For and While (also their stateless
+// forms) become Switch, Merge and the nodes of a loop.
 //
 // A call keeps its name: it becomes an IdentityN of its results, so that it can be fetched, fed and
 // waited for as before. The results of a conditional are independent (core/op/results_apart.h):
@@ -24,7 +24,8 @@ namespace penstock {
 
 class Registry;
 
-// Returns whether the graph has a call to replace.
+// Returns whether InlineFunctions would change a node: one that calls a function, or that names one
+// in an attribute.
 bool CallsFunctions(const tensorflow::GraphDef& graph);
 // `out` gets the nodes, but no library. It has at most `nodes_max` nodes with about `bytes_max`
 // serialized bytes. (The name of a node contains the names of all calls around it.)

@@ -87,7 +87,7 @@ TEST(InlineFunctions, ReplacesCallsInCallsAndByName) {
             "c = IdentityN(c/b:0)\n");
 }
 
-// The node's kernel calls `twice`, which calls `double`.
+// The node's kernel calls `twice`, which calls `double`, which has a registered gradient.
 TEST(InlineFunctions, ANodeThatHoldsAFunctionCarriesAllThatItNeeds) {
   const std::string twice = R"(
     function {
@@ -96,7 +96,10 @@ TEST(InlineFunctions, ANodeThatHoldsAFunctionCarriesAllThatItNeeds) {
       node_def { name: 'a' op: 'double' input: 'x' }
       ret { key: 'y' value: 'a:y:0' }
     }
-    function { signature { name: 'unused' } })";
+    function { signature { name: 'slope' } }
+    function { signature { name: 'unused' } }
+    gradient { function_name: 'double' gradient_func: 'slope' }
+    gradient { function_name: 'unused' gradient_func: 'slope' })";
   const tensorflow::GraphDef graph =
       FromText(std::string(kX) + R"(node { name: 'holds' op: 'NoOp' input: '^x'
                          attr { key: 'f' value { func { name: 'twice' } } } })" +
@@ -108,9 +111,12 @@ TEST(InlineFunctions, ANodeThatHoldsAFunctionCarriesAllThatItNeeds) {
   EXPECT_TRUE(out.node(0).attr().empty());
   tensorflow::FunctionDefLibrary carried;
   ASSERT_TRUE(carried.ParseFromString(out.node(1).attr().at("_functions").s()));
-  ASSERT_EQ(carried.function_size(), 2);
+  ASSERT_EQ(carried.function_size(), 3);
   EXPECT_EQ(carried.function(0).signature().name(), "double");
-  EXPECT_EQ(carried.function(1).signature().name(), "twice");
+  EXPECT_EQ(carried.function(1).signature().name(), "slope");
+  EXPECT_EQ(carried.function(2).signature().name(), "twice");
+  ASSERT_EQ(carried.gradient_size(), 1);
+  EXPECT_EQ(carried.gradient(0).function_name(), "double");
   EXPECT_FALSE(CallsFunctions(out));
 }
 
@@ -220,7 +226,7 @@ TEST(InlineFunctions, ACallRunsStatefulNodesThatNothingUses) {
                "c = IdentityN(x)\n"));
 }
 
-// A conditional or a loop with the functions t and `only`.
+// Returns the text of a node `n` of `op`, If or While, with the attributes `functions` and `attrs`.
 std::string InFlow(const std::string& op, const std::string& functions, const std::string& attrs) {
   const std::string types = "{ list { type: DT_FLOAT type: DT_FLOAT } }";
   return kX + std::string("node { name: 'n' op: '") + op + "' input: 'x' input: 'x' " +

@@ -81,7 +81,7 @@ class FunctionLibrary {
   // Returns the functions in which HasEffects is true for a node.
   std::set<std::string> FindFunctionsWithEffects() const;
   bool IsStateful(const tensorflow::NodeDef& node) const;
-  // Returns the functions of the library that a node calls.
+  // Returns the functions of the library that a node calls; none if RunsOnlyNeededNodes(node).
   std::vector<std::string> CalledBy(const tensorflow::NodeDef& node) const;
 
   const Registry& registry_;

@@ -16,11 +16,11 @@ class NodeDef;
 
 namespace penstock {
 
-// InvalidArgument if the attribute is not a function.
+// Returns the function in the attribute `name`; InvalidArgument if it holds none.
 StatusOr<const tensorflow::NameAttrList*> FunctionAttr(const tensorflow::NodeDef& node,
                                                        const std::string& name);
 
-// Returns no types if the attribute is missing.
+// Returns the types in the attribute `name`; none if it is missing.
 std::vector<tensorflow::DataType> TypesAttr(const tensorflow::NodeDef& node, const char* name);
 
 inline std::string Output(const std::string& node, size_t index) {

@@ -23,7 +23,7 @@ using BranchPath = std::vector<Branch>;  // the outermost conditional first
 
 class Branches {
  public:
-  // `frames` are those of `graph`.
+  // Finds the branches of `graph`, whose frames are `frames`.
   static StatusOr<Branches> Find(const Graph& graph, const LoopFrames& frames);
 
   const BranchPath& Of(Endpoint output) const;

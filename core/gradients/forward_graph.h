@@ -35,8 +35,8 @@ struct LoopVariable {
 
 class ForwardLoop {
  public:
-  // Unimplemented if the loop does not have the form that TensorFlow's or Penstock's while_loop
-  // builds.
+  // Analyses the loop `frame`. Unimplemented if the loop does not have the form that TensorFlow's
+  // or Penstock's while_loop builds.
   static StatusOr<std::unique_ptr<ForwardLoop>> Make(ForwardGraph& graph, int frame);
 
   int frame() const { return frame_; }
@@ -70,7 +70,7 @@ class ForwardLoop {
   std::vector<Node*> invariants_;
   bool swap_memory_ = false;
   Output anchor_;                      // outside of the loop; runs if and only if the loop runs
-  Output count_, next_number_, next_;  // next_number_ + NextIteration = next_
+  Output count_, next_number_, next_;  // of the counter; next_ is the NextIteration of next_number_
   Node* pushed_ = nullptr;             // runs when all values of an iteration have been pushed
   std::map<std::pair<int, int>, Output> stacks_;
 };
@@ -86,7 +86,8 @@ class ForwardGraph {
   const BranchPath& PathOf(Output output) const {
     return branches_.Of({builder_.NodeOf(output), output.index});
   }
-  // Returns the frame that a tensor is in; -1 for tensors that gradients have added.
+  // Returns the frame that a tensor is in; -1 for tensors that gradients have added, unless Record
+  // was called for them.
   int FrameOf(Output output) const;
   // Returns true if `frame` is `inner`, or encloses it.
   bool Encloses(int frame, int inner) const;

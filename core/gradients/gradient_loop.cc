@@ -110,8 +110,9 @@ void GradientWalk::OnLoopGradientBuilt(int frame, BackwardLoop* backward) {
   }
 }
 
-// Backward loops run in reverse order of the forward loops. The gradient of the value popped last
-// is computed first, so it passes through a stack of its own.
+// Keeps `dy`, the gradient of the value that `push` pushed, for the backward loop of the loop that
+// pushed. Backward loops run in reverse order of the forward loops: the gradient of the value
+// popped last is computed first, so the gradients pass through a stack of their own.
 void GradientWalk::KeepGradient(const Node& push, Output dy) {
   const Endpoint value = push.input(1);
   const Output stack = loop_->forward.NewStack(builder_.OutputOf(value.node, value.index));

@@ -77,8 +77,10 @@ class GradientWalk {
   // Defined in gradient_loop.cc:
   Status ProcessLoop(int frame);
   struct LoopGradient;
+  // Adds a variable to the backward loop for the gradient of each loop-carried value.
   Status OpenVariables(LoopGradient* loop);
   Status WalkBody(LoopGradient* loop);
+  // Sets the next value of each of these variables, and contributes its value after the loop.
   Status CloseVariables(LoopGradient* loop);
   Status AccumulateInvariants(LoopGradient* loop);
   // Returns whether the gradient uses values that the loop `frame` has kept for it.
@@ -98,7 +100,7 @@ class GradientWalk {
   absl::flat_hash_map<const Node*, Output> kept_gradients_;  // the stacks of gradients, by push
   LoopGradient* loop_ = nullptr;                             // the loop whose body is being walked
   std::vector<bool> depends_on_xs_;                          // by node id: depends on an x
-  std::vector<bool> between_;                                // also: a y depends on it
+  std::vector<bool> between_;                                // by node id: also, a y depends on it
   std::vector<int> pending_nodes_;  // by node id: consumers in between_ that have not contributed
   std::vector<int> pending_loops_;  // by frame
   std::deque<Unit> ready_;
@@ -107,7 +109,7 @@ class GradientWalk {
 };
 
 // The name scope in which gradients are built. The function returns true if a component of `name`
-// is this scope.
+// begins with this word: the scopes of further calls are "gradients_1", ...
 inline constexpr char kGradientScope[] = "gradients";
 bool InGradientScope(string_view name);
 

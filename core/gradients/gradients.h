@@ -13,8 +13,9 @@
 namespace penstock {
 
 // Returns one Gradient per x: none() if no y depends on the x through differentiable ops. `dys` are
-// the gradients of ys; ones are used if it is empty. Unimplemented names a node on the way whose op
-// has no gradient function.
+// the gradients of ys; ones are used for an invalid Output, or for all if `dys` is empty.
+// InvalidArgument if the arguments do not fit. Unimplemented names a node on the way whose op has
+// no gradient function.
 StatusOr<std::vector<Gradient>> AddGradients(GraphBuilder& builder, const Outputs& ys,
                                              const Outputs& xs, const Outputs& dys = {});
 

@@ -20,7 +20,7 @@ class KeptValues {
   // handle comes from another op.
   static KeptValues Find(const Graph& graph);
 
-  // Returns null if there is none.
+  // Return the other node of the pair to which the node belongs; null if it belongs to none.
   const Node* PushOf(const Node& pop) const;
   const Node* PopOf(const Node& push) const;
   const std::vector<std::pair<const Node*, const Node*>>& pairs() const { return pairs_; }

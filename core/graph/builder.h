@@ -65,6 +65,7 @@ class GraphBuilder : public GraphSink {
     // Rewrites a node for this context: inputs from outside enter through a Switch or an Enter. May
     // add nodes.
     virtual Status Adapt(NewNode* node) = 0;
+    // Called for each node that is added in this context, or in a context inside it.
     virtual void Added(int node) = 0;
   };
 

@@ -116,9 +116,10 @@ class Graph {
   Status SetInput(Node* node, int index, Endpoint source);
   void AddControlEdge(Node* src, Node* dst);  // a second edge is ignored
   void RemoveControlEdge(Node* src, Node* dst);
-  // Moves all data consumers of `from` to `to` (types must be equal).
+  // Moves all data consumers of `from` to `to`. If the types do not fit, returns an error and moves
+  // none.
   Status ReplaceUses(Endpoint from, Endpoint to);
-  // REQUIRES: no data consumers are left. Drops the node's control edges.
+  // Removes a node and its edges. REQUIRES: it has no data consumers.
   void RemoveNode(Node* node);
   // Removes all nodes with ids from `first_id` on, even if their inputs are not connected yet.
   // REQUIRES: no older node depends on them.
@@ -179,9 +180,9 @@ struct TensorName {
   bool operator==(const TensorName&) const = default;
 };
 
+using ShapeMap = std::vector<std::vector<PartialShape>>;  // by node id, by output
 // Returns the shapes of all outputs, inferred forwards over the whole graph, with the values of
 // constants. Shape errors name the node.
-using ShapeMap = std::vector<std::vector<PartialShape>>;  // by node id, by output
 StatusOr<ShapeMap> InferShapes(const Graph& graph);
 
 }  // namespace penstock

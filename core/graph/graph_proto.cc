@@ -90,7 +90,8 @@ Status ReadFilledConst(const tensorflow::NodeDef& def, Attrs* attrs) {
   return OkStatus();
 }
 
-// Sets op and attributes. REQUIRES: the node's op is kFilledConstOp.
+// Writes op and attributes of `node` to `def`, as a Const. REQUIRES: the node's op is
+// kFilledConstOp.
 void WriteFilledConst(const Node& node, tensorflow::NodeDef* def) {
   def->set_op("Const");
   for (const auto& [name, value] : node.attrs()) {
@@ -226,16 +227,17 @@ void ExportNode(const Node& node, tensorflow::NodeDef* def) {
 }  // namespace
 
 Status ImportGraph(const tensorflow::GraphDef& def, Graph* graph, const ImportLimits& limits) {
-  if (CallsFunctions(def)) {
-    tensorflow::GraphDef inlined;
+  tensorflow::GraphDef inlined;
+  const bool calls = CallsFunctions(def);
+  if (calls) {
     // The limit is a fraction because the expanded messages, the graph made of them and the
     // compiled graph are in memory at the same time.
     const int64_t bytes_max = std::min(kInlinedBytesMax, MemoryAccount::Task().available() / 4);
     RETURN_IF_ERROR(InlineFunctions(def, graph->registry(), limits.nodes_max, bytes_max, &inlined));
-    return ImportGraph(inlined, graph, limits);
   }
   const int first_id = graph->max_id();
-  const Status status = Importer(def, limits, graph).Run();
+  // A SymbolicGradient names its function also when the body is in the graph.
+  const Status status = Importer(calls ? inlined : def, limits, graph).Run();
   if (!status.ok()) graph->RemoveNodesFrom(first_id);
   return status;
 }

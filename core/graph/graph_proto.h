@@ -25,9 +25,11 @@ class GraphDef;
 namespace penstock {
 
 struct ImportLimits {
-  int64_t nodes_max = 1'000'000;                // of one import
+  int64_t nodes_max = 1'000'000;                // nodes of one import
   int64_t tensor_bytes_max = int64_t{1} << 34;  // of all its constants together, uncompressed
 };
+// Adds the nodes of `def` to `graph`. ResourceExhausted if `def` exceeds `limits`, or needs more
+// memory than the task has.
 Status ImportGraph(const tensorflow::GraphDef& def, Graph* graph, const ImportLimits& limits = {});
 // Exports the nodes from `first_id` on, with their assigned devices, or the requested ones if none
 // are assigned.

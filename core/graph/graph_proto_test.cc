@@ -22,7 +22,7 @@ tensorflow::GraphDef FromText(const std::string& text) {
   return def;
 }
 
-// Returns node('a', 'AddV2', {"x", "y:1"}, "attr { ... }") as text.
+// Returns the text of a NodeDef. `more` is the text of its attributes.
 std::string Node(const std::string& name, const std::string& op,
                  const std::vector<std::string>& inputs = {}, const std::string& more = "") {
   std::string text = StrCat("node { name: '", name, "' op: '", op, "' ");
@@ -296,6 +296,27 @@ TEST(GraphFile, ErrorsNameTheFile) {
   EXPECT_THAT(error_of("node { name: 'a' op: 'Nope' }"), HasSubstr("bad.pb': node 'a'"));
   EXPECT_EQ(error_of(""), "");  // no nodes
   EXPECT_FALSE(ReadGraphFile(Env::Real(), "/nowhere/graph.pb", TestOps()).ok());
+}
+
+// Such a node stays in the graph, also with the body of its function, and its attribute still names
+// the function.
+TEST(GraphProto, GradientsOfFunctionsAreImported) {
+  const std::string types = Attr("Tin", "list { type: DT_FLOAT type: DT_FLOAT }") +
+                            Attr("Tout", "list { type: DT_FLOAT }");
+  const std::string gradient =
+      kX + Node("d", "SymbolicGradient", {"x", "x"}, types + Attr("f", "func { name: 'square' }"));
+  const std::string library = R"(library { function {
+      signature { name: 'square' input_arg { name: 'x' type: DT_FLOAT }
+                  output_arg { name: 'y' type: DT_FLOAT } }
+      node_def { name: 'product' op: 'Mul' input: 'x' input: 'x'
+                 attr { key: 'T' value { type: DT_FLOAT } } }
+      ret { key: 'y' value: 'product:z:0' } } })";
+  Graph with(TestOps()), without(TestOps());
+  const Status status = ImportGraph(FromText(gradient + library), &with);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(Print(*with.FindNode("d")), "SymbolicGradient(d/function/product, d/argument_0, x)");
+  ASSERT_TRUE(ImportGraph(FromText(gradient), &without).ok());
+  EXPECT_EQ(Print(*without.FindNode("d")), "SymbolicGradient(x, x)");
 }
 
 }  // namespace

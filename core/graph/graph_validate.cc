@@ -47,7 +47,8 @@ const Node* UnorderedInput(const Node& node, const std::vector<int>& pending) {
   CHECK(false, "node '", node.name(), "' waits for nothing");
 }
 
-// Walks backwards through unordered nodes until it meets a node again.
+// Returns an error that names the nodes of a cycle. Finds it by walking backwards through unordered
+// nodes until it meets a node again.
 Status CycleError(const Graph& graph, const std::vector<int>& pending) {
   int start = 0;
   while (pending[start] <= 0) ++start;

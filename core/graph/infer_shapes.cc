@@ -148,7 +148,8 @@ Status ShapeInference::RunShapeFunction(const Node& node) {
   return OkStatus();
 }
 
-// Visits depth first with an explicit stack, because graphs can be deeper than a thread's stack.
+// Infers the sources of `node` that are not visited yet, then `node`. Visits depth first with an
+// explicit stack, because graphs can be deeper than a thread's stack. Returns the first error.
 Status ShapeInference::InferWithSources(const Node& node) {
   std::vector<std::pair<const Node*, int>> stack = {{&node, 0}};  // a node and its next input
   visited_[node.id()] = true;

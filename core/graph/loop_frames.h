@@ -34,8 +34,9 @@ struct LoopFrames {
 
   bool any() const { return frames.size() > 1; }
 };
-// InvalidArgument names the nodes that do not fit into frames: inputs from different loops, an Exit
-// outside of any loop. Cheap for a graph without loops.
+// Finds the loops of `graph` and the frame in which each node runs. InvalidArgument names the nodes
+// that do not fit into frames: inputs from different loops, an Exit outside of any loop. Cheap for
+// a graph without loops.
 StatusOr<LoopFrames> FindLoopFrames(const Graph& graph);
 
 }  // namespace penstock

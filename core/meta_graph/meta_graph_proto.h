@@ -11,7 +11,7 @@ class MetaGraphDef;
 
 namespace penstock {
 
-// Adds the nodes to `graph`; after an error it is unchanged.
+// Converts `def`, and adds its nodes to `graph`; after an error `graph` is unchanged.
 StatusOr<MetaGraph> MetaGraphFromProto(const tensorflow::MetaGraphDef& def, Graph* graph);
 
 }  // namespace penstock

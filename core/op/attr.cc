@@ -31,7 +31,7 @@ bool Same(const T& a, const T& b) {
 template <class T>
 bool Same(const std::vector<T>& a, const std::vector<T>& b);
 
-// Variants are equal if their encodings are equal.
+// Two variants are equal if they share a value, or if their type names and encodings are equal.
 bool Same(const Variant& a, const Variant& b) {
   if (a.value == b.value) return true;
   if (a.value == nullptr || b.value == nullptr) return false;

@@ -3,8 +3,8 @@
 // AttrValue and Attrs: the values of a node's attributes, as C++ types. They are parsed once from
 // the AttrValue messages of the wire format.
 //
-// Value types that can be copied, compared and printed. Lists keep the kind of their elements even
-// when empty.
+// Value types that can be copied, compared and printed. A list keeps the kind of its elements even
+// when it is empty, except an EmptyList.
 #pragma once
 
 #include <cstdint>

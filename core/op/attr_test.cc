@@ -13,7 +13,7 @@ FunctionName Function(std::string name, Attrs attrs) {
   return {std::move(name), std::make_shared<const Attrs>(std::move(attrs))};
 }
 
-// Returns one value of each kind.
+// Returns values of all kinds, each with the kind() and ToString() that it must have.
 std::vector<std::pair<AttrValue, std::pair<const char*, const char*>>> Samples() {
   return {
       {AttrValue(), {"nothing", "nothing"}},

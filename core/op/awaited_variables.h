@@ -19,8 +19,8 @@ struct AwaitedVariable {
 };
 
 // Records that a step has asked whether the variable has a value, and that it has none. A question
-// that comes a minute after the last one counts as the first. If there are too many variables,
-// forgets the one that was asked for first.
+// that comes more than a minute after the last one counts as the first. With more than 1000
+// variables, forgets the one with the earliest first_ns.
 void NoteAwaitedVariable(const std::string& device, const std::string& container,
                          const std::string& name, Env& env);
 

@@ -35,8 +35,9 @@ class ChangeWatch {
   // Returns whether the whole value has changed since the watch began, so that pieces copied before
   // are useless.
   bool all() const;
-  // Calls fn(begin, end) with the byte ranges that have changed since the last Take, in order, and
-  // forgets them. `fn` must not call the watch or the variable.
+  // Calls fn(begin, end) with the byte ranges of the chunks that have changed since the last Take,
+  // in order, and forgets them. Does not report changes of the whole value; ask all(). `fn` must
+  // not call the watch or the variable.
   void Take(absl::FunctionRef<void(int64_t begin, int64_t end)> fn);
 
  private:

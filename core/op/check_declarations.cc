@@ -50,7 +50,8 @@ Status CheckDefaults(const OpDef& op) {
   const auto once = [&](string_view name) {
     return Expect(names.insert(name).second, "op ", op.name, " declares '", name, "' twice");
   };
-  OpDef optional{.name = op.name};  // the op's defaults must pass its own checks
+  // Has only the optional attributes of `op`. Their defaults must pass the op's own checks.
+  OpDef optional{.name = op.name};
   Attrs defaults;
   for (const TypeAttrDef& type : op.types) {
     RETURN_IF_ERROR(once(type.name));

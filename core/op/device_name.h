@@ -19,10 +19,11 @@ struct DeviceName {
   std::optional<std::string> type;  // "CPU", "GPU"; upper case
   std::optional<int> index;
 
-  // InvalidArgument shows the text and the component that is wrong.
+  // Parses a full or partial name. The InvalidArgument of a wrong name shows `text` and its wrong
+  // component.
   static StatusOr<DeviceName> Parse(string_view text);
   auto operator<=>(const DeviceName&) const = default;
-  std::string ToString() const;  // "" where nothing is said
+  std::string ToString() const;  // "" if no component is given
   bool full() const { return job && replica && task && type && index; }
 
   // Returns true if `full_name` has the same value for every component that this name gives.
@@ -30,7 +31,7 @@ struct DeviceName {
   // Returns the combination of both constraints; InvalidArgument if they conflict. With `soft`, a
   // conflict in type or index drops these components instead.
   StatusOr<DeviceName> Merge(const DeviceName& other, bool soft = false) const;
-  // Returns the name of its task: "/job:worker/replica:0/task:17".
+  // Returns this name without type and index, the name of a task: "/job:worker/replica:0/task:17".
   DeviceName Task() const;
   bool SameTask(const DeviceName& other) const;
 };

@@ -20,8 +20,8 @@ struct EdgeName {
   std::string node;  // the producer
   int output = 0;    // its output, or kControl
 
-  // Nullopt if `text` is not of the form that ToString has: other graphs may name their tensors
-  // otherwise.
+  // Parses a name that ToString has made. Returns nullopt for text of another form, because other
+  // graphs may name their tensors otherwise.
   static std::optional<EdgeName> Parse(string_view text);
 
   bool operator==(const EdgeName&) const = default;

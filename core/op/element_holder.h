@@ -12,7 +12,7 @@ struct ElementCount {
   int64_t size = 0;
   int64_t capacity = -1;  // < 0: no limit
   bool closed = false;    // no more elements can be added
-  // The number of operations that wait for free space, and for elements.
+  // The numbers of operations that wait: puts for free space, takes for elements.
   int64_t waiting_puts = 0;
   int64_t waiting_takes = 0;
 };

@@ -60,7 +60,7 @@ class GradientScope {
     return *it->second.template get<T>();
   }
   DType dtype() const { return inputs_[0].dtype(); }
-  // Returns a constant in the graph.
+  // Adds a constant to the graph and returns its output.
   Output Const(Tensor value) const { return Constant(sink_, std::move(value)); }
   template <class T>
   Output Const(T value) const {
@@ -85,7 +85,9 @@ Output SumToShapeOf(Output dy, Output x);
 // As SumToShapeOf, for both operands of a broadcasting binary op.
 std::vector<Gradient> SumToInputs(const GradientScope& g, Output dx, Output dy);
 
-// Math ops for gradient functions. Each adds one node of the op of the same name.
+// Math ops for gradient functions. Each adds a node of the op of its name (ShapeOf, SizeOf, RankOf:
+// of Shape, Size, Rank; Gather: of GatherV2). A Conj of real numbers, a Cast to the type of x and
+// an AddN of one output add none.
 Output Exp(Output x);
 Output Log(Output x);
 Output Sqrt(Output x);

@@ -113,7 +113,7 @@ class KernelContext {
   // and aliases the output: for elementwise kernels that read each element before they write it.
   Status ForwardOrAllocate(int from, int i, const Shape& shape, Tensor** output);
   void SetOutput(int i, Tensor value) { p_.outputs[i] = std::move(value); }
-  // Returns scratch memory on the device.
+  // Returns scratch memory on the device; ResourceExhausted if there is not enough.
   StatusOr<Tensor> Temporary(DType dtype, const Shape& shape);
 
   const std::string& node_name() const { return *p_.node_name; }

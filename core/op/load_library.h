@@ -37,8 +37,8 @@ struct OpLibrary {
 // After the last two errors its initialisers may have run, but none of its ops is registered.
 StatusOr<OpLibrary> LoadLibrary(const std::string& path);
 
-// Loads the libraries in the environment variable PENSTOCK_LOAD, separated by commas. A Server
-// calls this when it is created.
+// Loads the libraries in the environment variable PENSTOCK_LOAD, separated by commas, up to the
+// first that LoadLibrary refuses; returns its error. A Server calls this when it is created.
 Status LoadLibrariesOfEnvironment();
 
 // Returns the loaded libraries in the order of loading.

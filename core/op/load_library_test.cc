@@ -47,7 +47,8 @@ std::string PathOf(const std::string& name) {
   return StrCat("core/op/testing/libraries/lib", name, ".so");
 }
 
-// Returns the message of the error with which a library is refused. The error must have this code.
+// Checks that LoadLibrary refuses the library with this code, adds nothing, and names the library
+// in the error. Returns the error's message.
 std::string Refusal(const std::string& path, StatusCode code) {
   const auto ops_before = Registry::Global().ops().size();
   const auto libraries_before = LoadedLibraries().size();
@@ -59,7 +60,7 @@ std::string Refusal(const std::string& path, StatusCode code) {
   return std::string(status.message());
 }
 
-// Returns the path of a copy of the library, with the build in its note replaced.
+// Copies the library `triple` to a file `name`, with `build` in its note. Returns the copy's path.
 std::string WithBuild(const std::string& name, const OpLibraryBuild& build) {
   std::string bytes = *Env::Real().ReadFile(PathOf("triple"));
   const OpLibraryBuild here = ThisBuild();
@@ -83,7 +84,7 @@ TEST(LoadLibrary, BringsOpsThatRun) {
 
   EXPECT_EQ(OpRunner("TripleThatRuns").In(Tensor::Vector<float>({1, 2})).Run1()->ToString(),
             "float[2] 3 6");
-  // The registry from before the load has not changed, and neither has a registry of the linked-in
+  // The registry from before the load has not changed, and the loaded op is none of the linked-in
   // ops.
   EXPECT_EQ(before.FindOp("TripleThatRuns"), nullptr);
   EXPECT_NE(before.FindOp("OpOfTheTest"), nullptr);

@@ -30,8 +30,9 @@ inline Status CheckStepContinues(const StepContext& step) {
   return DeadlineExceeded("step ", step.step_id, " did not end before its deadline");
 }
 
-// `cost_ns` is a rough guess of the time of one unit. By this guess a block takes 2 ms, in fact
-// perhaps ten times as long.
+// Calls `fn` with the ranges of [0, total), in parallel. Returns the error of CheckStepContinues if
+// the loop ended early. `cost_ns` is a rough guess of the time of one unit; a block takes 2 ms by
+// this guess, but may take perhaps ten times as long.
 inline Status LongLoop(const StepContext& step, int64_t total, double cost_ns,
                        Scheduler::Range fn) {
   constexpr double kBlockNanos = 2e6;

@@ -67,15 +67,15 @@ struct ArgDef {
   bool is_gradient = false;
 };
 
-// A type attribute and its allowed types. It need not be given if it has a `default_type`, or if
-// the graph builder can infer it from the inputs.
+// A type attribute and its allowed types (empty: all). It need not be given if it has a
+// `default_type`, or if the graph builder can infer it from the inputs.
 struct TypeAttrDef {
   std::string name;
   DTypes allowed;
   DType default_type = DType::kInvalid;
 };
 
-// Required attributes, by kind. `min` is the minimum value, or the minimum length of a list.
+// The kinds of attributes. `min` is the minimum value, `min_length` the minimum length of a list.
 struct Ints {
   int64_t min = std::numeric_limits<int64_t>::min();
 };  // one int
@@ -124,21 +124,22 @@ using ShapeFn = std::function<Status(ShapeScope&)>;
 // Returns the floating-point operations of one execution; core/op/flops.h has those of matrix
 // products.
 using FlopsFn = double (*)(const FlopsScope&);
-// Returns the bytes of the state that a node with these attributes will hold, at least about. They
-// may be incomplete or of a wrong kind.
+// Estimates the bytes of the state that a node with these attributes will hold. The attributes may
+// be incomplete or of a wrong kind.
 using StateBytesFn = double (*)(const Attrs&);
 // Returns one entry per input, in order; an empty Gradient if no gradient flows there.
 using GradientFn = std::function<std::vector<Gradient>(const GradientScope&)>;
 
-// A valid call of the op. The documentation shows the call, and the conformance test runs it for
-// every type, with shape inference and gradients. Not needed for ops whose inputs may be any
-// tensors of equal shape.
+// One tensor of an Example.
 struct ExampleTensor {
   Dims shape;
   // The elements, converted to the argument's type. If empty, the elements are distinct numbers
   // between 0.1 and 0.9 (integers: 1, 2, 3, ...; strings: "a", "b", ...).
   std::vector<double> values = {};
 };
+// A valid call of the op. The documentation shows the call, and the conformance test runs it for
+// every type, with shape inference and gradients. Not needed for ops whose inputs may be any
+// tensors of equal shape.
 struct Example {
   std::vector<std::vector<ExampleTensor>> inputs;  // per argument; a list argument has several
   Attrs attrs = {};                                // without attributes that the inputs determine

@@ -86,7 +86,8 @@ Output CallIn(GraphSink& sink, string_view op, const std::vector<NodeInput>& inp
 
 // Adds a Const node.
 Output Constant(GraphSink& sink, Tensor value);
-// Adds a scalar constant with `like`'s dtype (real number types).
+// Adds a scalar constant with `like`'s dtype. Fails the sink if this is no type of numbers, or
+// cannot hold `value`.
 Output ConstantLike(Output like, double value);
 
 // Arithmetic operators. A number becomes a constant with the other operand's dtype. Integer

@@ -11,11 +11,11 @@ namespace penstock {
 
 // Declared in core/base/suggest.h.
 std::string SuggestNames(string_view name, const std::vector<string_view>& known);
-// Defined in check_declarations.cc. There is no private header, because all compilations above
+// Defined in check_declarations.cc. There is no private header, because all code that uses core/op
 // would depend on it.
 Status CheckDeclarations(const std::vector<OpDef>& ops, const std::vector<KernelDef>& kernels);
 
-// Returns "CPU (T=float)".
+// Returns the kernel's device and types: "CPU (T=float)", or "CPU" if it is for all types.
 std::string Describe(const KernelDef& kernel) {
   if (kernel.types.empty()) return kernel.device;
   return StrCat(kernel.device, " (",

@@ -44,8 +44,9 @@ struct KernelDef {
 
 class Registry {
  public:
-  // Returns all linked-in ops and kernels; built on first use. CHECKs the declarations: no
-  // duplicates, no unknown type attributes, no kernels of unknown ops.
+  // Returns the linked-in ops and kernels, and those of the libraries that are loaded now
+  // (load_library.h). On first use, CHECKs the linked-in declarations: no duplicates, no unknown
+  // type attributes, no kernels of unknown ops.
   static const Registry& Global();
   Registry(std::vector<OpDef> ops, std::vector<KernelDef> kernels);
 
@@ -56,7 +57,8 @@ class Registry {
   // kernels.
   StatusOr<const KernelDef*> FindKernel(string_view op, string_view device_type,
                                         const Attrs& attrs) const;
-  // Creates and initialises the kernel of one node.
+  // Creates and initialises the kernel of one node. Errors are those of FindKernel and
+  // Kernel::Init.
   StatusOr<std::unique_ptr<Kernel>> MakeKernel(string_view device_type,
                                                const KernelInit& node) const;
 

@@ -41,7 +41,7 @@ OP(TestTwice) {
 }
 KERNEL(TestTwice, TwiceKernel, float, int32_t);
 
-// Joins N scalars, and checks its attribute N.
+// Joins N scalars, and checks its attributes N and T.
 class PackKernel : public Kernel {
  public:
   Status Init(const KernelInit& node) override {

@@ -60,7 +60,7 @@ class Resource {
   };
   virtual StatusOr<Description> DescribeNow() const;
   // Applies a recorded change of an equal resource, as one change. InvalidArgument if the values do
-  // not fit; they are not trusted.
+  // not fit; they are not trusted. Unimplemented if the class has no Replay of its own.
   virtual Status Replay(const ResourceChange& change, const UpdateOrigin& origin);
   // Ends the replay of recorded changes. Puts back the elements that unfinished operations had
   // taken.
@@ -126,9 +126,10 @@ class ResourceStore {
   // Returns the resource; NotFound if there is none.
   StatusOr<std::shared_ptr<Resource>> Lookup(string_view container, string_view name) const
       ABSL_LOCKS_EXCLUDED(mu_);
+  // Removes the resource and shuts it down; NotFound if there is none.
   Status Remove(string_view container, string_view name, const UpdateOrigin& origin = {})
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Removes all resources in `container`, if there are any.
+  // Removes all resources in `container`, if there are any, and shuts them down.
   void ClearContainer(string_view container) ABSL_LOCKS_EXCLUDED(mu_);
   void ClearAll() ABSL_LOCKS_EXCLUDED(mu_);
   // Returns (container, name) of all resources, sorted.

@@ -32,8 +32,8 @@ class ShapeScope {
   int num_outputs() const { return static_cast<int>(outputs_.size()); }
   const PartialShape& input(int i) const { return inputs_[i].shape; }
   const Tensor* constant(int i) const { return inputs_[i].constant; }
-  // Copies the integers of a constant int32 or int64 vector or scalar input to `values`; returns
-  // false if the input is not constant.
+  // Copies the integers of input i to `values`. Returns false if the input is not constant, not
+  // int32 or int64, or neither a scalar nor a vector.
   bool ConstantInts(int i, std::vector<int64_t>* values) const;
   const ResourceHandle::Element* element(int i) const { return inputs_[i].element; }
   const Attrs& attrs() const { return attrs_; }
@@ -53,7 +53,8 @@ class ShapeScope {
   const std::vector<PartialShape>& outputs() const { return outputs_; }
   const std::vector<ResourceHandle::Element>& output_elements() const { return elements_; }
 
-  // Returns the shape of input i, or an error: "input 'x' must have rank 2, has shape [3]".
+  // Returns the shape of input i, with unknown dimensions if its rank is unknown; or an error:
+  // "input 'x' must have rank 2, has shape [3]".
   StatusOr<PartialShape> WithRank(int i, int rank) const;
   StatusOr<PartialShape> WithRankAtLeast(int i, int rank) const;
 
@@ -72,7 +73,8 @@ Status BroadcastShape(ShapeScope& s);  // output 0 = broadcast of inputs 0 and 1
 Status NoOutputs(ShapeScope& s);
 Status UnknownShape(ShapeScope& s);
 Status ShapeFromAttr(ShapeScope& s);  // output 0 = attribute "shape"
-// Applies NumPy's broadcasting rule to two shapes. InvalidArgument names both.
+// Applies NumPy's broadcasting rule to two shapes, which may be partly unknown. InvalidArgument
+// names both.
 StatusOr<PartialShape> Broadcast(const PartialShape& a, const PartialShape& b);
 
 }  // namespace penstock

@@ -18,7 +18,8 @@ class Slices {
   // Slice k consists of the elements [k * length, (k + 1) * length). REQUIRES: length > 0 if there
   // are any slices. Numbers may repeat, in any order.
   Slices(int64_t length, std::vector<int64_t> numbers);
-  // Returns the rows named by `indices`, an int32 or int64 tensor.
+  // Returns the rows with the numbers `indices`, an int32 or int64 tensor; each has `length`
+  // elements. If `length` is 0, returns None().
   static Slices Rows(const Tensor& indices, int64_t length);
   static Slices All() { return Slices(); }
   static Slices None() { return Slices(0, {}); }

@@ -26,6 +26,8 @@ class StateReplayer {
 
   // Applies the next record. Unimplemented if the change is opaque; names the resource, its type
   // and the reason. DataLoss if an earlier record is missing, or if this record was applied before.
+  // InvalidArgument if the type or the values of the record do not fit. Skips changes of removed
+  // resources.
   Status Apply(const StateChange& change);
   // Ends the replay. Elements that unfinished operations had taken are put back in their places, as
   // if their steps had been cancelled.
@@ -48,6 +50,7 @@ class ReplayValues {
   explicit ReplayValues(const ResourceChange& change) : change_(change) {}
 
   size_t size() const { return change_.values.size(); }
+  // InvalidArgument unless the record has `count` values, or at least as many.
   Status Expect(size_t count) const;
   Status ExpectAtLeast(size_t count) const;
   // Returns value i. REQUIRES: it exists.

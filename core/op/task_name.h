@@ -18,7 +18,8 @@ struct TaskName {
   int replica = 0;
   int task = 0;
 
-  // InvalidArgument unless `text` names one task: its job, replica and number, and no device.
+  // Parses the name of a task. InvalidArgument unless `text` names one task: its job, replica and
+  // number, and no device.
   static StatusOr<TaskName> Parse(string_view text);
   // Returns the task of a device. InvalidArgument unless `device` is a full name.
   static StatusOr<TaskName> OfDevice(string_view device);

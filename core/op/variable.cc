@@ -88,7 +88,8 @@ bool Variable::ReplacesShape(const Shape& shape) const {
   return !declared_.empty() &&
          std::all_of(declared_.begin(), declared_.end(), [&](const Declaration& own) {
            mu_.AssertHeld();
-           return own.shape.Compatible(shape) && !own.shape.Compatible(shape_);
+           return own.shape.Compatible(shape) &&
+                  !own.shape.Compatible(value_.valid() ? PartialShape(value_.shape()) : shape_);
          });
 }
 
@@ -124,8 +125,15 @@ Status Variable::Assign(Tensor value, bool validate_shape, const UpdateOrigin& o
   // The old value is destroyed after the lock is released: freeing much memory takes time.
   Tensor old;
   MutexLock lock(mu_);
-  if (!shape_.Compatible(value.shape())) {
-    if (validate_shape && !ReplacesShape(value.shape())) {
+  const bool other_shape = !value_.valid() || value_.shape() != value.shape();
+  if (other_shape && ReplacesShape(value.shape())) {
+    shape_ = declared_.front().shape;
+    for (const Declaration& own : declared_) {
+      const auto both = shape_.Merge(own.shape);
+      if (both.ok()) shape_ = *both;
+    }
+  } else if (!shape_.Compatible(value.shape())) {
+    if (validate_shape) {
       return InvalidArgument(
           "Assign requires shapes of both tensors to match. lhs shape= ", shape_.ToString(),
           " rhs shape= ", value.shape().ToString(), " (variable '", name_, "')");

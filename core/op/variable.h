@@ -30,8 +30,8 @@ namespace penstock {
 
 class Variable final : public Resource {
  public:
-  // `shape` is the shape of the variable's values. Assigning another shape is an error unless
-  // `shape` is only partly known or the op says validate_shape=false.
+  // `shape` is the shape of the variable's values. Assigning a shape that is not compatible with it
+  // is an error, unless the op says validate_shape=false or MayReplaceShape.
   Variable(std::string name, DType dtype, PartialShape shape);
 
   const char* TypeName() const override { return "Variable"; }
@@ -53,8 +53,8 @@ class Variable final : public Resource {
   Status Declare(const std::string& node, const PartialShape& shape) ABSL_LOCKS_EXCLUDED(mu_);
   void Withdraw(const std::string& node, const PartialShape& shape) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Returns whether a value of `shape` fits all declarations, and the shape of the variable none: a
-  // program that has ended made it. Assign then accepts the value.
+  // Returns whether a value of `shape` fits all declarations and the variable's own shape fits none
+  // of them, because a program that has ended gave it. Assign then accepts the value.
   bool MayReplaceShape(const Shape& shape) const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Drops the value. Called when the variable is removed from its container, even if handles still
@@ -64,16 +64,16 @@ class Variable final : public Resource {
   // kept a handle tests this instead of looking up the variable by name.
   bool removed() const { return removed_.load(std::memory_order_acquire); }
 
-  // FailedPrecondition "Attempting to use uninitialized value NAME" before the first assignment
-  // (client programs depend on these words).
+  // Returns a snapshot. FailedPrecondition "Attempting to use uninitialized value NAME" before the
+  // first assignment (client programs depend on these words).
   StatusOr<Tensor> Read() const ABSL_LOCKS_EXCLUDED(mu_);
-  // Calls `fn` with the value under the lock, without sharing the buffer. Gather uses it, so that
-  // reading a few rows never makes a concurrent update copy the table. `fn` must not call the
-  // variable.
+  // Calls `fn` with the value under the lock, without sharing the buffer, and returns its status;
+  // FailedPrecondition as Read. Gather uses it, so that reading a few rows never makes a concurrent
+  // update copy the table. `fn` must not call the variable.
   Status Inspect(absl::FunctionRef<Status(const Tensor&)> fn) const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Replaces the value (Assign). Accepts a new shape if `validate_shape` is false or
-  // MayReplaceShape.
+  // MayReplaceShape. InvalidArgument for any other shape, or another dtype.
   Status Assign(Tensor value, bool validate_shape, const UpdateOrigin& origin)
       ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -112,7 +112,7 @@ class Variable final : public Resource {
   struct Declaration {
     std::string node;
     PartialShape shape;
-    int count = 0;  // of calls of Declare without Withdraw
+    int count = 0;  // the calls of Declare less those of Withdraw
   };
   std::vector<Declaration> declared_ ABSL_GUARDED_BY(mu_);
   std::atomic<bool> removed_{false};

@@ -85,12 +85,28 @@ TEST(Variable, ANewProgramMayReplaceTheShape) {
   ASSERT_TRUE(assign({1, 2}));
   EXPECT_FALSE(assign({1, 2, 3}));
   w.Withdraw("old", {2});
-  EXPECT_FALSE(assign({1, 2, 3}));  // no program says that this is right
+  EXPECT_FALSE(assign({1, 2, 3}));  // no program declares this shape
   ASSERT_TRUE(w.Declare("new", {3}).ok());
   EXPECT_FALSE(assign({1, 2, 3, 4}));
   EXPECT_TRUE(assign({1, 2, 3}));
   EXPECT_FALSE(assign({1, 2}));
   EXPECT_EQ(w.shape(), PartialShape({3}));
+  w.Withdraw("new", {3});
+  // Not every dimension need be known, neither of the new program's shape nor of the old one's.
+  ASSERT_TRUE(w.Declare("any", {-1}).ok());
+  EXPECT_FALSE(assign({1, 2})) << "the value has a shape that the program may have given it";
+  w.Withdraw("any", {-1});
+  Variable v("v", DType::kInt64, {-1});
+  ASSERT_TRUE(v.Assign(Tensor::Vector<int64_t>({1, 2}), true, {}).ok());
+  ASSERT_TRUE(v.Declare("new", {3}).ok());
+  EXPECT_TRUE(v.MayReplaceShape({3}));
+  EXPECT_FALSE(v.MayReplaceShape({2}));
+  Variable m("m", DType::kInt64, {2, 2});
+  ASSERT_TRUE(m.Assign(Tensor(DType::kInt64, {2, 2}), true, {}).ok());
+  ASSERT_TRUE(m.Declare("new", {-1, 3}).ok());
+  EXPECT_TRUE(m.Assign(Tensor(DType::kInt64, {4, 3}), true, {}).ok());
+  EXPECT_EQ(m.shape(), PartialShape({-1, 3}));
+  EXPECT_TRUE(m.Assign(Tensor(DType::kInt64, {5, 3}), true, {}).ok());
 }
 
 TEST(Variable, NeverUpdatesForeignMemory) {

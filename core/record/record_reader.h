@@ -31,7 +31,8 @@ class RecordReader {
 
  private:
   explicit RecordReader(std::unique_ptr<InputStream> stream) : stream_(std::move(stream)) {}
-  // Reads `count` bytes and the checksum that follows them.
+  // Reads `count` bytes and the checksum that follows them; DataLoss if it is wrong. Leaves
+  // `*bytes` empty if the file ends at `record_offset`.
   Status ReadChecked(int64_t count, int64_t record_offset, string_view what, std::string* bytes);
   Status Damaged(int64_t record_offset, string_view why);
 

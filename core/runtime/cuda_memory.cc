@@ -130,7 +130,7 @@ class PinnedBlocks final : public Allocator {
 
  private:
   static constexpr size_t kKeptMax = size_t{1} << 30;  // other processes cannot use locked pages
-  static constexpr int kSmallest = 12;                 // a page
+  static constexpr int kSmallest = 12;                 // blocks have at least 2^12 bytes, a page
 
   static int ClassOf(size_t bytes) {
     return std::max<int>(kSmallest, std::bit_width(std::max<size_t>(bytes, 1) - 1));

@@ -59,7 +59,8 @@ class Device {
 // Options of MakeDevices, which returns the devices of a task:
 // "/job:J/replica:0/task:T/device:CPU:0", and in a build with CUDA one per visible GPU (at most
 // `gpus_max`). If CUDA finds no driver, there is only the CPU, and a line on stderr says so. `task`
-// has the job, the replica (if not 0) and the number of the task.
+// has the job, the replica (if not 0) and the number of the task. InvalidArgument if it lacks one
+// of them or names a device, or if `incarnation` is 0.
 struct DeviceOptions {
   DeviceName task;
   uint64_t incarnation = 1;

@@ -168,8 +168,9 @@ void Executable::AddFlow(const LoopFrames& frames) {
   }
 }
 
-// Computes the initial pending count of a node. A Merge that has only one input in each iteration
-// is counted like other nodes, because that costs less.
+// Computes the initial pending count of a node, and notes that of later iterations if it differs.
+// Gives a Merge the flag kMerges, unless it has only one input in each iteration: it is then
+// counted like other nodes, because that costs less.
 Status Executable::CountInputs(const Item& item, Loop* loop, uint32_t* count) {
   const uint32_t controls = static_cast<uint32_t>(item.node->control_inputs().size());
   *count = item.num_inputs + controls;

@@ -79,8 +79,8 @@ class Executable {
     AsyncKernel* async = nullptr;
     int wait = -1;                           // index among the loop's nodes that may wait
     std::vector<uint32_t> variable_inputs;   // inputs to replace by the variable's value
-    std::vector<uint32_t> inputs_to_host;    // inputs to copy
-    std::vector<uint32_t> inputs_to_device;  // inputs to copy
+    std::vector<uint32_t> inputs_to_host;    // inputs to copy to the host
+    std::vector<uint32_t> inputs_to_device;  // inputs to copy to the device
     std::unique_ptr<bool[]> output_on_host;  // set if kHostOutputs
     uint32_t loop = 0;                       // of Enter: the loop that it leads into
     int constant = -1;                       // of Enter: index among the loop's constants
@@ -99,14 +99,15 @@ class Executable {
     uint32_t num_enters = 0;
     uint32_t num_constants = 0;
     int64_t parallel_iterations = 1;
-    std::vector<uint32_t> exits;  // nodes
+    std::vector<uint32_t> exits;  // the loop's Exit nodes
     std::vector<uint32_t> waits;  // nodes that may wait, by Detail::wait
     // The initial counts of later iterations, by node, if they differ from those of the first
     // iteration.
     std::vector<std::pair<uint32_t, uint32_t>> later_pending;
   };
 
-  // Errors name the node. `cache` may be null: no kernel is shared then.
+  // Makes the executable form of `graph` for `device`. Errors name the node. `cache` may be null:
+  // no kernel is shared then.
   static StatusOr<std::unique_ptr<Executable>> Make(Graph graph, Device& device,
                                                     KernelCache* cache = nullptr);
 
@@ -121,8 +122,9 @@ class Executable {
   const std::vector<Loop>& loops() const { return loops_; }
   uint32_t outputs_max() const { return outputs_max_; }
 
-  // Bits of the word that a step counts down for each node. It holds the number of edges that have
-  // yet to deliver, and whether the node is expensive, so that another thread may run it.
+  // Bits of the word that a step counts down for each node. It holds whether an input is dead,
+  // whether the node is expensive, so that another thread may run it, and the number of edges that
+  // have yet to deliver.
   static constexpr uint32_t kDead = 1u << 31;
   static constexpr uint32_t kExpensive = 1u << 30;
   static constexpr uint32_t kCount = kExpensive - 1;

@@ -35,7 +35,7 @@ class Execution {
   Execution(const Execution&) = delete;
   Execution& operator=(const Execution&) = delete;
 
-  // Runs the step on this thread and others.
+  // Runs the step on this thread and others, and returns its status.
   Status Run(const StepArgs& args);
   // Runs the step on the scheduler's threads. When `ended` is called, the object is free for
   // another step.

@@ -43,7 +43,8 @@ class Executor {
   virtual std::vector<StepActivity> Activities() = 0;
 };
 
-// `graph` is a Partition's graph. Errors name the node (no kernel, bad attribute).
+// Makes an executor for `graph`, a Partition's graph. Errors name the node (no kernel, bad
+// attribute).
 StatusOr<std::unique_ptr<Executor>> MakeExecutor(Graph graph, const ExecutorOptions& options);
 
 }  // namespace penstock

@@ -15,7 +15,8 @@
 namespace penstock {
 namespace {
 
-// Adds a node after `before`: a NoOp with control edges, or a sum of scalars with tensors.
+// Adds a node after the nodes `before`: AddNoOp with control edges, the others with edges that
+// carry scalars.
 using AddFn = Node* (*)(TestGraph&, const std::vector<Node*>& before);
 
 Node* AddNoOp(TestGraph& g, const std::vector<Node*>& before) {

@@ -43,7 +43,7 @@ class SliceTest : public testing::Test {
     CHECK_OK(executor.status());
     return *std::move(executor);
   }
-  // Returns how often a thread runs the step of RunAsync.
+  // Runs a step by RunAsync. Returns the number of slices in which threads run it.
   int CountSlices(Executor& executor) {
     TestStep step;
     bool ended = false;

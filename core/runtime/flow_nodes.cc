@@ -43,7 +43,8 @@ Status ComputeFlow(Iteration& it, const Executable::Item& item, Tensor* outputs)
   return OkStatus();
 }
 
-// Returns TensorFlow's message, with the location added: the nearest Switch before the fetch.
+// Returns TensorFlow's message, with the location added: the nearest Switch or _Recv before the
+// fetch.
 Status DeadFetch(const Node& fetch) {
   std::vector<const Node*> nodes = {fetch.input(0).node};
   std::vector<bool> seen(fetch.id() + 1);

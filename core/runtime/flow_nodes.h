@@ -10,10 +10,11 @@
 namespace penstock {
 
 // Moves the inputs of a live control-flow node to its outputs. InvalidArgument if the input that
-// selects the output is not a scalar.
+// selects the output, or the condition of a loop, is not a scalar.
 Status ComputeFlow(Iteration& it, const Executable::Item& item, Tensor* outputs);
 
-// Returns the error of a _Fetch whose input is dead: it names the branch that was not taken.
+// Returns the error of a _Fetch whose input is dead: it names the input, and the nearest Switch or
+// _Recv before it, if there is one.
 Status DeadFetch(const Node& fetch);
 
 }  // namespace penstock

@@ -100,7 +100,7 @@ TEST_F(FlowNodesTest, ADeadFetchNamesTheSwitchBeforeIt) {
                    branches->name(), "' (Switch)"));
 }
 
-// A dead value may also come from another task, or depend on a dead node by order alone.
+// A dead value may also come from another task, or depend on a dead node by a control edge alone.
 TEST_F(FlowNodesTest, ADeadFetchWithoutASwitchNamesItsInput) {
   Node* const branches = Switch();
   Node* const pivot = g_.Add("TestPass", {branches}, {{"T", DType::kInt64}});

@@ -47,7 +47,8 @@ struct Iteration {
   Iteration(const Iteration&) = delete;
   Iteration& operator=(const Iteration&) = delete;
 
-  // Sets every count to its initial value, in the first iteration of a loop or in a later one.
+  // Sets every count to its initial value: that of a loop's first iteration if `first`, else that
+  // of a later one.
   void ResetCounts(bool first);
   // Drops the values that a failed step left behind.
   void Clear();

@@ -52,7 +52,7 @@ class LoopPool {
   Frame& TakeFrame();
   void PutBack(Iteration& it) { idle_iterations_.push_back(&it); }
   void PutBack(Frame& frame) { idle_frames_.push_back(&frame); }
-  // Frees all frames and iterations, and drops the values that a failed step left behind.
+  // Makes all frames and iterations free, and drops the values that a failed step left behind.
   void Clear();
 
   // Returns all iterations, in use or free.

@@ -41,8 +41,8 @@ NodeStats::Out Describe(int index, const Tensor& value) {
           .address = buffer == nullptr ? 0 : reinterpret_cast<uint64_t>(buffer->data())};
 }
 
-// Describes the value behind a reference, if there is one yet, instead of the reference in the last
-// output.
+// If `reference`, the last output, refers to a variable that has a value, describes the value
+// instead.
 void DescribeVariable(const Tensor& reference, NodeStats* stats) {
   if (reference.dtype() != DType::kResource) return;
   const Resource* const resource = reference.scalar<ResourceHandle>().resource.get();
@@ -54,8 +54,9 @@ void DescribeVariable(const Tensor& reference, NodeStats* stats) {
   });
 }
 
-// Returns the row that TensorFlow's workers write for a tensor from another task, for TensorFlow's
-// timeline. Nullopt if `recv` is not a _Recv, or receives from its own task.
+// Returns the additional row of a tensor from another task (kTransferStats), as TensorFlow's
+// workers write it for TensorFlow's timeline. Nullopt if `recv` is not a _Recv, or receives from
+// its own task.
 std::optional<NodeStats> TransferOf(const Node& recv, const NodeStats& stats) {
   if (recv.op().end != EndOp::kRecv) return std::nullopt;
   const std::string& from = *recv.attr<std::string>("send_device");

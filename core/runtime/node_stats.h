@@ -17,7 +17,8 @@ namespace penstock {
 int64_t Observe(const RunningStep& step, const Iteration& it, const Executable::Item& item,
                 int64_t start_ns, const Tensor* outputs, std::vector<NodeStats::Memory> memory);
 
-// Returns the memory of the outputs, by allocator, without outputs that are inputs passed through.
+// Returns the memory of the outputs, by allocator. Leaves out inputs that were passed through, and
+// foreign memory.
 std::vector<NodeStats::Memory> NewOutputs(const Iteration& it, const Executable::Item& item,
                                           const Tensor* outputs);
 

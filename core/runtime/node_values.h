@@ -25,8 +25,8 @@ inline void EmptyAll(Tensor* tensors, uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) Empty(&tensors[i]);
 }
 
-// Call it before the outputs are passed on: a consumer may write to a buffer that the kernel has
-// passed through.
+// Empties the node's input slots. Call it before the outputs are passed on: a consumer may write to
+// a buffer that the kernel has passed through.
 inline void ReleaseInputs(Iteration& it, const Executable::Item& item) {
   EmptyAll(&it.inputs[item.first_input], item.num_inputs);
 }
@@ -35,7 +35,8 @@ inline void ReleaseInputs(Iteration& it, const Executable::Item& item) {
 // type.
 Status WrongOutput(const Executable::Item& item, uint32_t i, DType found);
 
-// Returns OK if the kernel's outputs have the types that they have in the graph.
+// Returns WrongOutput for an output that does not have its type in the graph, or that has no value
+// although it must not be dead; else OK.
 inline Status CheckOutputs(const Executable::Item& item, const Tensor* outputs) {
   for (uint32_t i = 0; i < item.num_outputs; ++i) {
     const DType found = outputs[i].dtype();

@@ -22,7 +22,8 @@ struct Placement {
   std::vector<uint32_t> inputs_to_host;    // produced on the device, wanted on the host
   std::vector<uint32_t> inputs_to_device;  // produced on the host, wanted on the device
 };
-// Returns an error if there is no kernel for `device_type`.
+// Returns the placement of the node's values. NotFound if the node, or a node whose output it
+// takes, has no kernel for `device_type`.
 StatusOr<Placement> PlaceValues(const Node& node, const SwappedStacks& swapped,
                                 const Registry& registry, const std::string& device_type);
 

@@ -24,7 +24,7 @@ class Poller {
   ~Poller() = default;
 };
 
-// Begins and ends polling; does nothing without a poller.
+// Polls as long as it lives. Does nothing without a poller, or if another thread polls already.
 class Polling {
  public:
   explicit Polling(Poller* poller)

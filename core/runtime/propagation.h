@@ -28,11 +28,12 @@ class Propagation {
   template <bool kPlain>
   void PassInline(const Executable::Item& item, Tensor* outputs, bool dead, Iteration& to,
                   ReadyQueues& ready) const;
-  // The general case, in which an extra call does not matter.
+  // PassInline<false> as a function of its own, for callers to which a call does not matter.
   void Pass(const Executable::Item& item, Tensor* outputs, bool dead, Iteration& to,
             ReadyQueues& ready) const;
 
-  // Adds a ready node, in the form of ReadyNode::node.
+  // Adds the ready node `node` of `it`, in the form of ReadyNode::node, to the queue for this
+  // iteration.
   void Push(Iteration& it, uint32_t node, ReadyQueues& ready) const;
 
  private:

@@ -26,7 +26,7 @@ namespace penstock {
 // and hashed once, when a graph is compiled, never per step. Frame and iteration are 0 outside of
 // loops.
 struct RendezvousKey {
-  std::string src_device;  // full names
+  std::string src_device;  // a full name, as dst_device
   uint64_t src_incarnation = 0;
   std::string dst_device;
   std::string tensor;  // unique per cut edge in its graph, "edge_12_weights:0"

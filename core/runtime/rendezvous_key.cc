@@ -47,7 +47,8 @@ bool IsFullDeviceName(string_view text) {
   return name.ok() && name->full();
 }
 
-// Moves the text before the first (or last) `separator` from `rest` to `part`.
+// Moves the text before the first `separator` from `rest` to `part`, and drops the separator.
+// Returns false if there is none.
 bool TakeFirst(string_view* rest, char separator, string_view* part) {
   const size_t at = rest->find(separator);
   if (at == string_view::npos) return false;

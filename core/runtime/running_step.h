@@ -42,7 +42,8 @@ class RunningStep final : public LoopWatch {
       DeregisterAndSynchronize();
     }
   }
-  // Returns the step's status, after FinishWork.
+  // Ends the step and returns its status. If the step has failed, aborts its rendezvous. Call it
+  // after FinishWork.
   Status End();
 
   int64_t step_id() const { return context_.step_id; }
@@ -89,7 +90,7 @@ class RunningStep final : public LoopWatch {
   bool committed() const { return committed_.load(std::memory_order_relaxed); }
   void Commit() { committed_.store(true, std::memory_order_relaxed); }
 
-  // Fails the step because of `node`, which the status names.
+  // Fails the step with `status`, to which it adds the name of `node`.
   void Fail(const Node& node, const Status& status);
   // Fails the step: cancels it and aborts its rendezvous. `why` is not OK.
   void Stop(const Status& why);

@@ -93,7 +93,7 @@ Status StepLoops::Exit(Iteration& it, const Executable::Item& item, Tensor* outp
   return OkStatus();
 }
 
-// Returns the run of the loop that the iteration `parent` begins.
+// Returns the run of the loop inside the iteration `parent`; begins one if there is none.
 Frame& StepLoops::FrameOf(Iteration& parent, uint32_t loop_index) {
   const Executable::Loop& loop = executable_.loops()[loop_index];
   Frame*& running = parent.children[loop.child];
@@ -134,8 +134,9 @@ void StepLoops::BeginIteration(Frame& frame, ReadyQueues& ready) {
   frame.deferred.clear();
 }
 
-// Returns the iteration that loses a hold because `it` has ended: the next iteration, or the
-// iteration in which the loop runs.
+// Ends `it`: begins the next iteration if values for it were deferred, and ends the loop after its
+// last iteration. Returns the iteration that loses a hold because `it` has ended: the next
+// iteration, or the iteration in which the loop runs.
 Iteration* StepLoops::EndIteration(Iteration& it, ReadyQueues& ready) {
   Frame& frame = *it.frame;
   DCHECK(frame.oldest == &it);

@@ -54,7 +54,8 @@ class StepLoops {
              ReadyQueues& ready) ABSL_LOCKS_EXCLUDED(mu_);
   void NextIteration(Iteration& it, const Executable::Item& item, Tensor* outputs,
                      ReadyQueues& ready) ABSL_LOCKS_EXCLUDED(mu_);
-  // InvalidArgument if a value has already left the loop through this Exit.
+  // Passes the output out of the loop. InvalidArgument, and the value is dropped, if one has
+  // already left the loop through this Exit.
   Status Exit(Iteration& it, const Executable::Item& item, Tensor* outputs, ReadyQueues& ready)
       ABSL_LOCKS_EXCLUDED(mu_);
 

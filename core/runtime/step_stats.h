@@ -46,7 +46,7 @@ struct NodeStats {
   int64_t start_ns = 0;
   int64_t end_ns = 0;
   uint32_t thread = 0;  // small numbers, one per thread of the process
-  // For a reference: describes the value of its variable.
+  // Describes an output that has a value. For a reference: describes the value of its variable.
   struct Out {
     int index = 0;  // which output
     DType dtype = DType::kInvalid;

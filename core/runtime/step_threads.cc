@@ -118,7 +118,8 @@ bool StepThreads::TakeShared(Runner& runner) {
   return false;
 }
 
-// Called when no node is left to share. REQUIRES: the caller is active.
+// Takes back the invitations that no thread has accepted. Called when no node is left to share.
+// REQUIRES: the caller is active.
 void StepThreads::CancelInvitations() {
   for (const std::shared_ptr<Invitation>& invitation : invitations_) {
     if (invitation->threads.exchange(nullptr, std::memory_order_acq_rel) == nullptr) continue;

@@ -18,9 +18,8 @@
 // Invariants: (1) an invitation is either accepted or taken back. The step waits only for runners
 // that have accepted, never for an invited thread that runs other work, which might itself wait for
 // this step. (2) A thread that finds no offered node stops counting as running before it releases
-// the lock. A
-//     thread that offers a node later therefore knows that it has to invite another thread. Locks:
-//     mu_. While it is held, only a Condition's Notify is called.
+// the lock. A thread that offers a node later therefore knows that it has to invite another thread.
+// Locks: mu_. While it is held, only a Condition's Notify is called.
 #pragma once
 
 #include <atomic>
@@ -83,7 +82,8 @@ class StepThreads {
   // of them. Nodes that no thread takes come back through TakeOffered. If the scheduler has only
   // one thread, they become cheap instead.
   void Offer(ReadyQueues& ready) ABSL_LOCKS_EXCLUDED(mu_);
-  // Offers nodes, each with the hold on its iteration, from a thread that runs no nodes itself.
+  // Offers nodes, each with a hold on its iteration, and invites threads to run them. May be called
+  // on a thread that runs no nodes itself.
   void Share(absl::Span<const ReadyNode> nodes) ABSL_LOCKS_EXCLUDED(mu_);
   // Gives an offered node to `runner`, which has no node left. Returns false if there is none: the
   // runner then leaves RunNodes.

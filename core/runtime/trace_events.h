@@ -28,7 +28,7 @@ class TraceEvents {
   // Times are relative to `origin_ns`.
   explicit TraceEvents(int64_t origin_ns) : origin_ns_(origin_ns) {}
 
-  // Returns the number of the process: 0, 1, ...
+  // Adds a process and returns its number: 0, 1, ...
   int AddProcess(const std::string& name);
   // Adds the box to one of the process's lanes with this name. REQUIRES: boxes of one name are
   // added in the order of their starts.

@@ -8,7 +8,8 @@
 namespace penstock {
 
 // Replaces each variable handle that the node takes by value (kReadsVariables) by the value of the
-// variable. Internal if a handle refers to no variable, or to one of another type.
+// variable. FailedPrecondition if a variable has no value yet. Internal if a handle refers to no
+// variable, or to one of another type.
 Status ReadVariables(Iteration& it, const Executable::Item& item);
 
 }  // namespace penstock

@@ -57,7 +57,7 @@ class Arena {
   // ensure that the memory in use alone stays below `physical_max`.
   void* Allocate(size_t bytes, void* owner = nullptr, size_t physical_max = SIZE_MAX)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns the block's owner.
+  // Frees the block and returns its owner.
   void* Deallocate(void* pointer) ABSL_LOCKS_EXCLUDED(mu_);
   // Gives all free memory back to the source, independently of cached_bytes_max.
   void ReturnFree() ABSL_LOCKS_EXCLUDED(mu_);

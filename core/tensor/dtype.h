@@ -78,10 +78,11 @@ bool IsFloating(DType dtype);
 bool IsInteger(DType dtype);
 bool IsComplex(DType dtype);
 
-// Returns TensorFlow's spelling: "float", "int32", ..., and "float_ref" for edges.
+// Returns TensorFlow's spelling: "float", "int32", ...; "float_ref" for an edge with a reference
+// type.
 const char* Name(DType dtype);
 std::string Name(EdgeType type);
-// Returns kInvalid if the name is unknown.
+// Returns the type with this name; kInvalid if there is none.
 DType DTypeFromName(string_view name);
 // Converts a number from a message. InvalidArgument names the number.
 StatusOr<DType> DTypeFromNumber(int number);

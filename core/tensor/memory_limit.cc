@@ -39,7 +39,8 @@ int64_t LimitOfGroups(const std::string& mount, std::string path, const std::str
   return limit;
 }
 
-// Lines of /proc/self/cgroup are "4:memory:/path" for version 1, "0::/path" for version 2.
+// Returns the lowest limit of the process's control groups. Lines of /proc/self/cgroup are
+// "4:memory:/path" for version 1, "0::/path" for version 2.
 int64_t ControlGroupLimit(const std::string& root) {
   std::ifstream groups(absl::StrCat(root, "/proc/self/cgroup"));
   int64_t limit = kNone;

@@ -82,7 +82,7 @@ class PartialShape {
   // Returns true if exactly one Shape matches. (Inference may find known dimensions that no Shape
   // can have, because their product overflows.)
   bool fully_known() const;
-  // REQUIRES fully_known().
+  // Returns the Shape that matches. REQUIRES: fully_known().
   Shape ToShape() const;
   // Returns true if some Shape matches both.
   bool Compatible(const PartialShape& other) const;

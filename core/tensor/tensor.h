@@ -62,10 +62,13 @@ class Buffer {
 class Tensor {
  public:
   Tensor() = default;  // invalid: dtype kInvalid, no buffer
-  // Throws std::bad_alloc if there is no memory, which core/base/guarded.h turns into
-  // ResourceExhausted. Only for small tensors of Penstock's own; use Make if the size is not
-  // trusted.
+  // Makes a tensor whose numbers are not set and whose strings are empty. Throws std::bad_alloc if
+  // there is no memory, which core/base/guarded.h turns into ResourceExhausted. Only for small
+  // tensors of Penstock's own; use Make if the size is not trusted.
   Tensor(DType dtype, const Shape& shape);
+  // Makes a tensor in memory of `allocator`; its elements are as above. ResourceExhausted if there
+  // is no memory; Unimplemented for kInvalid; InvalidArgument if elements that are C++ objects
+  // would be in memory that the CPU cannot access.
   static StatusOr<Tensor> Make(Allocator& allocator, DType dtype, const Shape& shape);
   // Takes over one reference to `buffer`, whose memory must hold the tensor.
   static Tensor FromBuffer(DType dtype, Shape shape, Buffer* buffer);

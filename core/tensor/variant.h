@@ -58,7 +58,8 @@ using VariantDecoder = StatusOr<Variant> (*)(const std::string& metadata,
 
 // Call it before main, by a static initialiser. REQUIRES: the type name is not registered yet.
 bool RegisterVariantDecoder(const char* type_name, VariantDecoder decoder);
-// InvalidArgument if no class has that name.
+// Makes a value of the class with this name. InvalidArgument if no class has it, or its decoder
+// refuses the contents.
 StatusOr<Variant> DecodeVariant(const std::string& type_name, const std::string& metadata,
                                 const std::vector<Tensor>& tensors);
 

@@ -19,7 +19,7 @@ class TensorShapeProto;
 namespace penstock {
 
 // `bytes_max` limits the memory of the tensors in the attribute. InvalidArgument says what is
-// wrong.
+// wrong; ResourceExhausted if the tensors are larger.
 StatusOr<AttrValue> AttrFromProto(const tensorflow::AttrValue& proto,
                                   int64_t bytes_max = int64_t{1} << 34);
 // REQUIRES: all variants in `attr` can be encoded. Variants that were received in a message can

@@ -17,6 +17,7 @@ enum class UnknownFields { kRefused, kIgnored };  // in text files; binary files
 
 // Parses binary or text, told apart by content: a binary message with graphs contains a control
 // character, a text does not. InvalidArgument gives the position of a mistake in a text.
+// ResourceExhausted if there are 2 GiB or more.
 Status ParseMessage(const std::string& contents, UnknownFields unknown,
                     google::protobuf::Message* message);
 

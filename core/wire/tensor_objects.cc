@@ -100,7 +100,7 @@ Status UnpackStrings(const TensorProto& proto, Tensor* tensor) {
   return OkStatus();
 }
 
-// An empty type name means an element that was not set.
+// Decodes a variant. An empty type name means an element that was not set.
 Status VariantFromProto(const VariantProto& proto, TensorBudget* budget, Variant* variant) {
   if (proto.type_name().empty()) {
     if (proto.metadata().empty() && proto.tensors().empty()) return OkStatus();

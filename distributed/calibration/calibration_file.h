@@ -27,15 +27,16 @@ struct Calibration {
 // EPYC 7B13, 1.50 CPUs' time".
 std::string MachineIdentity(Env& env);
 
-// InvalidArgument names the first rate that is not a number above 0 in a believable range.
+// Returns OK if each rate is a number in a believable range, else InvalidArgument, which names the
+// first one that is not.
 Status CheckRates(const DeviceRates& rates);
 
-// NotFound if there is no file. InvalidArgument names the file and the field if it is no
-// calibration; FailedPrecondition if it is one of another version or of another machine than
-// `machine`.
+// Reads a calibration. NotFound if there is no file. InvalidArgument names the file and the field
+// if the file is no calibration; FailedPrecondition if it is one of another version or of another
+// machine than `machine`.
 StatusOr<Calibration> ReadCalibration(Env& env, const std::string& path,
                                       const std::string& machine);
-// Makes the file's directory if it is missing.
+// Writes the file; makes its directory if that is missing.
 Status WriteCalibration(Env& env, const std::string& path, const Calibration& calibration);
 
 // Returns $XDG_CACHE_HOME/penstock/calibration.json, or ~/.cache/penstock/calibration.json if that

@@ -25,8 +25,8 @@ struct MeasureOptions {
   int64_t limit_ns = 200'000'000;
 };
 
-// Blocks for about `limit_ns`; call it before steps run. NotFound if the registry lacks an op;
-// OutOfRange if a rate cannot be true (the clock stands still).
+// Returns the measured rates. Blocks for about `limit_ns`; call it before steps run. NotFound if
+// the registry lacks an op; OutOfRange if a rate cannot be true (the clock stands still).
 StatusOr<DeviceRates> MeasureCpuRates(const MeasureOptions& options);
 
 }  // namespace penstock

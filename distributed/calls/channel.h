@@ -26,6 +26,7 @@ struct KeepaliveOptions {
   int timeout_ms = 4000;
 };
 
+// Makes a channel to `address` ("host:port") with these settings.
 std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
                                           const KeepaliveOptions& keepalive,
                                           const Credentials& credentials = *Credentials::None());
@@ -49,9 +50,9 @@ class Channels {
   // says how they differ.
   std::shared_ptr<grpc::Channel> Connect(const std::string& address, int64_t timeout_ms,
                                          std::string* misfit);
-  // Returns the last result of DiagnoseConnection for the address. If that is older than a few
-  // seconds, also starts a new diagnosis on its own thread. Never blocks: callers call again
-  // later.
+  // Returns the last result of DiagnoseConnection for the address; "" if there is none of the last
+  // 10 s. If it is older than 3 s, also starts a new diagnosis on a thread of its own. Never
+  // blocks: callers call again later.
   std::string Misfit(const std::string& address);
 
  private:

@@ -36,6 +36,7 @@ namespace penstock {
 class Event {
  public:
   virtual ~Event() = default;
+  // Called when the operation has ended. `ok`: as returned by CompletionQueue::Next.
   virtual void Proceed(bool ok) = 0;
   // Returns the tag to start the operation with.
   void* tag() {

@@ -30,7 +30,7 @@ class Callee final : public wire::Worker::Service {
   std::string peer;
 };
 
-// Makes a call on a new connection; returns the caller's address.
+// Makes a call on `channel`; returns the caller's address, as `callee` has seen it.
 std::string CallFrom(const std::shared_ptr<grpc::Channel>& channel, Callee& callee) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));

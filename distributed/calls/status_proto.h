@@ -30,7 +30,7 @@ Status FromProto(const wire::Error& error);
 inline constexpr char kPayloadsKey[] = "penstock-error-bin";
 // Returns "" if there are no payloads, or more than 1 KiB of them.
 std::string PayloadBytes(const Status& status);
-// Adds the payloads to `status`. Ignores malformed bytes.
+// Returns `status` with the payloads in `bytes`. Ignores malformed bytes.
 Status WithPayloadBytes(Status status, const std::string& bytes);
 
 }  // namespace penstock

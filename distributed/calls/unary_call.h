@@ -62,7 +62,8 @@ class UnaryCall final : public Operation,
   Response& response() { return response_; }
   grpc::ServerContext& context() { return context_; }
 
-  // Sets a function that is called, without locks, if the caller gives up before Finish.
+  // Sets a function that is called, without locks, if the caller gives up before Finish. Calls it
+  // at once if the caller has given up already.
   void OnCancel(std::function<void()> cancelled) {
     {
       MutexLock lock(mu_);
@@ -80,6 +81,7 @@ class UnaryCall final : public Operation,
     return given_up_;
   }
 
+  // Answers the call: with response() if `status` is OK, else with the error. To be called once.
   void Finish(const Status& status) {
     std::function<void()> dropped;
     {
@@ -165,13 +167,14 @@ class CallListener {
 };
 
 // Parses the message of a call that is received as bytes, so that no polling thread spends time on
-// parsing.
+// parsing, and clears `bytes`. InvalidArgument if they are malformed.
 template <class Message>
 Status Parse(grpc::ByteBuffer* bytes, Message* message) {
   const grpc::Status parsed = grpc::SerializationTraits<Message>::Deserialize(bytes, message);
   bytes->Clear();
   return parsed.ok() ? OkStatus() : InvalidArgument("malformed message");
 }
+// Returns the serialized message.
 template <class Message>
 grpc::ByteBuffer BytesOf(const Message& message) {
   grpc::ByteBuffer bytes;

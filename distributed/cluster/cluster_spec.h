@@ -23,9 +23,9 @@ class ClusterSpec {
   // Task index -> "host:port". Indices may have gaps.
   using Tasks = std::map<int, std::string>;
 
-  // InvalidArgument if the address is not "host:port" (an IPv6 host stands in brackets) or belongs
-  // to another task, or if the task was added before. Several tasks may have port 0, "any free
-  // port".
+  // Adds a task. InvalidArgument if the job's name or the index is not valid, if the address is not
+  // "host:port" (an IPv6 host stands in brackets) or belongs to another task, or if the task was
+  // added before. Several tasks may have port 0, "any free port".
   Status AddTask(const std::string& job, int index, const std::string& address);
 
   // Adds the address of the other replica of a task. InvalidArgument if the task was not added
@@ -34,7 +34,7 @@ class ClusterSpec {
 
   const std::map<std::string, Tasks>& jobs() const { return jobs_; }
   bool empty() const { return jobs_.empty(); }
-  // Returns "" if there is no such task.
+  // Returns the task's address, "" if there is no such task.
   std::string Address(const std::string& job, int index) const;
   // Returns the address of the task's other replica, "" if it has none.
   std::string ReplicaAddress(const std::string& job, int index) const;
@@ -79,7 +79,7 @@ struct TaskConfig {
 // The values of the command-line flags of the same names.
 struct ClusterFlags {
   std::string ps_hosts;      // "host:port,host:port"
-  std::string worker_hosts;  //
+  std::string worker_hosts;  // as ps_hosts
   std::string job_name;      // "ps" or "worker"
   int task_index = 0;
   std::string listen_address;  // "host" or "host:port"
@@ -90,6 +90,7 @@ struct ClusterFlags {
 };
 // Adds --ps_replica_hosts and --replica_index to `*config`. InvalidArgument names the flag.
 Status AddReplicas(const ClusterFlags& flags, TaskConfig* config);
+// Returns the cluster, and the task in it, that the flags name.
 StatusOr<TaskConfig> TaskConfigFromFlags(const ClusterFlags& flags);
 // Returns the tasks that the lists of hosts name. Ignores the flags that say which task this
 // is.

@@ -18,7 +18,7 @@ struct Address {
   uint32_t group = 0;        // FormedGroup::id
   uint64_t execution = 0;    // 48 bits
   uint16_t fingerprint = 0;  // hash of kind, type and size, so that disagreeing ranks are detected
-  uint32_t tag = 0;
+  uint32_t tag = 0;          // Tag::Number
 
   uint64_t frame() const { return uint64_t{group} << 32 | execution >> 16; }
   uint64_t iteration() const {

@@ -38,7 +38,7 @@ struct Reduction {
   int64_t divisor = 1;  // the result is divided by it
 };
 
-// Runs an all-reduce, for tensors of few bytes.
+// Runs an all-reduce by recursive doubling, for tensors of few bytes.
 void RunDoubling(const Services& services, const Reduction& reduction, Tensor input, Tensor output,
                  Done done);
 
@@ -52,6 +52,7 @@ struct RingArgs {
   Tensor input, output;
   int64_t chunk_bytes = 1 << 20;  // sent on as one message
 };
+// Runs an all-reduce, a reduce-scatter or an all-gather along a ring.
 void RunRing(const Services& services, RingArgs args, Done done);
 
 // The two messages of a broadcast that are received from kAnyPeer. The source announces itself to
@@ -60,8 +61,8 @@ void RunRing(const Services& services, RingArgs args, Done done);
 inline constexpr Tag kAnnouncement{.phase = Tag::kFromAny};
 inline constexpr Tag kReceiver{.phase = Tag::kFromAny, .chunk = 1};
 
-// Sends a tensor from one peer, the source, to all others along a binomial tree. The others need
-// not know which peer is the source.
+// The arguments of RunBroadcast, which sends a tensor from one peer, the source, to all others
+// along a binomial tree. The others need not know which peer is the source.
 struct BroadcastArgs {
   bool is_source = false;
   Tensor input;   // the source's tensor; unused by the others
@@ -73,7 +74,8 @@ void RunBroadcast(const Services& services, BroadcastArgs args, Done done);
 // Returns the offsets of `parts` segments of nearly equal length.
 std::vector<int64_t> EvenOffsets(int64_t elements, int parts);
 
-// Returns OK if `received` has this type and this many elements.
+// Returns OK if `received` has this type and this many elements, else InvalidArgument, which names
+// `peer`.
 Status CheckReceived(const Tensor& received, DType dtype, int64_t elements, int peer);
 
 // Runs `work`, which touches `bytes` bytes: on the scheduler if that would take too long for a

@@ -40,13 +40,15 @@ class EarlyMessages {
   // `bytes_max`: the limit for the messages of all groups together.
   explicit EarlyMessages(int64_t bytes_max);
 
-  // Keeps `message`, or drops all messages of its group if there is no room.
+  // Keeps `message`, or drops all messages of its group if there is no room. Drops `message` if its
+  // group has ended or has lost messages.
   void Keep(EarlyMessage message, int64_t now_ns);
   // Returns and removes the messages of a group that forms here.
   Group Take(uint32_t id);
   // Drops the messages of a group that has ended, and any that arrive later.
   void Forget(uint32_t id);
-  // Drops groups that have sent messages from `task`: they cannot form without that task.
+  // Drops all messages of each group of which `task` has sent a message: such a group cannot form
+  // without that task.
   void ForgetGroupsOf(const TaskName& task);
   // Drops the messages that have waited for too long, and remembers for kFormSeconds that their
   // groups have lost messages.

@@ -119,7 +119,9 @@ class Exchange final : public LinkListener {
   // Arms a timer that fails the call after `seconds`.
   void ArmTimer(const GroupKey& key, const std::shared_ptr<PendingCall>& pending, double seconds,
                 int64_t instance);
+  // Adds a call to those that wait for the group, and announces its rank to `tasks`.
   void Wait(const GroupKey& key, Waiting waiting, const std::vector<TaskId>& tasks);
+  // Forms the group if all its ranks have joined, and one of them is of this task.
   void TryForm(const GroupKey& key, Group& group, Actions* actions)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Handle(const TaskName& from, const Join& join);

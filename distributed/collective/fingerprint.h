@@ -18,7 +18,7 @@ uint64_t MixText(uint64_t hash, const std::string& text);
 // Returns a hash of the fields that all ranks of an execution have to agree on. The shape is one of
 // them, also for a broadcast: receiving ranks know it from their node.
 uint16_t FingerprintOf(const CollectiveCall& call);
-// Returns the same fields as text, for example "all-reduce of float[3]".
+// Returns the kind, type and shape of the call as text, for example "all-reduce of float[3]".
 std::string Describe(const CollectiveCall& call);
 
 }  // namespace penstock::collective

@@ -82,8 +82,8 @@ class FormedGroup final : public std::enable_shared_from_this<FormedGroup> {
   void Receive(const TaskName& from, const Address& address, Tensor value);
 
   // Ends the running executions with `why`, except those in `completed` that all of this task's
-  // ranks have begun: the task that left has already sent all its messages of these. Executions
-  // that begin later also fail. `why` must not be OK.
+  // ranks have begun: the task that has left the group has already sent all its messages of these.
+  // Executions that begin later also fail. `why` must not be OK.
   void End(const Status& why, const std::vector<uint64_t>& completed = {});
   // Notes that `task` has left after completing the executions in `completed`, and calls
   // End(why, completed). From now on losing the task is no failure.
@@ -146,7 +146,8 @@ class FormedGroup final : public std::enable_shared_from_this<FormedGroup> {
   Status CheckRoomFor(const Mailbox::Slot& slot, const TaskName& from, const Tensor& value) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status DisagreementError(const CollectiveCall& call, int sender) const;
-  // Notes that task `sender` sends in a broadcast.
+  // Notes that task number `sender` sends in a broadcast. InvalidArgument if another task does,
+  // too.
   Status NoteSource(Roles* roles, int sender) const;
   Status TwoSources(int one, int other) const;
   // InvalidArgument if all tasks have begun the broadcast and none of them sends.

@@ -2,7 +2,7 @@
 //
 // The arithmetic of reductions, on flat arrays in host memory.
 //
-// Integers wrap around. half and bfloat16 are added as floats and rounded after each addition.
+// Integers wrap around. half and bfloat16 are computed as floats and rounded after each operation.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace penstock::collective {
 
-// InvalidArgument for types that cannot be added.
+// Returns OK if tensors of this type can be reduced, else InvalidArgument.
 Status CheckMergeable(DType dtype);
 
 // Computes to[i] = a[i] OP b[i] for `count` elements. `to` may be `a` or `b`. REQUIRES

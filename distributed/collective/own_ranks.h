@@ -15,8 +15,8 @@
 
 namespace penstock::collective {
 
-// Returns the merged inputs. Not valid if all ranks only receive a broadcast. InvalidArgument if
-// the type cannot be merged.
+// Returns the merged inputs, or an invalid tensor if all ranks only receive a broadcast.
+// InvalidArgument if the type cannot be merged.
 StatusOr<Tensor> MergeInputs(const std::vector<CollectiveCall>& calls);
 
 // Returns the number of elements of the task's flat result, in a group of `group_size` ranks.

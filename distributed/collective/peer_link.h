@@ -30,6 +30,7 @@ class PeerLink {
   static constexpr int kAnyPeer = -1;
 
   virtual ~PeerLink() = default;
+  // Return the number of this peer, and the number of peers.
   virtual int rank() const = 0;
   virtual int size() const = 0;
   // Sends `value` to `peer`; never blocks. The tensor's memory must not change until all

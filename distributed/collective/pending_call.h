@@ -24,7 +24,7 @@ class PendingCall {
   PendingCall(Cancellation* cancellation, DeadlineTimer& timer, Collectives::Collected collected)
       : cancellation_(cancellation), timer_(timer), collected_(std::move(collected)) {}
 
-  // Returns false if the step is cancelled already.
+  // Makes the step's cancellation call `cancelled`. Returns false if the step is cancelled already.
   bool Watch(Cancellation::Callback cancelled) {
     return cancellation_ == nullptr || cancellation_->Register(std::move(cancelled), &token_);
   }
@@ -34,6 +34,7 @@ class PendingCall {
     if (stopped_ || timer_token_.has_value()) return;
     timer_token_ = timer_.Arm(deadline_ns, std::move(expired));
   }
+  // Disarms the timer. Arm does nothing from now on.
   void StopTimer() {
     std::optional<DeadlineTimer::Token> token;
     {
@@ -52,7 +53,7 @@ class PendingCall {
   // Marks a call that must not take part in any collective any more.
   void MarkFailed() { failed_ = true; }
   bool failed() const { return failed_; }
-  // Returns the group that the call was handed to.
+  // Returns the group that the call was handed to. It has expired if there is none, or it is gone.
   std::weak_ptr<FormedGroup> group() {
     MutexLock lock(mu_);
     return group_;
@@ -62,6 +63,7 @@ class PendingCall {
     group_ = group;
   }
 
+  // Ends the call with `result`. Does nothing if it has ended.
   void End(StatusOr<Tensor> result) {
     if (ended_.exchange(true)) return;
     StopTimer();

@@ -45,7 +45,7 @@ class TaskLinks final : public TaskSteps {
   static constexpr size_t kFinalMessagesMax = 16;
 
   // `steps`: the ids under which this task subscribes; all tasks that exchange messages use the
-  // same ids. `held_bytes_max`: for the messages held for one task.
+  // same ids. `held_bytes_max`: the maximum number of bytes of the messages held for one task.
   TaskLinks(TaskName self, const ReservedSteps& steps, LinkListener& listener,
             int64_t held_bytes_max);
 

@@ -43,7 +43,7 @@ class ExamineClusterTest : public testing::Test {
   }
   TaskProbe& ps() { return tasks_[0].probe; }
   TaskProbe& worker(int index) { return tasks_[1 + index].probe; }
-  // Returns the findings, except the positive ones about tasks.
+  // Returns the findings that are warnings or errors.
   Findings Troubles() {
     Findings troubles;
     for (Finding& finding : ExamineCluster(config_, tasks_)) {

@@ -51,9 +51,8 @@ struct TaskClock {
   int64_t error_ns = -1;
 };
 
-// Returns the clock of each task that occurs in `trace`, relative to the clock of `trace.asked`. If
-// no reading compares the two directly, adds up the readings along the path with the smallest
-// error.
+// Returns the clock of each task that occurs in `trace`, relative to the clock of `trace.asked`.
+// Adds up the readings along the path between the two tasks whose errors have the smallest sum.
 std::map<std::string, TaskClock> CompareClocks(const ClusterTrace& trace);
 
 // Moves all times to the clock of `trace->asked`. Times of tasks whose clocks were never compared

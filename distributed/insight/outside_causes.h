@@ -13,7 +13,7 @@
 
 namespace penstock {
 
-// Each function returns findings as complete sentences. Younger waits than `patience_ms` are
+// Each function returns findings as complete sentences. Waits younger than `patience_ms` are
 // ignored.
 
 // Names the pairs of tasks of which one cannot reach the other, although both have answered.

@@ -119,7 +119,7 @@ TEST(FindAwaitedVariablesTest, NamesVariablesAndTheChief) {
                   HasSubstr("Sessions now: /job:worker/task:0 (1)"))));
 }
 
-// "chief" goes before "worker".
+// If the cluster has a job "chief", its task is the chief, else the worker.
 TEST(FindAwaitedVariablesTest, SaysWhatTheChiefLacks) {
   const std::string tasks = absl::StrCat("task { name: '$P' report { session {} ", kAwaited,
                                          " } } task { name: '$W' report {} } ");

@@ -19,8 +19,8 @@ namespace penstock {
 // handle names it; nullopt if it works on none or the graph does not say which.
 std::optional<wire::ResourceName> ResourceOf(const Node& node, const std::string& device);
 
-// Adds the activity of one step in an executor that runs `graph` on `device`. `now_ns` is by the
-// same clock as the activity.
+// Adds the activity of one step in an executor that runs `graph` on `device`: its waits, its loops,
+// and its nodes that use queues or locks. `now_ns` is by the same clock as the activity.
 void AddActivity(const Graph& graph, const std::string& device, const StepActivity& activity,
                  int64_t now_ns, wire::PartReport* part);
 

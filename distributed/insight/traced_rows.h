@@ -46,8 +46,8 @@ class TracedRows {
   }
   // Returns the transfer that ends in the row of a _Recv; null if there is none.
   const TracedTransfer* TransferInto(size_t row) const;
-  // Returns the input that became ready last before the row was ready, so that the row waited
-  // for it. TracedTransfer::kNone if none was recorded.
+  // Returns the row of the input that ended last before `row` was ready, so that `row` waited for
+  // it. TracedTransfer::kNone if none was recorded.
   size_t LastInput(size_t row) const;
 
  private:

@@ -113,7 +113,7 @@ TEST_F(WaitGraphTest, ATransferSaysWhatItsSourceLacks) {
   EXPECT_FALSE(graph.waits()[2].stuck);
 }
 
-// A step that holds the lock is held up by a queue; the other step's lock waits with it.
+// Step 2 holds the lock and waits for the queue, so step 1, which waits for the lock, is stuck too.
 TEST_F(WaitGraphTest, ALockIsHeldUpByTheWaitsOfItsHolder) {
   Add("a", Waiting("1", "lock", "LOCK", "m"));
   Add("b", Waiting("2", "take", "TAKE", "q", Use("lock", "LOCK", "m", "state: NOT_HELD_UP")));

@@ -21,7 +21,8 @@ namespace penstock {
 inline constexpr char kPlacementAuto[] = "auto";
 inline constexpr char kPlacementClient[] = "client";
 
-// InvalidArgument lists the allowed values of SessionOptions::placement.
+// Returns OK if `placement` is an allowed value of SessionOptions::placement, else InvalidArgument,
+// which lists these values.
 Status CheckPlacement(const std::string& placement);
 
 // Thread-safe.
@@ -53,7 +54,8 @@ class StepSampling {
   // least kPause executions later.
   enum class Sample { kNone, kMeasure, kMeasureAndPlace };
   static constexpr uint32_t kCheckEvery = 32, kBurst = DeviceSlowness::kStepsKept, kPause = 128;
-  // Counts an execution that begins. `times`: of the executions that have ended.
+  // Counts an execution that begins, and returns whether to measure it. `times`: the times of the
+  // executions that have ended.
   Sample Begin(const StepTimes& times);
 
  private:
@@ -61,7 +63,7 @@ class StepSampling {
 
   std::atomic<uint32_t> begun_{0};
   std::atomic<uint32_t> burst_end_{0};  // the last execution of the last burst
-  // The mean that later means are compared with; 0: none yet.
+  // The mean time with which later mean times are compared; 0: none yet.
   std::atomic<int64_t> reference_ns_{0};
 };
 

@@ -27,7 +27,8 @@ class Callables {
 
   // Returns the handle of the new callable: 1, 2, ...
   int64_t Add(Entry entry) ABSL_LOCKS_EXCLUDED(mu_);
-  // InvalidArgument if there is no such callable.
+  // Find returns the callable with this handle, and Release removes it. InvalidArgument if there
+  // is none.
   StatusOr<Entry> Find(int64_t callable) const ABSL_LOCKS_EXCLUDED(mu_);
   Status Release(int64_t callable) ABSL_LOCKS_EXCLUDED(mu_);
   // Removes all callables.

@@ -57,7 +57,8 @@ class HealthMonitor {
   HealthMonitor(const HealthOptions& options, Env& env, DeadlineTimer& timer);
   ~HealthMonitor();
 
-  // Watches `task` on behalf of `session`.
+  // Watches `task` on behalf of `session` until Unwatch. Returns the task's health, which all its
+  // watches share.
   std::shared_ptr<const TaskHealth> Watch(const TaskId& task, std::shared_ptr<WorkerClient> client,
                                           const std::string& session, Listener listener);
   // One watched task, for status reports and tests.
@@ -70,7 +71,7 @@ class HealthMonitor {
   };
   std::vector<Peer> peers() const;
   // Asks all watched tasks for their clocks now, in addition to the heartbeats. An answer that does
-  // not come counts as no missed heartbeat.
+  // not come is not counted as a missed heartbeat.
   void ReadClocks() { Ask(/*heartbeat=*/false); }
   // Ends all watches on behalf of `session`.
   void Unwatch(const std::string& session);

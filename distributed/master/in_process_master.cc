@@ -111,7 +111,7 @@ class InProcessSession final : public SessionInterface {
  private:
   static Status Closed() { return FailedPrecondition("Session is closed."); }
 
-  // Creates the session if there is none yet.
+  // Extends the session to `graph`. Creates the session if there is none yet.
   Status Grow(const Graph& graph) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     if (closed_) return Closed();
     if (graph.max_id() == nodes_seen_ && !handle_.empty()) return OkStatus();

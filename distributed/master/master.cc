@@ -30,8 +30,8 @@ StatusOr<std::vector<DeviceName>> ParseFilters(const std::vector<std::string>& t
   return filters;
 }
 
-// Returns whether a filter selects the device; a filter without a device type and index
-// selects all devices of its task.
+// Returns whether the filters select the device or task `name`. A filter without a device type and
+// index selects all devices of its task; no filters select everything.
 bool Selected(const std::vector<DeviceName>& filters, const DeviceName& name) {
   if (filters.empty()) return true;
   return std::any_of(filters.begin(), filters.end(), [&](const DeviceName& filter) {
@@ -394,8 +394,8 @@ void Master::ResetReplicas(const TaskWait::Task& task, const std::vector<std::st
   }
 }
 
-// Resets the task in any incarnation. If `serves` is not null, sets it if the replica serves, else
-// skips the replica.
+// Resets the task in any incarnation. If `serves` is not null, the client is that of a replica:
+// sets `*serves` if the replica serves, and skips the replica if it does not serve or answer.
 void Master::ResetTask(const std::shared_ptr<WorkerClient>& client,
                        const std::vector<std::string>& containers,
                        std::shared_ptr<std::atomic<bool>> serves, Done done) {

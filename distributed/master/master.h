@@ -71,11 +71,11 @@ class Master {
   // Aborted "Session H is not found." if it was closed or the master has been
   // restarted.
   StatusOr<std::shared_ptr<MasterSession>> FindSession(const std::string& handle) const;
-  // Closes a session. `reason` is for the log.
+  // Closes a session. `reason` is for the log. Aborted if there is no such session.
   Status CloseSession(const std::string& handle,
                       const std::string& reason = "its client has closed it");
   // Closes all sessions, and drops the resources in `containers` on this task and on all others
-  // that match the filters.
+  // that match the filters. Unavailable if this task, or a task with two replicas, does not serve.
   Status Reset(const std::vector<std::string>& containers,
                const std::vector<std::string>& device_filters);
 
@@ -96,7 +96,7 @@ class Master {
   StepRecorder& recorder() { return *recorder_; }
   // Makes the clock offsets in peers() more accurate.
   void ReadClocks() { health_.ReadClocks(); }
-  // Counts the steps of all sessions, closed ones included.
+  // Returns the number of steps begun in all sessions, closed ones included.
   uint64_t steps_begun() const;
   // Samples the number of steps; to be called every few seconds. steps_per_second() is the rate
   // since the sample before the last one, or since the last one if it is the first.

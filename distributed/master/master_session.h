@@ -47,7 +47,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
     std::shared_ptr<StepCounters> counters = nullptr;  // null: steps are not counted
     std::shared_ptr<StepRecorder> recorder = nullptr;  // null: steps are not recorded
   };
-  // Creates the session in all tasks, and waits until all have answered.
+  // Creates the session in all tasks, and waits until all have answered. InvalidArgument if an
+  // option is not valid; else the first error of a task.
   static StatusOr<std::shared_ptr<MasterSession>> Create(Options options);
   ~MasterSession();
 
@@ -82,7 +83,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   void RunAsync(AsyncRun* run, Done done);
 
   // Make, run and release callables. They end with the session. RunCallableAsync uses the `options`
-  // of MakeCallable.
+  // of MakeCallable. InvalidArgument if no callable has the handle `callable`.
   StatusOr<int64_t> MakeCallable(const CallableSpec& spec, const RunOptions& options = {});
   Status RunCallable(int64_t callable, const RunOptions& options, absl::Span<const Tensor> feeds,
                      std::vector<Tensor>* outputs, RunMetadata* metadata);
@@ -122,6 +123,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   // Ends the running steps with `why`, waits for them, and ends the session in all tasks. Frees the
   // graph and the prepared steps, even if shared pointers keep the session itself.
   Status Close(const Status& why);
+  // Closes the session for its client: running steps end with Cancelled.
   Status Close();
 
   // Notes that a client has called from `client`, the address of its connection; "" for a client

@@ -59,6 +59,7 @@ class MasterStep : public std::enable_shared_from_this<MasterStep> {
   std::vector<TaskId> UnfinishedTasks() const;
   // Starts the step. REQUIRES at least one part.
   void Start(Done done);
+  // Aborts the step with `why`. Does nothing if it has failed or ended.
   void Abort(const Status& why);
   // Aborts the step if it has a part in `task`, and does not wait for that part.
   void TaskLost(const TaskId& task, const Status& why);

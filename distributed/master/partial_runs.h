@@ -43,7 +43,8 @@ class PartialRuns : public std::enable_shared_from_this<PartialRuns> {
                               std::shared_ptr<void> hold) ABSL_LOCKS_EXCLUDED(mu_);
   // Runs one instalment, as PartialRun::Run. If it exceeds its timeout or is cancelled, the whole
   // step ends. `options.cancellation` and `outputs` are borrowed until `done`. FailedPrecondition
-  // after the session was closed, InvalidArgument if there is no such partial run.
+  // after the session was closed, InvalidArgument if there is no such partial run, Unimplemented if
+  // `options` ask for a trace or graphs.
   void Run(const std::string& handle, const RunOptions& options, const Feeds& feeds,
            const std::vector<std::string>& fetches, std::vector<Tensor>* outputs, Done done)
       ABSL_LOCKS_EXCLUDED(mu_);

@@ -184,7 +184,8 @@ std::vector<std::shared_ptr<PreparedStep>> StepCache::List() const {
   return steps;
 }
 
-// Sorts the steps, because the tasks are told of each dropped step, in this order.
+// Removes all steps and returns them, sorted, because the tasks are told of each dropped step, in
+// this order.
 std::vector<std::shared_ptr<PreparedStep>> StepCache::TakeAll() {
   std::vector<std::shared_ptr<PreparedStep>> all;
   for (auto& [names, step] : steps_) all.push_back(std::move(step));

@@ -75,6 +75,7 @@ class PreparedStep {
   // Calls `done` when the step is ready or could not be prepared. Returns true if the caller is the
   // first: then it has to prepare the step, and end with Finish.
   [[nodiscard]] bool AwaitReady(Done done);
+  // Makes the step ready, or failed if `status` is an error, and calls each waiting `done` with it.
   void Finish(const Status& status);
 
   // The following are written by the caller that prepares the step, before Finish; they are

@@ -63,7 +63,8 @@ class PreparedSteps : public std::enable_shared_from_this<PreparedSteps> {
   // Places the step anew, on the pool, if the feeds are more than twice, or less than half, as
   // large as those that it was compiled for. Does so at most once for each step.
   void AdaptToFeeds(const Prepared& step, absl::Span<const Tensor> feeds);
-  // Schedules a new placement of the step on the pool, for feeds of these shapes.
+  // Places the step anew, on the pool, for feeds of these shapes. Replaces the step only if a node
+  // has moved.
   void PlaceAgain(const Prepared& step, std::vector<PartialShape> fed_shapes);
 
  private:

@@ -29,7 +29,7 @@ bool HasChoice(const PlacementReport& placement) {
   return absl::c_any_of(placement.groups, has_choice);
 }
 
-// Returns null if no node could be placed on several devices.
+// Returns the device of each node; null if no node could be placed on several devices.
 std::shared_ptr<const DeviceByNode> PlacementIn(const PlacementReport& placement) {
   if (!HasChoice(placement)) return nullptr;
   auto devices = std::make_shared<DeviceByNode>();
@@ -75,8 +75,8 @@ void SessionGraph::RecordCosts(const std::vector<DeviceStats>& stats,
 
 StatusOr<SessionGraph::Compiled> SessionGraph::Compile(PreparedStep* step) {
   ASSIGN_OR_RETURN(step->feeds, FeedsOf(*step));
-  // If a fed value does not have the shape that the graph states, only that value's step fails.
-  // Expects the stated shape, which later values will have.
+  // A fed value that does not have the shape that the graph states makes only its own step fail.
+  // The estimates are based on the stated shape, which later values will have.
   step->expected_shapes.resize(step->feeds.size());
   for (size_t i = 0; i < step->feeds.size(); ++i) {
     const PartialShape& promised = step->feeds[i].shape;
@@ -125,9 +125,9 @@ StatusOr<std::vector<std::vector<int>>> SessionGraph::FeedsOfFetches(
   return penstock::FeedsOfFetches(graph_, options);
 }
 
-// Returns the session's limit; 0, no limit, for a callable before its first feeds, for which it is
-// prepared again (PreparedSteps::Outgrows). A partial run is never prepared again, so it has the
-// limit from the start.
+// Returns the session's limit; 0, no limit, for a step whose feeds have unknown sizes, such as a
+// callable before its first run: it is prepared again when it is fed (PreparedSteps::Outgrows). A
+// partial run is never prepared again, so it has the limit from the start.
 int64_t SessionGraph::MemoryLimitOf(const PreparedStep& step) const {
   return step.partial() || step.KnowsFeedSizes() ? options_.session.memory_limit : 0;
 }

@@ -59,7 +59,8 @@ class SessionGraph {
       ABSL_LOCKS_EXCLUDED(mu_);
   // Returns the graphs of a prepared step's partitions.
   StatusOr<PreparedStep::Graphs> PartitionGraphs(const PreparedStep& step) ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns the same graphs, which are compiled once and then kept in the step. Null if that fails.
+  // As PartitionGraphs, but compiles the graphs only once, and keeps them in the step. Returns null
+  // if compiling fails.
   std::shared_ptr<const PreparedStep::Graphs> KeptGraphs(PreparedStep& step)
       ABSL_LOCKS_EXCLUDED(mu_);
 

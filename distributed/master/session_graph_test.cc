@@ -18,7 +18,7 @@ class SessionGraphTest : public FakeTasksTest {
     graph_.emplace(std::move(options));
     CHECK_OK(graph_->Extend(0, Whole).status());
   }
-  // Returns the error of compiling a step with these names; its partitions are in `compiled_`.
+  // Compiles `step`, and stores the result in `compiled_`.
   Status Compile(PreparedStep& step) {
     auto compiled = graph_->Compile(&step);
     RETURN_IF_ERROR(compiled.status());

@@ -72,7 +72,7 @@ class SessionSteps : public std::enable_shared_from_this<SessionSteps> {
 
   // Returns the steps that Start has started and that have not ended.
   std::vector<std::shared_ptr<const MasterStep>> running() const ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns whether one of these is not a partial run.
+  // Returns whether one of the running() steps is not a partial run.
   bool busy() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -54,6 +54,7 @@ class StepCounters {
     for (const auto& bucket : buckets_) buckets.push_back(bucket.load(std::memory_order_relaxed));
     return buckets;
   }
+  // Returns the time that all steps together took.
   double seconds() const { return static_cast<double>(nanos_.load()) * 1e-9; }
 
  private:

@@ -51,7 +51,7 @@ class StepMeasuring {
 
   explicit StepMeasuring(Options options) : options_(std::move(options)) {}
 
-  // Counts an execution that begins.
+  // Counts an execution that begins, and returns why it is measured, if it is.
   Reasons Begin(PreparedStep* step) const;
   // Uses the measurements of an execution that has ended. `stats`: null unless it was measured.
   // Fills `metadata`, unless null, with what `options` and `reasons` ask for. Returns `status`, or

@@ -34,8 +34,8 @@ struct RecordedStep {
 class StepRecorder {
  public:
   struct Limits {
-    int64_t steps = 20;  // 1 to kStepsMax
-    int64_t rows = 200'000;
+    int64_t steps = 20;        // 1 to kStepsMax
+    int64_t rows = 200'000;    // the number of executions of nodes in all recorded steps
     int64_t bytes = 64 << 20;  // approximate limit of the memory for recorded steps
   };
   static constexpr int64_t kStepsMax = 1'000;
@@ -47,15 +47,17 @@ class StepRecorder {
     // Returns whether the step that begins now is to be traced; then the caller has to
     // call Add or Drop.
     bool Take();
+    // Keeps the step. If it exceeds a limit, drops it and ends the recording instead.
     void Add(RecordedStep step);
+    // Notes that the step has ended and is not to be kept.
     void Drop();
 
     // Waits until all steps are recorded, a limit is reached or Cancel is called, but at most
-    // until `deadline_ns`. Returns whether there is nothing more to wait for.
+    // until `deadline_ns`. Returns whether the recording has ended.
     bool Wait(int64_t deadline_ns);
     void Cancel();
 
-    // The following describe the recording at the time of the call.
+    // Returns the number of steps for which neither Add nor Drop was called yet.
     int64_t under_way() const;
     int64_t begun() const;  // number of steps chosen to be traced
     // Says why the recording ended before it had all its steps; "" if it has not ended,
@@ -86,7 +88,7 @@ class StepRecorder {
 
   // InvalidArgument if a limit is out of range; ResourceExhausted while another recording runs.
   StatusOr<std::shared_ptr<Recording>> Begin(const Limits& limits);
-  // Ends the recording of steps.
+  // Ends `recording`, so that another one may begin. Does nothing if it is not the current one.
   void End(const std::shared_ptr<Recording>& recording);
 
   // Returns the recording that traces the step that begins now; null: none. Called by

@@ -457,7 +457,7 @@ Status Replica::PushOne(wire::PushRequest* push, int64_t bytes) {
   return OkStatus();
 }
 
-// Continues without a follower, if the follower has not taken over.
+// Continues without a follower. But if the follower has taken over, calls `fenced` and stops.
 void Replica::LoseFollower(const Status& why) {
   Say(StrCat("lost its follower at ", options_.other, ": ", why.message()));
   uint64_t epoch = this->epoch();

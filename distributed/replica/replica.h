@@ -60,9 +60,10 @@ class Replica {
   // Stops the replica. Steps that wait for the follower end with Unavailable.
   void Stop() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Handle calls from the other replica. Aborted if this one is no longer the primary; Unavailable
-  // if it is not ready, and FailedPrecondition if its state cannot be copied: then the caller may
-  // ask again.
+  // Handle calls from the other replica. Follow: Unavailable if this replica is not the primary, or
+  // still ends its last feed, and FailedPrecondition if its state cannot be copied now: the caller
+  // may ask again. Push: Aborted if this replica does not follow the caller any more, else the
+  // error of the first push that could not be applied.
   wire::GreetResponse Greet(const wire::GreetRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
   StatusOr<wire::FollowResponse> Follow(const wire::FollowRequest& request)
       ABSL_LOCKS_EXCLUDED(mu_);

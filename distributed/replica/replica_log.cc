@@ -173,7 +173,7 @@ Status ReplicaLog::BeginFeed(const ResourceStore& store, std::vector<KeptChange>
   fed_.clear();
   for (const auto& [id, resource] : known) {
     const auto found = store.Lookup(resource.container, resource.name);
-    // The resource has been removed in the meantime.
+    // Skip a resource that has been removed or replaced in the meantime.
     if (!found.ok() || (*found)->TypeName() != string_view(resource.type)) continue;
     StatusOr<KeptChange> made = Copy(id, resource, **found);
     if (!made.ok()) {
@@ -256,8 +256,8 @@ bool ReplicaLog::TakeBatch(int64_t deadline_ns, int64_t bytes_max, Batch* batch)
   return true;
 }
 
-// Drops changes that the follower's copy already contains, and changes of resources that it does
-// not have because they have been removed.
+// Drops the parts of `change` that the follower's copy already contains, or whose resources it does
+// not have because they have been removed. Returns whether any part is left.
 bool ReplicaLog::KeepForFollower(KeptChange* change) {
   auto& parts = change->parts;
   const auto unwanted = [this](const KeptChange::Part& part) {

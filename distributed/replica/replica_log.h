@@ -133,7 +133,7 @@ class ReplicaLog final : public StateLog, public StepGate {
   std::deque<WaitingStep> waiting_ ABSL_GUARDED_BY(mu_);
   bool woken_ ABSL_GUARDED_BY(mu_) = false;
 
-  // The state of the feed under way.
+  // The state of the feed, from BeginFeed to EndFeed.
   bool feeding_ ABSL_GUARDED_BY(mu_) = false;
   bool whole_ ABSL_GUARDED_BY(mu_) = false;
   uint64_t copied_at_ ABSL_GUARDED_BY(mu_) = 0;  // the follower is whole with the log up to here

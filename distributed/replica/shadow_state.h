@@ -29,12 +29,13 @@ class ShadowState {
 
   // Starts again with an empty store.
   void Clear();
-  // Applies the pushes of one feed, in their order. DataLoss if one is missing or a record does
-  // not follow the one before; InvalidArgument if a record is malformed. After an error only
-  // Clear may be called.
+  // Applies a push; the pushes of one feed have to come in their order. DataLoss if one is missing
+  // or a record does not follow the one before; InvalidArgument if a record is malformed;
+  // ResourceExhausted if the values are too large. After an error only Clear may be called.
   Status Take(const wire::PushRequest& push);
   // Returns whether it has the complete state of the primary.
   bool whole() const { return whole_; }
+  // Return the last cut, and the number of pushes that were applied.
   uint64_t committed() const { return committed_; }
   uint64_t pushes() const { return pushes_; }
 

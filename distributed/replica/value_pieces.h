@@ -34,7 +34,7 @@ class PieceReader {
   // Adds a piece. ResourceExhausted if the values that have begun and were not taken would exceed
   // `bytes_max`; InvalidArgument if the piece is malformed or does not follow the one before.
   Status Add(const wire::ValuePiece& piece, int64_t bytes_max);
-  // Returns the value that was completed first. InvalidArgument if there is none.
+  // Removes and returns the value that was completed first. InvalidArgument if there is none.
   StatusOr<Tensor> Take();
   void Clear();
   // Returns the size of the values that have begun and were not taken.

@@ -25,7 +25,7 @@ constexpr int64_t kOwnMs = 1'000, kCostsMs = 60'000, kTraceMs = 10'000;
 // The maximum number of silent tasks that are asked directly: each needs a thread.
 constexpr size_t kSilentTasksMax = 16;
 
-// Calls the task at an address, from a process outside its cluster.
+// A task that this process, which is outside the cluster, calls.
 struct AskedTask {
   std::string address;
   std::shared_ptr<const Credentials> credentials;

@@ -18,11 +18,13 @@ namespace penstock {
 // Asks the task at `target`, "grpc://host:port" or "host:port", for the reports of all tasks of
 // its cluster. Waits up to `timeout_ms` for the other tasks, and one second more for this one.
 // InvalidArgument if `target` is malformed, Unavailable or DeadlineExceeded if the task does not
-// answer; the text names it.
+// answer, Unauthenticated if its TLS settings or tokens do not fit this process's, Unimplemented
+// if another kind of server answers. The text names the task.
 StatusOr<wire::ClusterReport> AskCluster(const std::string& target, int64_t timeout_ms = 1'500);
 
-// Asks the tasks that the asked task could not reach for their reports, from this process, for up
-// to `timeout_ms`. A report replaces the error, which becomes ClusterTask.unreached_by_asked.
+// Asks the tasks that the asked task could not reach (at most 16 of them) for their reports, from
+// this process, for up to `timeout_ms`. A report replaces the task's error, which becomes
+// ClusterTask.unreached_by_asked; a task that does not answer keeps its error.
 void AskSilentTasks(wire::ClusterReport* report, int64_t timeout_ms = 500);
 
 // Asks the task at `target` for the costs of its own sessions, of at most `steps_max` steps each.

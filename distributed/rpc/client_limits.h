@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ClientLimits: limits how many sessions and calls of a master one client may use. Refusals are
-// RESOURCE_EXHAUSTED and name the flag, the limit and the current number. Clients in this process
-// are not counted. Thread-safe.
+// ClientLimits: limits how many sessions of a master one client may have, and how many steps of one
+// session may be in flight. Refusals are RESOURCE_EXHAUSTED and name the flag, the limit and the
+// current number. Clients in this process are not counted. Thread-safe.
 #pragma once
 
 #include <grpcpp/server_context.h>
@@ -18,7 +18,7 @@
 namespace penstock {
 
 // Returns the caller's name: the one in its certificate if the task wants certificates
-// (--tls_client_auth), else the client's host.
+// (--tls_client_auth), else the client's host; "this host" if the connection is not over IP.
 std::string ClientOf(const grpc::ServerContext& context);
 
 class ClientLimits {
@@ -27,12 +27,13 @@ class ClientLimits {
     int max_sessions_per_client = 0;  // 0: no limit
     int max_steps_in_flight = 0;      // per session; 0: no limit
   };
-  // Occupies a place until it is destroyed.
+  // One session or step, which counts until this is destroyed. Null if there is no limit.
   using Place = std::shared_ptr<void>;
 
   explicit ClientLimits(const Options& options)
       : options_(options), counts_(std::make_shared<Counts>()) {}
 
+  // Count one more session of a client, or step of a session. ResourceExhausted at the limit.
   StatusOr<Place> AddSession(const std::string& client);
   StatusOr<Place> AddStep(const std::string& session);
 

@@ -194,8 +194,8 @@ class GrpcWorkerClient final : public WorkerClient {
     Call<Response, Request>(prepare, request, options, std::move(ended));
   }
 
-  // Replaces the error by one that says what is wrong with the settings of the two tasks, if that
-  // is known by now.
+  // Replaces an Unavailable error by one that says what is wrong with the security settings of the
+  // two tasks, if that is known by now.
   Status Explain(const Status& status) {
     if (!absl::IsUnavailable(status)) return status;
     const std::string misfit = channels_.Misfit(address_);

@@ -148,7 +148,7 @@ wire::TaskReport InsightService::Report() const {
   return report;
 }
 
-// The report that is being collected; `timeout_ms` for each process.
+// The report that an AskCluster call collects, and the timeout for each process.
 struct InsightService::Question {
   wire::ClusterReport report;
   int64_t timeout_ms = 0;
@@ -170,7 +170,7 @@ void InsightService::AskCluster(int64_t timeout_ms, ClusterAnswer answer) {
       task->mutable_other_replica()->set_address(other);
     }
   }
-  // Answers when the last question has ended.
+  // Answers when each process has sent its report or failed.
   const auto join =
       std::make_shared<Join>(Done([question, answer = std::move(answer)](const Status&) mutable {
         for (auto& task : *question->report.mutable_task()) PutPrimaryFirst(&task);

@@ -30,7 +30,7 @@ class InsightService {
     Channels* channels = nullptr;
     CompletionLoop* loop = nullptr;
   };
-  static constexpr int64_t kTimeoutMs = 1'500;
+  static constexpr int64_t kTimeoutMs = 1'500;  // of requests that name none
   using ClusterAnswer = absl::AnyInvocable<void(wire::ClusterReport) &&>;
 
   // Returns the service, to be registered with the server.

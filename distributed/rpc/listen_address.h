@@ -24,8 +24,8 @@ namespace penstock {
 // InvalidArgument says what is wrong with --listen_address.
 StatusOr<HostPort> FindListenAddress(const HostPort& own, const std::string& listen_address);
 
-// Returns OK if this process could listen there now; InvalidArgument says why not, in one
-// line.
+// Returns OK if this process could listen at `address` now, else InvalidArgument, which says why
+// in one line.
 Status CheckListenAddress(const HostPort& address);
 
 }  // namespace penstock

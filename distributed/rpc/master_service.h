@@ -28,7 +28,8 @@ namespace penstock {
 class RecentRequests {
  public:
   static constexpr size_t kRemembered = 10'000;
-  // Aborted if `id` was seen before. 0 means that the call has no id.
+  // Remembers `id`. Aborted if it is one of the last kRemembered ids; `what` names the call in the
+  // error. 0 means that the call has no id, and is always OK.
   Status Add(int64_t id, string_view what);
 
  private:
@@ -44,7 +45,7 @@ class MasterService {
   // Sets the defaults for the configurations of clients: a ConfigProto in text form. Must be
   // called before Listen.
   Status SetDefaultConfig(const std::string& text);
-  // Must be called before Listen.
+  // Sets the limits for clients in other processes. Must be called before Listen.
   void SetLimits(const ClientLimits::Options& limits) { limits_.emplace(limits); }
   // Begins to take calls. REQUIRES that the server runs. All arguments are borrowed;
   // the loop polls `queue`.
@@ -83,7 +84,7 @@ class MasterService {
   // Returns the session that a call names, and notes the client's address.
   StatusOr<std::shared_ptr<MasterSession>> FindSession(const std::string& handle,
                                                        const grpc::ServerContext& context);
-  // Answers a call, of which it parses and clears the request.
+  // Parses and clears the call's request, extends the session, and sets the response.
   Status ExtendSession(GraphCall* call);
   Status ExtendGraph(const tensorflow::ExtendSessionRequest& request,
                      const grpc::ServerContext& context,

@@ -47,7 +47,7 @@ class MasterServiceTest : public testing::Test {
     return client_->Create(g_.graph(), config);
   }
   tensorflow::RunStepRequest Step(const std::string& fetch) { return client_->Step(fetch); }
-  // Adds a feed to a step, in a typed field, as TensorFlow clients send small constants.
+  // Returns a step with a feed in a typed field, as TensorFlow clients send small constants.
   tensorflow::RunStepRequest FedStep(const std::string& fetch) {
     tensorflow::RunStepRequest request = Step(fetch);
     tensorflow::NamedTensorProto* const feed = request.add_feed();

@@ -185,8 +185,8 @@ class RemoteSession final : public SessionInterface {
     return response.handle();
   }
 
-  // Runs a callable. In the protocol, callables have no options for a single run, so a run with
-  // options is sent as a step with names.
+  // Runs a callable. In the protocol, a run of a callable has no options, so a run with a trace,
+  // partition graphs or a timeout of its own is sent as a step with names.
   Status RunCallable(CallableId callable, const RunOptions& options, absl::Span<const Tensor> feeds,
                      std::vector<Tensor>* outputs, RunMetadata* metadata) override {
     CallableSpec spec;
@@ -264,7 +264,8 @@ class RemoteSession final : public SessionInterface {
 
   int64_t NewRequestId() { return static_cast<int64_t>(env_.RandomU64() | 1); }
 
-  // Runs a step. `request` has the fields that are special to it.
+  // Runs a step. `request` has its targets, or the handle of its partial run; the other fields are
+  // added here.
   Status RunStep(tensorflow::RunStepRequest request, const RunOptions& options, const Feeds& feeds,
                  const std::vector<std::string>& fetches, std::vector<Tensor>* outputs,
                  RunMetadata* metadata) {
@@ -416,7 +417,8 @@ class RemoteSession final : public SessionInterface {
     return (stub_.get()->*method)(context, request, response);
   }
 
-  // Sends the message in `writer`. The call ends with the step, or a little after its deadline.
+  // Sends the message in `writer` and returns the answer. The call ends with the step, or a little
+  // after its deadline.
   // `names`: the step's names, for errors of the connection. `payloads`, if not null, receives
   // the payloads of an error in the answer.
   StatusOr<grpc::ByteBuffer> CallStep(const char* method,
@@ -461,8 +463,8 @@ class RemoteSession final : public SessionInterface {
     return names.empty() ? "" : text;
   }
 
-  // Says in the error that the master's answer was malformed. But if there is no memory for a
-  // tensor, that is a limit of this process.
+  // Returns an Internal error that says that the master's answer is malformed. ResourceExhausted
+  // stays as it is: this process has no memory for a tensor.
   Status BrokenAnswer(const Status& status) const {
     if (status.ok() || absl::IsResourceExhausted(status)) return status;
     return Internal(master_, ": the answer is broken: ", status.message());

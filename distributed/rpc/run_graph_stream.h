@@ -39,8 +39,9 @@ class RunGraphStream final : public Operation, public std::enable_shared_from_th
 
   // Opens the stream. To be called once, before or after the first Run.
   void Open();
-  // Sends a request. `ended` is called once, with the answer, or when the stream is lost. If it
-  // is lost already, returns false and does not take `ended`.
+  // Sends a request. `ended` is called once: with the answer, or with an error when the stream is
+  // lost or the step abandoned. If the stream is lost already, returns false and does not take
+  // `ended`.
   [[nodiscard]] bool Run(wire::RunGraphRequest request, Ended* ended);
   // Ends the wait for a step with Cancelled.
   void Abandon(int64_t step_id);
@@ -86,7 +87,7 @@ class RunGraphSink final : public Operation, public std::enable_shared_from_this
     // Begins a step, and calls `Answer` when it ends. The answer need not contain the step's
     // id.
     std::function<void(const wire::RunGraphRequest&, Answer)> run;
-    // Called when the master has died, or the connection to it is lost.
+    // Aborts a step that runs when the master has died, or the connection to it is lost.
     std::function<void(int64_t step_id)> abort;
   };
   // Accepts one stream; when it arrives, accepts the next one, until the server shuts down.

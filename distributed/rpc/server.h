@@ -6,7 +6,7 @@
 //   auto server = Server::Create({.task = config});  // listens; each error is one line
 //   (*server)->Start();                              // serves
 //   (*server)->Join();                               // until RequestShutdown
-//   (*server)->Drain(20'000);                        // clients that also end may save before
+//   (*server)->Drain(20'000);                        // gives clients time to save and end
 //
 // Thread-safe. Destruction stops it: steps of other masters are aborted with Unavailable, sessions
 // of its own clients are closed. Sessions in this process may outlive it; their calls then end with
@@ -121,6 +121,8 @@ class Server {
   // Sets the cluster, for servers that were created before its addresses were known. Call it before
   // Start. The cluster must contain this task, at address().
   Status SetCluster(const ClusterSpec& cluster);
+  // Starts the task, its replica and its status page, and begins to answer calls. A second call
+  // does nothing and returns the error of the first.
   Status Start();
 
   // Returns when RequestShutdown or Stop is called, here or by a Shutdown call of another process.

@@ -8,7 +8,7 @@
 
 namespace penstock {
 
-// The settings that a server was started with, in the form that Server's functions return.
+// The settings with which a server was started, in the form that Server's functions return.
 struct ServerSettings {
   std::string task, target, listens_at, protocol;
   bool secured = false;
@@ -16,7 +16,7 @@ struct ServerSettings {
   int64_t memory_limit = 0;  // bytes
   int threads = 0;
   uint64_t incarnation = 0;
-  std::string detection;  // how it finds lost tasks
+  std::string detection;  // DescribeDetection's line
   std::string cluster;
 };
 void LogStarted(const ServerSettings& server);

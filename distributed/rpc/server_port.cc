@@ -21,9 +21,9 @@
 namespace penstock {
 namespace {
 
-// The thread only hands work on. A second one would be woken by each event that comes while the
-// first is busy: with three threads, the rate of a stream of 64 MB fell to 0.55 to 0.75 of that
-// with one.
+// The thread only hands work on. A second thread would be woken by each event that comes while the
+// first is busy: with three threads, the rate of a stream of 64 MB was 0.55 to 0.75 times that with
+// one thread.
 constexpr int kPollingThreads = 1;
 
 void EnableServices() {
@@ -37,6 +37,8 @@ void EnableServices() {
 
 }  // namespace
 
+// Binds the port and makes all that serves there. Calls wait until Listen. Also sets `self`.
+// InvalidArgument if the task has no address, or its address cannot be used.
 Status Server::State::Bind() {
   const std::string wanted = options.task.address();
   if (wanted.empty()) {
@@ -127,6 +129,7 @@ void Server::State::Listen() {
   SetServing(true);
 }
 
+// Sets what the task answers to gRPC's health checks.
 void Server::State::SetServing(bool serving) {
   grpc::HealthCheckServiceInterface* const health = grpc_server->GetHealthCheckService();
   health->SetServingStatus(serving);
@@ -134,6 +137,7 @@ void Server::State::SetServing(bool serving) {
   health->SetServingStatus("penstock.wire.Worker", serving);
 }
 
+// Returns the addresses of the connected clients, in the form of ServerContext::peer().
 absl::flat_hash_set<std::string> Server::State::Connected() {
   absl::flat_hash_set<std::string> clients = ConnectedClients();
   if (client_port != nullptr) {

@@ -27,6 +27,7 @@ constexpr int64_t kWatchNanos = 5'000'000'000;
 
 }  // namespace
 
+// Starts the server of the status page, if options.task.status_port asks for one.
 Status Server::State::ShowStatus() {
   if (options.task.status_port == 0) return OkStatus();
   ASSIGN_OR_RETURN(const HostPort address, StatusAddress());
@@ -60,6 +61,8 @@ std::vector<std::string> Server::State::StatusNames() const {
   return names;
 }
 
+// Returns OK if the visitor may read the status page: if the task is not secured, or the visitor
+// has a token, or is a process of root or of this process's user on this host.
 Status Server::State::Admit(const StatusServer::Visitor& visitor) const {
   if (!credentials->secured()) return OkStatus();
   if (credentials->tokens().Contains(Tokens::OfHeader(visitor.authorization))) return OkStatus();
@@ -68,6 +71,7 @@ Status Server::State::Admit(const StatusServer::Visitor& visitor) const {
   return Annotate(user, "this page wants the cluster's token, as bearer or as password");
 }
 
+// Waits for the reports of all tasks, at most InsightService::kTimeoutMs, and returns them.
 wire::ClusterReport Server::State::AskCluster() {
   wire::ClusterReport report;
   Wait wait(Scheduler::Real(), "the reports of the tasks of a cluster");
@@ -80,6 +84,7 @@ wire::ClusterReport Server::State::AskCluster() {
   return report;
 }
 
+// Warns in the log of steps that make no progress, until the server is stopped.
 void Server::State::WatchSteps() {
   StuckWatch watch({.patience_ms = options.stuck_after_ms,
                     .ask_task = [this] { return ReportTask(*task, *options.env); },

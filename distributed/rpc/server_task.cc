@@ -70,7 +70,8 @@ Status Server::State::MakeTask() {
   return OkStatus();
 }
 
-// Returns the address of the first worker, or the chief, because training needs that task anyway.
+// Returns the address of the chief or, if there is none, of the first worker: training needs that
+// task anyway. InvalidArgument if the cluster has neither.
 StatusOr<std::string> Server::State::WitnessAddress() const {
   for (const char* job : {"chief", "master", "worker"}) {
     const auto tasks = cluster.jobs().find(job);
@@ -90,7 +91,7 @@ Replica::Options Server::State::ReplicaOptions(const std::string& other,
           .index = options.task.replica,
           .other = other,
           .log = log.get(),
-          .env = options.env,
+          .env = files != nullptr ? files.get() : options.env,
           .scheduler = &threads,
           .peer = NewGrpcReplicaClient(other, channels, *loop),
           .witness = NewGrpcReplicaClient(witness, channels, *loop),

@@ -146,7 +146,7 @@ TEST(ServerTest, JoinEndsWithAShutdownCall) {
   EXPECT_EQ((*server)->shutdown_reason(), "the chief is done");
 }
 
-// A client that makes a session and disconnects, without closing the session.
+// The client makes a session, and disconnects without closing it.
 TEST(ServerTest, SessionsOfClientsThatHaveGoneAreClosed) {
   ServerOptions options = TestCluster::Quick();
   options.session_idle_timeout_ms = 500;

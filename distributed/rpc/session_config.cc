@@ -36,8 +36,8 @@ std::vector<std::string> DisabledPasses(const RewriterConfig& config) {
   return passes;
 }
 
-// Applies opt_level. As in TensorFlow, L0 disables the passes that no other field switches on.
-// Returns whether any optional pass is left, and adds the disabled ones to `disabled`.
+// Applies opt_level. As in TensorFlow, L0 disables the optional passes that no other field switches
+// on. Returns false if that disables all of them; else adds those that it disables to `disabled`.
 bool ApplyLevel(const tensorflow::OptimizerOptions& config, std::vector<std::string>* disabled) {
   if (config.opt_level() != tensorflow::OptimizerOptions::L0) return true;
   const bool folds = config.do_constant_folding();
@@ -63,7 +63,8 @@ std::string PlacementOf(const RewriterConfig& config) {
   return placement;
 }
 
-// As PlacementOf. If the value is not an integer, returns a number that no session accepts.
+// Returns the last value of "memory_limit" in bytes; -1, which no session accepts, if it is not an
+// integer.
 int64_t MemoryLimitOf(const RewriterConfig& config) {
   int64_t limit = SessionOptions().memory_limit;
   for (const auto& optimizer : config.custom_optimizers()) {

@@ -14,22 +14,23 @@ class ConfigProto;
 
 namespace penstock {
 
-// Writes SessionOptions::bfloat16_transfers as graph_options.enable_bfloat16_sendrecv, and
-// disabled_passes, placement and memory_limit as parameters of these names of a custom optimizer
-// "penstock" (graph_options.rewrite_options.custom_optimizers).
+// Writes all options. bfloat16_transfers becomes graph_options.enable_bfloat16_sendrecv;
+// disabled_passes, placement and memory_limit become parameters of these names of a custom
+// optimizer "penstock" (graph_options.rewrite_options.custom_optimizers).
 void ToProto(const SessionOptions& options, tensorflow::ConfigProto* config);
-// Also reads these settings of TensorFlow: `constant_folding` and `common_subgraph_elimination` OFF
-// disable "fold" and "merge", and opt_level L0 disables all optional passes. Ignores custom
+// Reads what ToProto writes, and these settings of TensorFlow: `constant_folding` and
+// `common_subgraph_elimination` OFF disable "fold" and "merge", and opt_level L0 disables the
+// optional passes that no other field switches on. Ignores custom
 // optimizers of other names, which are for other runtimes (options_without_effect.h names them).
 SessionOptions FromProto(const tensorflow::ConfigProto& config);
 
 // Parses a ConfigProto in text form, a server's --default_session_config. Fields that are not known
-// are ignored.
+// are ignored. InvalidArgument if the text is malformed.
 StatusOr<tensorflow::ConfigProto> ParseSessionConfig(const std::string& text);
 // Returns the number of threads on which a server with this default config runs kernels: the larger
 // of intra_op_parallelism_threads and inter_op_parallelism_threads, because one pool serves for
 // both. Returns 0, a thread per core, if one of them is 0. A negative number counts as 1.
-// InvalidArgument names a field that is above 4096.
+// InvalidArgument if one is above 4096, or the config is malformed.
 StatusOr<int> NumThreadsOf(const std::string& default_session_config);
 
 }  // namespace penstock

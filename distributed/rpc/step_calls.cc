@@ -164,8 +164,8 @@ void StepCalls::Lost(const TaskName& task, const Status& why) {
     const auto steps = begun_.find(task);
     if (steps != begun_.end()) begun = std::exchange(steps->second, {});
   }
-  // The other task may still have a connection from this task, and wait for answers over it. It is
-  // told that it has lost this task. It must not be told `why`, which names the other task.
+  // The other task may still have a connection from this task, and wait for answers over it. Its
+  // error says that it has lost this task: `why` alone would say that the other task is lost.
   links_.HangUp(task, Unavailable("lost the connection to ", self_.ToString(),
                                   ", which ended it: ", why.message()));
   wire::RunGraphResponse none;

@@ -51,9 +51,9 @@ class StepCalls final : public collective::LinkListener {
   // connected: that process may be frozen, and replaced by its follower, whose messages it must not
   // get.
   void Connect(const TaskId& task);
-  // Master: sends a request to a worker. `ended` is called once, with the answer or when the worker
-  // is lost. Returns false, and takes neither argument, if this task is not connected to the
-  // incarnation that the request names.
+  // Master: sends a request to a worker. `ended` is called once: with the answer, or with an error
+  // when the worker is lost or the step abandoned. Returns false, and does not take `ended`, if
+  // this task is not connected to the incarnation that the request names.
   [[nodiscard]] bool Run(const TaskName& worker, const wire::RunGraphRequest& request,
                          Ended* ended);
   // Master: ends the wait for a step with Cancelled. Does nothing if the step does not run.

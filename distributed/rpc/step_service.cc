@@ -86,8 +86,8 @@ bool AnswersQuickly(const MasterSession::AsyncRun& run) {
          run.metadata.partition_graphs.empty() && run.metadata.cost_graph.empty();
 }
 
-// Answers with a message, or with an error in the place where clients of the protocol expect
-// it.
+// Ends the call with the message of `answer`, or with its error: in the body of a RunStepResponse
+// if `errors_in_body`, else as the status of the call.
 template <class Call>
 void Finish(Call& call, StatusOr<grpc::ByteBuffer> answer, bool errors_in_body = false) {
   if (answer.ok()) {

@@ -49,7 +49,8 @@ TaskProbe Greet(const StreamSocket& socket, int timeout_ms) {
   return settings ? Failed(Outcome::kServes, "") : foreign;
 }
 
-// Tests whether something listens at one of the host's addresses, and speaks HTTP/2.
+// Tests whether something listens at one of the host's addresses, speaks HTTP/2, and has security
+// settings that fit `credentials`. Returns kServes if so, else what is wrong.
 TaskProbe Reach(const HostPort& to, int timeout_ms, const Credentials& credentials) {
   int error = 0;
   const AddressList found = ResolveAddresses(to, &error);

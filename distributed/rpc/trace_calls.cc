@@ -60,7 +60,8 @@ class OnCancel {
   const bool registered_;
 };
 
-// Waits for the steps of one recording; if it gives up, `cut` says why.
+// Waits for the steps of one recording. Wait returns "" if they have all ended, else the reason why
+// some are missing.
 class Watch {
  public:
   Watch(const TraceServices& services, StepRecorder::Recording* recording, int64_t deadline_ns)
@@ -170,7 +171,8 @@ class Calls {
   std::set<grpc::ClientContext*> contexts_ ABSL_GUARDED_BY(mu_);
 };
 
-// Asks the process at `address`; fills in `traced` before `part` ends.
+// Asks the process at `address` for its trace. Calls `part` after it has written the trace, or the
+// error, to `traced`.
 void AskProcess(const TraceServices& services, const wire::TraceRequest& request,
                 const std::string& address, Calls* calls, wire::TracedTask* traced, Done part) {
   const auto stub = std::make_shared<wire::Insight::Stub>(services.channels->To(address));

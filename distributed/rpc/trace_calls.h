@@ -28,8 +28,9 @@ struct TraceServices {
 // field of the request that is out of range; ResourceExhausted while another trace runs.
 StatusOr<wire::TaskTrace> TraceTask(const TraceServices& services,
                                     const wire::TraceRequest& request, Cancellation* cancellation);
-// Makes every process of the cluster record a trace, at the same time. For a process that does
-// not answer, the trace has an error.
+// Makes every process of the cluster record a trace, at the same time. For another process that
+// fails or does not answer, the result has an error. If this task's own trace fails, cancels the
+// others and returns its error.
 StatusOr<wire::ClusterTrace> TraceCluster(const TraceServices& services,
                                           const wire::TraceRequest& request,
                                           Cancellation* cancellation);

@@ -54,7 +54,8 @@ class TraceCallsTest : public testing::Test {
     std::vector<Tensor> out;
     CHECK_OK(session.Run({}, {{fed_, Tensor::Scalar(1.f)}}, {fetched_}, {}, &out, nullptr));
   }
-  // Traces on a thread, while `meanwhile` runs. Returns the trace, and how long it took.
+  // Traces on a thread, while `meanwhile` runs. Returns the trace, and stores in `took_ns_` how
+  // long it took.
   StatusOr<wire::TaskTrace> Trace(const TraceServices& services, const wire::TraceRequest& request,
                                   Cancellation& cancellation,
                                   const std::function<void()>& meanwhile) {

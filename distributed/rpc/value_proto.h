@@ -30,8 +30,8 @@ StatusOr<ClusterSpec> FromProto(const tensorflow::ClusterDef& proto);
 void ToProto(const std::vector<DeviceStats>& stats, tensorflow::StepStats* proto);
 StatusOr<std::vector<DeviceStats>> FromProto(const tensorflow::StepStats& proto);
 
-// Converts costs. In the message times are in whole microseconds, rounded up; 0 means that the node
-// did not run.
+// Convert costs. The message has times in whole microseconds, rounded up; 0 means that the node did
+// not run.
 void ToProto(const std::vector<CostNode>& nodes, tensorflow::CostGraphDef* proto);
 StatusOr<std::vector<CostNode>> FromProto(const tensorflow::CostGraphDef& proto);
 

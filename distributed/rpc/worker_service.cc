@@ -156,7 +156,7 @@ Status WorkerService::Reset(const wire::ResetRequest& request) {
   return OkStatus();
 }
 
-// A request without an incarnation means any: tools do not know it.
+// A request without an incarnation is for any incarnation, because tools do not know the number.
 Status WorkerService::CheckShutdown(const wire::ShutdownRequest& request) const {
   return request.incarnation() == 0 ? OkStatus() : CheckIncarnation(request.incarnation());
 }

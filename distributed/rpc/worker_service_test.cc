@@ -90,7 +90,7 @@ class WorkerServiceTest : public testing::Test {
 
 constexpr char kRestarted[] = "/job:ps/replica:0/task:0 at here:1 has restarted";
 
-// All calls except GetStatus name the incarnation that they address.
+// All calls except GetStatus and Shutdown have to name the incarnation that they address.
 TEST_F(WorkerServiceTest, CallsNameAnIncarnation) {
   grpc::Status status = Create("s", 0);
   EXPECT_EQ(status.error_code(), grpc::INVALID_ARGUMENT);

@@ -14,7 +14,7 @@ namespace penstock {
 
 // Connects to "host:port" with `credentials`, and returns in one line what is wrong and what to do
 // about it, without the address: "the task speaks TLS, this process does not: ...". Returns "" if
-// TLS works, or nothing listens, or no answer comes in time. Blocks for at most about `timeout_ms`,
+// the connection works, nothing listens, or no answer comes in time. Blocks for about `timeout_ms`
 // and as long as the host's name takes to resolve.
 std::string DiagnoseConnection(const std::string& address, const Credentials& credentials,
                                int timeout_ms = 2'000);

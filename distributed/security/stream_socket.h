@@ -27,9 +27,10 @@ class StreamSocket {
   StreamSocket(const StreamSocket&) = delete;
   StreamSocket& operator=(const StreamSocket&) = delete;
 
-  // Returns 0, or the error number.
+  // Connects to `address`. Returns 0, or the error number; ETIMEDOUT after `timeout_ms`.
   int Connect(const addrinfo& address, int timeout_ms);
-  // Returns whether the event of poll(2) has come in time.
+  // Waits for the event of poll(2), at most `timeout_ms`. Returns whether it, or an error of the
+  // socket, has come.
   bool Await(short event, int timeout_ms) const;
   int fd() const { return fd_; }
 
@@ -37,8 +38,8 @@ class StreamSocket {
   const int fd_;
 };
 
-// Connects to the first of the addresses that answers; returns null if none does, with the last
-// one's `*error`.
+// Connects to the first of the addresses that answers. If none does, returns null, and sets
+// `*error` to the error number of the last one. Waits up to `timeout_ms` for each.
 std::unique_ptr<StreamSocket> ConnectToAny(const addrinfo* addresses, int timeout_ms, int* error);
 
 // The first bytes that an HTTP/2 client sends: the preface and an empty SETTINGS frame (RFC 9113,

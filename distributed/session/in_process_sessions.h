@@ -17,7 +17,7 @@ class InProcessSessions {
  public:
   using Make = std::function<std::unique_ptr<SessionInterface>(const SessionOptions&)>;
 
-  // `address`: "host:port", as the server reports it.
+  // Adds the server at `address`, "host:port" as the server reports it; `make` makes its sessions.
   static void Add(const std::string& address, Make make);
   static void Remove(const std::string& address);
   // Makes a session; null if no server of this process has the address.

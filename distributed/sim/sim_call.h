@@ -33,6 +33,7 @@ class SimCall : public std::enable_shared_from_this<SimCall> {
   // Sends the request. `serve` runs when it has arrived. If `repeatable`, the network may
   // repeat the request, so that `serve` runs twice; only the first answer to arrive counts.
   void Ask(Serve serve, bool repeatable = false);
+  // Ends the call with `status`. Does nothing if it has ended.
   void End(const Status& status);
 
  private:

@@ -43,7 +43,7 @@ struct SimEnd {
   std::string host;
   uint64_t incarnation = 0;  // 0: this end never counts as dead
 
-  // Returns the end of a task. Its host is its address without the port.
+  // Returns the process of a task. Its host is the task's address without the port.
   static SimEnd Of(const TaskId& task) {
     return {task.address.substr(0, task.address.find(':')), task.incarnation};
   }
@@ -69,8 +69,8 @@ class SimNetwork {
   // Returns the task; null if no task with this incarnation (0: any) is at the address.
   Task* Find(const std::string& address, uint64_t incarnation) const;
 
-  // Runs `arrive` after the time that a message takes, or drops it. `what` names the message in the
-  // log.
+  // Runs `arrive` after the time that a message takes. Drops `arrive` if `from` is dead, or if the
+  // message is lost: then the connection breaks, too. `what` names the message in the log.
   void Send(const SimEnd& from, const SimEnd& to, const std::string& what,
             Scheduler::Closure arrive);
   // Adds a line "MICROSECONDS us  TEXT" to the log.
@@ -90,7 +90,7 @@ class SimNetwork {
   // Kills the process. `silent`: its host fails, too, so that no connection is
   // reported as broken.
   void Kill(const SimEnd& end, bool silent);
-  // Starts the host again.
+  // Starts a host again that Kill has silenced.
   void Boot(const std::string& host) { down_.erase(host); }
   bool IsDead(const SimEnd& end) const { return dead_.count({end.host, end.incarnation}) != 0; }
   // Faults of the network until `until_ns`: one message in `lose_one_in` is lost, one request in
@@ -100,6 +100,7 @@ class SimNetwork {
     int lose_one_in = 0, repeat_one_in = 0, slowness = 1;
   };
   void set_faults(const NetworkFaults& faults) { faults_ = faults; }
+  // Returns whether a request is to be sent twice, by the set faults.
   bool DrawRepeat();
 
   // Notes that a step begins in a task. A step that begins twice in a task is listed as
@@ -156,7 +157,7 @@ class SimNetwork {
   int64_t under_way_ ABSL_GUARDED_BY(mu_) = 0;  // number of messages under way
 };
 
-// The transport, worker clients and replica clients of a network; SimNetwork makes them.
+// Make the transport, the worker clients and the sessions of a network, for SimNetwork.
 std::unique_ptr<Transport> NewSimTransport(SimNetwork& network);
 std::shared_ptr<WorkerClient> NewSimWorkerClient(SimNetwork& network, const TaskId& self,
                                                  const TaskId& task);

@@ -3,7 +3,7 @@
 // Ops for tests of whole steps. Linking registers:
 //
 //   TestBlock    waits until its step is cancelled, then ends with the cancellation's status
-//   TestFail     fails with `message`
+//   TestFail     fails with OutOfRange and `message`
 //   TestSleep    returns its input after `millis`, and blocks a thread meanwhile
 #pragma once
 

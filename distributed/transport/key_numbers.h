@@ -25,7 +25,7 @@ class KeyNumbers {
     uint32_t value;  // from 1; 0: the numbers are used up
     bool is_new;     // the key's text, from TextOf, has to be sent
   };
-  // Keys that differ only in frame and iteration have the same number.
+  // Returns the number of `key`. Keys that differ only in frame and iteration share a number.
   Number NumberOf(const HashedKey& key);
   static std::string TextOf(const HashedKey& key) { return key.key().ToString(); }
 

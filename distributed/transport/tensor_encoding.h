@@ -68,7 +68,7 @@ class OutgoingTensor {
   int64_t step_id_;
   HashedKey key_;
   Tensor value_;
-  Tensor encoded_;  // bytes
+  Tensor encoded_;  // the encoding, a tensor of bytes; not valid if `value_` is sent as it is
   bool is_dead_;
   size_t bytes_ = 0;
   Status status_;

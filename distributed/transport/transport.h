@@ -57,7 +57,7 @@ class TensorSink {
             HandedOver handed_over);
   // Ends the consumer's part of the step with `why`.
   virtual void Refuse(int64_t step_id, const Status& why) = 0;
-  // Drops the tensors of the step that have not been sent; they count as handed over.
+  // Drops the tensors of the step that have not been sent, and calls their `handed_over`.
   virtual void Drop(int64_t step_id) = 0;
 
  private:

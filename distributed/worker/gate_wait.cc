@@ -11,8 +11,8 @@
 namespace penstock {
 namespace {
 
-// Thread-safe. Held by the gate, and by the callbacks that may end the wait before
-// the gate does.
+// The wait of one step. Thread-safe. Held by the gate, and by the callbacks that may end the wait
+// before the gate does.
 class GateWait : public std::enable_shared_from_this<GateWait> {
  public:
   GateWait(const StepGate& gate, std::shared_ptr<Step> step, const GateServices& services,

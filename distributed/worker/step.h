@@ -69,7 +69,8 @@ class Step final : public Rendezvous,
   // Cancels all that runs or waits in the step.
   void Cancel(const Status& why);
 
-  // Sends the tensors for `consumer` that are there now, and each later one as soon as it arrives.
+  // Sends the tensors for `consumer` that are there now, and each later one as soon as a kernel has
+  // sent it. Does nothing if the step has been aborted.
   void Subscribe(const TaskName& consumer, std::shared_ptr<TensorSink> sink);
   // Takes a tensor from another task; drops it if the step has been aborted. A key that comes twice
   // ends the step.

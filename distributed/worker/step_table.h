@@ -42,19 +42,20 @@ class StepTable final : public TaskSteps {
   // transport serves.
   void set_exchange(collective::Exchange* exchange) { exchange_ = exchange; }
 
-  // AlreadyExists if the step runs here, Aborted if it has ended or was aborted before it could
-  // begin.
+  // Begins a step, and gives it the subscriptions that are parked for it. AlreadyExists if the step
+  // runs here, Aborted if it has ended or was aborted before it could begin.
   StatusOr<std::shared_ptr<Step>> Begin(int64_t step_id, const std::string& session);
   // Removes the step, but remembers its id.
   void End(int64_t step_id);
 
   // Cancels a step. If it has not begun, it cannot begin any more.
   void Abort(int64_t step_id, const Status& why);
+  // Cancel the steps of a session, or all steps, that run now.
   void AbortSession(const std::string& session, const Status& why);
   void AbortAll(const Status& why);
 
-  // TaskSteps: tensors are received into CPU memory. A consumer whose name is not the name of a
-  // task is refused.
+  // Implement TaskSteps. Tensors are received into CPU memory. A consumer whose name is not the
+  // name of a task is refused.
   void Subscribe(const std::string& consumer, int64_t step_id,
                  std::shared_ptr<TensorSink> sink) override;
   void Deliver(int64_t step_id, const HashedKey& key, Tensor value, bool is_dead) override;
@@ -90,7 +91,8 @@ class StepTable final : public TaskSteps {
   void Expire();
   void ArmExpiry() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Returns the receiver of tensors for a reserved step id, or null if `step_id` is not reserved.
+  // Returns the receiver of tensors for a reserved step id; null if `step_id` is not reserved, or
+  // has no receiver here.
   TaskSteps* ReceiverOf(int64_t step_id) const;
 
   const TaskName task_;
@@ -101,7 +103,7 @@ class StepTable final : public TaskSteps {
 
   mutable Mutex mu_;  // locked before the mutex of the timer
   std::map<int64_t, std::shared_ptr<Step>> steps_ ABSL_GUARDED_BY(mu_);
-  // Ids of the steps that have ended last.
+  // Ids of the steps that have ended most recently.
   absl::flat_hash_set<int64_t> ended_ ABSL_GUARDED_BY(mu_);
   std::deque<int64_t> ended_order_ ABSL_GUARDED_BY(mu_);
   int64_t last_end_ns_ ABSL_GUARDED_BY(mu_) = 0;

@@ -35,8 +35,8 @@ namespace penstock {
 
 // The session that CreateSession makes in a worker.
 struct WorkerSessionOptions {
-  std::string handle;  // unique in the cluster
-  bool isolate = false;
+  std::string handle;         // unique in the cluster
+  bool isolate = false;       // true: the session has resources of its own
   std::vector<TaskId> tasks;  // all tasks that the session uses, with incarnations
   int64_t lease_ms = 0;       // deleted if the master is silent for this long; 0: never
 };
@@ -102,7 +102,8 @@ class Worker {
   std::vector<DeviceInfo> devices() const;
   StepTable& steps() { return steps_; }
 
-  // Unavailable after RefuseSessions, or if this worker is not serving.
+  // Creates a session; a repeated call changes nothing. Unavailable after RefuseSessions, or if
+  // this worker is not serving.
   Status CreateSession(const WorkerSessionOptions& options);
   // Refuses new sessions from now on, because the task is about to end.
   void RefuseSessions() { refusing_ = true; }
@@ -119,8 +120,11 @@ class Worker {
   // the last step ended less than `quiet_ns` ago.
   bool in_use(int64_t quiet_ns) const;
 
+  // Makes the graph ready to run; a repeated call changes nothing. InvalidArgument if there are no
+  // partitions, or one is for a device that this task does not have.
   Status RegisterGraph(const std::string& session, uint64_t graph,
                        std::vector<Partition> partitions);
+  // Forgets the graph; its running steps keep it until they have ended.
   void DeregisterGraph(const std::string& session, uint64_t graph);
   StatusOr<std::shared_ptr<WorkerGraph>> FindGraph(const std::string& session,
                                                    uint64_t graph) const;
@@ -138,12 +142,13 @@ class Worker {
     std::shared_ptr<ResourceStore> kept;  // owns `resources`, if they belong to a session
   };
   std::vector<Store> stores() const;
-  // The memory use of a device's allocator or of a session's account; for status reports.
+  // The memory use of a device's allocator; for status reports.
   struct AllocatorUse {
     std::string device, name;
     AllocatorStats stats;
   };
   std::vector<AllocatorUse> allocators() const;
+  // The memory use of a session; for status reports.
   struct SessionUse {
     std::string session;
     int64_t bytes = 0, peak_bytes = 0;

@@ -24,13 +24,13 @@
 namespace penstock {
 
 struct CallOptions {
-  uint64_t incarnation = 0;  // 0: any incarnation; GetStatus only
+  uint64_t incarnation = 0;  // 0: any incarnation; GetStatus and Shutdown only
   int64_t timeout_ms = 0;    // > 0
 };
 
 struct TaskStatus {
   TaskId self;
-  bool serving = false;
+  bool serving = false;                // Worker::serving
   std::string protocol;                // the name of its transport
   std::vector<DeviceInfo> devices;     // only if the caller asks for them
   std::vector<int64_t> running_steps;  // ids

@@ -9,7 +9,8 @@
 namespace penstock {
 namespace {
 
-// Calls Done when the last of several executors has ended.
+// Calls Done when the last of several executors has ended. The first failure cancels the others
+// and is passed to Done.
 class LastPart {
  public:
   LastPart(size_t parts, Cancellation* cancellation, Done done)

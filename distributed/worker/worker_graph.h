@@ -19,7 +19,8 @@
 
 namespace penstock {
 
-// In bytes; 0: only the task's limit applies.
+// The bytes of tensors that a session, and each of its steps, may hold in a task; 0: no separate
+// limit.
 struct MemoryLimits {
   int64_t session = 0;
   int64_t step = 0;
@@ -80,9 +81,9 @@ class WorkerGraph : public std::enable_shared_from_this<WorkerGraph> {
     std::shared_ptr<ResourceStore> store_kept;  // owns `resources`, if they belong to a session
   };
 
-  // `producers`: other tasks from which it receives tensors. `communicates`: it has a _Send
-  // or _Recv, so a step needs a rendezvous. `memory`: the account that is charged for its
-  // steps.
+  // `producers`: other tasks from which it receives tensors. `communicates`: it has a _Send, a
+  // _Recv or a collective, so a step needs a rendezvous. `memory`: the account that is charged for
+  // its steps.
   WorkerGraph(std::vector<Part> parts, std::vector<TaskName> producers, bool communicates,
               std::shared_ptr<const SessionMemory> memory)
       : parts_(std::move(parts)),
@@ -98,7 +99,7 @@ class WorkerGraph : public std::enable_shared_from_this<WorkerGraph> {
   // Runs all executors; calls `done` when none of them runs any more. They share `args`, which
   // must have a cancellation: the first failure cancels all of them and is the status.
   void RunAsync(const StepArgs& args, Done done);
-  // Runs on this thread. REQUIRES one_part().
+  // Runs the only executor on the caller's thread, and returns its status. REQUIRES one_part().
   Status Run(StepArgs args) {
     args.resources = parts_[0].resources;
     const StepMemory memory(*memory_, args.step_id);

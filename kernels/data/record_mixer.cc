@@ -18,7 +18,9 @@ size_t Below(size_t n, Philox& random) {
 }  // namespace
 
 Status RecordMixer::Take(int64_t count, std::string* records, Check check) {
+  ++waiting_;
   MutexLock lock(mu_);
+  --waiting_;
   for (int64_t i = 0; i < count && error_.ok(); ++i) {
     const Status status = TakeOne(&records[i], check);
     RETURN_IF_ERROR(check());
@@ -28,24 +30,28 @@ Status RecordMixer::Take(int64_t count, std::string* records, Check check) {
 }
 
 void RecordMixer::Fill() {
-  MutexLock lock(mu_);
-  if (error_.ok()) error_ = ReadUpTo(options_.buffer_max, [] { return OkStatus(); });
+  std::string record;
+  while (waiting_ == 0) {
+    MutexLock lock(mu_);
+    if (!error_.ok() || std::ssize(ahead_) >= options_.buffer_max - window_max()) return;
+    const auto found = Read(&record);
+    if (!found.ok() || !*found) return;
+    ahead_.push_back(std::move(record));
+  }
 }
 
 Status RecordMixer::TakeOne(std::string* record, Check check) {
-  // Half a full buffer mixes well enough; the other half is read between the calls.
-  const int64_t enough = (options_.buffer_max + 1) / 2;
-  RETURN_IF_ERROR(ReadUpTo(enough, check));
-  if (buffer_.empty()) {
+  RETURN_IF_ERROR(Refill(check));
+  if (window_.empty()) {
     RETURN_IF_ERROR(BeginEpoch());
-    RETURN_IF_ERROR(ReadUpTo(enough, check));
+    RETURN_IF_ERROR(Refill(check));
   }
-  if (buffer_.empty()) {
+  if (window_.empty()) {
     return InvalidArgument("the files of file_pattern '", options_.pattern, "' have no records");
   }
-  std::swap(buffer_[Below(buffer_.size(), random_)], buffer_.back());
-  *record = std::move(buffer_.back());
-  buffer_.pop_back();
+  std::swap(window_[Below(window_.size(), random_)], window_.back());
+  *record = std::move(window_.back());
+  window_.pop_back();
   return OkStatus();
 }
 
@@ -66,27 +72,39 @@ Status RecordMixer::BeginEpoch() {
   return OkStatus();
 }
 
-Status RecordMixer::ReadUpTo(int64_t records, Check check) {
-  while (std::ssize(buffer_) < records) {
+Status RecordMixer::Refill(Check check) {
+  while (std::ssize(window_) < window_max()) {
     RETURN_IF_ERROR(check());
+    std::string record;
+    if (!ahead_.empty()) {
+      record = std::move(ahead_.front());
+      ahead_.pop_front();
+    } else {
+      ASSIGN_OR_RETURN(const bool found, Read(&record));
+      if (!found) return OkStatus();
+    }
+    window_.push_back(std::move(record));
+  }
+  return OkStatus();
+}
+
+StatusOr<bool> RecordMixer::Read(std::string* record) {
+  for (;;) {
     while (std::ssize(readers_) < options_.readers_max && !left_.empty()) {
       ASSIGN_OR_RETURN(RecordReader reader,
                        RecordReader::Open(files_, left_.back(), options_.compression));
       readers_.push_back(std::move(reader));
       left_.pop_back();
     }
-    if (readers_.empty()) return OkStatus();
+    if (readers_.empty()) return false;
     next_reader_ %= readers_.size();
-    std::string record;
-    ASSIGN_OR_RETURN(const bool found, readers_[next_reader_].Read(&record));
+    ASSIGN_OR_RETURN(const bool found, readers_[next_reader_].Read(record));
     if (found) {
-      buffer_.push_back(std::move(record));
       ++next_reader_;
-    } else {
-      readers_.erase(readers_.begin() + static_cast<int64_t>(next_reader_));
+      return true;
     }
+    readers_.erase(readers_.begin() + static_cast<int64_t>(next_reader_));
   }
-  return OkStatus();
 }
 
 }  // namespace penstock

@@ -3,13 +3,16 @@
 // RecordMixer: yields the records of TFRecord files in a random order, epoch after epoch.
 //
 // An epoch takes the files in an order of its own and reads several of them in turn. Records pass
-// through a buffer, from which they are taken at random. Each record comes once in every epoch. The
-// order follows from the options and the contents of the files.
+// through a window of half the buffer, from which they are taken at random; the other half is read
+// ahead. Each record comes once in every epoch. The order follows from the options and the contents
+// of the files alone.
 //
-// Thread-safe; calls read files, one call at a time.
+// Thread-safe. Calls read files, one call at a time.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -44,24 +47,31 @@ class RecordMixer {
   // that.
   using Check = absl::FunctionRef<Status()>;
   Status Take(int64_t count, std::string* records, Check check) ABSL_LOCKS_EXCLUDED(mu_);
-  // Reads ahead until the buffer is full or the epoch's files end. An error is returned by the next
-  // Take.
+  // Reads ahead until the buffer is full, the epoch's files end, a file has an error, which Take
+  // will meet, or a Take waits.
   void Fill() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   Status BeginEpoch() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  Status ReadUpTo(int64_t records, Check check) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Reads the epoch's next record; returns false at its end.
+  StatusOr<bool> Read(std::string* record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Fills the window.
+  Status Refill(Check check) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status TakeOne(std::string* record, Check check) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  int64_t window_max() const { return (options_.buffer_max + 1) / 2; }
 
   const Options options_;
   Env& files_;
+  std::atomic<int> waiting_{0};  // calls of Take
   Mutex mu_;
   Philox random_ ABSL_GUARDED_BY(mu_);
   int64_t epoch_ ABSL_GUARDED_BY(mu_) = 0;
   std::vector<std::string> left_ ABSL_GUARDED_BY(mu_);      // the epoch's files, last one first
   std::vector<RecordReader> readers_ ABSL_GUARDED_BY(mu_);  // of files that have not ended
   size_t next_reader_ ABSL_GUARDED_BY(mu_) = 0;
-  std::vector<std::string> buffer_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::string> window_ ABSL_GUARDED_BY(mu_);
+  std::deque<std::string> ahead_ ABSL_GUARDED_BY(mu_);  // in the order of reading
   Status error_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -3,7 +3,7 @@
 // SimFiles: a disk in memory that can lose its power. Unsynced changes are then lost or kept in
 // part, as the seed decides:
 //   - each file keeps its bytes up to its last Sync and a random number of the bytes after them;
-//     the last of these may be zeros;
+//     those after the last Sync may be zeros;
 //   - of the renames, removals and new names since the last SyncDirectory, the first few are
 //     kept.
 // Directories themselves are never lost.
@@ -35,7 +35,8 @@ class SimFiles {
   // `until_ns`. Failed writes may be torn.
   void FailUntil(int64_t until_ns, int one_in) { fail_until_ns_ = until_ns, fail_one_in_ = one_in; }
   int64_t injected_errors() const { return injected_errors_; }
-  // Files that are open cannot be used afterwards.
+  // Loses or keeps the unsynced changes, as said above. Files that are open cannot be used
+  // afterwards. Ends the failures of FailUntil.
   void LosePower();
   // Flips a bit of a file that the seed chooses among the files whose name contains `part`. Returns
   // the file's name, or "" if there is none.

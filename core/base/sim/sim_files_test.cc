@@ -30,7 +30,7 @@ void Write(SimFiles& files, const std::string& path, const std::string& data, bo
   EXPECT_EQ((*file)->Close(), OkStatus());
 }
 
-// Returns "-" if there is no such file.
+// Returns the contents of the file; "-" if it does not exist.
 std::string Read(SimFiles& files, const std::string& path) {
   const auto file = files.OpenFile(path);
   if (!file.ok()) return "-";

@@ -85,8 +85,8 @@ void SimScheduler::State::Wake(Routine* routine, bool in_time) {
   ready.push_back({.routine = routine});
 }
 
-// Wakes routines whose deadline has passed. Advances the clock to the next deadline if none is
-// ready.
+// Wakes the routines, and makes the closures of ScheduleAt ready, whose time has come. If nothing
+// is ready, advances the clock to the next such time first.
 void SimScheduler::State::FireTimers() {
   if (ready.empty() && !timers.empty()) now_ns = timers.begin()->first.first;
   while (!timers.empty() && timers.begin()->first.first <= now_ns) {

@@ -30,6 +30,7 @@ class CrashEnv final : public Env {
   void FailOnceAt(int operation) { fail_at_ = operation; }
   // Returns the number of operations so far that change something.
   int operations() const { return operations_; }
+  // Makes the disk as a new process may find it after a crash. Ends CrashAt and FailOnceAt.
   void Restart(Unsynced unsynced, uint64_t seed = 0);
   // Returns the paths of all files that a process sees now.
   std::vector<std::string> Paths() const;

@@ -24,10 +24,11 @@ StatusOr<std::vector<Node*>> ExecutorOrder(const Graph& graph, const CostTable& 
                                            const std::string& client_task,
                                            const std::vector<double>& urgency = {});
 
-// Returns the best of several greedy orders and of `known`. In a greedy order, a ready node that
-// frees memory or takes the least memory runs next. Finding the lowest peak is NP-hard. `ordered`
-// tells for each device of the model whether its nodes can be made to keep an order; nodes of the
-// other devices run as soon as they are ready.
+// Returns the best of several greedy orders and of `known`: the one with the least Excess(limit)
+// or, if several have it, the lowest peak. In a greedy order, a ready node that frees memory or
+// takes the least memory runs next. Finding the lowest peak is NP-hard. `ordered` tells for each
+// device of the model whether its nodes can be made to keep an order; nodes of the other devices
+// run as soon as they are ready.
 std::vector<Node*> LowPeakOrder(const MemoryModel& model, const Graph& graph,
                                 const std::vector<Node*>& known, const std::vector<bool>& ordered,
                                 double limit);

@@ -123,8 +123,9 @@ Status MemoryPlan::LowerBy(Method means) {
   return OkStatus();
 }
 
-// Returns the buffers that no node uses while the node at `position` runs. The buffers that take
-// most memory for the longest time come first.
+// Returns the device's own buffers of MinBufferBytes() or more that exist while the node at
+// `position` runs, but are made before and used again later. The buffers that take most memory for
+// the longest time come first.
 std::vector<int> MemoryPlan::CandidatesAt(int device, int position) const {
   std::vector<std::pair<double, int>> found;
   for (size_t b = 0; b < profile_.buffers.size(); ++b) {

@@ -39,6 +39,7 @@ class MemoryPlan {
   // edges keep the order. They are added on a device whose peak is above this part of the limit, or
   // whose worst case (worst_case.h) is above the limit.
   static constexpr double kNearLimitShare = 0.9;
+  // Returns whether a device is near the limit, or was in an earlier order.
   bool IsNearLimit() const;
   bool Fits() const { return profile_.Excess(limit_) == 0; }
   // Replaces each sum whose inputs take more than a quarter of the limit by a chain of sums of two
@@ -49,8 +50,8 @@ class MemoryPlan {
   // Changes to an order with a lower peak, if there is one among several attempts. Devices that are
   // not near the limit still run each node as soon as it is ready.
   void LowerByOrder();
-  // Frees buffers by `means` until the step fits, or until no attempt lowers the excess. Internal
-  // if the graph refuses a node.
+  // Frees buffers by `means` until the step fits, or until no attempt lowers the excess, or the
+  // search has taken too long. Internal if the graph refuses a node.
   Status LowerBy(Method means);
   // Adds control edges to devices that are near the limit, or were near it in an earlier order.
   // With these edges, the executors keep the order of all nodes that make or read much memory.

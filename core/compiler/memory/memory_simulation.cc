@@ -94,7 +94,7 @@ double MemorySimulation::ChangeInBytes(const Node& node) const {
   return change;
 }
 
-// Returns the buffer that holds a value in the given memory.
+// Returns the buffer that holds a value in the given memory, or kNone.
 int MemorySimulation::Find(const Endpoint& value, int memory) const {
   if (memory != MemoryOf(*value.node)) {
     const auto received = received_.find({{value.node->id(), value.index}, memory});
@@ -179,7 +179,8 @@ void MemorySimulation::MakeOutputs(const Node& node) {
   }
 }
 
-// Follows the rules of KernelContext::ForwardOrAllocate.
+// Returns the buffer of an input that the output takes over, by the rules of
+// KernelContext::ForwardOrAllocate; kNone if there is none.
 int MemorySimulation::ReusedBuffer(const Node& node, int output, const Sharing& sharing) const {
   const double bytes = model_.Bytes({const_cast<Node*>(&node), output});
   for (int i = 0; i < node.num_inputs(); ++i) {
@@ -223,7 +224,8 @@ void MemorySimulation::CountUses(const Node& node, int output, int buffer) {
   }
 }
 
-// If snapshots are still to be read, they keep the old value, and the update writes into a copy.
+// Records the updates that the node makes. If snapshots are still to be read, they keep the old
+// value, and the update writes into a copy.
 void MemorySimulation::CopyStateThatIsRead(const Node& node) {
   for (int i = 0; i < node.num_inputs(); ++i) {
     if (!Updates(node, i)) continue;

@@ -21,6 +21,7 @@ class Restoring {
   // Changes graph and order. Returns false if the buffer cannot be freed by these means. After
   // false or an error, Undo must be called.
   StatusOr<bool> Apply();
+  // Takes back all that Apply has changed.
   void Undo();
   int num_added() const { return num_added_; }
 

@@ -35,7 +35,7 @@ class RestoringTest : public testing::Test {
     order_.push_back(node);
     return node;
   }
-  // The buffer of large_, freed while peak_ runs.
+  // Returns an attempt to free the buffer of large_ while peak_ runs.
   Restoring Attempt(Method method) {
     int buffer = -1;
     const auto& buffers = plan_->profile().buffers;

@@ -95,7 +95,7 @@ TEST(WorstCaseTest, AVariableIsCopiedOnceForASnapshot) {
   EXPECT_EQ(s.WorstPeakBytes()[0], 4020);
 }
 
-// Returns a random order of the nodes that their edges allow.
+// Returns the nodes in a random order that their edges allow.
 std::vector<Node*> Shuffled(const std::vector<Node*>& order, std::mt19937* random) {
   std::vector<Node*> left = order, shuffled;
   std::vector<bool> done(1000);
@@ -115,7 +115,8 @@ std::vector<Node*> Shuffled(const std::vector<Node*>& order, std::mt19937* rando
   return shuffled;
 }
 
-// Returns random nodes that read one or two recent values, and variables that are read and updated.
+// Returns a step of random nodes that read one or two recent values, and variables that are read
+// and updated.
 Step RandomStep(std::mt19937* random, const char* other_device) {
   Step s;
   std::vector<Endpoint> values = {{s.Run("n0", "Noise", {}, 1000), 0}};

@@ -25,7 +25,8 @@ struct ControlLoops {
   // By frame and device, for loops on several devices: the node that runs there once per iteration.
   std::map<std::pair<int, std::string>, Node*> iterations;
 };
-// REQUIRES: every node has an assigned device. InvalidArgument names loops without a LoopCond.
+// Adds the control loops to `graph`. REQUIRES: every node has an assigned device. InvalidArgument
+// names a loop on several devices that has no LoopCond.
 StatusOr<ControlLoops> AddControlLoops(Graph* graph);
 
 }  // namespace penstock

@@ -40,7 +40,8 @@ class Partitioner {
   }
 
  private:
-  // Nodes that control_loops added have no urgency and come last among the roots.
+  // Moves the roots, nodes without inputs, to the front of `order`, the most urgent first. Nodes
+  // that control_loops added have no urgency and come last among the roots.
   static void SortRoots(const std::vector<double>& urgency, std::vector<Node*>* order) {
     if (urgency.empty()) return;
     const auto is_root = [](const Node* node) {
@@ -99,7 +100,8 @@ class Partitioner {
     return node;
   }
 
-  // Returns the endpoint at which consumers on `device` find the value of `source`.
+  // Returns the endpoint at which consumers on `device` find the value of `source`. If there is
+  // none yet, copies the source to the device or adds a transfer.
   StatusOr<Endpoint> SourceFor(const Endpoint& source, const std::string& device) {
     if (Device(*source.node) == device) return Endpoint{copies_[source.node->id()], source.index};
     Node*& received = received_[{source.node->id(), source.index, device}];
@@ -148,7 +150,7 @@ class Partitioner {
     return Add(device, std::move(spec));
   }
 
-  // Returns a node on `device` that runs after `source`.
+  // Returns a node on `device` that runs after `source`. If there is none yet, adds a transfer.
   StatusOr<Node*> ControlSourceFor(Node* source, const std::string& device) {
     if (Device(*source) == device) return copies_[source->id()];
     if (FlowOpOf(*source) == FlowOp::kEnter && !source->output_type(0).ref) {
@@ -210,7 +212,8 @@ class Partitioner {
   // (original id, output or -1 for control, destination) -> its copy or _Recv there
   std::map<std::tuple<int, int, std::string>, Node*> received_;
   std::vector<std::pair<const Node*, int>> back_edges_;
-  std::vector<std::pair<Node*, const Node*>> received_in_loops_;  // _Recv, node of each iteration
+  // A _Recv in a loop, and the node that runs on its device in each iteration.
+  std::vector<std::pair<Node*, const Node*>> received_in_loops_;
 };
 
 }  // namespace

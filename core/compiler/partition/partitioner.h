@@ -21,9 +21,10 @@
 namespace penstock {
 
 // Returns the partitions in order of device name. REQUIRES: every node has an assigned device among
-// `devices`. `urgency`, by node id, orders the nodes of a partition that wait for nothing, the most
-// urgent first. Executors begin with these nodes in that order, so variables are sent in it, too.
-// If `urgency` is empty, the graph's order is kept.
+// `devices`. InvalidArgument if a ref edge leads to another device, or a loop cannot be spread over
+// its devices. `urgency`, by node id, orders the nodes of a partition that wait for nothing, the
+// most urgent first. Executors begin with these nodes in that order, so variables are sent in it,
+// too. If `urgency` is empty, the graph's order is kept.
 StatusOr<std::vector<Partition>> PartitionGraph(const Graph& graph,
                                                 const std::vector<DeviceInfo>& devices,
                                                 const std::vector<double>& urgency = {});

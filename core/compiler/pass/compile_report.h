@@ -39,7 +39,7 @@ struct PlacementReport {
     bool measured = false;  // false: the time is an estimate
   };
   struct Transfer {
-    std::string node;  // whose output it is
+    std::string node;  // the node whose output is sent
     int from = 0, to = 0;
     double bytes = 0;
     double start_ns = 0, end_ns = 0;
@@ -76,10 +76,11 @@ struct MemoryReport {
 
   std::vector<Device> devices;  // in order of name; empty: nothing was predicted
   double limit_bytes = 0;       // CompileOptions::memory_limit
-  // Changes of the step that were made for the limit: control edges keep the order of nodes.
+  // Changes of the step that were made for the limit. `ordered`: control edges keep the order of
+  // nodes.
   bool ordered = false;
   int num_recomputed = 0;  // nodes that run a second time
-  int num_swapped = 0;     // tensors
+  int num_swapped = 0;     // tensors written to a file and read again
   // The name of a loop of the step; "" if there is none. A loop counts as one iteration.
   std::string loop;
 };
@@ -94,7 +95,8 @@ struct CompileReport {
   MemoryReport memory;  // only if CompileOptions::predict or memory_limit asks for it
 };
 
-// Returns text for people: a line for each pass, and lines for each group and its candidates.
+// Returns text for people: a line for each pass, lines for each group and its candidates, the time
+// of the predicted step, and the text of the MemoryReport.
 std::string ToString(const CompileReport& report);
 // Returns text for people: a few lines for each device.
 std::string ToString(const MemoryReport& report);

@@ -16,8 +16,8 @@ const PartialShape& ShapeOf(const ShapeMap& shapes, const Node& node, int output
                                                                             : kUnknown;
 }
 
-// Returns the number of operations of the op's definition. If it has none, one operation for each
-// element of an output; a reference has no elements.
+// Returns the number of operations by the op's definition. If the definition does not give it: one
+// operation for each element of output 0; a reference has no elements.
 double FlopsOf(const Node& node, const ShapeMap& shapes) {
   if (node.num_outputs() == 0) return 0;
   if (node.op().flops == nullptr) {

@@ -86,7 +86,7 @@ class CostTable {
   // Returns the node's time on the device. If there is neither a measurement nor an estimate,
   // returns the time of a kernel that does nothing.
   double NodeNanos(const Node& node, const DeviceInfo& device) const;
-  // Returns the estimated number of floating-point operations.
+  // Returns the estimated number of floating-point operations; 0 if there is no estimate.
   double Flops(const Node& node) const;
   // Returns the size of an output; 0 if it was neither measured nor estimated.
   double OutputBytes(const Node& node, int output) const;
@@ -106,7 +106,7 @@ class CostTable {
     size_t first_output = 0;  // in output_bytes_
   };
   const MeasuredNode* FindMeasured(const Node& node) const;
-  // Returns null if none was recorded.
+  // Returns the time that was recorded for the node on the device; null if there is none.
   const Time* FindTime(string_view node, const DeviceName& device) const;
   double EstimatedNanos(const Node& node, const DeviceRates& rates) const;
   void Learn(const Graph& graph, const std::vector<DeviceInfo>& devices);

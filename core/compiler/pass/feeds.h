@@ -17,7 +17,8 @@ namespace penstock {
 // Key: node id and output; value: the feed's index.
 using FeedMap = std::map<std::pair<int, int>, int>;
 
-// NotFound "FeedInputs: unable to find feed output X:0". InvalidArgument if a tensor is fed twice.
+// Finds the outputs that are fed. NotFound "FeedInputs: unable to find feed output X:0".
+// InvalidArgument if a tensor is fed twice.
 StatusOr<FeedMap> ResolveFeeds(const Graph& graph, const CompileOptions& options);
 // Returns true if the step feeds `node`, a placeholder without a default. Nodes with a control edge
 // from it then wait for the feed, because the placeholder itself must not run.
@@ -26,10 +27,11 @@ bool IsFedPlaceholder(const Node& node, const FeedMap& feeds);
 // for independent results (core/op/results_apart.h) and `tensor` is not fed, this is the input that
 // the node passes on; else it is `tensor` itself.
 Endpoint ReadBy(Endpoint tensor, const FeedMap& feeds);
-// NotFound "FetchOutputs node X:0: not found". InvalidArgument if a tensor is both fed and fetched.
+// Finds the outputs that are fetched. NotFound "FetchOutputs node X:0: not found". InvalidArgument
+// if a tensor is both fed and fetched.
 StatusOr<std::vector<Endpoint>> ResolveFetches(const Graph& graph, const CompileOptions& options,
                                                const FeedMap& feeds);
-// NotFound "PruneForTargets: Some target nodes not found: ...".
+// Finds the targets. NotFound "PruneForTargets: Some target nodes not found: ...".
 StatusOr<std::vector<Node*>> ResolveTargets(const Graph& graph, const CompileOptions& options);
 
 // Return the name of the index-th feed and fetch of a partial run: the RendezvousKey::tensor of a

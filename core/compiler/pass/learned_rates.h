@@ -22,7 +22,7 @@ namespace penstock {
 class LearnedRates {
  public:
   void Add(string_view op, const DeviceName& device, double measured_ns, double estimated_ns);
-  // Call it after the last Add.
+  // Computes the devices' slowness. Call it after the last Add.
   void Finish();
 
   // Returns the factor by which to multiply an estimate for a node of this op on `device`.

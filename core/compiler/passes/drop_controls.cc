@@ -5,8 +5,8 @@ namespace penstock {
 
 Status DropControls(PassContext& context) {
   for (Node* node : context.graph->nodes()) {
-    // A Merge does not wait for all of its inputs; a node that runs dead tells an input from an
-    // order.
+    // These nodes keep their control edges: a Merge does not wait for all of its inputs, and a node
+    // that runs dead may treat a dead input and a dead control input differently.
     const OpDef& op = node->op();
     if (node->control_inputs().empty() || op.flow == FlowOp::kMerge || op.runs_dead) continue;
     for (const Endpoint& input : node->inputs()) {

@@ -11,7 +11,8 @@
 namespace penstock {
 
 // Gives PassContext::costs an estimate for each node of the present graph, by shapes that are
-// inferred from the expected shapes of the feeds.
+// inferred from the expected shapes of the feeds; if these do not fit the graph, without them.
+// Errors are those of shape inference.
 Status EstimateCosts(PassContext& context);
 
 }  // namespace penstock

@@ -72,8 +72,8 @@ class Folder {
   }
 
  private:
-  // Subtracts the bytes of `values` from bytes_left_. Returns false, and subtracts nothing, if they
-  // are more than that.
+  // Subtracts the bytes of `values` from bytes_left_. Returns false, and subtracts nothing, if so
+  // many are not left.
   bool ReserveBytes(const std::vector<Tensor>& values) {
     int64_t bytes = 0;
     for (const Tensor& value : values) bytes += static_cast<int64_t>(value.bytes());

@@ -12,10 +12,30 @@
 namespace penstock {
 namespace {
 
+// The limit of an import (core/graph/graph_proto.h). Nested gradients multiply the nodes.
+constexpr int kNodesMax = 1'000'000;
+
 bool StandsForGradients(const Node& node) { return node.FindAttr(kFunctionResultsAttr) != nullptr; }
 
-// Replaces the outputs of `node`. REQUIRES: no error so far.
-Status Expand(Node* node, GraphBuilder& builder) {
+// Replaces `node` by a NoOp of its name that runs after `made` and precedes the same nodes.
+// REQUIRES: all uses of its outputs have been replaced.
+Status ReplaceByNoOp(Node* node, std::vector<Node*> made, Graph& graph) {
+  const std::vector<Node*> after = node->control_outputs();
+  Graph::NodeSpec spec{.name = node->name(),
+                       .op = "NoOp",
+                       .control_inputs = std::move(made),
+                       .device = node->requested_device()};
+  spec.control_inputs.insert(spec.control_inputs.end(), node->control_inputs().begin(),
+                             node->control_inputs().end());
+  graph.RemoveNode(node);
+  ASSIGN_OR_RETURN(Node* const no_op, graph.AddNode(std::move(spec)));
+  for (Node* next : after) graph.AddControlEdge(no_op, next);
+  return OkStatus();
+}
+
+// Replaces `node`, or the outputs of it that are used, by the gradients for which it stands.
+// InvalidArgument if its attribute does not fit its inputs. REQUIRES: the builder has no error yet.
+Status Expand(Node* node, bool is_target, GraphBuilder& builder) {
   const int64_t* const attr = node->attr<int64_t>(kFunctionResultsAttr);
   const int64_t arguments = node->num_outputs(), results = attr != nullptr ? *attr : -1;
   if (results < 0 || results > node->num_inputs() ||
@@ -33,16 +53,22 @@ Status Expand(Node* node, GraphBuilder& builder) {
   const GraphBuilder::Scope name = builder.NameScope(StrCat(node->name(), "/"));
   const GraphBuilder::Scope device = builder.DeviceScope(node->requested_device());
   ASSIGN_OR_RETURN(const std::vector<Gradient> gradients, AddGradients(builder, ys, xs, dys));
+  const bool runs_all = is_target || !node->control_outputs().empty();
+  std::vector<Node*> all;
   for (int i = 0; i < node->num_outputs(); ++i) {
     const auto& edges = node->out_edges();
     const bool used = std::any_of(edges.begin(), edges.end(),
                                   [i](const OutEdge& edge) { return edge.src_index == i; });
-    if (!used) continue;  // a handle, for example, has no gradient
+    // A handle, for example, has no gradient, and none is used.
+    if (!used && (!runs_all || gradients[i].none())) continue;
     const Output dx = gradients[i].none() ? ZerosLike(xs[i]) : Dense(gradients[i]);
     RETURN_IF_ERROR(builder.status());
     Node* const made = builder.NodeOf(dx);
     RETURN_IF_ERROR(builder.mutable_graph().ReplaceUses({node, i}, {made, dx.index}));
+    all.push_back(made);
   }
+  if (runs_all) return ReplaceByNoOp(node, std::move(all), builder.mutable_graph());
+  builder.mutable_graph().RemoveNode(node);
   return OkStatus();
 }
 
@@ -55,11 +81,18 @@ Status ExpandFunctionGradients(PassContext& context) {
   }
   // The gradients of an inner function come first: an outer one differentiates them.
   ASSIGN_OR_RETURN(const std::vector<Node*> order, context.graph->TopologicalOrder());
+  const std::vector<std::string>& targets = context.options.targets;
   GraphBuilder builder(std::move(*context.graph));
   for (Node* const node : order) {
     if (!StandsForGradients(*node)) continue;
-    RETURN_IF_ERROR(InNode(Expand(node, builder), node->name()));
-    builder.mutable_graph().RemoveNode(node);
+    const std::string name = node->name();
+    const bool is_target = std::find(targets.begin(), targets.end(), name) != targets.end();
+    RETURN_IF_ERROR(InNode(Expand(node, is_target, builder), name));
+    if (builder.graph().num_nodes() > kNodesMax) {
+      return InNode(ResourceExhausted("with the gradients of functions the step has more than ",
+                                      kNodesMax, " nodes"),
+                    name);
+    }
   }
   *context.graph = std::move(builder.mutable_graph());
   return OkStatus();

@@ -34,11 +34,12 @@ class FunctionGradientsTest : public ::testing::Test {
     for (size_t i = 0; i < arguments; ++i) outputs.push_back({&b_, node, static_cast<int>(i)});
     return outputs;
   }
-  Status Run() {
+  Status Run(std::vector<std::string> targets = {}) {
     EXPECT_TRUE(b_.status().ok()) << b_.status();
     graph_ = std::move(b_.mutable_graph());
     const std::vector<DeviceInfo> devices;
-    const CompileOptions options;
+    CompileOptions options;
+    options.targets = std::move(targets);
     CompileReport report;
     PassContext context{.program = graph_,
                         .devices = devices,
@@ -85,6 +86,34 @@ TEST_F(FunctionGradientsTest, KeepsTheDevice) {
   Named("dx", Gradients("d", {x * x, x, x}, 1, 1)[0]);
   ASSERT_TRUE(Run().ok());
   EXPECT_EQ(Source("dx")->requested_device(), "/job:ps/task:0");
+}
+
+TEST_F(FunctionGradientsTest, KeepsTheOrder) {
+  const Output x = Input("x"), before = Input("before");
+  Outputs d;
+  {
+    const GraphBuilder::Scope after = b_.ControlDependencies({before});
+    d = Gradients("d", {x * x, x, x}, 1, 1);
+  }
+  const GraphBuilder::Scope after = b_.ControlDependencies({d[0]});
+  Named("last", x);
+  const Status status = Run();
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(Print(*graph_.FindNode("last")), "Identity(x, ^d)");
+  const Node* const node = graph_.FindNode("d");
+  EXPECT_EQ(node->op_name(), "NoOp");
+  ASSERT_EQ(node->control_inputs().size(), 2u);
+  EXPECT_EQ(node->control_inputs()[0]->op_name(), "AddN");  // the gradient
+  EXPECT_EQ(node->control_inputs()[1]->name(), "before");
+}
+
+TEST_F(FunctionGradientsTest, ATargetRunsTheGradients) {
+  const Output x = Input("x");
+  Gradients("d", {x * x, x, x}, 1, 1);
+  const Status status = Run({"d"});
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(graph_.FindNode("d")->op_name(), "NoOp");
+  EXPECT_EQ(graph_.FindNode("d")->control_inputs().size(), 1u);
 }
 
 TEST_F(FunctionGradientsTest, NamesAnOpWithoutGradient) {

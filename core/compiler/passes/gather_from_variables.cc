@@ -104,8 +104,8 @@ bool TakesRows(const Node& gather) {
                                          : value->flat<int32_t>()[0] == 0;
 }
 
-// Returns the path if the Gather can be replaced. `beside` are the names of nodes with which other
-// nodes must be colocated.
+// Returns the Gather with its path if it can be replaced, else nullopt. `beside` are the names of
+// nodes with which other nodes must be colocated.
 std::optional<Lookup> FindLookup(Node* gather, const absl::flat_hash_set<std::string>& beside) {
   if (!TakesRows(*gather) || beside.contains(gather->name())) return std::nullopt;
   Lookup lookup{.gather = gather};

@@ -113,8 +113,9 @@ class LateReads {
     }
   }
 
-  // Walks the graph once for as many updates as Reachability can search at once. Updates of one
-  // walk are neighbours in the graph, so that a walk need not start at the graph's beginning.
+  // Marks the uses that run after an update that their view need not run after. Walks the graph
+  // once for as many updates as Reachability can search at once. Updates of one walk are neighbours
+  // in the graph, so that a walk need not start at the graph's beginning.
   void FindLateUses() {
     Reachability after(graph_, [](const Node& node, int input) { return node.input(input).node; });
     std::vector<Update> updates;
@@ -154,7 +155,7 @@ class LateReads {
   }
 
   // Returns a node that passes the reference on under the same conditions under which `view` passes
-  // the value on.
+  // the value on. Adds the node, and those that it needs, if it does not exist yet.
   StatusOr<Node*> ReferenceTo(const Node* view) {
     if (const auto known = references_.find(view->id()); known != references_.end()) {
       return known->second;

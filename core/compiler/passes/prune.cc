@@ -93,10 +93,11 @@ class Pruner {
   Node* CopyOf(const Node* node) const { return copies_[node->id()]; }
   bool Copyable(const Endpoint& e) const { return Fed(e) || CopyOf(e.node) != nullptr; }
 
-  // Visits depth first, a node's first input before its second, without recursion, because graphs
-  // can be deeper than the stack. The order matters. An executor starts with the first roots of its
-  // graph, so a parameter server sends weights in the order of these copies. This is the order of
-  // the layers, so the first layer can run while the weights of the others are being sent.
+  // Copies `root` and the nodes that it needs. Visits depth first, a node's first input before its
+  // second, without recursion, because graphs can be deeper than the stack. The order matters. An
+  // executor starts with the first roots of its graph, so a parameter server sends weights in the
+  // order of these copies. This is the order of the layers, so the first layer can run while the
+  // weights of the others are being sent.
   Status Visit(Node* root) {
     std::vector<Node*> stack = {root};
     while (!stack.empty()) {

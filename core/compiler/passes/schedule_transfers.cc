@@ -19,7 +19,8 @@ namespace penstock {
 namespace {
 
 constexpr double kBytesMin = 64 << 10;
-// A transfer is begun so early that it may take twice as long as predicted, and this much longer.
+// A delayed transfer begins so early that it may take kSafety times as long as predicted, and
+// kSafetyNanos more.
 constexpr double kSafety = 2, kSafetyNanos = 50'000;
 // The minimum that delays must save of the peak (as a share and in bytes), and the maximum that
 // they may add to the step's time (as a share).
@@ -139,8 +140,9 @@ class TransferSchedule {
     return end == nodes.begin() ? -1 : std::prev(end)->second;
   }
 
-  // Returns a copy of the graph with the delays. All added edges go forward in the predicted time,
-  // as the edges of the graph do, so they make no cycle.
+  // Returns a copy of the graph with the delays, and records the sizes of the added outputs in
+  // `costs`. All added edges go forward in the predicted time, as the edges of the graph do, so
+  // they make no cycle.
   StatusOr<Graph> WithDelays(CostTable* costs) const {
     Graph graph = context_.graph->Clone();
     for (const Delay& delay : delays_) {

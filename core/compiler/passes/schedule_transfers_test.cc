@@ -71,8 +71,7 @@ TEST(ScheduleTransfersTest, WeightsArriveShortlyBeforeTheirLayers) {
   EXPECT_LE(late.step_ns, 1.01 * early.step_ns);
 }
 
-// A training step, with a forward and a backward pass. The first layers' weights are needed at both
-// ends of the step and stay in memory, so less is saved.
+// A training step, with a forward and a backward pass, both of which read all weights.
 TEST(ScheduleTransfersTest, ATrainingStepNeedsFirstWeightsTwice) {
   Layers w(12);
   Node* gradient = w.graph.FindNode("layer11");

@@ -15,7 +15,8 @@ class BusyLanes {
 
   // Returns the earliest start, not before `ready_ns`, for work that takes `nanos`.
   double StartFor(double ready_ns, double nanos) const;
-  // Reserves `nanos` from `start_ns` on, a result of StartFor.
+  // Reserves a lane for `nanos` from `start_ns` on. REQUIRES: StartFor has returned `start_ns` for
+  // this work.
   void Take(double start_ns, double nanos);
 
  private:

@@ -52,7 +52,8 @@ std::vector<const Node*> ShortestChain(
   return {};
 }
 
-// Returns "" if the chain is two neighbours, which need no explanation.
+// Returns the end of an error, which lists the chain; "" if it has at most two nodes, which need no
+// explanation.
 std::string ChainText(const std::vector<const Node*>& chain) {
   if (chain.size() <= 2) return "";
   std::vector<std::string> names;

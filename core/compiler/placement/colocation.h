@@ -25,7 +25,8 @@ class ColocationGroups {
   int Find(int node_id) const;  // the group's representative
   const DeviceName& constraint(int node_id) const { return groups_[Find(node_id)].constraint; }
   bool stateful(int node_id) const { return groups_[Find(node_id)].stateful; }
-  // Returns the device constraint of the node itself; "" if it was overruled.
+  // Returns the device constraint of the node itself; an empty one if it was overruled, or if the
+  // node is a NextIteration.
   DeviceName ConstraintOf(const Node& node) const;
   // Returns the shortest chain of nodes that keeps two nodes of a group together, for an error; ""
   // if they are neighbours.
@@ -39,7 +40,9 @@ class ColocationGroups {
     bool stateful = false;
     bool overruled = false;  // the constraint of the node with this id does not count
   };
-  // Joins the groups of a and b. `handle`: b uses a resource that a makes or passes on.
+  // Joins the groups of a and b. `handle`: b uses a resource that a makes or passes on; if their
+  // constraints conflict, a's group overrules b's. Without `handle` a conflict is an
+  // InvalidArgument.
   Status Join(const Node& a, const Node& b, bool handle = false);
   Status Init(const Graph& graph);
   // Marks the group's nodes as overruled: the constraint of the resource that they use counts
@@ -52,7 +55,7 @@ class ColocationGroups {
 
   bool soft_ = false;
   std::vector<Group> groups_;
-  std::vector<std::pair<const Node*, const Node*>> joins_;  // in order
+  std::vector<std::pair<const Node*, const Node*>> joins_;  // in the order they were made
 };
 
 }  // namespace penstock

@@ -19,8 +19,8 @@ namespace penstock {
 class FeasibleDevices {
  public:
   struct Options {
-    // If true, and a constraint on type or index leaves no device, any other device of that task is
-    // allowed.
+    // If true, a group whose constraint leaves no device because of its type or index may use the
+    // devices that match the other components.
     bool soft = false;
     // If true, a node that names no job may run on any task; else only on the task of
     // `client_device`.
@@ -52,8 +52,9 @@ class FeasibleDevices {
   // that matches its constraint.
   Status NoKernels(const std::vector<const Node*>& members, int device) const;
   Status NoKernel(const Node& node, const DeviceName& constraint, int device) const;
-  // Returns, by device, whether the node cannot run there: because of the node's own constraint,
-  // because it has no kernel, or because only the client's task counts.
+  // Returns, by device, whether the node cannot run there: because of the node's own constraint
+  // (without type and index if Options::soft), because it has no kernel, or because only the
+  // client's task counts.
   std::vector<bool> ExcludedBy(const Node& node) const;
   std::string WhatExcludes(const Node& node) const;
 

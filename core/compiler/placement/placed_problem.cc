@@ -70,7 +70,7 @@ double PeakOf(const std::vector<Span>& spans) {
 void AddMeasuredLinks(const std::vector<DeviceInfo>& devices, const CostTable& costs,
                       PlacementProblem* problem) {
   if (costs.links().empty()) return;
-  std::vector<int> first_of_task;  // devices
+  std::vector<int> first_of_task;  // by task: its first device
   for (size_t d = 0; d < devices.size(); ++d) {
     if (problem->devices[d].task == static_cast<int>(first_of_task.size())) {
       first_of_task.push_back(static_cast<int>(d));

@@ -23,7 +23,7 @@ struct PlacedProblem {
   std::vector<int> first_output;  // by node of the problem: index in its output_bytes
 };
 
-// REQUIRES that every node has an assigned device among `devices`.
+// Describes the graph as a problem. REQUIRES: every node has an assigned device among `devices`.
 StatusOr<PlacedProblem> DescribePlaced(const Graph& graph, const std::vector<DeviceInfo>& devices,
                                        const CostTable& costs, const DeviceName& client_device);
 

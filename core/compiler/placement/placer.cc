@@ -120,7 +120,8 @@ class Placer {
     devices = {is_fixed ? fixed : devices.front()};
   }
 
-  // Returns -1 if `devices` has no device for the node, or one that does not exist.
+  // Returns the index of the device that `devices` gives the node; -1 if it gives none, or one that
+  // does not exist.
   int IndexOf(const DeviceByNode* devices, const std::string& node) const {
     if (devices == nullptr) return -1;
     const auto found = devices->find(node);
@@ -168,7 +169,8 @@ class Placer {
     problem_.AddNode(Group(node), inputs, nanos_, device_times_);
   }
 
-  // The partitioner copies such a constant to each device that reads it.
+  // Returns whether the node is a constant that the partitioner copies to each device that reads
+  // it.
   static bool IsCopied(const Node& node) {
     return node.op().is_constant && node.control_inputs().empty();
   }

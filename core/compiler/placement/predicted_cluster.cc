@@ -83,8 +83,8 @@ class StepCopies {
     for (const Problem::Input& input : base_.inputs) sink_[input.node] = false;
   }
 
-  // A step begins when the worker's previous one has ended, which sends a message to the parameter
-  // servers.
+  // Adds a step of `worker`, which begins when the worker's previous step has ended. Messages from
+  // the worker then start the step's nodes on the parameter servers.
   void AddStep(int worker) {
     const std::vector<double> no_time(base_.num_kinds, 0);
     const int marker = GroupOf(worker, base_.num_groups());

@@ -16,7 +16,8 @@
 namespace penstock {
 
 struct PredictedCluster {
-  // The fraction of the time in which a resource of the busiest task is in use: 0 to 1.
+  // For each resource, the fraction of the time (0 to 1) in which the task that uses it most has it
+  // in use.
   struct Load {
     double compute = 0, send = 0, receive = 0;
   };

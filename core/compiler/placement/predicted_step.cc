@@ -121,7 +121,8 @@ class Simulation {
     changed_.push_back(device);
   }
 
-  // Returns when an output that is ready now arrives on another device.
+  // Returns when an output that is ready now arrives on device `to`. Adds its transfer, unless it
+  // is sent there already.
   double Arrival(int node, int output, int from, int to, double now) {
     if (from == to) return now;
     for (const PredictedStep::Transfer* sent = step_.transfers.data() + step_.transfers.size();

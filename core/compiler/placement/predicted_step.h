@@ -33,7 +33,7 @@ struct PredictedStep {
   std::vector<Transfer> transfers;  // in order of their start times
 };
 
-// `device` is indexed by group; `ranks` by node: the highest rank runs first.
+// Simulates one step. `device` is indexed by group; `ranks` by node: the highest rank runs first.
 PredictedStep PredictStep(const PlacementProblem& problem, absl::Span<const int> device,
                           absl::Span<const double> ranks);
 

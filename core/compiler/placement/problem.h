@@ -61,16 +61,16 @@ struct PlacementProblem {
   // By node, in an order in which edges go forward.
   std::vector<int> group;
   std::vector<int> first_input = {0};        // index in `inputs`; one more entry than nodes
-  std::vector<int> first_device_time = {0};  // as first_input
+  std::vector<int> first_device_time = {0};  // index in `device_times`, as first_input
   std::vector<double> nanos;                 // by node, by kind
   std::vector<Input> inputs;
   std::vector<DeviceTime> device_times;
   std::vector<double> output_bytes;
 };
 
-// By node: how long a step takes from the node's start to its end, on average over the devices that
-// each group may choose from (the upward rank of HEFT: Topcuoglu et al., 2002). Nodes on the
-// critical path have the largest ranks.
+// Returns, by node, how long a step takes from the node's start to the step's end, on average over
+// the devices that each group may choose from (the upward rank of HEFT: Topcuoglu et al., 2002).
+// Nodes on the critical path have the largest ranks.
 std::vector<double> UpwardRanks(const PlacementProblem& problem);
 
 // Returns a lower bound of the step's time under any placement: the longest path with each node on

@@ -157,7 +157,8 @@ class Improvement {
     return true;
   }
 
-  // Moves single groups, the heaviest first, until no move improves the placement.
+  // Moves single groups, in the order of `groups`, until no move improves the placement or the
+  // budget is spent.
   void TryMoves(const std::vector<int>& groups) {
     for (bool better = true; better;) {
       const double before = best_ns_;
@@ -174,8 +175,8 @@ class Improvement {
   }
 
   // Leaves a local optimum: puts three random groups on random devices and improves from there.
-  // Repeats that until many attempts in a row were in vain. The random numbers are the same in each
-  // search.
+  // Repeats that until many attempts in a row were in vain or the budget is spent. The random
+  // numbers are the same in each search.
   void TryJumps(const std::vector<int>& groups) {
     std::minstd_rand random;
     std::vector<int> known_best = best_;
@@ -203,7 +204,8 @@ class Improvement {
   double best_ns() const { return best_ns_; }
 
  private:
-  // Returns false if the budget is spent.
+  // Predicts the step of `placement`, and keeps the placement if it is the best so far. Does
+  // nothing and returns false if the budget is spent.
   bool Try(std::vector<int> placement) {
     budget_ -= problem_.num_nodes();
     if (budget_ < 0) return false;

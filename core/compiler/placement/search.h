@@ -30,7 +30,7 @@ struct FoundPlacement {
   bool kept = false;   // all groups have their previous devices
 };
 
-// How many simulated node executions the search may use after the greedy one. Small graphs are
+// How many simulated node executions the search may use after the greedy search. Small graphs are
 // searched exhaustively or nearly so, large ones not at all.
 inline constexpr int kSearchBudget = 200'000;
 

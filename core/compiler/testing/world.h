@@ -30,7 +30,7 @@ namespace penstock {
 //   Stage: puts its input into a staging area.  Unstage: waits for what is in it
 //   Var: a variable.  Update: ref, by -> ref.  Train: ref, rate, grad -> ref.  Bump: ref -> ref
 //
-// Const, Sum2 and Merge (a sum here) run at compile time; the others fail when they do.
+// The kernels of Const, Sum2 and Merge (a sum here) work; the kernels of the other ops fail.
 const Registry& CompilerTestOps();
 bool HugeRan();
 

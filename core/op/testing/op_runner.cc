@@ -187,7 +187,7 @@ Status ExecuteOnAccelerator(const std::shared_ptr<Execution>& run, const Registr
   return OkStatus();
 }
 
-// Checks that the outputs are as declared.
+// Internal unless the outputs have the declared types and the inferred shapes.
 Status CheckOutputs(const Execution& run) {
   for (size_t i = 0; i < run.outputs.size(); ++i) {
     const Tensor& output = run.outputs[i];

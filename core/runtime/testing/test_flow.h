@@ -31,7 +31,7 @@ class FlowBuilder {
 
   // Returns output 0 of a new node in the current branch or loop.
   Endpoint Call(const std::string& op, const Values& inputs, Attrs attrs = {});
-  // Adds a TestSum or a similar op, whose attribute N must be the number of inputs.
+  // Adds a TestSum or a similar op, and sets its attribute N to the number of inputs.
   Endpoint Sum(const std::string& op, const Values& inputs, Attrs attrs = {});
   // Returns the value of the branch that `pred`, a bool, selects.
   Endpoint Cond(Endpoint pred, const std::function<Endpoint()>& then,

@@ -50,7 +50,7 @@ class TestGraph {
   explicit TestGraph(const Registry& registry = Registry::Global()) : graph_(registry) {}
   Node* Add(const std::string& op, const std::vector<Node*>& inputs, Attrs attrs = {},
             const std::vector<Node*>& after = {}, const std::string& name = "");
-  // Adds a TestSum or a similar op, whose attribute N must be the number of inputs.
+  // Adds a TestSum or a similar op, and sets its attribute N to the number of inputs.
   Node* AddSum(const std::string& op, const std::vector<Node*>& inputs, Attrs attrs = {},
                const std::vector<Node*>& after = {});
   Node* Feed(int index, DType dtype = DType::kInt64);

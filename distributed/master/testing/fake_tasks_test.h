@@ -55,6 +55,7 @@ class FakeTasksTest : public SimTest {
       session_ = nullptr;
     });
   }
+  // Builds the fixture's graph.
   static Status Whole(Graph* graph) {
     GraphBuilder g;
     {

@@ -85,7 +85,8 @@ class ScriptedMaster final : public tensorflow::MasterService::Service {
   static constexpr char kHandle[] = "session 1";
   static constexpr int64_t kVersion = 10;
 
-  // Answers CreateSession with this handle and version.
+  // Starts to serve. Answers CreateSession with kHandle and kVersion, until the test sets another
+  // answer.
   ScriptedMaster() {
     tensorflow::CreateSessionResponse created;
     created.set_session_handle(kHandle);

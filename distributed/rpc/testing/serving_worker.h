@@ -36,7 +36,7 @@ class ServingWorker {
   void Stop() {
     worker_->steps().AbortAll(Cancelled("the worker has been stopped"));
     host_.Stop();
-    // The end of a step that was aborted is still scheduled.
+    // An aborted step ends on the pool, so it may still run.
     while (worker_->steps().counts().running > 0) Env::Real().SleepForNanos(1'000'000);
   }
 

@@ -16,7 +16,7 @@ AutoTransport::AutoTransport(std::vector<std::unique_ptr<Transport>> transports,
 
 AutoTransport::~AutoTransport() = default;
 
-// Claims only the abilities that all of its transports have.
+// Returns the capabilities of the last transport, with zero_copy only if all transports have it.
 TransportCapabilities AutoTransport::capabilities() const {
   TransportCapabilities all = transports_.back()->capabilities();
   for (const auto& transport : transports_) {
@@ -100,7 +100,7 @@ void AutoTransport::ChooseOnce(const TaskId& producer, size_t index) {
     MutexLock lock(mu_);
     stopped = stopped_;
     const auto choice = choices_.find(producer.name);
-    // The entry is for another incarnation.
+    // The entry is now for another incarnation, if there is one.
     if (choice == choices_.end() || choice->second.producer != producer) return;
     steps.swap(choice->second.waiting);
     choice->second.asking = false;

@@ -127,8 +127,8 @@ class FrameReader::Cursor {
     }
   }
 
-  // Reads the tag and the length of a field. An error if the tag is not `tag` or the length
-  // exceeds the message.
+  // Reads the tag and the length of a field, and returns the length. DataLoss if the tag is not
+  // `tag` or the length exceeds the message.
   StatusOr<size_t> ReadFieldLength(uint32_t tag) {
     uint64_t found = 0, length = 0;
     if (!ReadVarint(&found) || found != tag || !ReadVarint(&length) || length > left_) {

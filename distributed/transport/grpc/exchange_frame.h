@@ -36,6 +36,7 @@ class FrameWriter {
   // Adds as many of the tensor's bytes as fit, beginning at `*sent`, and advances `*sent`. Returns
   // true when all are added.
   bool Add(const OutgoingTensor& tensor, size_t* sent);
+  // Adds a refusal, which tells the consumer to fail the step with `why`.
   void Refuse(int64_t step_id, const Status& why);
   bool full() const { return body_bytes_ >= kFrameBytes; }
   // Returns the frame with everything added since the last call.

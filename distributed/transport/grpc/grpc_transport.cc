@@ -49,7 +49,7 @@ class ExchangeStream final : public Operation, public std::enable_shared_from_th
     stream_->StartCall(started_.TagFor(shared_from_this()));
   }
 
-  // Returns false if the stream is lost.
+  // Subscribes to a step. Returns false if the stream is lost.
   bool Subscribe(int64_t step_id) {
     MutexLock lock(mu_);
     if (lost_) return false;

@@ -19,7 +19,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// Records the requests, and gives each the answer that the test has prepared.
+// Records the requests. Answers each with the next answer that the test has prepared, if there is
+// one.
 class Producer final : public wire::TensorExchange::Service {
  public:
   struct Answer {

@@ -87,7 +87,7 @@ class Port : public std::enable_shared_from_this<Port> {
   std::map<Subscription, std::shared_ptr<LocalSink>> sinks_ ABSL_GUARDED_BY(mu_);
 };
 
-// The sink for one consumer and one step.
+// The sink for one subscription: one step of one consumer.
 class LocalSink final : public TensorSink {
  public:
   explicit LocalSink(std::shared_ptr<Port> consumer) : consumer_(std::move(consumer)) {}

@@ -44,10 +44,12 @@ class TransportLoop final : public Poller {
     virtual int fd() const = 0;
     // Does some of the pending work. Returns whether there was any.
     virtual bool Advance() = 0;
+    // Returns whether there is pending work.
     virtual bool HasMore() = 0;
     // Raises the flag that tells the other end that this one sleeps. Afterwards the loop
     // calls HasMore once more.
     virtual void FallAsleep() = 0;
+    // Lowers the flag that FallAsleep raised.
     virtual void WakeUp() = 0;
     // Called when there are messages, when the other end has gone, or when this end has shut down
     // the socket. Returns false if the connection has ended: Close follows.

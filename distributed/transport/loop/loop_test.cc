@@ -60,7 +60,7 @@ class LoopTest : public testing::Test {
     CHECK_OK(loop_.Start());
     CHECK(loop_.Add(end_));
   }
-  // Begins as soon as the loop's thread sleeps.
+  // Calls the loop's BeginPolling as soon as the loop's thread sleeps.
   void BeginPolling() {
     ASSERT_TRUE(Eventually([&] { return end_->asleep(); }));
     ASSERT_TRUE(Eventually([&] { return loop_.BeginPolling(); }));

@@ -36,7 +36,7 @@ class RingWriter {
   explicit RingWriter(const RingMemory& memory) : memory_(memory) {}
 
   // Returns how many bytes may be appended. DataLoss if the reader claims to have read bytes
-  // that were never written.
+  // that were never written, or fewer than before.
   StatusOr<size_t> Room();
   // Appends bytes. REQUIRES that there is room.
   void Append(const void* bytes, size_t count);
@@ -56,8 +56,8 @@ class RingReader {
  public:
   explicit RingReader(const RingMemory& memory) : memory_(memory) {}
 
-  // Returns how many bytes may be read. DataLoss if the writer claims more than fit
-  // into the ring.
+  // Returns how many bytes may be read. DataLoss if the writer claims more than fit into the ring,
+  // or fewer than were read.
   StatusOr<size_t> Readable();
   // Returns whether there is something to read.
   bool HasMore() const {

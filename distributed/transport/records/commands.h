@@ -15,7 +15,8 @@
 
 namespace penstock {
 
-// Writes as many of `waiting` as fit into the ring, and removes them. DataLoss: see RingWriter.
+// Writes as many of the `waiting` commands as fit into the ring, and removes them from `waiting`.
+// DataLoss if the reader's position is wrong (RingWriter::Room).
 Status WriteCommands(RingWriter& ring, std::deque<Command>* waiting);
 
 // Reads all commands that `consumer` has sent. Appends the subscribed steps, and calls `done`

@@ -29,7 +29,7 @@ class SendQueue {
     HandedOver handed_over;  // empty after it was moved out
     Progress progress = {};
   };
-  // Tensors that were sent or dropped. Call End after releasing the sink's lock.
+  // Tensors that were sent or dropped. The sink passes them to End after releasing its lock.
   using Ended = std::vector<Item>;
 
   void Push(OutgoingTensor tensor, HandedOver handed_over) {

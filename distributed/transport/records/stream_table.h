@@ -71,7 +71,8 @@ class StreamTable {
   }
 
  private:
-  // Sets `*is_new` if the stream has to be opened.
+  // Returns the stream to `producer`; makes one if there is none to its incarnation. Sets `*is_new`
+  // to whether it made one, which the caller has to open.
   Made Find(const TaskId& producer, bool* is_new) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     const auto found = streams_.find(producer.name);
     // A stream to another incarnation serves only the steps that began with it.

@@ -26,7 +26,7 @@ class Subscriptions {
   using Calls = std::vector<Transport::Reached>;
   struct Ended {
     std::set<int64_t> steps;  // steps that have to fail
-    Calls opened;
+    Calls opened;             // callbacks that waited for the stream to open
   };
 
   // Adds a subscription. Returns false if the stream is lost.
@@ -38,6 +38,7 @@ class Subscriptions {
   }
   void Remove(int64_t step_id) { wanted_.erase(step_id); }
   bool Wants(int64_t step_id) const { return wanted_.contains(step_id); }
+  // Adds a command that is to be written.
   void Say(const Command& command) { waiting_.push_back(command); }
   // Returns the commands that are not written yet.
   std::deque<Command>& waiting() { return waiting_; }
@@ -49,6 +50,7 @@ class Subscriptions {
     opened_.push_back(std::move(*opened));
     return std::nullopt;
   }
+  // Returns the callbacks that wait for the stream to open.
   Calls MarkOpen() {
     is_open_ = true;
     return std::exchange(opened_, {});

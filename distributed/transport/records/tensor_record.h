@@ -17,8 +17,8 @@ static_assert(std::endian::native == std::endian::little, "hosts exchange number
 
 // Tensors up to this size travel inside the ring and overtake larger ones.
 inline constexpr size_t kInlineBytesMax = size_t{64} << 10;
-// The limit of a record without a tensor's bytes. A tensor with a longer key is refused; a
-// longer message is truncated.
+// The maximum number of bytes of a record, without the bytes of its tensor. A tensor with a longer
+// key is refused; a longer message of a refusal is truncated.
 inline constexpr size_t kRecordTextMax = size_t{64} << 10;
 
 enum class RecordKind : uint32_t { kTensor = 1, kPiece, kRefusal };
@@ -28,12 +28,12 @@ struct RecordHead {
   uint32_t bytes;  // bytes that follow the header
 };
 
-// The place of a tensor's bytes: kInline: in its record; kElsewhere: in memory that the transport
-// knows; kPieces: in the records that follow.
+// The place of a tensor's bytes: kInline: in its record; kElsewhere: in shared or registered memory
+// (ElsewhereBytes); kPieces: in the records that follow.
 enum class Place : uint32_t { kInline, kElsewhere, kPieces };
 
-// Followed by the dimensions (int64_t each), the key's text, and the bytes if they are
-// kInline.
+// The fields of a tensor's record. In the ring, the dimensions (int64_t each), the key's text and,
+// for Place::kInline, the tensor's bytes follow.
 struct TensorFields {
   int64_t step_id;
   uint64_t frame;
@@ -42,8 +42,8 @@ struct TensorFields {
   uint64_t address;  // this, offer and address_key: for Place::kElsewhere; see ElsewhereBytes
   uint64_t offer;
   uint32_t address_key;
-  uint32_t key;
-  uint32_t key_bytes;
+  uint32_t key;        // the key's number (key_numbers.h)
+  uint32_t key_bytes;  // of the key's text; 0: the number was used before
   int32_t dtype;
   uint32_t rank;
   uint16_t is_dead;
@@ -53,7 +53,7 @@ struct TensorFields {
 };
 static_assert(sizeof(TensorFields) == 80);
 
-// Followed by the message.
+// The fields of a refusal's record. In the ring, the error's message follows.
 struct RefusalFields {
   int64_t step_id;
   int64_t code;
@@ -63,7 +63,8 @@ struct RefusalFields {
 struct Command {
   enum Kind : uint64_t {
     kSubscribe = 1,  // subscribe to the step `value`
-    // The consumer has finished with the bytes at an address (shm) or of an offer (verbs).
+    // The consumer has finished with the bytes at offset `value` of the arena (shm), or of the
+    // offer `value` (verbs).
     kDone,
   };
   uint64_t kind;

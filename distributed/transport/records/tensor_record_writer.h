@@ -34,13 +34,15 @@ class TensorRecordWriter {
   RingWriter& ring() { return ring_; }
   // Returns ResourceExhausted if the tensor's header does not fit into a record.
   static Status CheckHeader(const OutgoingTensor& tensor);
+  // Writes a tensor's record, with the bytes if `place` is kInline; `where` is for kElsewhere.
   // Returns false, and writes nothing, if there is no room at the moment.
   StatusOr<bool> Write(const OutgoingTensor& tensor, Place place, const ElsewhereBytes& where = {});
   // Writes as many bytes of the last tensor with Place::kPieces as there is room for, and
   // advances `*sent`. If a tensor is begun before the last one is complete, the last one is
   // dropped.
   Status WritePieces(const OutgoingTensor& tensor, size_t* sent);
-  // Like Write, writes the refusal of a step.
+  // Writes the refusal of a step. Returns false, and writes nothing, if there is no room at the
+  // moment.
   StatusOr<bool> WriteRefusal(int64_t step_id, const Status& why);
 
  private:

@@ -13,17 +13,17 @@
 
 namespace penstock {
 
-// To be raised with each change of the handshake, the records or the segment.
+// The version of the handshake, the records and the segment. Raise it with each change of these.
 inline constexpr uint32_t kShmVersion = 2;
 // The time within which the other end has to answer.
 inline constexpr int64_t kHandshakeNanosMax = 10'000'000'000;
 
-// Is equal in all tasks of one host and network namespace.
+// Identifies a host and a network namespace in it.
 struct HostIdentity {
   std::string boot_id;             // of the kernel, new at each start
   uint64_t network_namespace = 0;  // the namespace's number
 
-  // FailedPrecondition if the system does not provide it.
+  // Returns the identity of this process. FailedPrecondition if /proc does not provide it.
   static StatusOr<HostIdentity> Own();
   // Returns OK if `other` equals this one. FailedPrecondition says how `other` differs: "it is on
   // another host (boot id ..., here ...)".

@@ -68,7 +68,7 @@ class ShmSink final : public TensorSink,
   void SendEncoded(OutgoingTensor tensor, HandedOver handed_over) override;
   Status Greet(SocketMessage message);
   Status ReadCommands() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Sends queued tensors as long as there is room. An error means that the connection is broken.
+  // Sends queued tensors as long as there is room. An error breaks the connection.
   void Pump(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status PumpOnce(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status SendLarge(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -85,7 +85,7 @@ class ShmSink final : public TensorSink,
   TaskSteps& steps_;
   const int64_t accepted_ns_;
   const int fd_;
-  std::string consumer_;  // its task; "" until its greeting. Of the loop's thread
+  std::string consumer_;  // its task; "" until its greeting. Used by the loop's thread only
 
   Mutex mu_;
   UniqueFd socket_ ABSL_GUARDED_BY(mu_);

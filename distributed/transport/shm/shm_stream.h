@@ -36,7 +36,7 @@ class ShmStream final : public TransportLoop::End, public std::enable_shared_fro
   Status Connect(const std::string& socket_name);
   // Calls `opened` once: when the segment has arrived, or with the error.
   void WhenOpen(Transport::Reached opened);
-  // Returns false if the stream is lost.
+  // Subscribes to a step. Returns false if the stream is lost.
   bool Subscribe(int64_t step_id);
   void Unsubscribe(int64_t step_id);
   // Ends the stream and fails its steps. `why` is FailedPrecondition if the tasks cannot share

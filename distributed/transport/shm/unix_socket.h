@@ -20,11 +20,13 @@ struct SocketMessage {
   UniqueFd fd;  // the descriptor sent with the message, or invalid
 };
 
+// Returns a socket that listens at `name`. FailedPrecondition if the system refuses it.
 StatusOr<UniqueFd> ListenAbstract(const std::string& name);
-// Unavailable if nothing listens there in this network namespace; FailedPrecondition if this
-// process may not connect.
+// Connects to the socket that listens at `name`. Unavailable if none does in this network
+// namespace, or too many connections wait there; FailedPrecondition if this process may not
+// connect.
 StatusOr<UniqueFd> ConnectAbstract(const std::string& name);
-// Accepts a connection; returns an invalid descriptor if none waits.
+// Accepts a connection. Returns an invalid descriptor if none waits, or the system refuses.
 UniqueFd AcceptConnection(int listener);
 // Returns the user of the other end's process at the time it connected or listened.
 StatusOr<uid_t> PeerUser(int socket);
@@ -32,8 +34,8 @@ StatusOr<uid_t> PeerUser(int socket);
 // Sends a message, with the descriptor `fd` unless it is -1. Unavailable if the other end has
 // gone or does not read.
 Status SendMessage(int socket, string_view bytes, int fd = -1);
-// Returns the next message, or nothing if there is none now. Unavailable if the other end
-// has gone; DataLoss if the message is longer than 4096 bytes.
+// Returns the next message, or nothing if there is none now. Unavailable if the other end has
+// gone; DataLoss if the message is longer than 4096 bytes, or its descriptors were not received.
 StatusOr<std::optional<SocketMessage>> ReceiveMessage(int socket);
 
 }  // namespace penstock

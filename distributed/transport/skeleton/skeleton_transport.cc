@@ -61,7 +61,7 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
     thread_ = std::thread([this] { Run(); });
   }
 
-  // Adds the message to the queue. If this task has gone, sends the message back to its sender.
+  // Adds the message to the queue. If this task has gone, calls Return instead.
   void Post(Message message) {
     {
       MutexLock lock(mu_);
@@ -137,7 +137,8 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
     return Unavailable("lost the connection to ", self_.ToString(), ": it has stopped");
   }
 
-  // Answers a message that this task will not handle any more.
+  // Ends a message that this task will not handle any more: calls its handed_over, and refuses a
+  // subscription.
   void Return(Message& message) {
     if (message.handed_over) std::move(message.handed_over)();
     if (message.kind == Message::kSubscribe) Refuse(message, GoneError());

@@ -64,8 +64,8 @@ class MessageCredits {
     if (++received_ <= messages_max_) return OkStatus();
     return DataLoss("the other end sent more than ", messages_max_, " messages at a time");
   }
-  // Returns true if a confirmation should be sent now: a quarter of the messages, or of `ring`
-  // bytes, has been read.
+  // Returns whether a confirmation should be sent now: a quarter of the messages has arrived, or
+  // the `bytes` that were read are at least a quarter of the `ring` bytes of the ring.
   bool ShouldConfirm(uint64_t bytes, uint64_t ring) const {
     return received_ >= messages_max_ / 4 || bytes >= ring / 4;
   }

@@ -37,7 +37,7 @@ class MemoryRegion {
 
 class VerbsDevice : public std::enable_shared_from_this<VerbsDevice> {
  public:
-  // Properties of the port that are sent to the other end.
+  // The port and its address. The other end gets gid, lid, mtu and the kind of the network.
   struct Port {
     int number = 0;
     int gid_index = 0;
@@ -63,8 +63,8 @@ class VerbsDevice : public std::enable_shared_from_this<VerbsDevice> {
   // Returns one line: the settings in effect.
   std::string Describe() const;
 
-  // Registers memory. `access`: flags of ibv_reg_mr. ResourceExhausted names the limit of locked
-  // memory.
+  // Registers memory. `access`: flags of ibv_reg_mr. ResourceExhausted if that fails; the error
+  // names the limit of locked memory if that may be the reason.
   StatusOr<std::unique_ptr<MemoryRegion>> Register(void* memory, size_t bytes, int access);
 
  private:

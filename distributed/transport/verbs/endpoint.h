@@ -35,7 +35,7 @@ struct VerbsEndpoint {
   uint32_t ring_bytes = 0;
 
   void ToProto(wire::VerbsEndpoint* proto) const;
-  // DataLoss if a field is missing or out of range.
+  // FailedPrecondition if the version differs; DataLoss if a field is missing or out of range.
   static StatusOr<VerbsEndpoint> Parse(const wire::VerbsEndpoint& proto);
   // Returns OK if the settings of both ends agree. FailedPrecondition names the first setting in
   // which `other` differs, and both values.

@@ -4,7 +4,8 @@
 //
 //   memory that is registered already   stays where it is (tensors that were received over RDMA)
 //   up to kStagedBytesMax               is copied into registered memory
-//   larger                              is registered in place, for as long as this object lives
+//   larger                              is registered in place, for as long as this object lives;
+//                                       copied if the device cannot register it
 #pragma once
 
 #include <cstddef>

@@ -21,8 +21,7 @@ enum RequestId : uint64_t { kReceiveId, kWriteId, kReadId, kControlId };
 
 constexpr int64_t kGoodbyeNanos = 200'000'000;
 constexpr uint8_t kHopLimit = 64;
-// Receives are always posted in time (credits.h), so these values, which the other end
-// gets, are never used.
+// Receives are always posted in time (credits.h), so these values are never used.
 constexpr uint8_t kRnrTimer = 12, kRnrRetries = 6;
 
 Status LacksQueues(const VerbsDevice& device, const char* what) {

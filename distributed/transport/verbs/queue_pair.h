@@ -68,8 +68,8 @@ class QueuePair {
   StatusOr<int> Poll(int64_t now_ns);
   // Returns true if Poll has something to do.
   bool HasEvents();
-  // Returns a descriptor that becomes readable at the first event after Arm; TakeEvents makes
-  // it unreadable.
+  // Returns a descriptor that becomes readable at the first event after Arm, until TakeEvents is
+  // called.
   int fd() const { return channel_->fd; }
   void Arm();
   void TakeEvents();
@@ -79,7 +79,9 @@ class QueuePair {
   // do.
   Status KeepAlive(int64_t now_ns);
   bool IsSilent(int64_t now_ns) const { return now_ns - heard_ns_ > kSilenceNanosMax; }
+  // Pings the other end, unless kControlsMax confirmations and pings are under way.
   Status Ping(int64_t now_ns);
+  // Returns whether a message of the other end has arrived.
   bool has_heard() const { return has_heard_; }
   // Tells the other end that this end closes the connection, and waits up to 0.2 s until the
   // message has arrived.
@@ -119,8 +121,8 @@ class QueuePair {
   bool connected_ = false;
 
   MessageCredits credits_;
-  uint64_t sent_ = 0;       // bytes of out_ring()
-  uint64_t confirmed_ = 0;  // bytes of in_ring()
+  uint64_t sent_ = 0;       // bytes of out_ring() that were posted
+  uint64_t confirmed_ = 0;  // bytes of in_ring() that were confirmed as consumed
   int writes_ = 0, reads_ = 0, controls_ = 0;
   bool has_heard_ = false;
   int64_t heard_ns_ = 0, said_ns_ = 0;

@@ -9,9 +9,9 @@
 
 namespace penstock {
 
-// To be raised with each change of the handshake, the records or the rings.
+// The version of the handshake, the records and the rings. Raise it with each change of these.
 inline constexpr uint32_t kVerbsVersion = 2;
-// Sizes are powers of two. A message says how many bytes of a ring were written.
+// The sizes are powers of two. A message says in 20 bits how many bytes of a ring were written.
 inline constexpr size_t kVerbsTensorRingBytes = size_t{512} << 10;
 inline constexpr size_t kVerbsCommandRingBytes = size_t{64} << 10;
 

@@ -26,8 +26,9 @@ struct VerbsSettings {
 
   // Returns the value of a setting by its name, or nothing if it is not set.
   using Lookup = std::function<std::optional<std::string>(const std::string& name)>;
-  // InvalidArgument names the setting and its range.
+  // Parses the settings that are set. InvalidArgument names a malformed one and its range.
   static StatusOr<VerbsSettings> Parse(const Lookup& lookup);
+  // Parses the environment variables; an empty one counts as not set.
   static StatusOr<VerbsSettings> FromEnvironment();
 };
 
@@ -43,7 +44,8 @@ absl::Span<const VerbsSettingInfo> AllVerbsSettings();
 std::string VerbsVariable(string_view name);
 // Returns "--verbs_mtu" for "mtu".
 std::string VerbsFlag(string_view name);
-// InvalidArgument names the setting and its range.
+// Returns OK if `value` is valid for the setting `name`, else InvalidArgument, which names the
+// setting and its range.
 Status CheckVerbsSetting(const std::string& name, const std::string& value);
 
 }  // namespace penstock

@@ -38,12 +38,13 @@ class VerbsStream final : public VerbsEnd, public std::enable_shared_from_this<V
   ~VerbsStream() override;
 
   const TaskId& producer() const { return producer_; }
+  // Returns the description of this end for the producer; an empty one if the stream is lost.
   VerbsEndpoint endpoint();
   // Connects to the producer's end. After that the stream belongs to a loop.
   Status Connect(const VerbsEndpoint& other, int64_t now_ns);
   // Calls `opened` once: when the producer has answered over RDMA, or with the error.
   void WhenOpen(Transport::Reached opened);
-  // Returns false if the stream is lost.
+  // Subscribes to a step. Returns false if the stream is lost.
   bool Subscribe(int64_t step_id);
   void Unsubscribe(int64_t step_id);
   // Ends the stream and fails its steps. `why` is FailedPrecondition if the tasks cannot use RDMA
@@ -73,8 +74,8 @@ class VerbsStream final : public VerbsEnd, public std::enable_shared_from_this<V
   StatusOr<bool> ReadMessages();
   // Starts reading offered tensors, as long as the queue pair accepts reads.
   Status StartReads();
-  // Allocates memory for the next offer. Returns false if there is no offer, or enough bytes
-  // are being read.
+  // Allocates memory for the next offer that a step wants. Returns false if there is none, or
+  // enough bytes are being read.
   StatusOr<bool> BeginReading();
   StatusOr<Reading> MakeReading(TensorOffer offer);
   void EndReads(int count);

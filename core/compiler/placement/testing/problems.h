@@ -12,9 +12,11 @@ namespace penstock {
 
 struct ProblemOptions {
   int nodes = 8;
-  int devices = 2;               // each is a task that has one CPU with one lane
-  int most_inputs = 3;           // per node
-  double node_ns = 100'000;      // on average; the slowest device takes 1 to 10 times as long
+  int devices = 2;      // each is a task that has one CPU with one lane
+  int most_inputs = 3;  // per node
+  // On device 0, on average. Another device takes 1 to 3 times as long, and each time varies by a
+  // quarter.
+  double node_ns = 100'000;
   double transfer_ns = 100'000;  // of an output, on average, without the latency
   double latency_ns = 10'000;
 };
@@ -24,9 +26,9 @@ PlacementProblem RandomProblem(uint64_t seed, const ProblemOptions& options);
 // has one lane.
 PlacementProblem EqualDevices(int devices, double latency_ns, double bytes_per_ns);
 
-// Return the time of the predicted step under the placement found by
-double BestOfAllNanos(const PlacementProblem& problem);  // trying all of them
-double HeftNanos(const PlacementProblem& problem);       // HEFT, which fills gaps
+// Return the time of the predicted step under a placement:
+double BestOfAllNanos(const PlacementProblem& problem);  // the best of all
+double HeftNanos(const PlacementProblem& problem);       // found by HEFT, which fills gaps
 double BestSingleDeviceNanos(const PlacementProblem& problem);
 double RandomPlacementNanos(const PlacementProblem& problem, uint64_t seed);
 
