@@ -337,7 +337,7 @@ TEST(DynamicTable, ErrorsSayWhatIsWrong) {
   EXPECT_THAT(wanted({4}), HasSubstr("wanted must be from 0 to 3, has 4"));
   EXPECT_THAT(wanted({-1}), HasSubstr("wanted must be from 0 to 3, has -1"));
   EXPECT_THAT(wanted({1, 2, 1}), HasSubstr("wanted must have each bucket once, has 1 twice"));
-  // Import rows of another table.
+  // Imports rows of a table with another number of slots.
   ASSERT_TRUE(table.Apply("Adagrad", {1}, grad, {0.1f}).ok());
   std::vector<std::vector<Tensor>> lists;
   for (const Tensor& tensor : table.Export(1, {0})) lists.push_back({tensor});

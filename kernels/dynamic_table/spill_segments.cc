@@ -25,8 +25,8 @@ uint32_t SpillRecordCrc(const SpillRecordHeader& header, const char* values, int
   return MaskCrc(ExtendCrc32c(Crc32c({start, kCovered}), {values, static_cast<size_t>(bytes)}));
 }
 
-// Adds to an error of a file that the file holds rows for which there is no memory, and the
-// directory.
+// Returns `status` with a text that says what the file holds (rows for which there is no memory),
+// and its directory.
 Status SpillError(const Status& status, const std::string& directory) {
   return Annotate(
       status, StrCat("rows for which there is no memory, in spill_directory '", directory, "'"));

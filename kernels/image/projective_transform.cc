@@ -54,7 +54,7 @@ struct Source {
   ImageBatch size;
   T fill;
 
-  // Returns channel c of a pixel, which may be outside.
+  // Returns channel c of a pixel; `fill` if the pixel is outside of the image.
   T At(float y, float x, int64_t c) const {
     const auto row = static_cast<int64_t>(y), column = static_cast<int64_t>(x);
     const bool inside = row >= 0 && row < size.height && column >= 0 && column < size.width;

@@ -17,7 +17,7 @@ struct Taps {
   std::vector<float> weight;
 };
 
-// How output positions map to input positions.
+// Maps output positions of one dimension to input positions.
 struct ResizeGrid {
   int64_t in = 0, out = 0;
   bool align_corners = false;       // the corner pixels keep their centres

@@ -15,7 +15,7 @@ void ExpectFirst(const OpCall& call, const Tensor& expected) {
 
 using Complex = std::complex<double>;
 
-// Returns a b, or a b^H.
+// Returns a b, or a b^H if `adjoint`.
 Tensor Multiply(const Tensor& a, const Tensor& b, bool adjoint = false) {
   const int64_t m = a.dim(0), k = a.dim(1), n = b.dim(adjoint ? 0 : 1);
   Tensor c(DType::kComplex128, Shape{m, n});

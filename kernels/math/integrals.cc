@@ -16,7 +16,7 @@ namespace {
 
 using std::numbers::pi;
 
-// Returns the quantile function of the normal distribution.
+// Returns the quantile function of the normal distribution at p; NaN unless p is in [0, 1].
 double Ndtri(double p) { return p >= 0 && p <= 1 ? Eigen::numext::ndtri(p) : NAN; }
 
 // Returns the inverse of the error function. It is computed from the quantile function; a step of

@@ -25,7 +25,7 @@ struct Steps {
   F scale, inverse, min, max;
 };
 
-// How numbers of a range are quantized.
+// The rule by which the numbers of a range are quantized.
 struct Quantizer {
   bool is_signed = true, range_given = false, narrow = false, half_up = false;
 

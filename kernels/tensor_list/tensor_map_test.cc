@@ -93,7 +93,7 @@ TEST(TensorMap, MistakesAreNamed) {
               HasSubstr("Input handle must be a scalar"));
 }
 
-// Deeper ones could not be walked by code that recurses.
+// The depth of nested maps is limited, because code that recurses could not walk deeper ones.
 TEST(TensorMap, MapsInMaps) {
   Tensor map = Empty();
   for (int depth = 1; depth < kVariantDepthMax; ++depth) map = Insert(Empty(), Int(0), map);
