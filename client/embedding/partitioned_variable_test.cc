@@ -100,7 +100,7 @@ TEST(PartitionedVariableTest, FansAreThoseOfTheWhole) {
   EXPECT_NEAR(largest, std::sqrt(6.0 / 1004), 1e-3);
 }
 
-// Of three servers, one has a variable larger than all parts of the two tables. So the parts go to
+// One of three servers has a variable larger than all parts of the two tables. So the parts go to
 // the other two.
 TEST(PartitionedVariableTest, PartsGoWhereTheFewestBytesAre) {
   Program program;
