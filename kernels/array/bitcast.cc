@@ -10,7 +10,8 @@
 namespace penstock {
 namespace {
 
-// Casting to a narrower type appends a last dimension; casting to a wider one removes it.
+// Returns the shape after the cast: a narrower type appends a dimension, a wider type removes the
+// last one. InvalidArgument if the last dimension is not as long as the wider type requires.
 StatusOr<Dims> CastDims(absl::Span<const int64_t> dims, DType from, DType to) {
   const auto in = static_cast<int64_t>(SizeOf(from)), out = static_cast<int64_t>(SizeOf(to));
   Dims cast(dims.begin(), dims.end());

@@ -18,8 +18,8 @@ struct TransposedBlock {
   int64_t to_stride;    // between rows of the destination (columns of the source)
 };
 
-// U is an unsigned integer of the elements' size: uint8_t, uint16_t, uint32_t or uint64_t. `from`
-// and `to` need no alignment.
+// Transposes the block. U is an unsigned integer of the elements' size: uint8_t, uint16_t, uint32_t
+// or uint64_t. `from` and `to` need no alignment.
 template <class U>
 void TransposeBlock(const TransposedBlock& block, const char* from, char* to);
 

@@ -39,7 +39,8 @@ Status DiagShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Returns the first half of the dimensions; the second half must equal it.
+// Returns the first half of the dimensions, merged with the second half. InvalidArgument if the
+// halves differ, or if the rank is odd or zero.
 StatusOr<PartialShape> FirstHalf(const PartialShape& shape) {
   if (!shape.known_rank()) return PartialShape();
   const int rank = shape.rank();

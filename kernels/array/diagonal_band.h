@@ -26,7 +26,8 @@ struct DiagonalBand {
   // diagonal, and those below it.
   bool right_above = false, right_below = false;
 
-  // Reads the input k: one diagonal, or the lower and the upper one.
+  // Reads the input k: one diagonal, or the lower and the upper one. InvalidArgument if k has
+  // another form, or if the lower one is above the upper one.
   static StatusOr<DiagonalBand> Of(const Tensor& k);
 
   int64_t count() const { return upper - lower + 1; }
@@ -36,12 +37,14 @@ struct DiagonalBand {
   // checked.
   Status CheckInside(int64_t rows, int64_t cols) const;
   // Returns the shape of the packed diagonals: [..., count, longest], or [..., longest] for one
-  // diagonal.
+  // diagonal. Errors as in CheckInside. REQUIRES a known rank.
   StatusOr<PartialShape> Packed(const PartialShape& matrices) const;
 };
 
 enum class BandMove { kPack, kUnpack };
-// Copies the band of matrices of shape `shape` (rank >= 2) to its packed form, or back.
+// Copies the band of matrices of shape `shape` (rank >= 2) to its packed form, or back. Leaves all
+// other elements of the destination as they are: the padding of the packed form, or the elements
+// outside of the band.
 void MoveBand(const DiagonalBand& band, BandMove move, const Shape& shape, DType dtype,
               const void* from, void* to, Scheduler& threads);
 
@@ -58,11 +61,12 @@ class DiagonalKernel : public Kernel {
   DiagonalBand align_;
 };
 
-// Returns the padding value, the scalar input i. Ops of the first version have no such input:
-// returns zero.
+// Returns the padding value, input i. InvalidArgument unless it is a scalar. Ops of the first
+// version have no such input: returns zero.
 StatusOr<Tensor> PaddingOf(const KernelContext& ctx, int i, DType dtype);
 
-// Like DiagonalKernel::BandOf, for shape functions. Returns nullopt if input k is not constant.
+// Like DiagonalKernel::BandOf, for shape functions, but does not set the alignment. Returns nullopt
+// if input k is not constant.
 StatusOr<std::optional<DiagonalBand>> BandOf(const ShapeScope& s, int k);
 
 // Returns the attribute "align" for version 3, none for other versions.

@@ -62,8 +62,8 @@ Status DynamicPartitionShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Partitions the row numbers like the rows. DynamicStitch with these numbers puts the gradients
-// back in order.
+// Returns the gradient of the data. Partitions the row numbers like the rows. DynamicStitch with
+// these numbers puts the gradients back in order.
 std::vector<Gradient> DynamicPartitionGradient(const GradientScope& g) {
   const Output partitions = g.x(1);
   const Output zero = g.Const<int32_t>(0), one = g.Const<int32_t>(1);

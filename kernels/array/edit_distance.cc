@@ -65,7 +65,8 @@ struct Sequences {
   }
 };
 
-// Returns the distance. `same(i, j)`: element i of one sequence equals element j of the other.
+// Returns the Levenshtein distance of a sequence of n and one of m elements. `same(i, j)` returns
+// whether element i of the first equals element j of the second.
 template <class Same>
 int64_t Levenshtein(int64_t n, int64_t m, Same same) {
   std::vector<int64_t> row(m + 1);
@@ -123,7 +124,8 @@ class EditDistanceKernel final : public Kernel {
  private:
   static int64_t Length(size_t begin, size_t end) { return static_cast<int64_t>(end - begin); }
 
-  // If the truth is empty, the relative distance is infinite, or 0 if the hypothesis is empty too.
+  // Returns the distance or, if the op normalizes, the distance divided by the truth's length:
+  // infinity if only the truth is empty, 0 if both sequences are empty.
   float Finish(int64_t distance, int64_t truth_length) const {
     if (!normalize_ || distance == 0) return static_cast<float>(distance);
     return static_cast<float>(distance) / static_cast<float>(truth_length);

@@ -12,7 +12,8 @@
 namespace penstock {
 namespace {
 
-// Returns `batch_dims` counted from the front. Needs the axis and the ranks.
+// Returns `batch_dims`; a negative one counts from the end of the indices' dimensions.
+// InvalidArgument if it is out of range, or greater than the axis.
 StatusOr<int> BatchDims(int64_t batch_dims, int indices_rank, int axis) {
   if (batch_dims < -indices_rank || batch_dims > indices_rank) {
     return InvalidArgument("batch_dims = ", batch_dims, " is not in [", -indices_rank, ", ",
@@ -26,7 +27,7 @@ StatusOr<int> BatchDims(int64_t batch_dims, int indices_rank, int axis) {
   return static_cast<int>(batch_dims);
 }
 
-// params[:axis] + indices[batch_dims:] + params[axis + 1:]
+// Returns params[:axis] + indices[batch_dims:] + params[axis + 1:].
 Dims GatheredDims(absl::Span<const int64_t> params, absl::Span<const int64_t> indices, int axis,
                   int batch_dims) {
   Dims dims(params.begin(), params.begin() + axis);
@@ -123,8 +124,9 @@ Output Part(const GradientScope& g, Output vector, Output begin, Output end) {
               {{"end_mask", open ? 1 : 0}});
 }
 
-// Handles any axis and any batch_dims: moves the gathered dimensions of dy to the front, adds them
-// up by index, and moves them back. With batches, index i of batch b stands for row b * rows + i.
+// Returns the gradient of params for any axis and batch_dims: moves the gathered dimensions of dy
+// to the front, adds them up by index, and moves the sums back. With batches, index i of batch b
+// stands for row b * rows + i.
 Gradient DenseGradient(const GradientScope& g) {
   const Output zero = g.Const<int32_t>(0), one = g.Const<int32_t>(1);
   const Output minus_one = Vector(g, {-1});

@@ -24,13 +24,14 @@ struct GatherPlan {
   int64_t count = 0;
 };
 
-// REQUIRES indices in [0, plan.rows). Index is int32_t or int64_t.
+// Copies the rows that `indices` selects from `table` to `out`. REQUIRES indices in [0, plan.rows).
+// Index is int32_t or int64_t.
 template <class Index>
 void GatherRows(DType dtype, const GatherPlan& plan, const void* table, const Index* indices,
                 void* out, Scheduler& threads);
 
-// InvalidArgument ("indices[1,2] = 7 is not in [0, 5)") names the first index out of range by its
-// position in the int32 or int64 tensor `indices`.
+// Checks an int32 or int64 tensor. InvalidArgument if an index is not in [0, limit); names the
+// first such index by its position, "indices[1,2] = 7 is not in [0, 5)".
 Status CheckIndices(const Tensor& indices, int64_t limit, string_view name);
 
 // Returns the position of flat element `position` in a tensor of this shape, like "1,2".

@@ -179,7 +179,7 @@ KERNEL_ANY_TYPE(Snapshot, ForwardKernel);
 KERNEL_ANY_TYPE(StopGradient, ForwardKernel);
 KERNEL_ANY_TYPE(PreventGradient, ForwardKernel);
 
-// The GPU can use the same kernel, because the kernel accesses no element.
+// The GPU uses the same kernels, because they access no element.
 KERNEL_DEF({.op = "Identity", .device = "GPU", .make = Make<ForwardKernel>});
 KERNEL_DEF({.op = "GuaranteeConst", .device = "GPU", .make = Make<ForwardKernel>});
 KERNEL_DEF({.op = "EnsureShape", .device = "GPU", .make = Make<EnsureShapeKernel>});

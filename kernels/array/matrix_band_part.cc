@@ -12,8 +12,8 @@
 namespace penstock {
 namespace {
 
-// Returns the width of the band on one side; a negative input means that the band includes all
-// elements on that side.
+// Returns the width of the band on one side: the input or, if it is negative, `limit`, so that the
+// band includes all elements on that side. InvalidArgument if the input exceeds `limit`.
 StatusOr<int64_t> BandWidth(const Tensor& tensor, string_view name, int64_t limit) {
   ASSIGN_OR_RETURN(const int64_t width, IntScalar(tensor, name));
   if (width > limit) {

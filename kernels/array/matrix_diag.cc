@@ -14,7 +14,8 @@ namespace {
 
 constexpr int64_t kUnknown = PartialShape::kUnknown;
 
-// Returns the number of batch dimensions of the packed diagonals.
+// Returns the number of batch dimensions of the packed diagonals. InvalidArgument if `diagonal`
+// does not have a row for each diagonal of the band.
 StatusOr<int> BatchRank(const DiagonalBand& band, const PartialShape& diagonal) {
   const int own = band.count() > 1 ? 2 : 1;
   if (diagonal.rank() < own) {
@@ -30,7 +31,8 @@ StatusOr<int> BatchRank(const DiagonalBand& band, const PartialShape& diagonal) 
 }
 
 // Computes the size of the matrices from the wanted rows and columns. If one of them is -1, sets it
-// to the least that holds the diagonals; if both are -1, makes the matrices square.
+// to the least that holds the diagonals; if both are -1, makes the matrices square. InvalidArgument
+// if no such matrix has diagonals of length `longest`.
 Status MatrixSizes(const DiagonalBand& band, int64_t longest, int64_t* rows, int64_t* cols) {
   const int64_t least_rows = AddDims(longest, std::max<int64_t>(-band.upper, 0));
   const int64_t least_cols = AddDims(longest, std::max<int64_t>(band.lower, 0));

@@ -96,7 +96,8 @@ class MirrorPadKernel final : public Kernel {
   int64_t offset_ = 0;
 };
 
-// Returns the inner sizes, given the padded ones.
+// Returns the inner sizes, given the padded ones. InvalidArgument if a padded size is smaller than
+// its paddings.
 StatusOr<Dims> WithoutPadding(const Paddings& pads, absl::Span<const int64_t> padded) {
   Dims inner;
   for (size_t i = 0; i < padded.size(); ++i) {

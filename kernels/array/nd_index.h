@@ -24,11 +24,12 @@ struct NdIndex {
   int64_t slice_elements = 1;
   int64_t num_slices = 1;        // slices of `target`
   Dims result;                   // indices.shape[:-1] + target.shape[depth:]
-  std::vector<int64_t> ignored;  // out-of-range tuples, ascending; their slices are 0
+  std::vector<int64_t> ignored;  // out-of-range tuples, ascending; `slices` holds 0 for them
 
   // Reads `indices`, an int16, uint16, int32 or int64 tensor [..., depth]. Each row is a tuple of
-  // indices into a tensor of shape `target`. InvalidArgument names the first tuple that is out of
-  // range, unless `bad` is kIgnore.
+  // indices into a tensor of shape `target`. InvalidArgument if `indices` is a scalar or has
+  // another type, or if depth exceeds the rank of `target`. Unless `bad` is kIgnore,
+  // InvalidArgument also if a tuple is out of range; it names the first one.
   static StatusOr<NdIndex> Of(const Tensor& indices, const Shape& target,
                               BadIndices bad = BadIndices::kError);
 
@@ -37,7 +38,8 @@ struct NdIndex {
   StatusOr<Tensor> RemoveIgnored(const Tensor& updates);
 };
 
-// Returns indices.shape[:-1] + target[depth:], as far as it is known.
+// Returns indices.shape[:-1] + target[depth:], as far as it is known. InvalidArgument if `indices`
+// is a scalar, or if depth exceeds the rank of `target`.
 StatusOr<PartialShape> NdIndexedShape(const PartialShape& indices, const PartialShape& target);
 
 }  // namespace penstock

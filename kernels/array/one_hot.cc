@@ -18,7 +18,7 @@ StatusOr<int> OneHotAxis(int64_t axis, int rank) {
   return static_cast<int>(axis < 0 ? rank : axis);
 }
 
-// Inserts the new dimension at `axis`.
+// Returns the output's dimensions: those of the indices, with `depth` inserted at `axis`.
 Dims OneHotDims(absl::Span<const int64_t> indices, int axis, int64_t depth) {
   Dims dims(indices.begin(), indices.end());
   dims.insert(dims.begin() + axis, depth);
@@ -51,7 +51,7 @@ class OneHotKernel final : public Kernel {
   }
 
  private:
-  // Indices outside [0, depth) give vectors that are all `off`.
+  // Writes `on` for each index. Skips indices outside [0, depth): their vectors are all `off`.
   static void SetOn(absl::Span<const Index> indices, int64_t inner, int64_t depth, const void* on,
                     Tensor& output) {
     const DType dtype = output.dtype();

@@ -66,7 +66,8 @@ TEST(Pad, Mistakes) {
   OpCall{"Pad", {x, huge}}.ExpectError("");
 }
 
-// Returns the position from which a mirrored one is copied, by walking back and forth.
+// Returns the position in a dimension of `size` elements whose element is copied to position i,
+// which may lie in the padding.
 int64_t Mirror(int64_t i, int64_t size, bool symmetric) {
   if (i < 0) return symmetric ? -1 - i : -i;
   if (i >= size) return symmetric ? 2 * size - 1 - i : 2 * size - 2 - i;

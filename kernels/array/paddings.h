@@ -31,7 +31,8 @@ class Paddings {
 // Copies `inner` to its place in `padded`.
 void CopyInner(const Paddings& pads, const Tensor& inner, Tensor& padded, Scheduler& threads);
 
-// Shape function: input 0 padded by input 1.
+// Shape function: sets output 0 to the shape of input 0, padded by input 1. InvalidArgument if the
+// paddings do not fit.
 Status PaddedShape(ShapeScope& s);
 
 }  // namespace penstock

@@ -23,7 +23,7 @@ StatusOr<int64_t> Product(absl::Span<const int64_t> dims, bool skip_zeros) {
 // Replaces the one -1 in `dims`, if any, so that `dims` has as many elements as `input`. If another
 // size in `dims` is zero, any number would do; then, as in TensorFlow, it is the product of the
 // non-zero sizes of `input` divided (rounding down) by the product of the other non-zero sizes of
-// `dims`.
+// `dims`. InvalidArgument if a size is less than -1, if several are -1, or if no number fits.
 Status FillInMissing(const Shape& input, Dims* dims) {
   int missing = -1;
   for (int i = 0; i < static_cast<int>(dims->size()); ++i) {
@@ -124,9 +124,10 @@ Status ExpandDimsShape(ShapeScope& s) {
   return SetOutput(s, 0, dims);
 }
 
-// Removes dimensions of `shape`: those in `chosen` or, if `chosen` is empty, all of size 1. Chosen
-// dimensions of unknown size count as 1. *certain is false if a dimension of unknown size might
-// have to be removed.
+// Sets *kept to the dimensions of `shape` without those in `chosen` or, if `chosen` is empty,
+// without all of size 1. Chosen dimensions of unknown size count as 1. InvalidArgument if a chosen
+// dimension does not exist, or has another size. *certain is false if a dimension of unknown size
+// might have to be removed.
 Status RemoveDims(const PartialShape& shape, const std::vector<int64_t>& chosen, Dims* kept,
                   bool* certain) {
   std::vector<bool> drop(shape.rank(), false);
@@ -224,7 +225,7 @@ KERNEL_ANY_TYPE(Reshape, ReshapeKernel);
 KERNEL_ANY_TYPE(ExpandDims, ExpandDimsKernel);
 KERNEL_ANY_TYPE(Squeeze, SqueezeKernel);
 
-// The GPU can use the same kernel, because the kernel accesses no element.
+// The GPU uses the same kernels, because they access no element.
 KERNEL_DEF({.op = "Reshape", .device = "GPU", .host_args = {"shape"}, .make = Make<ReshapeKernel>});
 KERNEL_DEF(
     {.op = "ExpandDims", .device = "GPU", .host_args = {"dim"}, .make = Make<ExpandDimsKernel>});

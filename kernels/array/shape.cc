@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// Writes `values` to output i, as int32 or int64.
+// Writes `values` to output i, as int32 or int64. InvalidArgument if a value does not fit in int32.
 Status WriteInts(KernelContext& ctx, int i, const Shape& shape, absl::Span<const int64_t> values) {
   Tensor* output;
   RETURN_IF_ERROR(ctx.Allocate(i, shape, &output));

@@ -12,8 +12,8 @@
 namespace penstock {
 namespace {
 
-// Replaces each -1 in `size` by the number of remaining elements, and checks that the box lies
-// within `shape`.
+// Replaces each -1 in `size` by the number of remaining elements, and checks the box.
+// InvalidArgument unless it lies within `shape`.
 Status CheckBox(const Shape& shape, const Dims& begin, Dims* size) {
   for (int i = 0; i < shape.rank(); ++i) {
     const int64_t dim = shape.dim(i);

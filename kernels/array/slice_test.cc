@@ -64,7 +64,7 @@ TEST(Slice, Mistakes) {
   expect({0, 0}, {1}, "size must have 2 elements, has 1");
 }
 
-// A Python slice expression. kNone stands for an omitted bound.
+// An element of a Python slice expression. kNone stands for an omitted bound.
 constexpr int32_t kNone = INT32_MAX;
 struct Term {
   enum Kind { kRange, kIndex, kEllipsis, kNewAxis } kind = kRange;
@@ -107,7 +107,7 @@ struct Expression {
   }
 };
 
-// Returns the indices of Python's begin:end:stride.
+// Returns the indices that Python's begin:end:stride selects from a sequence of `size` elements.
 std::vector<int64_t> PythonRange(const Term& t, int64_t size) {
   std::vector<int64_t> indices;
   const int64_t step = t.stride;

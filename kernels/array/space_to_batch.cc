@@ -55,6 +55,7 @@ StatusOr<Blocks> BlocksOf(const Tensor* block_shape, int64_t block_size, const T
 }
 
 // Returns the shape in batch form of a shape in space form; dimensions may be unknown.
+// InvalidArgument if the block does not divide a padded dimension.
 StatusOr<Dims> ToBatchDims(const Blocks& blocks, absl::Span<const int64_t> space) {
   Dims dims(space.begin(), space.end());
   ASSIGN_OR_RETURN(const int64_t volume, blocks.volume());
@@ -70,7 +71,8 @@ StatusOr<Dims> ToBatchDims(const Blocks& blocks, absl::Span<const int64_t> space
   return dims;
 }
 
-// Returns the shape in space form of a shape in batch form.
+// Returns the shape in space form of a shape in batch form; dimensions may be unknown.
+// InvalidArgument if the block does not divide the batch size, or if the crops exceed a dimension.
 StatusOr<Dims> ToSpaceDims(const Blocks& blocks, absl::Span<const int64_t> batch) {
   Dims dims(batch.begin(), batch.end());
   ASSIGN_OR_RETURN(const int64_t volume, blocks.volume());
@@ -210,7 +212,8 @@ Status SpaceBatchShape(ShapeScope& s) {
   return SetOutput(s, 0, dims);
 }
 
-// SpaceToBatch and BatchToSpace are each other's gradients, with the same block and margins.
+// Returns a gradient that calls `op` on dy with the same block and margins: SpaceToBatch and
+// BatchToSpace are each other's gradients.
 GradientFn TransposedBy(const char* op) {
   return [op](const GradientScope& g) -> std::vector<Gradient> {
     return {Call(op, {g.dy(), g.x(1), g.x(2)}), Gradient(), Gradient()};

@@ -21,7 +21,8 @@ StatusOr<Layout> LayoutOf(const std::string& data_format) {
   return Unimplemented("data_format ", data_format, " is not supported; NHWC and NCHW are");
 }
 
-// Returns the dimensions of the result; sizes may be unknown.
+// Returns the dimensions of the result; sizes may be unknown. InvalidArgument if the rank is not 4,
+// or if the divisor (the block, or its area) does not divide a dimension.
 StatusOr<Dims> MovedDims(absl::Span<const int64_t> dims, const Layout& layout, int64_t block,
                          bool to_depth) {
   if (dims.size() != 4) {

@@ -68,8 +68,8 @@ class SplitKernel final : public Kernel {
   }
 };
 
-// Replaces the one -1 in `sizes`, if any, by the remainder of `dim`, and checks the sum. If dim <
-// 0, it is unknown and the sum is not checked.
+// Replaces the one -1 in `sizes`, if any, by the remainder of `dim`. InvalidArgument if several are
+// -1, one is less, or the sum is not `dim`. If dim < 0, it is unknown and the sum is not checked.
 Status FillInSizes(int64_t dim, Dims* sizes) {
   int missing = -1;
   int64_t sum = 0;

@@ -24,7 +24,8 @@ void AddTo(T& place, const T& update) {
   }
 }
 
-// Single-threaded, because several additions may go to one destination element.
+// Adds the elements of the box, from dimension `depth` on. Single-threaded, because several
+// additions may go to one destination element.
 template <class T>
 void AddStrided(const StridedCopy& copy, const T* from, T* to, size_t depth = 0) {
   if (depth == copy.dims.size()) {

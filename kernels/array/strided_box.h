@@ -62,6 +62,7 @@ StatusOr<StridedBox> ResolveStridedSlice(const StridedSliceMasks& masks,
                                          const PartialShape& input);
 
 // Like the function above, with begin, end and strides as tensors and a fully known input shape.
+// InvalidArgument also if the tensors are not vectors of equal length.
 StatusOr<StridedBox> ResolveStridedSlice(const StridedSliceMasks& masks, const Tensor& begin,
                                          const Tensor& end, const Tensor& strides,
                                          const Shape& input);

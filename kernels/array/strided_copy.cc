@@ -182,9 +182,9 @@ void CopyPlain(Loops loops, const char* from, char* to, Scheduler& threads) {
   CopyInner<Bytes<kBytes>>(inner, loops, from, to, threads);
 }
 
-// Sorts the loops so that the innermost has the smallest stride in the destination, and joins
-// neighbours that continue each other. If the destination walks a dimension backwards, reverses it
-// and moves `from` and `to` to its other end.
+// Drops loops of one element, sorts the others so that the innermost has the smallest stride in the
+// destination, and joins neighbours that continue each other. If the destination walks a dimension
+// backwards, reverses it and moves `from` and `to` to its other end.
 Loops Simplify(const StridedCopy& copy, int64_t* from, int64_t* to) {
   Loops loops;
   for (Dim dim : copy.dims) {

@@ -27,7 +27,7 @@ struct StridedCopy {
   void Add(int64_t count, int64_t from, int64_t to) { dims.push_back({count, from, to}); }
 };
 
-// `from` and `to` are the addresses of the box's first element in the source and in the
+// Copies the box. `from` and `to` are the addresses of its first element in the source and in the
 // destination, which must not overlap. Reads and writes nothing if a count is 0. REQUIRES counts >=
 // 0 and that the box lies within both buffers. Large boxes are split over `threads`.
 void CopyStrided(DType dtype, const StridedCopy& copy, const void* from, void* to,

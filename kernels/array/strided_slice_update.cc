@@ -13,6 +13,7 @@ namespace penstock {
 namespace {
 
 // Broadcasts `value` to the box's shape. Surplus leading dimensions of size 1 are dropped.
+// InvalidArgument if the shapes do not fit.
 StatusOr<Tensor> BroadcastToBox(KernelContext& ctx, const StridedBox& box, const Tensor& value) {
   ASSIGN_OR_RETURN(const Shape shape, Shape::Make(box.shape));
   if (value.shape() == shape) return value;

@@ -60,7 +60,8 @@ void Select(std::vector<Entry>& entries, int64_t k, bool sorted) {
   if (sorted) std::sort(entries.begin(), end, larger);
 }
 
-// Returns the indices of the k largest elements of a row of `columns`.
+// Writes the indices of the k largest elements of a row of `columns` to `places`; the largest first
+// if `sorted`, else in any order.
 template <class Bits, bool kFloat, bool kSigned>
 void TopOfRow(const void* row, int64_t columns, int64_t k, bool sorted, int32_t* places) {
   using Entry = std::conditional_t<sizeof(Bits) <= 4, Narrow, Wide>;
@@ -106,6 +107,7 @@ TopOfRowFn TopOfRowFor(DType dtype) {
 }
 
 // Writes `places`, indices within rows of `columns` elements, to `indices` as numbers of type T.
+// InvalidArgument if T cannot hold all indices of a row.
 template <class T>
 Status WriteIndices(absl::Span<const int32_t> places, int64_t columns, Tensor* indices) {
   if (columns - 1 > std::numeric_limits<T>::max()) {

@@ -13,7 +13,8 @@
 namespace penstock {
 namespace {
 
-// Returns `perm` with axes counted from the front; negative ones count from the end.
+// Returns `perm` with its negative axes, which count from the end, counted from the front.
+// InvalidArgument unless it is a permutation of the axes.
 StatusOr<Dims> Permutation(absl::Span<const int64_t> perm, int rank) {
   if (static_cast<int>(perm.size()) != rank) {
     return InvalidArgument("transpose expects a vector of size ", rank,

@@ -36,7 +36,7 @@ void Run(benchmark::State& state, DType dtype, const StridedCopy& copy, int thre
   state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(from.bytes()));
 }
 
-// [rows, columns] -> [columns, rows]
+// Measures [rows, columns] -> [columns, rows].
 void Transpose(benchmark::State& state, DType dtype) {
   const int64_t rows = state.range(0), columns = state.range(1);
   StridedCopy copy;

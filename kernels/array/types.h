@@ -12,7 +12,7 @@ inline DTypes With(DTypes types, const DTypes& more) {
   return types;
 }
 
-// The dtypes that can be keys of a hash table (kernels/array/distinct.h).
+// Returns the dtypes that can be keys of a hash table (kernels/array/distinct.h).
 inline DTypes Hashable() { return With(kReal, {DType::kBool, DType::kString}); }
 
 }  // namespace penstock

@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Two channels, of which the second is too loud.
+// Returns a sound of two channels, of which the second exceeds [-1, 1].
 Tensor Sound() {
   Tensor t(DType::kFloat, {40, 2});
   for (int i = 0; i < 40; ++i) {

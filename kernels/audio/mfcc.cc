@@ -137,7 +137,7 @@ class MfccKernel final : public Kernel {
  private:
   static constexpr double kFloor = 1e-12;  // smaller energies count as this before the logarithm
 
-  // The discrete cosine transform, [coefficients, filters].
+  // Returns the matrix of the discrete cosine transform, [coefficients, filters].
   std::vector<double> Cosines() const {
     const double filters = static_cast<double>(options_.filters);
     std::vector<double> cosines;

@@ -53,15 +53,16 @@ class ReducingKernel : public CollectiveKernel {
   bool divide_ = false;
 };
 
-// Op definitions shared by the collective ops.
+// Return the parts of op definitions that the collective ops share.
 OpDef CollectiveOp(std::string doc, DTypes types);    // V1
 OpDef CollectiveOpV2(std::string doc, DTypes types);  // V2, without its inputs
 OpDef WithMerge(OpDef op);                            // adds merge_op and final_op
 // Adds the inputs of V2 ops: the tensor, the group, the instance and the ordering tokens.
 OpDef WithGroupInputs(OpDef op);
-// Shape function: the shape of the input with an unknown first dimension.
+// Shape function: sets output 0 to the shape of input 0, with an unknown first dimension.
 Status UnknownFirstDimension(ShapeScope& s);
-// Returns the GPU kernel of an op with the input "input". All its arguments are in host memory.
+// Return the GPU kernel of a V1 or V2 op with the input "input". All its arguments are in host
+// memory.
 KernelDef OnGpu(std::string op, std::unique_ptr<Kernel> (*make)());
 KernelDef OnGpuV2(std::string op, std::unique_ptr<Kernel> (*make)());
 

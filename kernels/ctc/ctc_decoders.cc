@@ -95,7 +95,7 @@ class BeamSearch {
   }
 
   // Returns the `n` best label sequences and their log probabilities, or all if there are fewer
-  // than `n`.
+  // than `n`. If `merge`, repeated labels of a sequence become one.
   std::vector<std::pair<std::vector<int64_t>, double>> Best(int64_t n, bool merge) {
     Sort(&beam_);
     std::vector<std::pair<std::vector<int64_t>, double>> best;
@@ -145,7 +145,7 @@ class BeamSearch {
   }
 
   // Adds the sequence with one more label to the beam, unless it is there already or too
-  // improbable.
+  // improbable. If the beam is full, removes the worst sequence.
   void Branch(Prefix* p, int64_t label, double log_y) {
     const auto found = p->children.find(label);
     if (found != p->children.end() && found->second->active()) return;
@@ -166,7 +166,7 @@ class BeamSearch {
     Push(child);
   }
 
-  // The beam is a heap whose front is the worst prefix.
+  // Adds a prefix to the beam, a heap whose front is the worst prefix.
   void Push(Prefix* p) {
     beam_.push_back(p);
     std::push_heap(beam_.begin(), beam_.end(), Better);

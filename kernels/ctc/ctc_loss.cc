@@ -56,8 +56,8 @@ class Aligner {
     return u > 1 && l_[u] != blank_ && !(merge_ && l_[u] == l_[u - 2]);
   }
 
-  // alpha(t, u): log probability of the alignments of the first t steps that end in state u,
-  // including the probability of step t.
+  // Returns alpha, [time, states]: alpha(t, u) is the log probability of the alignments of the
+  // steps up to t that end in state u, including the probability of step t.
   std::vector<double> Forward() const {
     const int64_t n = states();
     std::vector<double> alpha(time_ * n, kLogZero);
@@ -73,7 +73,8 @@ class Aligner {
     }
     return alpha;
   }
-  // beta(t, u): log probability of the steps after t, from state u to the end.
+  // Returns beta, [time, states]: beta(t, u) is the log probability of the steps after t, from
+  // state u to the end.
   std::vector<double> Backward() const {
     const int64_t n = states();
     std::vector<double> beta(time_ * n, kLogZero);
@@ -105,7 +106,8 @@ class CtcLossBase : public Kernel {
     return node.Attr("ignore_longer_outputs_than_inputs", &ignore_longer_);
   }
 
-  // Returns the spelling of each sequence; an empty list if the sequence is to be ignored.
+  // Returns the spelling of each sequence; an empty one if the sequence has too few steps and is to
+  // be ignored. InvalidArgument if labels are wrong or missing, or if there are too few steps.
   StatusOr<std::vector<Spelling>> Spellings(const KernelContext& ctx, const CtcInput& in) const {
     ASSIGN_OR_RETURN(const std::vector<Spelling> given, Labels(ctx, in.batch));
     std::vector<Spelling> spellings(in.batch);
@@ -131,7 +133,8 @@ class CtcLossBase : public Kernel {
   bool merge_ = true;
 
  private:
-  // Reads the rows of the sparse matrix of labels.
+  // Returns the rows of the sparse matrix of labels. InvalidArgument if its indices are out of
+  // range or not in order.
   static StatusOr<std::vector<Spelling>> Labels(const KernelContext& ctx, int64_t batch) {
     const Tensor &indices = ctx.input(1), &values = ctx.input(2);
     if (indices.rank() != 2 || indices.dim(1) != 2 || values.rank() != 1 ||
@@ -155,7 +158,8 @@ class CtcLossBase : public Kernel {
     return labels;
   }
 
-  // Removes trailing classes that mean "no label" and, if the attributes say so, repetitions.
+  // Returns the labels without trailing classes that mean "no label" and, if the attributes say so,
+  // without repetitions. InvalidArgument if a label is negative, or follows "no label".
   StatusOr<Spelling> Clean(const Spelling& given, int64_t b, int64_t classes) const {
     Spelling labels;
     bool ended = false;
@@ -248,7 +252,8 @@ Status LossShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// The op has computed the gradient already. A second derivative is not available.
+// Returns the gradient of the logits, which the op has computed already, as output 1. A second
+// derivative is not available.
 std::vector<Gradient> LossGradient(const GradientScope& g) {
   const Output gradient = Call("PreventGradient", {g.y(1)},
                                {{"message", "the gradient of CTCLoss has no gradient of its own"}});

@@ -145,7 +145,7 @@ Status SparseTakeShape(ShapeScope& s) {
   s.set_output(2, PartialShape({PartialShape::kUnknown}));
   return OkStatus();
 }
-// Sets the output's shape to the element shape that the handle carries.
+// Sets the output's shape to the element shape that the handle carries, if it carries one.
 Status TakeShape(ShapeScope& s) {
   if (s.element(0) != nullptr) s.set_output(0, s.element(0)->shape);
   return OkStatus();

@@ -33,8 +33,9 @@ class Barrier final : public Blocking {
   // int64.
   using Receive = absl::AnyInvocable<Status(std::vector<Element>) &&>;
   struct TakeOptions {
-    // If the barrier is closed and has fewer tuples than `count`, return these: the complete ones
-    // or, if `wait_for_incomplete`, all of them, as soon as they are complete.
+    // If `allow_small_batch` and the barrier is closed with fewer tuples than `count`, Take returns
+    // fewer: the complete tuples or, if `wait_for_incomplete`, all tuples, as soon as all are
+    // complete.
     bool allow_small_batch = false;
     bool wait_for_incomplete = false;
   };
@@ -71,7 +72,8 @@ class Barrier final : public Blocking {
     Element components;  // an invalid tensor: not there yet
   };
   Status CheckKeys(absl::Span<const std::string> keys) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Inserts one component. Sets `*began` if the key is new.
+  // Inserts one component. Sets `*began` if the key is new. InvalidArgument if the key already has
+  // the component.
   Status InsertOne(int c, const std::string& key, Tensor value, bool* began)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // All changes of the state go through these functions, both in operations and in replay of a log.

@@ -149,8 +149,8 @@ class SparseSum final : public GradientSum {
     }
     return OkStatus();
   }
-  // Merges all known shapes of the full gradient: from its rows, from the accumulator, and from the
-  // gradient itself.
+  // Returns the shape of the full gradient, merged from its rows, from the accumulator, and from
+  // the shape that the gradient states. InvalidArgument if they contradict each other.
   StatusOr<PartialShape> WholeShape(const SummedGradient& g) const {
     PartialShape whole = g.values.shape();
     whole.set_dim(0, PartialShape::kUnknown);

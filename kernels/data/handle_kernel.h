@@ -43,7 +43,8 @@ class HandleKernel : public Kernel {
   Tensor handle_ ABSL_GUARDED_BY(mu_);  // of the last step
 };
 
-// Returns the resource whose handle is input i, as type R.
+// Returns the resource whose handle is input i, as type R. InvalidArgument unless the input is one
+// handle; errors of ResolveHandleAs.
 template <class R>
 StatusOr<std::shared_ptr<R>> ResourceInput(const KernelContext& ctx, int i) {
   const Tensor& input = ctx.input(i);

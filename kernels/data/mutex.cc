@@ -41,7 +41,7 @@ class GraphMutex final : public Blocking {
   void Unlock(const UpdateOrigin& origin);
 
   bool locked_ ABSL_GUARDED_BY(mu_) = false;
-  int64_t locked_by_ ABSL_GUARDED_BY(mu_) = 0;  // the step's id
+  int64_t locked_by_ ABSL_GUARDED_BY(mu_) = 0;  // id of the step that holds the lock
 };
 
 class GraphMutex::LockValue final : public VariantValue {
@@ -142,8 +142,9 @@ class MutexLockKernel final : public AsyncKernel {
   }
 
  private:
-  // The last copy of a lock may be dropped under a lock of a queue or of an executor. So the
-  // continuation of the next waiter runs on the pool.
+  // Returns a Done that runs `done` on the pool. The continuation of the next waiter must not run
+  // where the last copy of a lock is dropped, because that may be under a lock of a queue or of an
+  // executor.
   static Done ContinueOnPool(Scheduler& threads, Done done) {
     return Done([&threads, done = std::move(done)](Status status) mutable {
       threads.Schedule([done = std::move(done), status = std::move(status)]() mutable {

@@ -161,13 +161,14 @@ class QueueIsClosedKernel final : public Kernel {
   }
 };
 
-// Returns the shape that the handle of a queue with one component carries.
+// Returns the shape that the handle of a queue with one component carries; else an unknown shape.
 PartialShape ComponentShape(const ShapeScope& s) {
   const ResourceHandle::Element* element = s.element(0);
   return s.num_outputs() == 1 && element != nullptr ? element->shape : PartialShape();
 }
 
-// Merges the output shapes with those in the node's attribute _output_shapes.
+// Merges the output shapes with those in the node's attribute _output_shapes, if that lists one for
+// each output. InvalidArgument if they contradict each other.
 Status MergeStatedShapes(ShapeScope& s) {
   const auto stated = s.attrs().find(kOutputShapesAttr);
   if (stated == s.attrs().end()) return OkStatus();

@@ -52,8 +52,8 @@ class Model {
 
   struct Op {
     enum Kind { kEnqueue, kDequeue, kClose } kind;
-    std::deque<int64_t> left;  // kEnqueue
-    int64_t count = 0;         // kDequeue
+    std::deque<int64_t> left;  // for kEnqueue: elements not yet in the queue
+    int64_t count = 0;         // for kDequeue: the number of elements to take
     bool up_to = false;
     Outcome outcome;
   };
@@ -241,7 +241,7 @@ class Traffic {
   }
 
  private:
-  // Limits the operations of a thread that wait at the same time to kWindow.
+  // Waits until at most `at_most` operations of a thread wait.
   static void Await(std::atomic<int>& waiting, int at_most) {
     while (waiting.load() > at_most) std::this_thread::yield();
   }

@@ -83,7 +83,7 @@ class RandomQueueKernel final : public QueueKernel {
     return OkStatus();
   }
   // Reads "repeatable", an attribute that clients may add to the node though the op does not
-  // declare it (client/input.h).
+  // declare it (client/input.h). InvalidArgument if the queue has no seeds or no capacity.
   static Status AddRepeatable(const KernelInit& node, QueueSpec* spec) {
     if (!node.attrs.contains(kRepeatableAttr)) return OkStatus();
     RETURN_IF_ERROR(node.Attr(kRepeatableAttr, &spec->repeatable));

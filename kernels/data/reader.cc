@@ -12,7 +12,8 @@ Status StatusOf(const Cancellation* cancellation) {
   return cancellation == nullptr ? OkStatus() : cancellation->status();
 }
 
-// Returns the name of the unit of work that a queue's element holds.
+// Returns the name of the unit of work that a queue's element holds. InvalidArgument unless the
+// element is one string.
 StatusOr<std::string> WorkIn(const Element& element) {
   if (element.size() == 1 && element[0].dtype() == DType::kString &&
       element[0].num_elements() == 1) {
@@ -93,7 +94,7 @@ void Reader::ReadMore(std::unique_ptr<Reading> reading) {
   std::move(reading->done)(std::move(status));
 }
 
-// Reads the records of the current work item.
+// Reads records of the current unit of work, until there are `count` or the unit ends.
 Status Reader::ReadWork(Reading& reading) {
   while (source_ != nullptr && static_cast<int64_t>(reading.records->size()) < reading.count) {
     Record record;

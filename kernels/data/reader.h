@@ -46,9 +46,9 @@ class Reader final : public Blocking {
   // work. Returns the queue's error if no work is left. Borrows `records` until `done`.
   void Read(std::shared_ptr<Queue> queue, int64_t count, std::vector<Record>* records,
             const Caller& caller, Done done);
-  // Saves the position to `state`, which is borrowed until `done`.
+  // Copies the reader's state to `*state`, which is borrowed until `done`.
   void Save(State* state, const Caller& caller, Done done);
-  // Sets the position to `state` and opens its current work.
+  // Replaces the reader's state by `state`, and opens its current work.
   void Restore(State state, const Caller& caller, Done done);
 
   int64_t records_produced() const { return records_produced_.load(); }
@@ -64,7 +64,7 @@ class Reader final : public Blocking {
   void EndTurn();
   std::shared_ptr<Reader> shared() { return std::static_pointer_cast<Reader>(shared_from_this()); }
 
-  // REQUIRE that the operation has the turn.
+  // These functions REQUIRE that the operation has the turn.
   void ReadMore(std::unique_ptr<Reading> reading);
   Status ReadWork(Reading& reading);
   void AwaitWork(std::unique_ptr<Reading> reading);

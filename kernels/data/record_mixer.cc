@@ -55,7 +55,8 @@ Status RecordMixer::TakeOne(std::string* record, Check check) {
   return OkStatus();
 }
 
-// Lists the files anew, because some may have been added since the last epoch.
+// Lists and shuffles the files of the next epoch. Lists them anew, because some may have been added
+// since the last epoch. NotFound if there is none.
 Status RecordMixer::BeginEpoch() {
   left_ = MatchFiles(files_, options_.pattern);
   if (left_.empty()) {

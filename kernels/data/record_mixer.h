@@ -30,8 +30,8 @@ class RecordMixer {
   struct Options {
     std::string pattern;  // of the paths, as MatchFiles takes it
     uint64_t seed = 0;    // of the orders of files and of records
-    double shift_ratio =
-        0;  // from 0 to 1: the share of an epoch's shuffled files that go to its end
+    // The share, from 0 to 1, of an epoch's shuffled files that are read last instead of first.
+    double shift_ratio = 0;
     int64_t buffer_max = 1;   // records in the buffer
     int64_t readers_max = 1;  // files that are read in turn
     Compression compression = Compression::kNone;

@@ -39,7 +39,7 @@ class StagingKernel : public AsyncKernel {
   }
 
  protected:
-  // `type` lives forever.
+  // `type` is TypeName() of the resource, and must never be freed.
   explicit StagingKernel(const char* type) : type_(type) {}
 
   virtual std::shared_ptr<Area> Make(const std::string& name,

@@ -35,7 +35,7 @@ class StagingMap final : public Blocking {
   // The resource types of the maps of MapStage and of OrderedMapStage. Both maps behave alike.
   static constexpr char kType[] = "StagingMap", kOrderedType[] = "OrderedStagingMap";
 
-  // `type` is one of these two.
+  // `type` is kType or kOrderedType.
   StagingMap(const char* type, std::string name, Limits limits)
       : Blocking(type, std::move(name), kNumLines, Order::kAnyOrder), limits_(limits) {}
 

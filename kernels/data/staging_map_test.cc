@@ -52,7 +52,7 @@ class StagingMapTest : public testing::TestWithParam<const char*> {
     }
     return text;
   }
-  // Returns "complete, incomplete".
+  // Returns the numbers of complete and of incomplete tuples, such as "2, 1".
   std::string Sizes() {
     const auto size = [&](const char* op) {
       return Op(op).Attr("dtypes", kTypes).Run1()->scalar<int32_t>();
@@ -178,7 +178,8 @@ class StagingMapLog : public testing::Test {
     for (const int64_t i : indices) piece.values.push_back(Tensor::Scalar(10 * key + i));
     map.Stage(std::move(piece), nullptr, Done([](Status status) { CHECK_OK(status); }));
   }
-  // Records what a step takes, or "waits", or the error.
+  // Begins to take components. The text that it returns is "waits" until a step has got them, then
+  // the components or the error.
   static std::shared_ptr<std::string> Take(StagingMap& map, int64_t key,
                                            const std::vector<int64_t>& indices,
                                            Cancellation* cancellation = nullptr) {

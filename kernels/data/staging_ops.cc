@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-// Ops that neither take nor return tensors may have no dtypes.
+// `min_types` is 0 for ops that neither take nor return tensors: they may have no dtypes.
 OpDef StagingOp(const char* doc, int64_t min_types) {
   return {
       .doc = doc,
@@ -40,7 +40,7 @@ class AreaKernel : public StagingKernel<StagingArea> {
   }
 };
 
-// Writes the components of an element to the outputs.
+// Returns a function that writes the components of an element to the outputs.
 StagingArea::Receive ToOutputs(KernelContext& ctx) {
   return [&ctx](Element element) {
     for (size_t i = 0; i < element.size(); ++i) {

@@ -33,7 +33,8 @@ class QueueLog : public testing::Test {
     for (const int64_t number : numbers) elements.push_back({Tensor::Scalar(number)});
     queue.Enqueue(std::move(elements), nullptr, Done([](Status status) { CHECK_OK(status); }));
   }
-  // Records the elements of a dequeue, or "waits", or the error.
+  // Begins a dequeue. The text that it returns is "waits" until the dequeue ends, then the elements
+  // or the error.
   static std::shared_ptr<std::string> Take(Queue& queue, int64_t count,
                                            Cancellation* cancellation = nullptr) {
     auto text = std::make_shared<std::string>("waits");

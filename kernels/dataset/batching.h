@@ -33,7 +33,7 @@ StatusOr<IteratorPtr> NewIteratorOf(const D* dataset, const IteratorContext& ctx
   return std::make_unique<I>(Dataset::Self(dataset), std::move(input));
 }
 
-// How many elements a batch has, and whether a smaller last one is dropped.
+// The number of elements in a batch, and whether a smaller last batch is dropped.
 struct BatchSize {
   int64_t elements = 0;
   bool drop_remainder = false;

@@ -58,7 +58,8 @@ class ElementCall {
   // if the result is something else.
   StatusOr<bool> Test(const IteratorContext& ctx, Element args) const;
   StatusOr<int64_t> Number(const IteratorContext& ctx, Element args) const;
-  // Calls a function whose only result is a dataset.
+  // Calls a function whose only result is a dataset. InvalidArgument if the result is something
+  // else.
   StatusOr<DatasetPtr> NewDataset(const IteratorContext& ctx, Element args) const;
   bool waits() const { return function_.callable().waits(); }
 
@@ -74,8 +75,8 @@ class ElementCall {
 // A function attribute of a node. Thread-safe once initialised.
 class FunctionAttr {
  public:
-  // `captured_types` names the attribute with the types of the captured tensors; null if the
-  // function captures nothing.
+  // Reads the attribute `attr`. `captured_types` names the attribute with the types of the captured
+  // tensors; null if the function captures nothing.
   Status Init(const KernelInit& node, const char* attr, const char* captured_types);
   // Returns the number of captured tensors.
   int num_captured() const { return num_captured_; }

@@ -34,7 +34,8 @@ class CsvRecords final : public FilePieces {
       : stream_(std::move(stream)), format_(format) {}
   int64_t offset() const override { return stream_->offset(); }
 
-  // A record has several lines if a quoted field has line ends.
+  // Reads a record: one line, or several if a quoted field has line ends. InvalidArgument if the
+  // file ends within a quoted field, ResourceExhausted if the record is too long.
   StatusOr<bool> Read(std::string* record) override {
     record->clear();
     bool quoted = false;
@@ -65,13 +66,13 @@ class CsvRecords final : public FilePieces {
   const CsvFormat format_;
 };
 
-// How the fields of a record become the components of an element.
+// Maps the fields of a record to the components of an element.
 struct CsvColumns {
   CsvFormat format;
   std::string na_value;
   std::vector<int64_t> selected;  // ascending; empty: all but `excluded`
   std::vector<int64_t> excluded;  // ascending
-  std::vector<Tensor> defaults;   // of each output; empty if the column is required
+  std::vector<Tensor> defaults;   // one per output; without elements: the column is required
 
   bool Takes(int64_t field) const {
     if (!selected.empty()) return std::binary_search(selected.begin(), selected.end(), field);

@@ -34,12 +34,13 @@ using OpenPieces = std::function<StatusOr<std::unique_ptr<FilePieces>>(
 DatasetPtr NewFileDataset(const char* name, std::vector<std::string> files,
                           std::vector<int64_t> offsets, OpenPieces open);
 
-// Returns the paths in input `i`, which is a scalar or a vector.
+// Returns the paths in input `i`. InvalidArgument unless it is a scalar or a vector.
 StatusOr<std::vector<std::string>> FilesInput(const KernelContext& ctx, int i);
-// Returns the compression that input `i` (compression_type) names.
+// Returns the compression that input `i` (compression_type) names. InvalidArgument if there is none
+// of that name.
 StatusOr<Compression> CompressionInput(const KernelContext& ctx, int i);
-// Checks that input `i` (buffer_size) is at least `min`. The value is not used, because files are
-// read in blocks of a fixed size.
+// InvalidArgument unless input `i` (buffer_size) is at least `min`. The value is not used, because
+// files are read in blocks of a fixed size.
 Status CheckBufferSize(const KernelContext& ctx, int i, int64_t min = 0);
 
 }  // namespace penstock

@@ -125,7 +125,8 @@ class SerializeKernel final : public IteratorKernel {
 };
 
 class DeserializeKernel final : public IteratorKernel {
-  // Keeps the dataset, and replaces the iterator by a new one that continues from the state.
+  // Keeps the dataset, and replaces the iterator by a new one that continues from the state. If
+  // restoring fails, there is no iterator afterwards.
   Status Work(KernelContext& ctx, const IteratorResource& iterator, const IteratorContext& context,
               IteratorResource::Content& content) const override {
     const Tensor& input = ctx.input(1);

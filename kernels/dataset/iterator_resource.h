@@ -53,12 +53,13 @@ class IteratorResource final : public Resource {
   // Queues an operation. Calls `done` with its status, on any thread. The resource must live until
   // then.
   void Run(const IteratorContext& ctx, Operation operation, Done done);
-  // Like Shutdown, but by a step.
+  // Does what Shutdown does, and records it as a change made by a step.
   void Delete(const UpdateOrigin& origin);
-  // Replaces the dataset in `content`. Call it within an operation.
+  // Replaces the dataset and the iterator in `content`. InvalidArgument if the dataset does not
+  // have the types and shapes of spec(). Call it within an operation.
   Status SetDataset(const IteratorContext& ctx, DatasetPtr dataset, Content& content) const;
-  // Makes the iterator from the dataset if there is none yet. Returns OK if there is an iterator
-  // afterwards.
+  // If there is no iterator, calls the factory to make a dataset, and makes its iterator.
+  // FailedPrecondition if there is no factory either.
   Status Prepare(const IteratorContext& ctx, Content& content) const;
 
  private:

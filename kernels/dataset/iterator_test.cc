@@ -45,8 +45,9 @@ Tensor Window(const Tensor& input, int64_t size, int64_t shift) {
                   .Run1());
 }
 
-// Functions: f is x + 1; fails(x) is 6 / x, which fails for 0; ranges(x) is the dataset of the
-// numbers below x.
+// plus(x) is x + 1. six(x) is 6 / x rounded down, and fails for 0. ranges(x) is the dataset of the
+// numbers from 0 to x - 1. seeded(x) and unseeded(x) are random numbers. case(x) is plus(x), six(x)
+// or plus(x) if x is 0, 1 or more. if(x) is plus(x) if x is 0, else six(x).
 constexpr char kLibrary[] = R"(
   function { signature { name: 'plus' input_arg { name: 'x' type: DT_INT64 }
                          output_arg { name: 'y' type: DT_INT64 } }

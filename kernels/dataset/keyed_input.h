@@ -36,7 +36,8 @@ class Captures {
  public:
   // Captured tensors begin with input `first`. Borrows `ctx`.
   Captures(const KernelContext& ctx, int first) : ctx_(ctx), next_(first) {}
-  // Call it for the functions in the order of their inputs.
+  // Returns a function with its captured tensors. Call it for the functions in the order of their
+  // inputs.
   StatusOr<CapturedFunction> Take(const FunctionAttr& function) {
     return function.Capture(ctx_, std::exchange(next_, next_ + function.num_captured()));
   }

@@ -35,7 +35,8 @@ void CopyCorner(const Tensor& from, const Shape& row, void* to) {
   }
 }
 
-// Returns the shape of the padded rows of a component.
+// Returns the shape of the padded rows of a component. InvalidArgument if an element does not have
+// the rank of `wanted`, DataLoss if it exceeds a size of `wanted`.
 StatusOr<Shape> RowShape(const std::vector<Element>& elements, size_t component,
                          const PartialShape& wanted) {
   Dims dims(wanted.dims().begin(), wanted.dims().end());

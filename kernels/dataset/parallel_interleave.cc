@@ -197,7 +197,7 @@ class ParallelInterleaveDataset final : public Dataset {
              static_cast<int64_t>(slot.results.size()) < cycle_.buffered;
     }
 
-    // Waits for a slot to read, and returns it. Returns null if the iterator ends.
+    // Waits for a slot to read, and returns it. Returns null if the iterator is being destroyed.
     Slot* NextToRead() {
       MutexLock lock(mu_);
       Slot* next = nullptr;

@@ -14,8 +14,8 @@ inline constexpr int64_t kAutotune = -1;
 // The maximal number of calls or datasets that run at once.
 inline constexpr int64_t kParallelMax = 1024;
 
-// Returns the number of calls that input `i` (num_parallel_calls) asks for; for -1, the
-// number of `ctx`'s threads.
+// Returns the number of calls that input `i` (num_parallel_calls) asks for; for -1, the number of
+// `ctx`'s threads. At most kParallelMax. InvalidArgument if the input is 0 or less than -1.
 inline StatusOr<int64_t> ParallelCallsInput(const KernelContext& ctx, int i) {
   int64_t calls = 0;
   if (ctx.input(i).dtype() == DType::kInt32) {
@@ -28,7 +28,8 @@ inline StatusOr<int64_t> ParallelCallsInput(const KernelContext& ctx, int i) {
   return std::min(calls, kParallelMax);
 }
 
-// Returns input `i` (cycle_length), the number of datasets that are read in turns.
+// Returns input `i` (cycle_length), the number of datasets that are read in turns; for -1, the
+// number of `ctx`'s threads. InvalidArgument if it is not from 1 to kParallelMax.
 inline StatusOr<int64_t> CycleLength(const KernelContext& ctx, int i) {
   ASSIGN_OR_RETURN(const int64_t cycle, ScalarInput<int64_t>(ctx, i, "cycle_length"));
   if (cycle == kAutotune) return std::max<int64_t>(1, ctx.threads().num_threads());

@@ -15,7 +15,8 @@
 namespace penstock {
 namespace {
 
-// The number of elements to buffer if the program does not set it.
+// The number of elements to buffer if the client does not set it, and the maximum if the client
+// sets it.
 constexpr int64_t kAutotuned = 16;
 constexpr int64_t kBufferMax = 100'000;
 
@@ -77,7 +78,7 @@ class PrefetchDataset final : public Dataset {
       return next.status;
     }
 
-    // While the state is being saved, nothing is read ahead.
+    // Writes the state, with the elements that were read ahead. Meanwhile nothing is read ahead.
     Status Save(const IteratorContext& ctx, StateWriter* writer) override {
       MutexLock reading(input_mu_);
       MutexLock lock(mu_);
@@ -132,7 +133,8 @@ class PrefetchDataset final : public Dataset {
       }
     }
 
-    // Waits until the buffer has room for an element. Returns false if the iterator ends.
+    // Waits until the buffer has room for an element. Returns false if the iterator is being
+    // destroyed, or if the input has ended.
     bool WaitForRoom() {
       MutexLock lock(mu_);
       changed_.Wait(mu_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {

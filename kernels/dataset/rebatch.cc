@@ -19,7 +19,8 @@ Element Slice(const Element& batch, int64_t begin, int64_t end) {
   return slice;
 }
 
-// The base of both datasets' iterators. It takes rows from the batch that was read last.
+// The base of the iterators of RebatchDataset and RebatchDatasetV2. It takes rows from the batch
+// that was read last.
 class RowsIterator : public UnaryIterator {
  public:
   RowsIterator(DatasetPtr dataset, IteratorPtr input)
@@ -114,6 +115,7 @@ class RebatchV2Dataset final : public Dataset {
     int64_t turns() const override { return static_cast<int64_t>(rebatch_.sizes_.size()); }
 
     // Makes a batch without rows. Sizes that are not known before the first batch are 0.
+    // InvalidArgument if a component is a scalar.
     Status Empty(Element* element) const {
       element->clear();
       const ElementSpec& spec = rebatch_.input().spec();

@@ -204,7 +204,8 @@ class ShuffleKernel : public DatasetKernel {
   }
 
  private:
-  // Returns the generator behind the handle, or a new one with the given seeds.
+  // Returns the generator behind the handle. If the handle has none, returns a new generator with
+  // the seeds of the inputs, or an error if the op has no seeds.
   StatusOr<std::shared_ptr<SeedGenerator>> Generator(const KernelContext& ctx,
                                                      const Inputs& inputs) const {
     if (inputs.generator >= 0) {

@@ -16,7 +16,8 @@ class UnbatchDataset final : public Dataset {
   UnbatchDataset(ElementSpec spec, DatasetPtr input)
       : Dataset(std::move(spec), {std::move(input)}) {}
   const char* Name() const override { return "Unbatch"; }
-  // The cardinality is known if the spec gives the number of rows.
+  // Returns the number of rows of all batches. It is known if the spec gives the number of rows of
+  // a batch.
   int64_t Cardinality() const override {
     const int64_t batches = input().Cardinality();
     const std::vector<PartialShape>& shapes = input().spec().shapes;

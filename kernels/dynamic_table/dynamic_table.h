@@ -155,7 +155,7 @@ class DynamicTable final : public Resource {
                                             Allocator& allocator) const;
   StatusOr<std::vector<Tensor>> CopyDropped(const AllShards& all, const RowSelection& wanted,
                                             Allocator& allocator) const;
-  // Const, and not recorded by Changed: marks are hints (core/op/resource.h).
+  // Adds a mark. Const, and not recorded by Changed, because marks are hints (core/op/resource.h).
   void AddMark(const std::string& mark) const ABSL_LOCKS_EXCLUDED(marks_mu_);
   int32_t EpochOf(const std::string& mark) const ABSL_LOCKS_EXCLUDED(marks_mu_);
   Status CheckIds(const Tensor& ids) const;

@@ -94,7 +94,7 @@ class Table {
 
 void CountRows(benchmark::State& state) { state.SetItemsProcessed(state.iterations() * kBatch); }
 
-// The argument says whether the ids follow Zipf's law.
+// Measures pulls. The benchmark's argument is 1 if the ids follow Zipf's law, else 0.
 void Pull(benchmark::State& state, bool spilling) {
   Table table({0.1f}, false, spilling);
   const auto batches = Batches(state.range(0) != 0);

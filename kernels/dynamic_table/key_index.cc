@@ -8,8 +8,9 @@ namespace {
 
 constexpr int64_t kEntriesMin = 64;
 
-// At most three of four entries are used. At this load a search for a key that exists reads 2.5
-// entries on average, and a search for a key that does not exist 8.5.
+// Returns the number of keys for which an index of `entries` entries has room: three of four
+// entries are used at most. At this load a search for a key that exists reads 2.5 entries on
+// average, and a search for a key that does not exist 8.5.
 int64_t RoomIn(int64_t entries) { return entries / 4 * 3; }
 
 }  // namespace

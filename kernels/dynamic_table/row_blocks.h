@@ -59,7 +59,8 @@ class RowBlocks {
   void Release(int32_t row);
   // Releases all rows, and frees the memory.
   void Clear();
-  // All rows in use have smaller numbers; smaller numbers may also be free (RowHeader::updates).
+  // Returns a number that is greater than those of all rows in use. Rows with smaller numbers may
+  // also be free (RowHeader::updates).
   int32_t end() const { return end_; }
 
  private:

@@ -12,7 +12,8 @@ namespace penstock {
 
 class RowOrder {
  public:
-  // -1 if there are no rows.
+  // Return the row that was updated last, and the one that was updated least recently; -1 if there
+  // are no rows.
   int32_t newest() const { return newest_; }
   int32_t oldest() const { return oldest_; }
 
@@ -23,7 +24,7 @@ class RowOrder {
     (newest_ >= 0 ? rows.header(newest_).newer : oldest_) = row;
     newest_ = row;
   }
-  // REQUIRES that the row was added.
+  // Removes a row from the order. REQUIRES that the row was added.
   void Remove(RowBlocks& rows, int32_t row) {
     const RowHeader& header = rows.header(row);
     (header.newer >= 0 ? rows.header(header.newer).older : newest_) = header.older;

@@ -56,7 +56,8 @@ StatusOr<std::vector<int32_t>> SpillSegments::Append(Env& env, absl::Span<const 
   return places;
 }
 
-// Makes a segment's file, and removes its name.
+// Makes a segment's file, and removes its name. ResourceExhausted if the shard has too many
+// segments; else the error of Env.
 Status SpillSegments::Open(Env& env) {
   const auto unused = std::find_if(segments_.begin(), segments_.end(),
                                    [](const Segment& each) { return each.reader == nullptr; });
@@ -83,7 +84,8 @@ Status SpillSegments::Open(Env& env) {
   return OkStatus();
 }
 
-// Appends as many records as the open segment has room for, in one write.
+// Appends records to the open segment in one write: as many as it has room for, and about 1 MiB at
+// most. Adds their places to *places.
 Status SpillSegments::AppendToOpen(absl::Span<const Record> records, std::vector<int32_t>* places) {
   constexpr int64_t kWriteBytes = 1 << 20;
   Segment& segment = segments_[open_];

@@ -55,7 +55,7 @@ class SpillSegments {
   // Makes MostlyFree leave out a segment that cannot be read.
   void KeepSegment(int segment) { segments_[segment].kept = true; }
 
-  // The size of all files.
+  // Returns the size of all files.
   int64_t bytes() const;
 
  private:

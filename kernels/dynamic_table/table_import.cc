@@ -64,7 +64,8 @@ StatusOr<DynamicTable::ShardRows> DynamicTable::CopyToShardRows(absl::Span<const
 }
 
 // Returns, for each shard, the places of its rows in `rows`. If the table keeps the order of
-// updates, sorts the rows by the step of their last update.
+// updates, sorts the rows by the step of their last update. InvalidArgument if the rows do not fit
+// the table.
 StatusOr<std::vector<std::vector<DynamicTable::Place>>> DynamicTable::PlacesByShard(
     absl::Span<const TableRows> rows) const {
   std::vector<std::vector<Place>> places(TableSpec::kShards);

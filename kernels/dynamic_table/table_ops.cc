@@ -152,8 +152,8 @@ Status HandleShape(ShapeScope& s) {
 
 }  // namespace
 
-// A table without a limit counts as one of 1 M rows, so that its parts are spread evenly even if
-// there are variables.
+// Returns the bytes that a table with these attributes may take. A table without a limit counts as
+// one of 1 M rows, so that its parts are spread evenly even if there are variables.
 double TableBytes(const Attrs& attrs) {
   const auto number = [&](const char* attr) {
     const auto it = attrs.find(attr);

@@ -150,7 +150,8 @@ int32_t TableShard::BringBack(int32_t row, const float* values, uint64_t hash) {
   return back;
 }
 
-// Moves the oldest rows beyond the limit of the memory to files.
+// Moves the oldest rows beyond the limit of the memory to files. If a row cannot be written,
+// returns the error; the remaining rows stay in memory.
 Status TableShard::SpillBeyondLimit(Allocator& allocator) {
   constexpr int64_t kRowsAtATime = 1024;
   if (spilled_ == nullptr) return OkStatus();

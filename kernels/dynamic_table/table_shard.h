@@ -91,7 +91,8 @@ class TableShard {
   void ForEachRow(absl::FunctionRef<void(int32_t row)> fn) const;
 
  private:
-  // The numbers of rows in files follow KeyIndex::kNone, downwards.
+  // Converts the number of a row in a file to its number in SpilledRows, and back. In the index
+  // such rows have the numbers below KeyIndex::kNone.
   static int32_t SpilledRow(int32_t row) { return KeyIndex::kNone - 1 - row; }
 
   float* Fill(int32_t row, int64_t updates, int64_t step);

@@ -175,7 +175,7 @@ class SmallMemory final : public Allocator {
   const std::string name_ = "small";
 };
 
-// A shard with rows of 4 floats, and pushes that add 1 to each float.
+// A shard, and pushes that add 1 to the first float of each row.
 struct Pushes {
   explicit Pushes(const TableSpec& its) : spec(its), shard(spec, epochs, Env::Real()) {}
   Status operator()(const std::vector<int64_t>& keys, int64_t step = 0) {

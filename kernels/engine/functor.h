@@ -42,7 +42,8 @@ namespace penstock {
 template <class T>
 inline constexpr bool kIsHalf = std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
 
-// std::complex does not work in device code.
+// The complex type that loops compute in. Device code has its own, because std::complex does not
+// work there.
 #if defined(PENSTOCK_CUDA_DEVICE)
 template <class F>
 using LoopComplex = cuda::std::complex<F>;

@@ -30,7 +30,7 @@ struct ReductionLoop {
   DType type;
   size_t accumulator_bytes;
   bool one_is_itself;
-  // The next five functions run on the CPU. Each works on n accumulators.
+  // These five functions run on the CPU. Each works on n accumulators.
   void (*reset)(void* accumulators, int64_t n) = nullptr;
   // accumulators[i] += x[i * step + k] for k < length: accumulator i reduces row i of x.
   void (*across)(const void* x, int64_t n, int64_t step, int64_t length,

@@ -22,7 +22,8 @@ struct ReductionPlan {
   };
   using Dims = absl::InlinedVector<Dim, 4>;
 
-  // InvalidArgument if an axis is out of range or named twice. Negative axes count from the end.
+  // Makes a plan. InvalidArgument if an axis is out of range or named twice. Negative axes count
+  // from the end.
   static StatusOr<ReductionPlan> Make(const Shape& input, absl::Span<const int64_t> axes,
                                       bool keep_dims);
 
@@ -41,6 +42,7 @@ struct ReductionPlan {
 // Returns the values of an int32 or int64 scalar or vector of axes. InvalidArgument names `what`.
 StatusOr<absl::InlinedVector<int64_t, 4>> AxisValues(const Tensor& axes, string_view what);
 // Returns one axis, from a scalar or a vector of one; negative ones count from the end.
+// InvalidArgument if it is not one integer, or out of range.
 StatusOr<int> AxisValue(const Tensor& axis, int rank, string_view what);
 
 }  // namespace penstock

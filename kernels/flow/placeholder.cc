@@ -28,7 +28,8 @@ class PlaceholderKernel final : public Kernel {
   PartialShape shape_;
 };
 
-// Early clients wrote [] for an unknown shape.
+// Sets the output's shape to the attribute. An empty shape counts as unknown, because early clients
+// wrote [] for an unknown shape.
 Status PlaceholderShape(ShapeScope& s) {
   const PartialShape& shape = s.attr<PartialShape>("shape");
   s.set_output(0, shape.rank() == 0 ? PartialShape() : shape);
@@ -107,7 +108,7 @@ KERNEL_ANY_TYPE(Placeholder, PlaceholderKernel);
 KERNEL_ANY_TYPE(PlaceholderV2, PlaceholderKernel);
 KERNEL_ANY_TYPE(PlaceholderWithDefault, PlaceholderWithDefaultKernel);
 
-// The GPU can use the same kernel, because the kernel accesses no element.
+// The GPU uses the same kernels, because they access no element.
 KERNEL_DEF({.op = "Placeholder", .device = "GPU", .make = Make<PlaceholderKernel>});
 KERNEL_DEF({.op = "PlaceholderV2", .device = "GPU", .make = Make<PlaceholderKernel>});
 KERNEL_DEF({.op = "PlaceholderWithDefault",

@@ -53,7 +53,8 @@ struct JpegEncoding {
   int x_density = 300, y_density = 300;
   std::string xmp_metadata;
 };
-// Encodes 1 (grey) or 3 channels.
+// Encodes 1 (grey) or 3 channels. InvalidArgument if the size or the metadata exceed what the
+// format can hold.
 Status EncodeJpeg(const uint8_t* pixels, const ImageSize& size, const JpegEncoding& options,
                   std::string* jpeg);
 

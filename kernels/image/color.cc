@@ -142,8 +142,9 @@ class AdjustSaturationKernel final : public Kernel {
   }
 };
 
-// Multiplies the distance of each pixel from the mean of its channel in its image by
-// contrast_factor; `limit` is applied to each result.
+// Writes to output 0 the images of input 0, with the distance of each pixel from the mean of its
+// channel in its image multiplied by contrast_factor. `limit` is applied to each result.
+// InvalidArgument if an input has a wrong rank.
 template <class Limit>
 Status StretchContrast(KernelContext& ctx, const Limit& limit) {
   const Tensor& images = ctx.input(0);
@@ -182,7 +183,7 @@ class AdjustContrastKernel final : public Kernel {
   }
 };
 
-// The first version takes images of any type, and returns floats within limits.
+// AdjustContrast, the first version: takes images of any type, and returns floats within limits.
 class ClampedContrastKernel final : public Kernel {
   Status Compute(KernelContext& ctx) override {
     for (int i : {2, 3}) {
@@ -220,8 +221,8 @@ OpDef AdjustDef(const char* doc, const char* amount) {
           .examples = {{.inputs = {{kColors}, {{{}, {0.3}}}}}}};
 }
 
-// The derivative of the conversion, as a graph. The formula depends on which color is the largest
-// and which the smallest; if colors are equal, the first of them.
+// Returns the gradient of the conversion to HSV. The formula depends on which color is the largest
+// and which the smallest; if colors are equal, the first of them counts.
 std::vector<Gradient> HsvGradient(const GradientScope& g) {
   const DType type = g.dtype();
   const Output axis = g.Const<int32_t>(-1);

@@ -30,7 +30,8 @@ struct Axis {
     int64_t low, high;
     float fraction;  // position between low and high, from 0 to 1
   };
-  // Returns false if the position is outside of the image.
+  // Sets *n to the elements around position i of the crop. Returns false if that position is
+  // outside of the image.
   bool At(int64_t i, bool nearest, Neighbours* n) const {
     const float position = Position(i);
     if (!(position >= 0 && position <= last())) return false;
@@ -51,6 +52,7 @@ class CropKernel : public Kernel {
   }
 
   // Checks boxes [n, 4] and box_ind [n], the index of each box's image among `batch` images.
+  // InvalidArgument if a shape is wrong, OutOfRange if an index is.
   static Status CheckBoxes(const Tensor& boxes, const Tensor& box_ind, int64_t batch) {
     if (boxes.rank() != 2 || boxes.dim(1) != 4) {
       return InvalidArgument("boxes must have shape [num_boxes, 4], have ",

@@ -31,8 +31,8 @@ struct Close {
 
 using GifFile = std::unique_ptr<GifFileType, Close>;
 
-// Opens the GIF at the beginning of `*data`, and removes the bytes that were read from `*data`.
-// Returns null if the header is malformed.
+// Opens the GIF at the beginning of `*data`. Every read, also of the frames, removes the bytes that
+// it has read from `*data`. Returns null if the header is malformed.
 GifFile Open(string_view* data) {
   int error = 0;
   return GifFile(DGifOpen(data, ReadBytes, &error));
@@ -90,7 +90,8 @@ class GifReader {
   // `canvas` is the size to which each frame is extended.
   GifReader(GifFileType& gif, const ImageSize& canvas) : gif_(gif), size_(canvas) {}
 
-  // Appends the frames to *pixels.
+  // Appends the frames, or only the first one if `first_only`, to pixels(). Stops at a malformed
+  // frame with InvalidArgument.
   Status Read(bool first_only) {
     for (;;) {
       GifRecordType record;

@@ -29,7 +29,7 @@ struct JpegError {
       info->err->format_message(info, error->message);
       longjmp(error->jump, 1);
     };
-    manager.output_message = [](j_common_ptr) {};  // warnings
+    manager.output_message = [](j_common_ptr) {};  // ignores warnings
     return &manager;
   }
 };
@@ -107,8 +107,8 @@ class JpegReader {
   }
   const ImageSize& size() const { return size_; }
 
-  // Reads the pixels. libjpeg fills in the rows that the data lacks. `line` is memory for a row of
-  // a CMYK file.
+  // Reads the pixels. Returns false if libjpeg reports an error. libjpeg fills in the rows that the
+  // data lacks. `line` is memory for a row of a CMYK file.
   bool ReadRows(unsigned char* pixels, unsigned char* line) {
     if (setjmp(error_.jump) != 0) return false;
     jpeg_start_decompress(&info_);

@@ -32,14 +32,17 @@ struct ImageBatch {
 // The images of a gradient op: `from`, input 0 "grads", and `to`, input 1 "original_image".
 struct GradientImages {
   ImageBatch from, to;
-  // InvalidArgument unless both have as many images and channels.
+  // Returns the sizes of both inputs. InvalidArgument unless both have the same number of images
+  // and of channels.
   static StatusOr<GradientImages> Of(const KernelContext& ctx);
 };
 
-// Returns height and width from a vector of two positive int32.
+// Returns height and width. InvalidArgument, which names `what`, unless `size` is a vector of two
+// positive int32.
 StatusOr<std::vector<int64_t>> SizeInput(const char* what, const Tensor& size);
 // For shape functions: sets the output's shape to that of input 0, [batch, height, width,
-// channels], with height and width from input `i`.
+// channels], with height and width from input `i`, as far as they are known. InvalidArgument if
+// these are not positive.
 Status SizedShape(ShapeScope& s, int i);
 
 }  // namespace penstock

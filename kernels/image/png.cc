@@ -35,7 +35,7 @@ class PngReader {
   PngReader(const PngReader&) = delete;
   PngReader& operator=(const PngReader&) = delete;
 
-  // Reads the header and chooses the conversions.
+  // Reads the header and chooses the conversions. Returns false if libpng reports an error.
   bool ReadHeader(int channels, bool wide) {
     if (png_ == nullptr || info_ == nullptr) return false;
     if (setjmp(png_jmpbuf(png_)) != 0) return false;

@@ -198,7 +198,8 @@ OpDef ProjectiveOp(bool has_fill_value) {
       .attrs = {{"interpolation", Strings{}}, {"fill_mode", "CONSTANT"}},
       .shape = ProjectiveShape,
       .gradient = ProjectiveGradient,
-      // The gradient is an approximation unless pixels move by whole numbers.
+      // The example's gradient is not checked, because it is an approximation unless pixels move by
+      // whole numbers.
       .examples =
           {{.inputs = {{{{1, 3, 3, 1}}}, {{{1, 8}, {1, 0, 1, 0, 1, 0, 0, 0}}}, {{{2}, {3, 3}}}},
             .attrs = {{"interpolation", "NEAREST"}},

@@ -41,8 +41,8 @@ int64_t Below(int64_t n, PhiloxNumbers& random) {
   return number % limit;
 }
 
-// Returns a crop of the given aspect ratio with an area between two bounds, or nullopt if there is
-// none.
+// Returns a random crop of the given aspect ratio with an area between two bounds, or nullopt if
+// none fits.
 std::optional<Rectangle> DrawCrop(const Rectangle& image, float min_area, float max_area,
                                   float ratio, PhiloxNumbers& random) {
   const auto width_for = [ratio](int64_t height) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ResizeBilinear, ResizeBicubic and ResizeArea, with gradients. They resize columns first, then
-// rows. A table (Spans) has the input elements and weights of each output element.
+// rows; the gradients go back in the reverse order. A table (Taps) has the input elements and
+// weights of each output element.
 #include <algorithm>
 #include <vector>
 
@@ -15,7 +16,8 @@
 namespace penstock {
 namespace {
 
-// to[o, c] = the weighted sum of from[tap, c]; pixels have `n` numbers.
+// Computes pixel o: to[c] is the weighted sum of from[tap, c] over the pixel's taps. Pixels have
+// `n` numbers.
 void Combine(const Taps& taps, int64_t o, const float* from, int64_t n, float* to) {
   const int32_t* index = taps.index.data() + o * taps.count;
   const float* weight = taps.weight.data() + o * taps.count;
@@ -33,7 +35,7 @@ void Combine(const Taps& taps, int64_t o, const float* from, int64_t n, float* t
   }
 }
 
-// The transpose of Combine: to[tap, c] += weight * from[c].
+// Adds as the transpose of Combine does: to[tap, c] += weight * from[c] for each tap of pixel o.
 void Scatter(const Taps& taps, int64_t o, const float* from, int64_t n, float* to) {
   for (int64_t k = o * taps.count; k < (o + 1) * taps.count; ++k) {
     float* row = to + taps.index[k] * n;
@@ -141,7 +143,7 @@ Status LikeOriginal(ShapeScope& s) {
   return OkStatus();
 }
 
-// Integer images get no gradient.
+// Returns the gradient of the images, which `op` computes; integer images get none.
 std::vector<Gradient> ResizedBack(const GradientScope& g, const char* op) {
   if (!IsFloating(g.dtype())) return {Gradient(), Gradient()};
   return {Call(op, {g.dy(), g.x(0)}, GridAttributes(g)), Gradient()};

@@ -26,7 +26,8 @@ class ScaleBase : public Kernel {
 
  protected:
   // Makes the spans of the rows and of the columns. Inputs `first` and `first` + 1 are the scale
-  // and the translation.
+  // and the translation. InvalidArgument unless both are two finite numbers, and those of the scale
+  // are positive.
   Status MakeBoth(KernelContext& ctx, int first, const ImageBatch& in, int64_t height,
                   int64_t width, Spans* rows, Spans* columns) const {
     for (int i : {first, first + 1}) {
@@ -143,7 +144,7 @@ class ScaleGradKernel final : public ScaleBase {
   }
 };
 
-// Only float images have a gradient.
+// Returns the gradient of the images; only float images have one.
 std::vector<Gradient> ScaleGradient(const GradientScope& g) {
   std::vector<Gradient> dx(4);
   if (g.x().dtype() != DType::kFloat) return dx;

@@ -12,7 +12,8 @@ int32_t Inside(int64_t i, const ResizeGrid& grid) {
   return static_cast<int32_t>(std::clamp<int64_t>(i, 0, grid.in - 1));
 }
 
-// The cubic convolution kernels (Keys 1981) for a distance x in [0, 1] and in [1, 2].
+// Return the cubic convolution kernel (Keys 1981) with parameter `a` at distance x: Near for x in
+// [0, 1], Far for x in [1, 2].
 float Near(float a, float x) { return ((a + 2) * x - (a + 3)) * x * x + 1; }
 float Far(float a, float x) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; }
 

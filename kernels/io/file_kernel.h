@@ -27,7 +27,7 @@ Status CheckNotCancelled(const KernelContext& ctx);
 
 // Returns input i, which must be one string. Errors call it `name`.
 StatusOr<std::string> StringInput(const KernelContext& ctx, int i, const char* name);
-// Returns input i, which must be a vector of strings.
+// Returns input i. InvalidArgument, which calls it `name`, unless it is a vector of strings.
 StatusOr<absl::Span<const std::string>> StringsInput(const KernelContext& ctx, int i,
                                                      const char* name);
 

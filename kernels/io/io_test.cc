@@ -110,7 +110,8 @@ TEST(SaveRestore, ShardsAreMergedAndCutAnew) {
   EXPECT_EQ((*restored)[4].scalar<int32_t>(), 1);
 }
 
-// Programs of the first year use one op to save all tensors and an op for each to restore it.
+// The oldest TensorFlow programs save all tensors with one op, and restore each tensor with an op
+// of its own.
 TEST(V1, RoundTrips) {
   const std::string path = Path("v1");
   ASSERT_EQ(Env::Real().CreateDirectories(Path("")), OkStatus());

@@ -80,7 +80,8 @@ Status SaveSlicesV1Shape(ShapeScope& s) {
   return s.WithRank(2, 1).status();
 }
 
-// Checks the inputs: the pattern, the name and, with slices, the slice.
+// Checks that the inputs are scalars: the pattern, the name and, with slices, the slice. With
+// slices, also sets the output's shape.
 Status RestoreV1Shape(ShapeScope& s) {
   for (int i = 0; i < s.num_inputs(); ++i) RETURN_IF_ERROR(s.WithRank(i, 0).status());
   return s.num_inputs() == 3 ? RestoredShapes(s) : OkStatus();

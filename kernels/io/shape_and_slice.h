@@ -19,8 +19,8 @@ struct SliceRequest {
   absl::Span<const std::string> names;
   absl::Span<const std::string> slices;  // "" for a full tensor
 
-  // InvalidArgument unless the inputs hold one file name and, for each of `count` tensors, one
-  // tensor name and, if `has_slices`, one slice.
+  // Reads the inputs. InvalidArgument unless they hold one file name and, for each of `count`
+  // tensors, one tensor name and, if `has_slices`, one slice.
   static StatusOr<SliceRequest> Parse(const KernelContext& ctx, int count, bool has_slices = true);
 };
 

@@ -30,8 +30,9 @@ std::vector<Tensor> NoValues() { return {}; }
 
 }  // namespace
 
-// Returns nullopt if the variable's value is to be shared instead of copied: it is small, of a type
-// that cannot be copied as bytes, or not in host memory.
+// Begins to watch the variable, and allocates memory for its copy. Returns nullopt if the
+// variable's value is to be shared instead of copied: it is small, of a type that cannot be copied
+// as bytes, or not in host memory.
 StatusOr<std::optional<Snapshot::Part>> Snapshot::Begin(std::shared_ptr<Variable> variable) {
   Shape shape;
   std::unique_ptr<ChangeWatch> watch;

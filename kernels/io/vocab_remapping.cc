@@ -70,7 +70,7 @@ class VocabRemappingKernel final : public FileKernel {
   using Words = absl::flat_hash_map<string_view, int64_t>;
 
   // Returns the first old_vocab_size words of `text` (all, if that is negative), each with its line
-  // number, counted from 0.
+  // number, counted from 0. InvalidArgument if there are fewer, or if a word occurs twice.
   StatusOr<Words> OldWords(const std::string& path, const std::string& text) const {
     std::vector<string_view> lines = LinesOf(text);
     if (old_size_ > static_cast<int64_t>(lines.size())) {
@@ -208,6 +208,7 @@ class LoadAndRemapMatrixKernel final : public FileKernel {
   }
 
   // Writes the initializing values, in order, to the elements that have no old row or column.
+  // InvalidArgument if there are more or fewer values than such elements.
   static Status FillIn(const Tensor& initial, const Remapping& rows, const Remapping& columns,
                        Tensor* output) {
     int64_t missing = 0;

@@ -92,7 +92,8 @@ OpDef CholeskyOp(const DTypes& types) {
       .types = {{"T", types}},
       .shape = SquareShape,
       .gradient = CholeskyGradient,
-      // The op reads only the lower triangle, but its gradient assumes symmetric matrices.
+      // The example's gradient is not checked: the op reads only the lower triangle, but its
+      // gradient assumes symmetric matrices.
       .examples = {{.inputs = {{{{2, 2, 2}, {4, 1, 1, 3, 2, 0.5, 0.5, 1}}}},
                     .check_gradient = false}},
   };

@@ -66,7 +66,8 @@ void WithWork(Run run) {
   run(work.data(), static_cast<int>(work.size()));
 }
 
-// LAPACK returns the vectors of a conjugate pair as a column of real and one of imaginary parts.
+// Converts the eigenvectors of a real matrix to complex numbers. LAPACK returns the two vectors of
+// a conjugate pair as a column of real and a column of imaginary parts.
 template <class R>
 void Unpack(int64_t n, const std::vector<R>& imaginary, const std::vector<R>& columns,
             std::complex<R>* vectors) {

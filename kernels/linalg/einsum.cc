@@ -142,7 +142,8 @@ class InputGradient {
   const EinsumEquation& equation_;
   const int i_;
   const std::string& own_;
-  std::string kept_labels_, summed_labels_;  // labels of input i in dy or the other input; the rest
+  // The labels of input i: those that are also in dy or in the other input, and all others.
+  std::string kept_labels_, summed_labels_;
 };
 
 std::vector<Gradient> EinsumGradient(const GradientScope& g) {
@@ -160,8 +161,8 @@ std::vector<Gradient> EinsumGradient(const GradientScope& g) {
 
 bool Has(const Labels& labels, int label) { return absl::c_linear_search(labels, label); }
 
-// The kernel first sums each input over the labels that only this input has. That leaves one
-// product: two operations for each combination of the remaining labels.
+// Returns the operations of the kernel. It first sums each input over the labels that only this
+// input has. That leaves one product: two operations for each combination of the remaining labels.
 double EinsumFlops(const FlopsScope& s) {
   const int num_inputs = static_cast<int>(s.inputs.size());
   const auto given = s.attrs.find("equation");

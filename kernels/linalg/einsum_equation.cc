@@ -23,7 +23,8 @@ Status CheckSubscripts(string_view subscripts, string_view equation) {
                          "' must be letters and at most one '...'");
 }
 
-// `ellipsis` is the number of dimensions for which "..." stands.
+// Returns the labels of a tensor's dimensions. `ellipsis` is the number of dimensions for which
+// "..." stands.
 Labels LabelsOf(string_view subscripts, int ellipsis) {
   Labels labels;
   for (size_t i = 0; i < subscripts.size(); ++i) {

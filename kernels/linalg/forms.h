@@ -31,7 +31,7 @@ struct MatrixShape {
   // Returns the side of a square matrix. InvalidArgument if the matrix is not square.
   StatusOr<int64_t> Side() const;
 };
-Status SquareShape(ShapeScope& s);  // output 0 = input 0 = square matrices
+Status SquareShape(ShapeScope& s);  // output 0 has the shape of input 0: square matrices
 
 // Returns the product a b; each matrix is first replaced by its adjoint if its flag is set. Batches
 // broadcast.

@@ -106,7 +106,8 @@ Status LeastSquaresShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Returns the solution of gramian x = b, a positive definite system.
+// Returns the solution of a positive definite system, gramian x = b. `factor` is the Cholesky
+// factor of the gramian.
 Output SolveGramian(Output factor, Output b) {
   const auto solve = [factor](Output x, bool adjoint) {
     return Call("MatrixTriangularSolve", {factor, x}, {{"lower", true}, {"adjoint", adjoint}});
@@ -166,7 +167,7 @@ OpDef LeastSquaresOp(const DTypes& types) {
       .attrs = {{"fast", AttrValue(true)}},
       .shape = LeastSquaresShape,
       .gradient = LeastSquaresGradient,
-      // The regularizer has no gradient.
+      // The examples' gradients are not checked, because the regularizer has none.
       .examples = {{.inputs = {{{{3, 2}}}, {{{3, 2}}}, {{{}, {0.1}}}}, .check_gradient = false},
                    {.inputs = {{{{2, 3}}}, {{{2, 1}}}, {{{}, {0}}}}, .check_gradient = false}},
   };

@@ -57,9 +57,9 @@ Output SolveRight(Output x, Output r) {
       Call("MatrixTriangularSolve", {r, Adjoint(x)}, {{"lower", false}, {"adjoint", false}}));
 }
 
-// For matrices with at least as many rows as columns. S. F. Walter, L. Lehmann, R. Lamour: On
-// evaluating higher-order derivatives of the QR decomposition of tall matrices with full column
-// rank. 2012.
+// Returns the gradient of the input, for matrices with at least as many rows as columns. S. F.
+// Walter, L. Lehmann, R. Lamour: On evaluating higher-order derivatives of the QR decomposition of
+// tall matrices with full column rank. 2012.
 Output TallGradient(Output q, Output r, Output dq, Output dr) {
   const Output qdq = Product(q, dq, true), rdr = Product(r, dr, false, true);
   const Output skew = qdq - Adjoint(qdq) + rdr - Adjoint(rdr);

@@ -11,7 +11,8 @@
 namespace penstock {
 namespace {
 
-// Returns fft_length, one length for each of the last `rank` dimensions.
+// Returns fft_length, one length for each of the last `rank` dimensions. InvalidArgument unless
+// `lengths` is a vector of `rank` numbers that are not negative.
 StatusOr<Dims> FftLength(const Tensor& lengths, int rank) {
   if (lengths.rank() != 1 || lengths.dim(0) != rank) {
     return InvalidArgument("fft_length must have shape [", rank, "], has ",
@@ -187,7 +188,7 @@ Status RealFftShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Returns the first `rank` of the lengths 2, 3, 5, for examples.
+// Returns the last `rank` of the lengths 2, 3, 5, for examples.
 ExampleTensor ExampleLengths(int rank) {
   std::vector<double> lengths = {2, 3, 5};
   lengths.erase(lengths.begin(), lengths.end() - rank);
@@ -204,8 +205,8 @@ Output PadTo(Output x, Output sizes, int rank) {
   return Call("Pad", {x, Pack({ZerosLike(behind), behind}, 1)});
 }
 
-// The op returns the first half of the full transform of x. So its gradient is that of the full
-// transform, with zeros as the gradient of the second half.
+// Returns the gradient of x. The op returns the first half of the full transform of x. So its
+// gradient is that of the full transform, with zeros as the gradient of the second half.
 Gradients RfftGradient(const GradientScope& g, int rank) {
   const Output lengths = g.x(1), n = FftSize(lengths, g.dy().dtype());
   const Output whole = Call(FftName("IFFT", rank), {PadTo(g.dy(), lengths, rank)}) * n;
@@ -213,8 +214,8 @@ Gradients RfftGradient(const GradientScope& g, int rank) {
   return {PadTo(real, LastSizes(g.x(), rank), rank), Gradient()};
 }
 
-// Each number except the first and (for even lengths) the last one also stands for its conjugate,
-// so its gradient counts twice.
+// Returns the gradient of the input. Each number of a line except the first and (for even lengths)
+// the last one also stands for its conjugate, so its gradient counts twice.
 Gradients IrfftGradient(const GradientScope& g, int rank) {
   const Output lengths = g.x(1), one = g.Const<int32_t>(1), zero = g.Const<int32_t>(0);
   const Output dx = Call(FftName("RFFT", rank), {g.dy(), lengths}, {{"Tcomplex", g.dtype()}});

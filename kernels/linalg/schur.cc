@@ -52,7 +52,8 @@ struct Schur {
   Matrix FromSchurBasis(const Matrix& f) const { return Times(Times(q, f), q, /*adjoint_b=*/true); }
 };
 
-// Computes the root column by column: each equation of r r = t is solved for its last unknown.
+// Returns the root r of an upper triangle t, computed column by column: each equation of r r = t is
+// solved for its last unknown.
 Matrix RootOfTriangle(const Matrix& t) {
   const Eigen::Index n = t.rows();
   Matrix r = Matrix::Zero(n, n);
@@ -68,8 +69,8 @@ Matrix RootOfTriangle(const Matrix& t) {
   return r;
 }
 
-// Computes log(1 + x) as the integral of x / (1 + s x) over s from 0 to 1, by Gauss's rule of seven
-// points: exact to double precision if the norm of x is below a quarter.
+// Returns log(1 + x) of an upper triangle x, as the integral of x / (1 + s x) over s from 0 to 1,
+// by Gauss's rule of seven points: exact to double precision if the norm of x is below a quarter.
 Matrix LogarithmNearOne(const Matrix& x) {
   constexpr double kNodes[] = {0.0, 0.405845151377397166906606412076961,
                                0.741531185599394439863864773280788,

@@ -14,7 +14,9 @@ using RealVector = Eigen::Matrix<typename Eigen::NumTraits<T>::Real, Eigen::Dyna
 template <class T>
 using Columns = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
 
-// If vectors are wanted, the columns of `vectors` become the eigenvectors.
+// Computes the eigenvalues, ascending, from the lower triangle of the matrix. If `wanted`, the
+// columns of `vectors` become the eigenvectors. InvalidArgument if LAPACK does not converge, or the
+// triangle is not finite.
 template <class T>
 Status Decompose(const Eigen::Map<const RowMajor<T>>& matrix, bool wanted, RealVector<T>* values,
                  Columns<T>* vectors) {
@@ -94,8 +96,8 @@ Status EigShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// The forward op reads only the lower triangle of its input. So the gradient is a lower triangle,
-// to which the gradient of the upper triangle is added.
+// Returns the gradient of the input. Because the op reads only the lower triangle, the gradient is
+// a lower triangle, to which the gradient of the upper triangle is added.
 Gradients EigV2Gradient(const GradientScope& g) {
   Output da;
   if (g.attr<bool>("compute_v")) {

@@ -10,8 +10,8 @@
 namespace penstock {
 namespace {
 
-// Computes the solution of a x = b, or of a^H x = b. A matrix that contains NaN counts as not
-// invertible.
+// Computes the solution of a x = b, or of a^H x = b. InvalidArgument if the matrix is not
+// invertible, or if it contains NaN.
 template <class T>
 Status Solve(const Eigen::Map<const RowMajor<T>>& a, bool adjoint, const RowMajor<T>& b,
              Eigen::Map<RowMajor<T>>& x) {

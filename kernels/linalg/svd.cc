@@ -72,8 +72,9 @@ Status SvdShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// J. Townsend: Differentiating the Singular Value Decomposition, 2016. For matrices with at most as
-// many rows as columns. The caller passes the adjoint of other matrices, with u and v exchanged.
+// Returns the gradient of the input, for matrices with at most as many rows as columns. J.
+// Townsend: Differentiating the Singular Value Decomposition, 2016. The caller passes the adjoint
+// of other matrices, with u and v exchanged.
 Output WideGradient(Output s, Output u, Output v, Output ds, Output du, Output dv, bool square) {
   const Output s2 = Square(s);
   const Output f = WithDiagonal(SafeReciprocal(RowVectors(s2) - ColumnVectors(s2)), ZerosLike(s));

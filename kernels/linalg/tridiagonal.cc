@@ -145,7 +145,7 @@ Output Int(Output like, int32_t value) {
 Output Multiply(Output above, Output main, Output below, Output x) {
   return Call("TridiagonalMatMul", {above, main, below, x});
 }
-// Returns rows with row i + 1, or i - 1, of x at row i; zero if there is none.
+// Return x with its rows moved by one: row i is row i + 1, or i - 1, of x; zero if there is none.
 Output RowsBelow(Output row, Output x) {
   return Multiply(OnesLike(row), ZerosLike(row), ZerosLike(row), x);
 }

@@ -102,7 +102,7 @@ Status LookupTable::ExportBuckets(Tensor* keys, Tensor* values, Allocator& alloc
   ASSIGN_OR_RETURN(*values, Tensor::Make(allocator, spec_.value, values_shape));
   if (spec_.value != DType::kString) std::memset(values->mutable_raw_data(), 0, values->bytes());
   const std::string empty = KeyAt(spec_.empty_key, 0);
-  // The V1 op has no deleted_key.
+  // A table of the V1 op has no deleted_key; empty_key then stands for removed entries, too.
   const std::string deleted = spec_.deleted_key.valid() ? KeyAt(spec_.deleted_key, 0) : empty;
   for (int64_t i = 0; i < count; ++i) CopyKey(empty, keys, i);
   for (const Buckets::TakenBucket& taken : buckets_.All()) {

@@ -52,25 +52,26 @@ class LookupTable final : public Resource {
   const std::string& name() const { return name_; }
 
   // Returns the values of `keys`. Keys that are not in the table get `default_value`, which is one
-  // value, or one for each key.
+  // value, or one for each key. FailedPrecondition if a kHash table is not initialized.
   StatusOr<Tensor> Find(const Tensor& keys, const Tensor& default_value, Allocator& allocator) const
       ABSL_LOCKS_EXCLUDED(mu_);
   Status Insert(const Tensor& keys, const Tensor& values, const UpdateOrigin& origin)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Removes keys. Ignores keys that are not in the table.
+  // Removes keys. Ignores keys that are not in the table. Unimplemented for a kHash table.
   Status Remove(const Tensor& keys, const UpdateOrigin& origin) ABSL_LOCKS_EXCLUDED(mu_);
   // Replaces all entries by `keys` and `values`, the results of Export. For a kHash table, does the
   // same as Initialize.
   Status Import(const Tensor& keys, const Tensor& values, const UpdateOrigin& origin)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Fills a kHash table. A second call must have as many entries as the first one, and changes
-  // nothing.
+  // Fills a kHash table. A second call changes nothing: it returns FailedPrecondition unless it has
+  // as many entries as the first. InvalidArgument for other kinds; FailedPrecondition if a key
+  // occurs with two values.
   Status Initialize(const Tensor& keys, const Tensor& values, const UpdateOrigin& origin)
       ABSL_LOCKS_EXCLUDED(mu_);
   int64_t size() const ABSL_LOCKS_EXCLUDED(mu_);
   // Returns all entries. For a kDense table, as in TensorFlow, returns all buckets: matrices with
   // one row per bucket, with empty_key for free buckets and deleted_key for buckets of removed
-  // entries.
+  // entries. FailedPrecondition if a kHash table is not initialized.
   Status Export(Tensor* keys, Tensor* values, Allocator& allocator) const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

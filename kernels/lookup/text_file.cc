@@ -46,7 +46,8 @@ bool ParseNumber(string_view text, T* value) {
   }
 }
 
-// Parses `field` into element `i` of `to`.
+// Parses `field` into element `i` of `to`. InvalidArgument, which names the line, if the field does
+// not have the type of `to`.
 Status SetElement(string_view field, int64_t line, Tensor* to, int64_t i) {
   bool valid = true;
   switch (to->dtype()) {

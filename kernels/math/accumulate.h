@@ -22,8 +22,8 @@ class ArithmeticVariant : public VariantValue {
 // arithmetic.
 StatusOr<Tensor> ZerosOf(KernelContext& ctx, const Tensor& x);
 
-// *to += value, in place if no other tensor shares *to's buffer. InvalidArgument for types that
-// have no sum, and if types or shapes differ.
+// Computes *to += value, in place if no other tensor shares *to's buffer. InvalidArgument for types
+// that have no sum, and if types or shapes differ.
 Status AddInPlace(KernelContext& ctx, Tensor* to, const Tensor& value);
 
 }  // namespace penstock

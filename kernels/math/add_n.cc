@@ -128,7 +128,8 @@ OpDef SumOf(const char* doc, const DTypes& types) {
   };
 }
 
-// The attribute `shape` is not used: it only repeats the shape of the inputs.
+// Returns the definition of AccumulateNV2. Its attribute `shape` is not used: it only repeats the
+// shape of the inputs.
 OpDef AccumulateNOp() {
   OpDef op = SumOf("Adds tensors of equal shapes.", TypesOf<NUMBER_TYPES>());
   op.attrs.push_back({"shape", Shapes{}});

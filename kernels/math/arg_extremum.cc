@@ -66,7 +66,7 @@ __global__ void FindOnDevice(AxisView view, const X* x, Index* y) {
 // Indices within a piece fit in 32 bits: the axis is split into pieces of at most this length.
 constexpr int64_t kPiece = 1 << 30;
 
-// Finds the best of n adjacent elements, with many candidates at a time.
+// Returns the index of the best of n adjacent elements. Keeps many candidates at a time.
 template <class Order, class T>
 int64_t FindInRow(const T* x, int64_t n) {
   constexpr int kLanes = 32;
@@ -103,7 +103,8 @@ int64_t FindInRow(const T* x, int64_t n) {
   return at;
 }
 
-// Finds the best element of each of `n` columns of `length` elements, a row at a time.
+// Writes the row of the best element of each of `n` columns of `length` elements to `places`. Reads
+// a row at a time.
 template <class Order, class T>
 void FindInColumns(const T* x, int64_t length, int64_t step, int64_t n, int64_t* places) {
   constexpr int64_t kWidth = 256;

@@ -23,7 +23,8 @@ namespace {
 
 Output Of(const char* op, const GradientScope& g) { return Call(op, {g.x()}); }
 
-// Derivatives of order one have a term f(x) / x, whose limit at zero is 1/2.
+// Returns `derivative`, but 1/2 where x is zero: derivatives of order one have a term f(x) / x,
+// whose limit at zero is 1/2.
 Output HalfAtZero(const GradientScope& g, Output derivative) {
   const Output zero = ZerosLike(g.x());
   return Call("SelectV2", {Equal(g.x(), zero), zero + 0.5, derivative});

@@ -59,8 +59,8 @@ const Case kFloatingCases[] = {
     {"InvGrad", [](double y, double dy) { return -dy * y * y; }},
 };
 
-// All values are small multiples of 1/4, which are exact in every type, so that only the op's own
-// rounding remains.
+// Returns a tensor of small multiples of 1/4. They are exact in every type, so that only the op
+// itself rounds.
 template <class T>
 Tensor Quarters(const Shape& shape, int step, int modulus, int first) {
   Tensor t(kDTypeOf<T>, shape);
@@ -289,7 +289,8 @@ TEST(Binary, IncompatibleShapes) {
   EXPECT_EQ(z.status().code(), StatusCode::kInvalidArgument) << z.status();
 }
 
-// The logarithm is rounded to T before the product, as in TensorFlow and in two separate ops.
+// Expects Xlogy and Xlog1py to round the logarithm to T before the product, as TensorFlow does, and
+// as two separate ops do.
 template <class T>
 void ExpectLogarithmsRounded() {
   std::vector<T> x, y;

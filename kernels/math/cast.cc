@@ -60,7 +60,8 @@ CastLoop Find(DType from, DType to) {
   return loop;
 }
 
-// Quantized types are cast as the integers in which they are stored.
+// Returns the integer type in which numbers of a quantized type are stored; returns other types
+// unchanged.
 DType StorageType(DType dtype) {
   switch (dtype) {
     case DType::kQint8:
@@ -99,7 +100,7 @@ int LostBits(DType from, DType to) {
   return bits(from) == 0 || bits(to) == 0 ? 0 : std::max(0, bits(from) - bits(to));
 }
 
-// Clears the lowest bits of the fraction; infinities and NaN are unchanged.
+// Clears the `lost` lowest bits of the fraction; infinities and NaN are unchanged.
 template <class Bits, int kFractionBits>
 DEVICE_FN Bits Truncated(Bits x, int lost) {
   const Bits fraction = (Bits{1} << kFractionBits) - 1;

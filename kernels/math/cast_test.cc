@@ -28,7 +28,7 @@ Tensor Of(std::initializer_list<double> values) {
 template <class... Ts>
 struct Types {};
 
-// 0, 1, 2 and 7 are exact in every type but bool.
+// Checks that 0, 1, 2 and 7, which are exact in every type but bool, are cast from From to To.
 template <class From, class To>
 void CheckPair() {
   EXPECT_TRUE(Same(CastOf(Of<From>({0, 1, 2, 7}), kDTypeOf<To>), Of<To>({0, 1, 2, 7})))

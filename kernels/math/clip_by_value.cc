@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// NaN stays NaN. If the lower bound exceeds the upper bound, the result is the lower bound.
+// Returns x clipped to [low, high]. NaN stays NaN. If `low` exceeds `high`, the result is `low`.
 template <class L>
 DEVICE_FN L Clipped(L x, L low, L high) {
   const L lowered = x > high ? high : x;
@@ -95,7 +95,8 @@ class ClipByValueKernel final : public Kernel {
   }
 };
 
-// The gradient goes to the operand that equals the result.
+// Returns dy as the gradient of x within the bounds, and elsewhere as that of the bound that x
+// exceeds.
 Gradients ClipGradient(const GradientScope& g) {
   const Output x = g.x(0), dy = g.dy(), zero = ZerosLike(dy);
   const Output below = Less(x, g.x(1)), above = Greater(x, g.x(2));

@@ -51,7 +51,8 @@ struct MinimumFn {
   }
 };
 
-// The gradient goes to the operand that was chosen, or to the left operand if both are equal.
+// Passes dy to the operand that was chosen: the left one where `left_taken`, else the right one.
+// Callers count equal operands as left.
 Gradients PickedGradient(const GradientScope& g, Output left_taken) {
   const Output zero = ZerosLike(g.dy());
   return SumToInputs(g, Select(left_taken, g.dy(), zero), Select(left_taken, zero, g.dy()));

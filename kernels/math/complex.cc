@@ -62,7 +62,7 @@ Output PartOf(const char* op, Output x) {
   return Call(op, {x}, {{"Tout", type}});
 }
 
-// Examples for both pairs of a complex and a real type.
+// Returns examples for both pairs of a complex and a real type.
 std::vector<Example> BothPrecisions(int num_inputs) {
   const std::vector<std::vector<ExampleTensor>> inputs(num_inputs, {{.shape = {2, 3}}});
   const bool from_real = num_inputs == 2;

@@ -140,7 +140,7 @@ OpDef EqualityOp(const char* doc) {
   op.attrs = {{"incompatible_shape_error", AttrValue(true)}};
   op.shape = EqualityShape;
   op.commutative = true;
-  op.reuses = Reuse::kAny;  // if T is bool
+  op.reuses = Reuse::kAny;  // only if T is bool, the output's type
   return op;
 }
 

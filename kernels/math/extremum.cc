@@ -87,7 +87,7 @@ struct AnyReducer : MaxReducer {
   }
 };
 
-// The gradient is split equally among the elements that equal the extremum.
+// Returns dy, split equally among the elements that equal the extremum.
 Gradients ExtremumGradient(const GradientScope& g) {
   const Output is_it = Cast(Equal(WithKeptDims(g, g.y()), g.x()), g.dtype());
   const Output count = Sum(is_it, g.x(1), g.attr<bool>("keep_dims"));

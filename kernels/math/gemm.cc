@@ -32,7 +32,7 @@ struct Block {
   int64_t lda, ldb, ldc;
 };
 
-// oneDNN uses AVX-512 if the CPU has it; OpenBLAS 0.3.21 and our own loops do not.
+// Returns whether the CPU has AVX-512. oneDNN uses it; OpenBLAS 0.3.21 and our own loops do not.
 bool HasWideVectors() {
   static const bool wide = __builtin_cpu_supports("avx512f") != 0;
   return wide;
@@ -85,7 +85,8 @@ void MultiplyBlock(const Block& block, const std::complex<double>* a, const std:
               &zero, c, block.ldc);
 }
 
-// Integer products serve index arithmetic, so their speed matters little.
+// Computes a block of a product of integers by plain loops. Such products serve index arithmetic,
+// so their speed matters little.
 template <class T>
 requires std::is_integral_v<T>
 void MultiplyBlock(const Block& block, const T* a, const T* b, T* c) {
@@ -147,8 +148,8 @@ void MultiplyTiles(Scheduler& threads, const Product& p, const T* a, const T* b,
       });
 }
 
-// Splits the longer side of c. Each piece packs the matrix of the other side again, which is thus
-// the smaller matrix.
+// Splits the longer side of c over the threads; products that take too long for that are computed
+// in tiles. Each piece packs the matrix of the other side again, which is thus the smaller matrix.
 template <class T>
 void SplitAndMultiply(Scheduler& threads, const Product& p, const T* a, const T* b, T* c) {
   const bool by_rows = p.m >= p.n;

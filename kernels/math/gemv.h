@@ -56,8 +56,8 @@ void DotProducts(Scheduler& threads, int64_t rows, int64_t n, const T* matrix, c
                       });
 }
 
-// y[j] = sum of x[r] * matrix[r, j]; the matrix is [rows, n]. Handles eight rows at once, so that y
-// is read and written an eighth as often.
+// Computes y[j] = sum of x[r] * matrix[r, j]; the matrix is [rows, n]. Handles eight rows at once,
+// so that y is read and written an eighth as often.
 template <class T>
 void SumOfRows(Scheduler& threads, int64_t rows, int64_t n, const T* matrix, const T* x, T* y) {
   constexpr int64_t kStrip = 256;

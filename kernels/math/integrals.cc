@@ -19,7 +19,8 @@ using std::numbers::pi;
 // Returns the quantile function of the normal distribution.
 double Ndtri(double p) { return p >= 0 && p <= 1 ? Eigen::numext::ndtri(p) : NAN; }
 
-// Computed from the quantile function; a step of Newton's method restores the accuracy near zero.
+// Returns the inverse of the error function. It is computed from the quantile function; a step of
+// Newton's method restores the accuracy near zero.
 double Erfinv(double x) {
   double y = Ndtri((x + 1) / 2) / std::numbers::sqrt2;
   const double slope = 2 * std::numbers::inv_sqrtpi * std::exp(-y * y);

@@ -9,7 +9,8 @@
 namespace penstock {
 namespace {
 
-// Returns m, n and k from the last two dimensions of each operand.
+// Returns the sizes of the product from the last two dimensions of each operand. InvalidArgument if
+// the inner sizes differ, or if a size does not fit in int32.
 StatusOr<Product> MakeProduct(const Shape& a, const Shape& b, Side a_side, Side b_side) {
   const auto rows = [](const Shape& s) { return s.dim(s.rank() - 2); };
   const auto columns = [](const Shape& s) { return s.dim(s.rank() - 1); };

@@ -54,7 +54,8 @@ using BatchMatMulOnCpu = BatchMatMulOf<MultiplyOnCpu<T>, false>;
 template <class T>
 using BatchMatMulV2OnCpu = BatchMatMulOf<MultiplyOnCpu<T>, true>;
 
-// Sets the dimensions of one product from the last two dimensions of each operand.
+// Sets the dimensions m x n of one product from the last two dimensions of each operand; -1:
+// unknown. InvalidArgument if the inner dimensions differ.
 Status ProductDims(const PartialShape& a, const PartialShape& b, bool turn_a, bool turn_b,
                    int64_t* m, int64_t* n) {
   const auto dim = [](const PartialShape& s, bool last) {

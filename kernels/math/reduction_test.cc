@@ -16,6 +16,7 @@ namespace penstock {
 namespace {
 
 // Returns, for every output, the indices of its elements in input order, computed one at a time.
+// Sets *kept to the shape of the outputs. Dimension d is reduced if bit d of `reduced` is set.
 std::vector<std::vector<int64_t>> Groups(const Shape& shape, unsigned reduced, Shape* kept) {
   *kept = Shape();
   for (int d = 0; d < shape.rank(); ++d) {

@@ -41,7 +41,7 @@ struct NextAfterFn {
   }
 };
 
-// Without a gradient: the next representable number is a step function.
+// As in TensorFlow, the gradient of x1 is dy, and x2 has none.
 OpDef NextAfterOp() {
   OpDef op = BinaryOp("The next representable number after x1 in the direction of x2.",
                       {DType::kDouble, DType::kFloat}, [](const GradientScope& g) -> Gradients {

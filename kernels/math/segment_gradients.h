@@ -17,8 +17,8 @@ Output SegmentExtremumGradient(const GradientScope& g, Fold sum, Rows rows) {
   return selected * rows(g.dy() / Maximum(sum(selected), OnesLike(g.y())));
 }
 
-// Returns the gradient of a product of each segment: y / x. If x is zero, it is the product of the
-// other elements of the segment, which is zero if another of them is zero.
+// Returns the gradient of products of segments: dy times y / x. If x is zero, y / x stands for the
+// product of the other elements of the segment, which is zero if another of them is zero.
 template <class Product, class Sum, class Rows>
 Output SegmentProductGradient(const GradientScope& g, Product product, Sum sum, Rows rows) {
   const Output x = g.x(), is_zero = Equal(x, ZerosLike(x));

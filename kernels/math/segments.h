@@ -44,7 +44,7 @@ void FoldSegments(Scheduler& threads, SegmentFold fold, const SegmentRows& rows,
 // `rows` lacks `data` and `row`.
 Status FoldIntoOutput(KernelContext& ctx, SegmentFold fold, const Tensor& data, SegmentRows rows,
                       int64_t count);
-// Returns the number of segments that sorted ids name.
+// Returns the number of segments of sorted ids: the largest id + 1.
 inline int64_t CountOf(absl::Span<const int64_t> segments) {
   return segments.empty() ? 0 : segments.back() + 1;
 }
@@ -54,7 +54,7 @@ std::vector<int64_t> AsInt64(const Tensor& ints);
 // Checks that segment ids are not negative and never decrease. InvalidArgument has TensorFlow's
 // text.
 Status CheckSorted(absl::Span<const int64_t> segments);
-// Checks that indices are in [0, limit).
+// InvalidArgument, with TensorFlow's text, unless all indices are in [0, limit).
 Status CheckRows(absl::Span<const int64_t> rows, int64_t limit);
 
 // The segments and the output of the Unsorted ops, all checked.
@@ -145,7 +145,8 @@ struct SegmentMaxFold : SegmentMinFold {
   }
 };
 
-// 16-bit floats are accumulated in float.
+// Computes the rows of segments [first, last) with the reduction F. 16-bit floats are accumulated
+// in float.
 template <class F, class T>
 void FoldSegmentRange(const SegmentRows& rows, int64_t first, int64_t last, void* out) {
   using L = LoopType<T>;

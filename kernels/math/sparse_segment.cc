@@ -83,8 +83,8 @@ class SparseSegmentGradKernel : public Kernel {
   }
 
  private:
-  // Replaces each target by its position among the targets that occur; output 1 lists the targets
-  // that occur.
+  // Replaces each target by its position among the distinct targets, in ascending order. Writes the
+  // distinct targets to output 1, and their number to *count.
   static Status Compact(KernelContext& ctx, DType dtype, std::vector<int64_t>* targets,
                         int64_t* count) {
     std::vector<int64_t> distinct = *targets;
@@ -141,7 +141,7 @@ Status SparseSegmentShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// The parameters of the three families of ops: sum, mean and sqrt n.
+// A family of ops: sum, mean or sqrt n.
 struct Family {
   std::string name;  // "Sum"
   DTypes types;
@@ -184,7 +184,8 @@ OpDef SparseSegmentOp(const std::string& doc, const char* name, const DTypes& ty
   return op;
 }
 
-// The op is linear in `grad`, so the gradient of the gradient op is the forward op.
+// Returns the definition of a gradient op. The op is linear in `grad`, so its own gradient is the
+// forward op.
 OpDef SparseSegmentGradOp(const char* name, bool v2) {
   const std::string forward = StrCat("SparseSegment", name, "WithNumSegments");
   OpDef op = {

@@ -82,8 +82,8 @@ Gradients MeanGradient(const GradientScope& g) {
   return {BroadcastToInput(g, g.dy() / ElementsPerOutput(g, g.dy())), Gradient()};
 }
 
-// The gradient of each factor is the product of all other factors, computed as the product of those
-// before it and those after it. (Dividing the total product by the factor would fail if it is
+// Returns, for each factor, dy times the product of all other factors, computed as the product of
+// those before it and those after it. (Dividing the total product by the factor would fail if it is
 // zero.)
 Gradients ProdGradient(const GradientScope& g) {
   const auto ints = [&](std::vector<int32_t> v) { return g.Const(Tensor::Vector<int32_t>(v)); };

@@ -53,9 +53,9 @@ Status CheckIds(const Id* ids, int64_t n, int64_t count) {
   return OkStatus();
 }
 
-// Each thread owns a range of segments, scans all ids, and adds the rows of its own segments in
-// order. So no two threads write to the same segment, and the sums do not depend on the number of
-// threads.
+// Computes the sums y. InvalidArgument if an id is too large. Each thread owns a range of segments,
+// scans all ids, and adds the rows of its own segments in order. So no two threads write to the
+// same segment, and the sums do not depend on the number of threads.
 template <class T, class Id>
 Status Sum(KernelContext& ctx, const UnsortedSegments& s, const T* data, const Id* ids, T* y) {
   using L = LoopType<T>;
@@ -107,7 +107,8 @@ class UnsortedSegmentSumKernel final : public Kernel {
   }
 };
 
-// Each row gets the gradient of its segment; rows that were left out get zero.
+// Returns the gradient of the data: each row gets that of its segment; rows that were left out get
+// zero.
 Gradients SegmentSumGradient(const GradientScope& g) {
   return {RowsOfSegments(g, g.dy()), Gradient(), Gradient()};
 }

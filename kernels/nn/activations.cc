@@ -137,7 +137,8 @@ GradientFn ByY(const char* op) {
     return {Call(op, {g.dy(), g.y()})};
   };
 }
-// The gradient op of a piecewise linear function is linear in dy, and its derivative by x is zero.
+// Returns the gradient of a gradient op of a piecewise linear function. That op is linear in dy, so
+// its gradient calls `op`; its derivative by x is zero.
 GradientFn LinearInDy(const char* op) {
   return [op](const GradientScope& g) -> std::vector<Gradient> {
     return {Call(op, {g.dy(), g.x(1)}), Gradient()};

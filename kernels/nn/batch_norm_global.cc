@@ -20,7 +20,8 @@ class GlobalNormKernel : public Kernel {
     RETURN_IF_ERROR(node.Attr("variance_epsilon", &epsilon_));
     return node.Attr("scale_after_normalization", &scale_);
   }
-  // Checks t, and that each of the inputs [1, vectors] has one number per channel.
+  // Returns the channels of t. InvalidArgument unless t has 4 dimensions, and each of the inputs
+  // [1, vectors] has one number per channel.
   static StatusOr<ChannelSplit> Check(const KernelContext& ctx, int vectors) {
     const Tensor& t = ctx.input(0);
     if (t.rank() != 4) {
@@ -116,7 +117,7 @@ Status GlobalNormShape(ShapeScope& s, int vectors) {
   return OkStatus();
 }
 
-// Built from math ops, so that it can be differentiated again; the gradient op cannot.
+// Returns gradients made by math ops, because the gradient op itself has no gradient.
 std::vector<Gradient> GlobalNormGradient(const GradientScope& g) {
   const Output all_but_channels = g.Const(Tensor::Vector<int32_t>({0, 1, 2}));
   const auto per_channel = [&](Output y) { return Sum(y, all_but_channels); };

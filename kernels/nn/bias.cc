@@ -57,7 +57,8 @@ class BiasAddKernel final : public Kernel {
   std::string format_ = "NHWC";
 };
 
-// 16-bit floats are summed in float; integers wrap around.
+// Returns zero in the type in which T is summed: float for 16-bit floats, an unsigned type for
+// integers, which thus wrap around.
 template <class T>
 auto SumOf() {
   if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
@@ -152,7 +153,8 @@ std::vector<Gradient> BiasAddGradient(const GradientScope& g) {
   return {g.dy(), Call("BiasAddGrad", {g.dy()}, {{"data_format", value}})};
 }
 
-// BiasAddGrad sums over all dimensions but the channels', so its gradient repeats along them.
+// Returns the gradient of BiasAddGrad. The op sums over all dimensions but the channels', so the
+// gradient of its input repeats dy along them.
 std::vector<Gradient> BiasAddGradGradient(const GradientScope& g) {
   Output per_channel = g.dy();
   if (g.attr<std::string>("data_format") == "NCHW") {

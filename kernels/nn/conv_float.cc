@@ -51,7 +51,7 @@ class Primitive {
     output_ = Result(g, plain);
   }
 
-  // Thread-safe. The kind determines which of the three tensors is the result.
+  // Computes one of the three tensors, as the kind says, from the other two. Thread-safe.
   void Run(float* image, float* filter, float* output) const {
     dnnl::stream stream(Engine());
     Operand x(image_, Wanted(Kind::kForward), image);

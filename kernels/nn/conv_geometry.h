@@ -25,7 +25,7 @@ struct ConvGeometry {
   int64_t groups = 1;  // of channels (conv_groups.h); only kernels of images allow several
   bool operator==(const ConvGeometry&) const = default;
 
-  // Checks ranks and channels, and that no size overflows.
+  // Returns the geometry. InvalidArgument if ranks or channels do not fit, or if a size overflows.
   static StatusOr<ConvGeometry> Of(const WindowAttrs& window, const Shape& image,
                                    const Shape& filter);
   Shape image() const { return JoinSizes(batch, d.in, h.in, w.in, in_channels); }
@@ -59,8 +59,8 @@ struct ConvGeometry {
   }
 };
 
-// The convolution and its gradients, for float: by oneDNN if that is faster, else by the functions
-// below.
+// Compute the convolution and its gradients for float, by oneDNN if that is faster, else by the
+// Unrolled functions.
 void ConvForward(const ConvGeometry& g, const float* image, const float* filter, float* output,
                  Scheduler& threads);
 void ConvImageGradient(const ConvGeometry& g, const float* filter, const float* doutput,
@@ -68,8 +68,8 @@ void ConvImageGradient(const ConvGeometry& g, const float* filter, const float* 
 void ConvFilterGradient(const ConvGeometry& g, const float* image, const float* doutput,
                         float* dfilter, Scheduler& threads);
 
-// The same computations without oneDNN, for float, double and int32: copies windows into the rows
-// of a matrix (im2col) and multiplies matrices.
+// Compute the same without oneDNN, for float, double and int32: copy windows into the rows of a
+// matrix (im2col) and multiply matrices.
 template <class T>
 void UnrolledForward(const ConvGeometry& g, const T* image, const T* filter, T* output,
                      Scheduler& threads);

@@ -13,7 +13,7 @@
 
 namespace penstock {
 
-// A tensor as rows of the channels of all groups.
+// The size of a tensor as a matrix: each row has the channels of all groups.
 struct ConvRows {
   int64_t rows, channels;
 };

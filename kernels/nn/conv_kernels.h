@@ -58,7 +58,7 @@ class ConvKernel : public Kernel {
 
   // Returns the shape that input `input` gives: either a vector of sizes, or a tensor of that
   // shape. An image's shape may also be given as height and width alone; its other sizes are then
-  // `batch` and `channels`.
+  // `batch` and `channels`. InvalidArgument, which names `what`, if the input has another form.
   static StatusOr<Shape> ShapeInput(const char* what, const Tensor& input, int rank,
                                     int64_t batch = -1, int64_t channels = -1) {
     if (IsFloating(input.dtype())) return input.shape();

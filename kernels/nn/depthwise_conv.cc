@@ -45,7 +45,7 @@ struct DepthwiseGeometry {
   double RowNanos() const { return 0.2 * static_cast<double>(w.out * filter_size()) + 50; }
 };
 
-// y[c, m] += x[c] * w[c, m]
+// Computes y[c, m] += x[c] * w[c, m] for each channel c and each of its filters m.
 template <class F>
 void MultiplyAdd(const DepthwiseGeometry& g, const F* x, const F* w, F* y) {
   if (g.multiplier == 1) {

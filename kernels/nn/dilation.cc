@@ -167,8 +167,9 @@ std::vector<AttrDef> DilationAttrs() {
   return {{"strides", IntList{4}}, {"rates", IntList{4}}, {"padding", OneOf{{"SAME", "VALID"}}}};
 }
 
-// The gradient ops are not differentiable, so their examples are not checked by central
-// differences. The test compares them with TensorFlow's numbers.
+// Returns examples of the forward op, or of a gradient op. Their gradients are not checked by
+// central differences, because the gradient ops are not differentiable. The test compares them with
+// TensorFlow's numbers.
 std::vector<Example> Examples(bool gradient) {
   std::vector<std::vector<ExampleTensor>> inputs = {{{{1, 4, 3, 2}}}, {{{2, 2, 2}}}};
   if (gradient) inputs.push_back({{{1, 2, 3, 2}}});

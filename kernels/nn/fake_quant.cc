@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-// The numbers first, first + scale, ..., last.
+// The numbers to which inputs are rounded: first, first + scale, ..., last.
 struct Grid {
   float first = 0, last = 0, scale = 0;
   bool only_zero;  // the range is [0, 0]
@@ -61,6 +61,7 @@ class FakeQuantKernel : public Kernel {
 
  protected:
   // Returns the grid of each channel. `first` is the index of the input min, if min is an input.
+  // InvalidArgument if min or max has a wrong shape.
   StatusOr<std::vector<Grid>> Grids(const KernelContext& ctx, const Tensor& x, int first) const {
     if constexpr (kRanges == Ranges::kArgs) return std::vector{Grid(min_, max_, lowest_, highest_)};
     const Tensor &min = ctx.input(first), &max = ctx.input(first + 1);

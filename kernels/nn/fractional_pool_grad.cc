@@ -15,7 +15,8 @@
 namespace penstock {
 namespace {
 
-// Returns the regions of the sequence in an input.
+// Returns the regions of the sequence in an input. InvalidArgument unless it has out + 1 ascending
+// numbers from 0 to `in`.
 StatusOr<std::vector<Region>> RegionsInput(const Tensor& sequence, const char* name, int64_t in,
                                            int64_t out, bool overlapping) {
   if (sequence.rank() != 1 || sequence.num_elements() != out + 1) {
@@ -32,8 +33,8 @@ StatusOr<std::vector<Region>> RegionsInput(const Tensor& sequence, const char* n
   return Regions(numbers, in, overlapping);
 }
 
-// Reads the geometry of a gradient kernel. The inputs first, first + 1 and first + 2 are
-// out_backprop and the two sequences.
+// Reads the geometry of a gradient kernel. InvalidArgument if the inputs do not fit each other. The
+// inputs first, first + 1 and first + 2 are out_backprop and the two sequences.
 StatusOr<FractionalGeometry> GradientGeometry(const KernelContext& ctx, const Shape& input,
                                               int first, bool overlapping) {
   const Tensor& dy = ctx.input(first);

@@ -156,7 +156,8 @@ constexpr char kDoc[] =
     "inference, mean and variance are inputs. The first two reserve outputs are "
     "inputs of the gradient op.";
 
-// `u` is the type of the arguments with one number per channel.
+// Returns the definition of a version of the op. `u` is the type of the arguments with one number
+// per channel.
 OpDef FusedBatchNormDef(const char* u, bool v3, const char* grad_op) {
   OpDef def{
       .doc = kDoc,

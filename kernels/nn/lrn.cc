@@ -30,7 +30,7 @@ class LrnKernel : public Kernel {
     return InvalidArgument("input must be 4-dimensional, has shape ", x.shape().ToString());
   }
 
-  // sums[c] = the sum of values over channels [c - radius, c + radius].
+  // Computes sums[c], the sum of values over channels [c - radius, c + radius].
   void WindowSums(const float* values, int64_t n, float* sums) const {
     std::copy_n(values, n, sums);
     for (int64_t d = 1; d <= std::min(radius_, n - 1); ++d) {
@@ -38,7 +38,8 @@ class LrnKernel : public Kernel {
       for (int64_t c = d; c < n; ++c) sums[c] += values[c - d];
     }
   }
-  // norm[c] = bias + alpha * the sum of squares over the channels around c.
+  // Computes norm[c] = bias + alpha * the sum of squares over the channels around c. `squares` is
+  // scratch memory.
   void Norms(const float* x, int64_t n, float* squares, float* norm) const {
     for (int64_t c = 0; c < n; ++c) squares[c] = x[c] * x[c];
     WindowSums(squares, n, norm);

@@ -394,7 +394,7 @@ OP(MaxPool3DGradGrad) {
       },
       .examples = {{.inputs = {{{{1, 3, 4, 2, 2}}}, {{{1, 3, 2, 2, 2}}}, {{{1, 3, 4, 2, 2}}}},
                     .attrs = ExampleWindow3D(),
-                    .check_gradient = false}},  // orig_output of the example holds no maxima
+                    .check_gradient = false}},  // its orig_output holds no maxima
   };
 }
 KERNEL(MaxPool3DGradGrad, MaxPoolGradGradKernel, REAL_TYPES);

@@ -70,7 +70,8 @@ class MaxPoolWithArgmax final : public ArgmaxKernel {
   }
 };
 
-// Checks `argmax`, indices into the flat images. InvalidArgument if one is outside of the image.
+// Sets *places to the index into the whole batch of each maximum. `argmax` has indices into the
+// flat image or, if `count_batch`, into the batch. InvalidArgument if one is out of range.
 Status CheckArgmax(const Tensor& argmax, const PoolGeometry& g, bool count_batch,
                    std::vector<int64_t>* places) {
   const int64_t image = g.in_pixels() * g.channels, out = g.out_pixels() * g.channels;

@@ -57,7 +57,7 @@ void ForEachPiece(const ChannelSplit& v, double element_ns, Scheduler& threads, 
   });
 }
 
-// sums[c] += value(i, c) for every element i of channel c in rows [begin, end).
+// Computes sums[c] += value(i, c) for every element i of channel c in rows [begin, end).
 template <class F, class Value>
 void AddRows(const ChannelSplit& v, int64_t begin, int64_t end, F* sums, const Value& value) {
   constexpr int kLanes = 16;
@@ -95,7 +95,7 @@ std::vector<double> SumPerChannel(const ChannelSplit& v, Scheduler& threads, con
   return sums;
 }
 
-// y[i] = value(i, c) for every element i of every channel c.
+// Computes y[i] = value(i, c) for every element i of every channel c.
 template <class F, class Value>
 void MapPerChannel(const ChannelSplit& v, Scheduler& threads, F* y, const Value& value) {
   ForEachPiece<F>(v, 0.5, threads, [&](int64_t begin, int64_t end, int64_t) {

@@ -59,7 +59,8 @@ void ForEachPair(const PoolGeometry& g, int64_t b, const Visit& visit) {
 class PoolKernel : public Kernel {
  protected:
   Status Init(const KernelInit& node) override;
-  // `sizes_input`: in V2 ops, the index of the input ksize, which strides follow.
+  // Returns the geometry for images of shape `image`. InvalidArgument if they do not fit the
+  // windows. `sizes_input`: in V2 ops, the index of the input ksize; the input after it is strides.
   StatusOr<PoolGeometry> Geometry(const KernelContext& ctx, const Shape& image,
                                   int sizes_input) const;
   static Status ExpectShape(const char* what, const Tensor& tensor, const Shape& shape);

@@ -78,6 +78,7 @@ class QuantizeKernel : public Kernel {
   }
 
   // Returns a view of the tensor along its axis; if there is no axis, a single slice.
+  // InvalidArgument if the axis is out of range.
   StatusOr<ChannelSplit> View(const Shape& shape) const {
     if (axis_ == -1) return ChannelSplit{.outer = 1, .channels = 1, .inner = shape.num_elements()};
     if (axis_ < shape.rank()) return SplitAt(shape, static_cast<int>(axis_));
@@ -145,6 +146,7 @@ class QuantizeAndDequantize final : public QuantizeKernel {
   }
 
   // Sets min and max of each slice: the given ones, or those of the slice's elements.
+  // InvalidArgument if a given range is not valid.
   Status Ranges(const KernelContext& ctx, const ChannelSplit& view, const F* x,
                 std::vector<Steps<F>>* steps) const {
     if (!quantizer_.range_given) {
@@ -221,7 +223,7 @@ Status QuantizeGradShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// The gradient of input 0 is dy unchanged, as if the op were the identity.
+// Returns dy unchanged as the gradient of input 0, as if the op were the identity.
 std::vector<Gradient> StraightThrough(const GradientScope& g) {
   std::vector<Gradient> result(g.num_inputs());
   result[0] = g.dy();

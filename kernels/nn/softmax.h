@@ -49,8 +49,8 @@ F SumOf(const F* x, int64_t n) {
          ((lanes[2] + lanes[6]) + (lanes[3] + lanes[7]));
 }
 
-// With m = max(x): shifted[i] = x[i] - m, exps[i] = exp(shifted[i]). Returns sum(exps).
-// `shifted` or `exps` may be null. REQUIRES n > 0.
+// Computes shifted[i] = x[i] - m, where m is the largest x, and exps[i] = exp(shifted[i]). Returns
+// the sum of exps. `shifted` or `exps` may be null. REQUIRES n > 0.
 template <class T>
 SoftmaxFloat<T> ShiftAndExponentiate(const T* x, int64_t n, SoftmaxFloat<T>* shifted,
                                      SoftmaxFloat<T>* exps) {

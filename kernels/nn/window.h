@@ -45,7 +45,7 @@ struct WindowAttrs {
 
   // Reads the attributes strides, dilations, padding, explicit_paddings and data_format of a node.
   // `format` applies to ops without data_format. `need_strides` is false for ops that take strides
-  // as an input.
+  // as an input. InvalidArgument if an attribute is not valid.
   static StatusOr<WindowAttrs> From(const Attrs& attrs, bool need_strides = true,
                                     std::string format = "NHWC");
   // Returns the window over dimension `dim` of an image (in NHWC 1 is the height, 2 the width).
@@ -53,7 +53,8 @@ struct WindowAttrs {
   StatusOr<Window> MakeWindow(int dim, int64_t in, int64_t size) const;
 };
 
-// Checks that `values` has `rank` elements, all >= 1, and those of batch and channels 1.
+// Checks an attribute called `what`. InvalidArgument unless `values` has `rank` elements, all >= 1;
+// Unimplemented unless those of batch and channels are 1.
 Status CheckSpatial(const char* what, const std::vector<int64_t>& values, int rank = 4);
 
 // For shape functions: returns the output size; kUnknown if `in` is kUnknown.

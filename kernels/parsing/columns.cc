@@ -23,7 +23,8 @@ Status CopyValues(const ColumnRows& rows, DType dtype, int64_t total, KernelCont
   return OkStatus();
 }
 
-// Checks the types of the rows, and returns their lengths.
+// Returns the lengths of the rows; that of a row without the feature is 0. InvalidArgument if a row
+// has another type.
 StatusOr<std::vector<int64_t>> Lengths(const ColumnRows& rows, DType dtype) {
   std::vector<int64_t> lengths;
   for (int64_t row = 0; row < rows.size(); ++row) {

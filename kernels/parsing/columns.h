@@ -65,6 +65,7 @@ Status ParseSparseColumn(const ColumnRows& rows, DType dtype, KernelContext& ctx
                          SparseOutputs outputs);
 
 // Writes a ragged column. The row splits are int32 or int64, as the node's output type says.
+// InvalidArgument if int32 cannot count the values.
 Status ParseRaggedColumn(const ColumnRows& rows, DType dtype, KernelContext& ctx, int values,
                          int row_splits);
 

@@ -7,7 +7,7 @@ namespace penstock {
 namespace {
 
 // Reads the quoted field that begins at record[*at]; sets *at to the position after the closing
-// quote.
+// quote. InvalidArgument if a quote is in a wrong place or missing.
 Status TakeQuoted(string_view record, char delimiter, size_t* at, std::string* field) {
   for (++*at; *at < record.size(); ++*at) {
     if (record[*at] != '"') {

@@ -24,8 +24,8 @@ Status SplitCsvRecord(string_view record, const CsvFormat& format,
 
 // Returns the types that columns can have.
 DTypes CsvTypes();
-// Parses `field` into element `i` of `column`, which has one of the types above. Returns false if
-// the field is not a value of that type.
+// Parses `field` into element `i` of `column`, which has one of CsvTypes(). Returns false if the
+// field is not a value of that type.
 bool ParseCsvField(const std::string& field, int64_t i, Tensor* column);
 
 }  // namespace penstock

@@ -59,7 +59,7 @@ class DecodeCsvKernel final : public Kernel {
   }
 
  private:
-  // Keeps the fields of the selected columns.
+  // Keeps the fields of the selected columns. InvalidArgument unless `count` fields remain.
   Status Select(int count, size_t record, std::vector<std::string>* fields) const {
     if (!selected_.empty()) {
       size_t kept = 0;

@@ -49,7 +49,8 @@ class ExampleRecord {
   // Finds the features of a record, without decoding them (Find decodes).
   // InvalidArgument if `bytes` is not an Example.
   static StatusOr<ExampleRecord> Parse(string_view bytes);
-  // Returns the bytes of a record that is given as protobuf's JSON.
+  // Returns the bytes of a record that is given as protobuf's JSON. InvalidArgument if it is
+  // malformed.
   static StatusOr<std::string> BytesOfJson(string_view json);
 
   // Returns the feature `key`. Returns nullopt if the record has no such feature, or the feature
@@ -66,7 +67,8 @@ class SequenceRecord {
   static StatusOr<SequenceRecord> Parse(string_view bytes);
 
   const ExampleRecord& context() const { return context_; }
-  // Returns the steps of feature list `key`. A step without a kind of list is an empty Feature.
+  // Returns the steps of feature list `key`, or nullopt if the record has no such list. A step
+  // without a kind of list is an empty Feature. InvalidArgument if the list's bytes are malformed.
   StatusOr<std::optional<std::vector<Feature>>> FindList(string_view key) const;
 
  private:

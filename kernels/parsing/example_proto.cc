@@ -19,7 +19,7 @@ namespace {
 using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
 
-// Reads a length, and that many bytes.
+// Reads a length, and sets *piece to that many bytes. Returns false if there are fewer.
 bool ReadPiece(CodedInputStream& in, string_view* piece) {
   uint32_t length;
   if (!in.ReadVarint32(&length)) return false;
@@ -35,7 +35,8 @@ bool ReadPiece(CodedInputStream& in, string_view* piece) {
 }
 
 // Calls visit(stream, number, wire type) at the value of each field. `visit` reads the value, or
-// returns kSkip to have it skipped.
+// returns kSkip to have it skipped. Returns false if the message is malformed, or if `visit`
+// returns kWrong.
 enum class Visit { kRead, kSkip, kWrong };
 template <class Visitor>
 bool VisitFields(string_view message, Visitor visit) {
@@ -52,7 +53,7 @@ bool VisitFields(string_view message, Visitor visit) {
 }
 
 // Calls take(number, bytes) for each length-delimited field; `take` returns whether the bytes are
-// valid.
+// valid. Returns false if they are not, or if the message is malformed.
 template <class Taker>
 bool VisitPieces(string_view message, Taker take) {
   return VisitFields(message, [&](CodedInputStream& in, int number, int type) {
@@ -115,8 +116,8 @@ bool AddStrings(string_view list, Feature* feature) {
   });
 }
 
-// If a feature has several kinds of lists, the last kind counts. Several lists of that kind are
-// concatenated.
+// Returns the feature. If it has several kinds of lists, the last kind counts; several lists of
+// that kind are concatenated. InvalidArgument if the bytes are malformed.
 StatusOr<Feature> ParseFeature(string_view bytes) {
   struct Kind {
     DType dtype;

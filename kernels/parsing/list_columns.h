@@ -31,6 +31,7 @@ class ListColumn {
   // Writes indices (record, step, position in the step), values and shape.
   Status ToSparse(KernelContext& ctx, SparseOutputs outputs) const;
   // Writes values, outer splits (of records into steps) and inner splits (of steps into values).
+  // InvalidArgument if int32 splits cannot count the steps or the values.
   Status ToRagged(KernelContext& ctx, int values, int outer_splits, int inner_splits) const;
 
  private:

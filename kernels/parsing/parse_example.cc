@@ -29,7 +29,8 @@ class ParseKernel : public Kernel {
   }
 
  protected:
-  // Adds the dense columns. `defaults`: the index of the first input of dense_defaults.
+  // Adds the dense columns to *request. `defaults`: the index of the first input of dense_defaults.
+  // InvalidArgument if the keys, types, shapes and defaults do not fit each other.
   Status AddDense(std::vector<std::string> keys, const KernelContext& ctx, int defaults,
                   FeatureRequest* request) const {
     request->dense_keys = std::move(keys);
@@ -55,7 +56,8 @@ class ParseKernel : public Kernel {
     return OkStatus();
   }
 
-  // `serialized` is a vector of records, or a scalar with one record.
+  // Parses the features of `serialized`, a vector of records or a scalar with one record, into the
+  // outputs. `names`: the records' names for errors, or null.
   static Status Parse(const FeatureRequest& request, const Tensor& serialized, const Tensor* names,
                       KernelContext& ctx) {
     if (serialized.rank() > 1) {

@@ -48,6 +48,7 @@ class ParseSingleSequenceExampleKernel final : public ParseSequencesKernel {
   }
 
   // Reads `count` keys from the inputs that begin at `*input`, and advances `*input`.
+  // InvalidArgument if a key is not a scalar.
   static Status TakeKeys(const KernelContext& ctx, size_t count, int* input,
                          std::vector<std::string>* keys) {
     for (size_t i = 0; i < count; ++i, ++*input) {

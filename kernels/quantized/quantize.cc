@@ -37,6 +37,7 @@ class QuantizationKernel : public Kernel {
 
  protected:
   // Returns a view of the tensor along its axis; if there is no axis, a single slice.
+  // InvalidArgument if the axis is out of range.
   StatusOr<ChannelSplit> Split(const Shape& shape) const {
     if (axis_ == -1) return ChannelSplit{.outer = 1, .channels = 1, .inner = shape.num_elements()};
     if (axis_ < shape.rank()) {
@@ -47,7 +48,8 @@ class QuantizationKernel : public Kernel {
     return InvalidArgument("axis ", axis_, " is out of bounds for an input of shape ",
                            shape.ToString());
   }
-  // Reads inputs 1 and 2: the range of each slice.
+  // Reads inputs 1 and 2: the range of each slice. InvalidArgument if there is not one for each
+  // slice.
   StatusOr<std::vector<QuantizedRange>> Ranges(const KernelContext& ctx, int64_t slices) const {
     std::vector<QuantizedRange> ranges;
     for (int i : {1, 2}) {

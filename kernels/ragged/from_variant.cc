@@ -77,7 +77,8 @@ class FromVariantKernel final : public Kernel {
 
   // Writes the splits. The outer splits have the sizes of the dimensions of `shape`, the next
   // splits the number of rows of each part. The inner splits are those of the parts, one part after
-  // the other.
+  // the other. InvalidArgument if a part has no rows, ResourceExhausted if there are too many empty
+  // rows.
   static Status Stack(KernelContext& ctx, const Shape& shape,
                       const std::vector<const RaggedValue*>& parts, int inner) {
     int64_t rows = shape.dim(0);

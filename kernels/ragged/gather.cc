@@ -73,7 +73,8 @@ class RaggedGatherKernel final : public Kernel {
   }
 
  private:
-  // All dimensions of indices but the last become levels of splits, with rows of equal length.
+  // Writes the outermost splits of the result. All dimensions of `indices` but the last become such
+  // levels, with rows of equal length.
   Status SplitByShape(KernelContext& ctx, const Shape& indices) const {
     int64_t rows = 1;
     for (int d = 0; d + 1 < indices.rank(); ++d) {
@@ -156,7 +157,8 @@ Status GatherShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Gathers the indices of the values, which are the source of each value of the result.
+// Returns dy as the gradient of the values that were gathered. To find these, gathers the indices
+// of the values with the same op.
 std::vector<Gradient> GatherGradient(const GradientScope& g) {
   const int inner = g.num_inputs() - 2, outer = g.num_outputs() - 1;
   const Output values = g.x(inner), zero = g.Const<int64_t>(0);

@@ -20,7 +20,7 @@ Status CheckPartitionTypes(const std::vector<std::string>& types, int count);
 int RaggedRank(const std::vector<std::string>& types);
 
 struct RowPartition {
-  bool by_rows;  // `numbers` are the row of each item; else, splits
+  bool by_rows;  // whether `numbers` holds the row of each item; if not, it holds the row splits
   Dims numbers;  // ascending
 
   int64_t items() const;

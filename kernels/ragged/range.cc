@@ -14,7 +14,8 @@
 namespace penstock {
 namespace {
 
-// Returns how many numbers are in [start, limit). InvalidArgument if 64 bits cannot count them.
+// Returns how many of start, start + delta, ... come before `limit`. InvalidArgument if delta is 0,
+// or if 64 bits cannot count them.
 template <class T>
 StatusOr<int64_t> CountOf(T start, T limit, T delta) {
   if (delta == T(0)) return InvalidArgument("Requires delta != 0");

@@ -17,7 +17,7 @@ namespace {
 constexpr int kFirstPartition = 3;  // after shape, values, default_value
 
 // Returns the output's shape: the requested sizes; a size of -1 becomes the least that holds all
-// items.
+// items. InvalidArgument if the request does not fit the tensor's dimensions.
 StatusOr<Shape> OutputShape(const Tensor& asked, const RowPartitions& partitions,
                             const Shape& values) {
   Dims dims = {partitions.rows};
@@ -44,7 +44,8 @@ StatusOr<Shape> OutputShape(const Tensor& asked, const RowPartitions& partitions
   return Shape::Make(dims);
 }
 
-// Broadcasts default_value to the shape of one value.
+// Returns default_value, broadcast to the shape of one value. InvalidArgument if it does not
+// broadcast.
 StatusOr<Tensor> DefaultElement(KernelContext& ctx, const Tensor& given, const Shape& values) {
   Shape each = values;
   each.RemoveDim(0);

@@ -122,6 +122,7 @@ class ToVariantGradientKernel final : public Kernel {
   }
 
   // Returns the range of values of each row. If `tensor` is a scalar, each row is one value.
+  // InvalidArgument if the splits do not fit the values.
   static StatusOr<RowSplits> Splits(const Tensor& tensor, const Shape& values, int64_t rows) {
     if (values.rank() == 0) {
       return InvalidArgument("dense_values_shape must have a dimension for the rows");

@@ -45,8 +45,8 @@ double StirlingError(double k) {
   return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1);
 }
 
-// Draws by transformed rejection; the constants have their names in the paper. REQUIRES prob <=
-// 1/2.
+// Returns the number of successes, drawn by transformed rejection; the constants have their names
+// in the paper. REQUIRES prob <= 1/2.
 double FromRejection(double count, double prob, Philox stream) {
   OneByOne<Uniform<double>> uniform;
   const double deviation = std::sqrt(count * prob * (1 - prob));

@@ -19,6 +19,7 @@ constexpr int64_t kPhilox = 1;
 constexpr uint64_t kBlocksPerNumber = 256;
 
 // Advances the state by the blocks for `count` numbers; sets `*before` to the old state.
+// InvalidArgument unless alg is Philox, and the state is a vector of at least kStateSize numbers.
 Status Skip(KernelContext& ctx, uint64_t count, std::vector<int64_t>* before) {
   ASSIGN_OR_RETURN(const int64_t algorithm, IntScalar(ctx.input(1), "alg"));
   if (algorithm != kPhilox) {

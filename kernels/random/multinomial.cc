@@ -18,8 +18,8 @@
 namespace penstock {
 namespace {
 
-// Returns running sums of exp(logit - largest logit); classes whose logit is not finite have weight
-// zero.
+// Sets *sums to the running sums of exp(logit - largest logit). Classes whose logit is not finite
+// have weight zero.
 template <class T>
 void Accumulate(absl::Span<const T> logits, std::vector<double>* sums) {
   double largest = std::numeric_limits<double>::lowest();

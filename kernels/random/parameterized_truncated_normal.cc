@@ -274,7 +274,7 @@ class StatelessParameterizedKernel final : public Kernel {
     return OkStatus();
   }
 
-  // Returns the shape to which the four parameters broadcast.
+  // Returns the shape to which the four parameters broadcast. InvalidArgument if they do not.
   static StatusOr<Shape> ParametersShape(const KernelContext& ctx) {
     PartialShape all = ctx.input(2).shape();
     for (int i = 3; i <= 5; ++i) {

@@ -17,8 +17,8 @@
 namespace penstock {
 namespace {
 
-// Counts the events in one unit of time: multiplies uniform numbers until their product falls below
-// e^-rate.
+// Returns the number of events in one unit of time: multiplies uniform numbers until their product
+// falls to e^-rate or below.
 double SmallPoisson(double rate, double largest, Philox stream) {
   OneByOne<Uniform<double>> uniform;
   const double least = std::exp(-rate);
@@ -31,8 +31,8 @@ double SmallPoisson(double rate, double largest, Philox stream) {
 }
 
 // Proposes floor((2a / (1/2 - |u|) + b) u + rate + 0.43), with u uniform in [-1/2, 1/2), whose
-// distribution is close to Poisson's. Rejects proposals that would come too often. The constants
-// are the paper's.
+// distribution is close to Poisson's. Rejects proposals above `largest`, and others so often that
+// the accepted ones have Poisson's distribution. The constants are the paper's.
 double LargePoisson(double rate, double largest, Philox stream) {
   OneByOne<Uniform<double>> uniform;
   const double log_rate = std::log(rate);

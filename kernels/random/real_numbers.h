@@ -52,8 +52,8 @@ inline double LargestOf(DType dtype) {
   }
 }
 
-// Stores a number as element i. A number beyond the range of an integer type becomes the end of the
-// range.
+// Stores a number as element i. For an integer type, cuts off the fraction, after clamping the
+// number to [-largest, largest] with the type's LargestOf.
 inline void StoreNumber(double value, Tensor* tensor, int64_t i) {
   const double largest = LargestOf(tensor->dtype());
   switch (tensor->dtype()) {

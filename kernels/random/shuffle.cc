@@ -14,7 +14,8 @@
 namespace penstock {
 namespace {
 
-// The Fisher-Yates shuffle: each position takes one of the remaining elements.
+// Returns a random order of the numbers from 0 to count - 1, by the Fisher-Yates shuffle: each
+// position takes one of the remaining numbers.
 std::vector<int64_t> RandomOrder(int64_t count, PhiloxNumbers numbers) {
   std::vector<int64_t> order(count);
   std::iota(order.begin(), order.end(), 0);

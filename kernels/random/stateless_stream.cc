@@ -9,8 +9,8 @@ namespace {
 uint32_t Low(uint64_t x) { return static_cast<uint32_t>(x); }
 uint32_t High(uint64_t x) { return static_cast<uint32_t>(x >> 32); }
 
-// Returns the uint64 words of a vector of `count` elements, or of at least `count` elements if
-// `at_least`.
+// Returns the uint64 words of a vector. InvalidArgument unless it has `count` elements, or, if
+// `at_least`, `count` or more.
 StatusOr<absl::Span<const uint64_t>> Words(const Tensor& tensor, const char* name, int64_t count,
                                            bool at_least = false) {
   if (tensor.rank() == 1 && (at_least ? tensor.dim(0) >= count : tensor.dim(0) == count)) {

@@ -17,6 +17,7 @@ inline constexpr int32_t kPhiloxAlgorithm = 1, kAnyAlgorithm = 3;
 // Returns the stream of a seed of two numbers. InvalidArgument if the input is something else.
 StatusOr<Philox> SeedInput(const Tensor& seed);
 // Returns the stream of the inputs key, counter and alg, of which key is input `first`.
+// InvalidArgument if one has a wrong shape, Unimplemented if alg is not Philox.
 StatusOr<Philox> KeyCounterInput(const KernelContext& ctx, int first);
 
 }  // namespace penstock

@@ -13,7 +13,8 @@ namespace {
 
 constexpr int kXInput = 1;  // input 0 is seq_len_max
 
-// Returns input 0: the number of steps, at most `time`, that are computed.
+// Returns input 0: the number of steps that are computed. InvalidArgument unless it is a scalar
+// from 0 to `time`.
 StatusOr<int64_t> StepsInput(const KernelContext& ctx, int64_t time) {
   const Tensor& length = ctx.input(0);
   if (length.rank() != 0) {

@@ -19,7 +19,8 @@ namespace {
 
 enum Inputs { kGruX, kGruHPrev, kWRu, kWC, kBRu, kBC, kR, kU, kC, kDH };
 
-// Checks the inputs that both ops have, and returns their sizes.
+// Returns the sizes of the inputs that GRUBlockCell and its gradient have. InvalidArgument names an
+// input with a wrong shape.
 StatusOr<LstmCell> CheckGruInputs(const KernelContext& ctx) {
   const Tensor &x = ctx.input(kGruX), &h_prev = ctx.input(kGruHPrev);
   if (x.rank() != 2) return InvalidArgument("x must have rank 2, has ", x.shape().ToString());

@@ -81,7 +81,8 @@ class CandidateSampler : public Kernel {
 // The base of kernels that draw from a Sampler.
 class DrawingSampler : public CandidateSampler {
  protected:
-  // Makes the sampler. Called once, by the first execution that needs it.
+  // Makes the sampler, or returns the error in the node's attributes. Called by the first execution
+  // that needs it.
   virtual StatusOr<std::unique_ptr<Sampler>> MakeSampler(Env& env) const = 0;
 
   StatusOr<int64_t> Range(KernelContext& ctx) override {
@@ -131,7 +132,8 @@ class DrawingSampler : public CandidateSampler {
     return OkStatus();
   }
 
-  // Draws distinct classes; returns the number of draws that it took.
+  // Draws num_sampled distinct classes; returns the number of draws that it took. Stops with the
+  // cancellation's status if the step is cancelled.
   StatusOr<int64_t> DrawUnique(KernelContext& ctx, BoundedNumbers* numbers, int64_t* candidates)
       ABSL_SHARED_LOCKS_REQUIRED(mu_) {
     constexpr int64_t kDrawsPerCheck = 1 << 16;
@@ -218,7 +220,7 @@ class FixedUnigramSampler final : public DrawingSampler {
   }
 
  private:
-  // Reads the last column of each line.
+  // Returns the last column of each line of the file. InvalidArgument if it is not a number.
   StatusOr<std::vector<float>> ReadCounts(Env& env) const {
     ASSIGN_OR_RETURN(const std::string text, env.ReadFile(file_));
     std::vector<float> counts;

@@ -18,7 +18,7 @@
 
 namespace penstock {
 
-// Draws unbiased random integers below a bound.
+// Draws random numbers from a stream: unbiased integers below a bound, and numbers in [0, 1).
 class BoundedNumbers {
  public:
   explicit BoundedNumbers(Philox stream) : numbers_(stream) {}

@@ -95,7 +95,8 @@ auto Magnitude(T x) {
   }
 }
 
-// Returns the threshold as a double, the type in which magnitudes are compared.
+// Returns the threshold as a double, the type in which magnitudes are compared. InvalidArgument
+// unless it is a scalar number.
 StatusOr<double> Threshold(const Tensor& t) {
   if (t.rank() != 0) {
     return InvalidArgument("The magnitude threshold must be a scalar: got shape ",
@@ -239,7 +240,7 @@ OP(SparseAdd) {
       .types = {{"T", kNumber}, {"Treal", kReal}},
       .shape = PairShape,
       .gradient = SparseAddGradient,
-      // The gradient op has no gradient.
+      // The example's gradient is not checked, because the gradient op has no gradient.
       .examples = {{.inputs =
                         Join(Join(SparseExample(), OtherSparseExample()), ExampleArgs{{{{}, {0}}}}),
                     .check_gradient = false}},

@@ -52,6 +52,7 @@ struct FeatureBatch {
 };
 
 // Reads the inputs: N indices, N values, N shapes, then dense matrices; `num_inputs` inputs in all.
+// InvalidArgument if a column is not a matrix, or if the columns have different numbers of rows.
 StatusOr<FeatureBatch> ReadBatch(const KernelContext& ctx, int num_sparse, int num_inputs);
 
 // A row in which every column has features, and the number of combinations of these features.

@@ -152,7 +152,7 @@ OP(SparseFillEmptyRows) {
       .types = {{"T", kAllTypes}},
       .shape = FillShape,
       .gradient = FillGradient,
-      // The gradient op has no gradient.
+      // The example's gradient is not checked, because the gradient op has no gradient.
       .examples = {{.inputs = {{{{2, 2}, {0, 1, 2, 0}}}, {{{2}}}, {{{2}, {4, 3}}}, {{{}}}},
                     .check_gradient = false}},
   };

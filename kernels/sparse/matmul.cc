@@ -77,7 +77,8 @@ class SparseTensorDenseMatMulKernel final : public Kernel {
   }
 
  private:
-  // The error has TensorFlow's text: "k (3) from index[1,1] out of bounds (>=3)".
+  // Checks that every place lies within the shape. InvalidArgument names the first wrong index:
+  // "index[1,1] = 3 out of bounds (>=3)".
   static Status CheckPlaces(const SparseTensor& a) {
     for (int64_t i = 0; i < a.size(); ++i) {
       for (int d = 0; d < 2; ++d) {
@@ -91,8 +92,8 @@ class SparseTensorDenseMatMulKernel final : public Kernel {
     return OkStatus();
   }
 
-  // Each thread computes some columns of the product, so that no two threads add to the same
-  // element.
+  // Computes the product c. Each thread computes some of its columns, so that no two threads add to
+  // the same element.
   static Status Multiply(KernelContext& ctx, const Problem& p, const SparseTensor& a, const T* b,
                          const Shape& shape, T* c) {
     using L = LoopType<T>;

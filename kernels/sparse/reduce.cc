@@ -78,7 +78,7 @@ struct MaxFn {
   }
 };
 
-// Computes one result per group.
+// Returns one result per group: the fold of the values of its entries.
 template <class T, class Fold>
 std::vector<T> FoldGroups(const SparseTensor& x, const Groups& g) {
   using L = LoopType<T>;
@@ -176,7 +176,8 @@ class SparseSoftmaxKernel final : public Kernel {
   }
 };
 
-// Sets the sizes of the result if the shape and the axes are known.
+// Sets the sizes of the result if the shape and the axes are known. InvalidArgument if an axis is
+// out of range.
 Status ReduceShape(ShapeScope& s) {
   ASSIGN_OR_RETURN(const int64_t rank, SparseInputRank(s, 0));
   std::vector<int64_t> shape, axes;
@@ -208,7 +209,7 @@ Status ReduceSparseShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Gives every entry the gradient of its group.
+// Returns the gradient of the values: each entry gets that of its group.
 Gradients ReduceSumGradient(const GradientScope& g) {
   const Output shape = Cast(g.x(2), DType::kInt32),
                axes = Reshape(g.x(3), g.Const(Tensor::Vector<int32_t>({-1})));
@@ -286,7 +287,8 @@ OP(SparseSoftmax) {
         return OkStatus();
       },
       .gradient = SoftmaxGradient,
-      // The gradient uses SparseDenseCwiseAdd, which has no gradient for its dense operand.
+      // The example's gradient is not checked, because it uses SparseDenseCwiseAdd, which has no
+      // gradient for its dense operand.
       .examples = {{.inputs = SparseExample(), .check_gradient = false}},
   };
 }

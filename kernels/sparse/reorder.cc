@@ -21,7 +21,7 @@ class SparseReorderKernel final : public Kernel {
 };
 
 // Returns `wanted` in which the one -1, if any, is replaced by the size that keeps the number of
-// elements.
+// elements. InvalidArgument if several sizes are -1, or if no size fits.
 StatusOr<Dims> Resolve(const Dims& from, Dims wanted) {
   ASSIGN_OR_RETURN(const int64_t size, CheckedProduct(from));
   int unknown = -1;

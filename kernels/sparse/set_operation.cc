@@ -207,7 +207,8 @@ class SetSizeKernel final : public Kernel {
   bool validate_ = true;
 };
 
-// The rank is that of the first set whose rank is known.
+// Sets the shapes of a sparse result whose rank is that of the sets, if the rank of either is
+// known. InvalidArgument if their ranks differ.
 Status SetOperationShape(ShapeScope& s) {
   int64_t rank = -1;
   const auto learn = [&](int64_t known) -> Status {

@@ -41,8 +41,8 @@ class SparseTensor {
 
   // Checks the places. InvalidArgument unless every place lies within the shape.
   Status CheckBounds() const;
-  // Also checks that the places are in row-major order without duplicates. InvalidArgument has
-  // TensorFlow's text.
+  // Checks the bounds, and that the places are in row-major order without duplicates.
+  // InvalidArgument has TensorFlow's text.
   Status CheckOrder() const;
   // Returns the indices of the values in row-major order of their places; values at equal places
   // keep their order.
@@ -66,8 +66,9 @@ Status WriteEntries(KernelContext& ctx, int indices_at, int values_at,
 // Writes a vector to output i.
 Status WriteVector(KernelContext& ctx, int i, absl::Span<const int64_t> values);
 
-// For shape functions: checks that the ranks of inputs first .. first + 2 fit each other, and
-// returns the rank of the sparse tensor (-1: unknown).
+// For shape functions: returns the rank of the sparse tensor whose indices, values and shape are
+// the inputs `first` to `first` + 2 (-1: unknown). InvalidArgument if their shapes do not fit each
+// other.
 StatusOr<int64_t> SparseInputRank(const ShapeScope& s, int first);
 // Sets the shapes of outputs `first` (indices) and `first` + 1 (values) to those of a sparse tensor
 // of `size` entries and, if `with_shape`, that of output `first` + 2 (the dense shape).

@@ -20,7 +20,7 @@ namespace penstock {
 class SparseTensorsMap final : public Resource {
  public:
   static constexpr char kType[] = "SparseTensorsMap";
-  // Not checked by the map.
+  // A sparse tensor, which the map does not check.
   struct Entry {
     Tensor indices, values, shape;
   };

@@ -35,7 +35,8 @@ struct DivEntry {
 };
 
 // Returns the strides that map an index of the sparse operand to an element of the dense operand; 0
-// in dimensions that are broadcast.
+// in dimensions that are broadcast. InvalidArgument if the dense operand does not broadcast to the
+// sparse one.
 StatusOr<Dims> BroadcastStrides(const SparseTensor& sparse, const Shape& dense) {
   const int extra = sparse.rank() - dense.rank();
   Dims strides(sparse.rank(), 0);

@@ -41,7 +41,7 @@ class InplaceKernel : public Kernel {
     RETURN_IF_ERROR(CheckRows(ctx.input(0), i, v));
     Tensor x = ctx.TakeInput(0);
     if (v.num_elements() > 0 && x.num_elements() > 0) {
-      // The buffer is shared with another tensor, or another library owns it.
+      // Copies x if another tensor shares its buffer, or if another library owns the buffer.
       if (!x.unique() || x.buffer()->allocator() == nullptr) {
         ASSIGN_OR_RETURN(x, x.TryClone());
       }

@@ -140,7 +140,7 @@ Output RowShape(const GradientScope& g, Output variable_shape) {
                         g.Const(Tensor::Vector<int32_t>({-1}))});
 }
 
-// Adds row k of dy to row indices[k] of the variable's gradient.
+// Returns the variable's gradient: zeros, with row k of dy added to row indices[k] for each k.
 std::vector<Gradient> GatherGradient(const GradientScope& g) {
   if (!g.has_dy()) return {Gradient(), Gradient()};
   const Output handle = g.x(0);

@@ -100,7 +100,8 @@ Status GatherNdShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Adds each slice of dy to the slice of the variable's gradient that its tuple names.
+// Returns the variable's gradient: zeros, with each slice of dy added to the slice that its tuple
+// names.
 std::vector<Gradient> GatherNdGradient(const GradientScope& g) {
   if (!g.has_dy()) return {Gradient(), Gradient()};
   const Output indices = g.x(1);

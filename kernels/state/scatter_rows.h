@@ -36,7 +36,8 @@ void ScatterRow(DType, void* row, const void* update, bool scalar, int64_t lengt
     for (int64_t i = 0; i < length; ++i) Fn::Apply(to[i], from[i]);
   }
 }
-// Replaces the elements of a row, of any type.
+// Replaces the elements of a row by those of `update` or, if `scalar`, by the one element there.
+// Serves every type.
 inline void ReplaceRow(DType dtype, void* row, const void* update, bool scalar, int64_t length) {
   if (scalar) {
     FillElements(dtype, update, row, length);

@@ -18,7 +18,8 @@ namespace {
 // A limit for the result, because a small string may decompress to a huge one.
 constexpr size_t kBytesMax = (size_t{1} << 31) - 1;
 
-// Decompresses ZLIB or GZIP data. GZIP data may have several members, one after the other.
+// Decompresses ZLIB or GZIP data. GZIP data may have several members, one after the other. DataLoss
+// if the data is malformed, ResourceExhausted if the result exceeds kBytesMax.
 Status Inflate(const std::string& data, bool gzip, std::string* out) {
   out->clear();
   if (data.empty()) return OkStatus();

@@ -36,7 +36,7 @@ class DecodeBase64Kernel final : public Kernel {
  private:
   static bool InAlphabet(char c) { return absl::ascii_isalnum(c) || c == '-' || c == '_'; }
 
-  // Decodes text with or without padding.
+  // Decodes text with or without padding. InvalidArgument if it has a wrong length or character.
   static Status Decode(const std::string& text, std::string* bytes) {
     string_view digits = text;
     for (int i = 0; i < 2 && text.size() % 4 == 0 && !digits.empty() && digits.back() == '='; ++i) {

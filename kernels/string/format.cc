@@ -14,7 +14,7 @@ namespace penstock {
 namespace {
 
 // Prints the first and last `edge` elements of each dimension, and "..." for the elements between
-// them.
+// them; all elements if `edge` is negative.
 class Printer {
  public:
   Printer(const Tensor& tensor, int64_t edge)

@@ -11,7 +11,7 @@
 
 namespace penstock {
 
-// MurmurHash64A by A. Appleby, public domain.
+// Returns the hash of a text by MurmurHash64A (A. Appleby, public domain).
 inline uint64_t Murmur64(string_view text) {
   constexpr uint64_t kSeed = 0xDECAFCAFFE, kMultiplier = 0xc6a4a7935bd1e995;
   constexpr int kShift = 47;

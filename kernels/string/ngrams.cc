@@ -80,7 +80,8 @@ class NGramsKernel final : public Kernel {
                            splits.back());
   }
 
-  // Writes output 1, the splits; returns the number of grams.
+  // Writes output 1, the splits; returns the number of grams. ResourceExhausted if the grams have
+  // more than kWordsMax words.
   StatusOr<int64_t> WriteSplits(KernelContext& ctx, const Dims& splits) const {
     int64_t total = 0, words_of_all = 0;
     Dims ends;

@@ -13,8 +13,9 @@
 namespace penstock {
 namespace {
 
-// Parses the whole text except surrounding white space. Floats may have any form that C allows, and
-// become infinite if they exceed the range. Integers must fit the type.
+// Parses the whole text except surrounding white space. Returns false if that is not a number of
+// type T. Floats may have any form that C allows, and become infinite if they exceed the range.
+// Integers must fit the type.
 template <class T>
 bool Parse(const std::string& text, T* number) {
   if constexpr (std::is_integral_v<T>) {

@@ -16,7 +16,7 @@ namespace penstock {
 
 // The attributes errors, replacement_char and replace_control_characters.
 struct UnicodeErrors {
-  bool strict = false, ignore = false;  // if neither, replace
+  bool strict = false, ignore = false;  // for malformed text; if neither, it is replaced
   bool replace_control_characters = false;
   // With `strict`: control characters that would be replaced are errors.
   bool strict_about_controls = false;

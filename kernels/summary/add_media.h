@@ -14,10 +14,12 @@
 namespace penstock {
 
 // Adds the first `most` of `images` [batch, height, width, channels], of uint8 or a floating type,
-// in PNG format. `bad_color` is the color of pixels that are not finite.
+// in PNG format. `bad_color` is the color of pixels that are not finite. InvalidArgument if the
+// images or the color do not fit.
 Status AddImages(const std::string& tag, const Tensor& images, int64_t most,
                  const Tensor& bad_color, SummaryBuilder* summary);
-// Adds the first `most` of `sounds` [batch, frames] or [batch, frames, channels].
+// Adds the first `most` of `sounds` [batch, frames] or [batch, frames, channels]; `rate` is in Hz.
+// InvalidArgument if the sounds have another rank, or if the rate is not positive.
 Status AddSounds(const std::string& tag, const Tensor& sounds, float rate, int64_t most,
                  SummaryBuilder* summary);
 

@@ -59,7 +59,7 @@ class EventWriter final : public Resource {
  private:
   Status Add(tensorflow::Event* event, int64_t step, const UpdateOrigin& origin)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Adds an event as one change.
+  // Adds an event, as one change of the resource. FailedPrecondition if no file is open.
   Status AddChange(const tensorflow::Event& event, const UpdateOrigin& origin)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status Write(const tensorflow::Event& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -16,8 +16,8 @@ class Histogram {
   Histogram();
   void Add(double value);
 
-  // Returns the least number. Before the first number, min() is the largest and max() the lowest
-  // finite number.
+  // Return the least and the greatest number added. Before the first Add, min() returns the largest
+  // finite number, and max() the lowest.
   double min() const { return min_; }
   double max() const { return max_; }
   double count() const { return count_; }

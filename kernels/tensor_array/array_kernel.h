@@ -21,7 +21,8 @@ inline constexpr char kStacks[] = "_stacks";
 StatusOr<Tensor> MakeHandle(KernelContext& ctx, EdgeType type, const std::string& container,
                             const std::string& name, std::shared_ptr<Resource> resource,
                             ResourceHandle::Element element);
-// Returns the resource to which input i, a handle in any form, refers.
+// Returns the resource to which input i, a handle in any form, refers. InvalidArgument if the input
+// is no handle; an error if the resource does not exist.
 StatusOr<std::shared_ptr<Resource>> StepResourceInput(KernelContext& ctx, int i);
 template <class R>
 StatusOr<std::shared_ptr<R>> StepResourceInputAs(KernelContext& ctx, int i) {

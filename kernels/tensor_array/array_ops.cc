@@ -108,7 +108,7 @@ std::vector<ArgDef> HandleAndFlow(Generation generation, const char* handle) {
   return args;
 }
 
-// Sets the shapes of handle and flow.
+// Sets the shape of the handle; if it is a resource, also its element and the shape of the flow.
 void SetHandleShape(ShapeScope& s, Generation generation, const ResourceHandle::Element& element) {
   s.set_output(0, HandleShape(generation));
   if (generation != Generation::kResource) return;

@@ -12,7 +12,8 @@
 namespace penstock {
 namespace {
 
-// Returns the array whose handle is input 0. Its elements must have type `dtype`.
+// Returns the array whose handle is input 0. InvalidArgument if its elements do not have type
+// `dtype`.
 StatusOr<std::shared_ptr<TensorArray>> ArrayInput(KernelContext& ctx, DType dtype,
                                                   const char* verb) {
   ASSIGN_OR_RETURN(auto array, StepResourceInputAs<TensorArray>(ctx, 0));
@@ -34,6 +35,7 @@ StatusOr<std::vector<int64_t>> Indices(const Tensor& input) {
 }
 
 // Returns the shape of an op's attribute merged with the known shape of the array's elements.
+// InvalidArgument if they do not fit.
 StatusOr<PartialShape> Declared(const PartialShape& attr, const PartialShape& known,
                                 const char* name) {
   StatusOr<PartialShape> both = attr.Merge(known);

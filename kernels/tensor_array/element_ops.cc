@@ -35,7 +35,8 @@ std::string GradientScopeOf(const std::string& name) {
 }
 
 // Returns a name that is the same for all gradients that one AddGradients call adds, and that
-// differs between calls.
+// differs between calls: the gradient name scope of `dy`. Fails the sink if `dy` is in no such
+// scope.
 std::string SourceOf(const GradientScope& g, Output dy) {
   std::string source = GradientScopeOf(dy.name());
   if (source.empty()) source = GradientScopeOf(Identity(dy).name());  // the caller passed dy
@@ -74,15 +75,16 @@ PartialShape ElementShape(Output value) {
   return shape.known_rank() && shape.rank() > 0 ? SubShape(shape, 1, shape.rank()) : PartialShape();
 }
 
-// The gradient of a read is a write. It must run after the last forward write, so it depends on the
-// flow that the read has as an input. The gradient of a write is a read, which comes after the
-// gradients of the reads have been written.
+// Returns the gradients of a write's value and flow. That of the value is read from the array of
+// gradients, after the gradients of all reads have been written: dy is the flow of these writes.
 std::vector<Gradient> WriteGradient(const GradientScope& g, Generation generation) {
   const Family ops(g, generation);
   const Output array = ops.GradientArray(g.dy(), g.dy());
   return {{}, {}, Call(ops.Op("Read"), {array, g.x(1), g.dy()}, DTypeAttr(g.x(2))), g.dy()};
 }
 
+// Returns the gradient of a read's flow: that of a write of dy to the array of gradients. The array
+// must be made after the last forward write, so it depends on the flow that is input 2 of the read.
 std::vector<Gradient> ReadGradient(const GradientScope& g, Generation generation) {
   const Family ops(g, generation);
   const Output dy = g.dy();

@@ -81,7 +81,7 @@ class TensorArray final : public Resource {
 
  private:
   struct Place {
-    Tensor value;  // invalid if not written, cleared, or zeros of `shape`
+    Tensor value;  // invalid if the place is not written, is cleared, or holds zeros of `shape`
     PartialShape shape;
     bool written = false, read = false, cleared = false;
   };

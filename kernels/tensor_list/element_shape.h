@@ -9,10 +9,11 @@
 
 namespace penstock {
 
-// For kernels: returns the shape that a tensor holds.
+// For kernels: returns the shape that a tensor holds. InvalidArgument if it holds none.
 StatusOr<PartialShape> ElementShape(const Tensor& tensor);
 
-// For shape functions: returns the shape that input i holds, as far as it is known.
+// For shape functions: returns the shape that input i holds, as far as it is known. InvalidArgument
+// if the input cannot hold one.
 StatusOr<PartialShape> ElementShapeInput(const ShapeScope& s, int i);
 // Returns the known shape of the elements of the list in input i.
 PartialShape ElementsOf(const ShapeScope& s, int i);

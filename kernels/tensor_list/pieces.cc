@@ -73,7 +73,8 @@ class Joined {
   }
 
   Shape rest() const { return rest_.ToShape(); }
-  // Returns the length of element i, which is not set.
+  // Returns the length of element i, which is not set. InvalidArgument if neither the list nor the
+  // op declares it.
   StatusOr<int64_t> LengthOfUnset(int64_t i, const Dims& leading_dims) const {
     if (first_ >= 0) return first_;
     if (i < static_cast<int64_t>(leading_dims.size()) && leading_dims[i] >= 0) {

@@ -31,7 +31,8 @@ Status SetRows(KernelContext& ctx, const Tensor& tensor, const Dims& indices,
   return OkStatus();
 }
 
-// Stacks the elements at `indices` into one tensor, output 0.
+// Stacks the elements at `indices` into one tensor, output 0. InvalidArgument if their shapes
+// differ.
 Status Stack(KernelContext& ctx, const TensorListValue& list, const Dims& indices,
              const PartialShape& asked) {
   ASSIGN_OR_RETURN(PartialShape common, list.element_shape().Merge(asked));
@@ -125,8 +126,8 @@ class TensorListGatherKernel final : public Kernel {
   }
 };
 
-// Returns `indices`, after checking them, for the rows of `tensor`. Sets `*length` to the least
-// length of a list that has these elements.
+// Returns the indices, one for each row of `tensor`. InvalidArgument if there are more or fewer, or
+// if one is negative. Sets `*length` to the least length of a list that has these elements.
 StatusOr<Dims> ScatterIndices(const Tensor& tensor, const Tensor& input, int64_t* length) {
   ASSIGN_OR_RETURN(Dims indices, IntVector(input, "indices"));
   if (tensor.rank() == 0) {

@@ -56,7 +56,7 @@ class TensorListValue final : public ArithmeticVariant {
   // Sets the length; new elements are not set. ResourceExhausted if it exceeds kLengthMax,
   // InvalidArgument if it is negative.
   Status Resize(int64_t size);
-  // Appends the elements of another list of the same type and shape.
+  // Appends the elements of another list. InvalidArgument if it has another element type or shape.
   Status Append(const TensorListValue& other);
 
   // Returns the known shape of all elements, merged from the list, from `asked` and from the
@@ -72,10 +72,11 @@ class TensorListValue final : public ArithmeticVariant {
   std::vector<Tensor> elements_;
 };
 
-// For kernels: returns the list in a variant, with elements of type `dtype`. It lives as long as
-// the variant.
+// For kernels: returns the list in a variant, which lives as long as the variant. InvalidArgument
+// if the variant holds no list, or one of another type than `dtype`.
 StatusOr<const TensorListValue*> ListOf(const Variant& variant, DType dtype);
-// Returns the list in input i, a scalar.
+// Return the list in input i. InvalidArgument unless it is a scalar that holds a list, of element
+// type `dtype` if that is given.
 StatusOr<const TensorListValue*> ListInput(KernelContext& ctx, int i);
 StatusOr<const TensorListValue*> ListInput(KernelContext& ctx, int i, DType dtype);
 

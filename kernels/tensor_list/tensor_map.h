@@ -29,14 +29,16 @@ class TensorMapValue final : public ArithmeticVariant {
   // Returns an empty map, because a key without a value stands for zeros.
   StatusOr<Variant> ZerosLike(KernelContext& ctx) const override;
   // Returns a map with the keys of both maps; the values of a key that is in both are added.
+  // InvalidArgument if `other` is no map.
   StatusOr<Variant> Plus(KernelContext& ctx, const VariantValue& other) const override;
 
   int64_t size() const { return static_cast<int64_t>(entries_.size()); }
-  // InvalidArgument if the key is a variant or a handle. Replaces the value of a key that exists.
+  // Adds an entry; if the key exists, replaces its value. InvalidArgument if the key is a variant
+  // or a handle.
   Status Insert(const Tensor& key, Tensor value);
-  // Returns null if the key does not exist.
+  // Returns the value of a key, or null if the key does not exist.
   const Tensor* Find(const Tensor& key) const;
-  // Returns whether the key existed.
+  // Removes a key and its value. Returns whether the key existed.
   bool Erase(const Tensor& key);
   // Returns the keys in the order of their bytes.
   std::vector<Tensor> Keys() const;
@@ -48,7 +50,8 @@ class TensorMapValue final : public ArithmeticVariant {
   std::map<std::string, Entry> entries_;  // by the bytes of the key
 };
 
-// Returns the map in input i, a scalar. It lives as long as the input.
+// Returns the map in input i, which lives as long as the input. InvalidArgument unless the input is
+// a scalar that holds a map.
 StatusOr<const TensorMapValue*> MapInput(KernelContext& ctx, int i);
 
 // A map that a kernel may change, and outputs.

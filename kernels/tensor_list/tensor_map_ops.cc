@@ -110,13 +110,15 @@ Status MapShape(ShapeScope& s) {
 }
 Status NoneOfMapShape(ShapeScope& s) { return s.WithRank(0, 0).status(); }
 
-// The gradient of a map is a map: a key that it does not have stands for zeros.
+// Returns the gradient of the map: a map with dy under the key. A key that it does not have stands
+// for zeros.
 std::vector<Gradient> LookupGradient(const GradientScope& g) {
   const Output empty = CallIn(g.sink(), "EmptyTensorMap", {});
   return {Call("TensorMapInsert", {empty, g.x(1), g.dy()}), Gradient()};
 }
 
-// With zeros added under the key, it can be looked up whether the gradient has it or not.
+// Returns the gradients of the map and of the value. First adds zeros under the key to dy, because
+// the lookup fails if dy does not have the key.
 std::vector<Gradient> InsertGradient(const GradientScope& g) {
   const Output key = g.x(1), value = g.x(2);
   const Output empty = CallIn(g.sink(), "EmptyTensorMap", {});

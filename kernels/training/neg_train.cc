@@ -33,7 +33,7 @@ class WordSampler {
   }
   int64_t vocabulary() const { return static_cast<int64_t>(sums_.size()); }
   bool empty() const { return sums_.empty() || sums_.back() <= 0; }
-  // REQUIRES !empty().
+  // Draws a word. REQUIRES !empty().
   int64_t operator()(PhiloxNumbers& numbers) const {
     const double at = UnitDouble(numbers(), numbers()) * sums_.back();
     const auto found = std::upper_bound(sums_.begin(), sums_.end(), at) - sums_.begin();
@@ -50,7 +50,7 @@ float Dot(const float* a, const float* b, int64_t n) {
   return dot;
 }
 
-// Moves `out` towards `in` by `step` times `in`, and adds the resulting change of `in` to `moved`.
+// Adds `step` times `in` to `out`, and `step` times the old `out` to `moved`, the change of `in`.
 void MoveTowards(const float* in, float step, int64_t n, float* out, float* moved) {
   for (int64_t i = 0; i < n; ++i) {
     moved[i] += out[i] * step;

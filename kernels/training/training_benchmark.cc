@@ -51,7 +51,7 @@ void BM_Adam(benchmark::State& state) {
 }
 BENCHMARK(BM_Adam)->Arg(1 << 12)->Arg(1 << 16)->Arg(1 << 23)->UseRealTime();
 
-// Returns 4096 random rows of a table of 256 MB.
+// Returns `count` random row numbers of a table of `table` rows.
 Tensor RandomRows(int64_t table, int64_t count) {
   std::mt19937_64 random(1);
   Tensor rows(DType::kInt32, {count});

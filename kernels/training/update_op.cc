@@ -23,7 +23,7 @@ std::vector<ArgDef> InputsOf(const RuleSignature& rule, UpdateForm form) {
   return inputs;
 }
 
-// Returns an example with three rows of two; a sparse gradient has two of them.
+// Returns an example with three rows of two; a sparse gradient has two rows.
 Example ExampleOf(const std::vector<ArgDef>& inputs, const RuleSignature& rule, UpdateForm form) {
   const bool sparse = form.gradient == GradientForm::kSparse;
   Example example;
@@ -39,7 +39,8 @@ Example ExampleOf(const std::vector<ArgDef>& inputs, const RuleSignature& rule, 
   return example;
 }
 
-// Checks that indices is a vector and that the gradient has a row for each index.
+// Checks the known shapes. InvalidArgument unless indices is a vector and the gradient has a row
+// for each index.
 Status MergeSparse(ShapeScope& s, const UpdateInputs& inputs, const PartialShape& variable) {
   ASSIGN_OR_RETURN(const PartialShape indices, s.WithRank(inputs.indices, 1));
   if (variable.rank() == 0) {

@@ -64,7 +64,8 @@ Status CheckSameShape(const RuleSignature& rule, absl::Span<Tensor* const> state
 Slices ChangedRows(const Tensor& variable, const Tensor& indices);
 // InvalidArgument unless the gradient of a dense update has the variable's shape.
 Status CheckDense(const RuleSignature& rule, const Shape& variable, const Tensor& gradient);
-// Converts a scalar tensor of type T or int64 to C.
+// Converts input i, of type T or int64, to C. InvalidArgument unless it is a scalar; errors call it
+// `name`.
 template <class T, class C>
 Status ReadHyperparameter(const KernelContext& ctx, int i, const char* name, C* value) {
   const Tensor& input = ctx.input(i);

@@ -20,8 +20,8 @@ struct RuleSignature {
   std::vector<const char*> slots = {};   // further state, each with the variable's shape
   std::vector<const char*> before = {};  // hyperparameters before the gradient
   const char* gradient = "grad";
-  std::vector<const char*> after = {};  // and after it; "global_step" is an int64
-  const char* flag = nullptr;           // one more boolean attribute
+  std::vector<const char*> after = {};  // hyperparameters after it; "global_step" is an int64
+  const char* flag = nullptr;  // name of a boolean attribute of the ops; null if there is none
   bool flag_default = false;
 };
 

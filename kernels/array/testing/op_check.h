@@ -46,8 +46,8 @@ struct OpCall {
   // Returns the outputs. Checks that they do not depend on what the shape function knows.
   std::vector<Tensor> Run() const;
   Tensor Run1() const;
-  // Expects the call to fail. If the shape function knows nothing, the kernel's error must contain
-  // `words`.
+  // Expects the call to fail: with an error of the kernel that contains `words` if the shape
+  // function knows nothing, and with any error if the shape function knows the inputs' values.
   void ExpectError(const std::string& words) const;
 
  private:
