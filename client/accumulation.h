@@ -5,11 +5,11 @@
 //
 //   const Accumulation sum = AccumulateGradients(program, gradients, 4);
 //   const Output train = optimizer.ApplyGradients(program, sum.gradients, program.GlobalStep());
-//   // for each update: run sum.accumulate four times (in any number of steps at once), train once
+//   // for each update: run sum.accumulate four times (one by one or concurrently), train once
 //
 // Gradients are added in the order of their arrival, on the devices of the variables; `train` waits
-// until there are enough. If the steps run one at a time, the sums are the same, bit for bit, in
-// every run.
+// until four mini-batches have been added. If the steps run one at a time, the sums are the same,
+// bit for bit, in every run.
 #pragma once
 
 #include <vector>
@@ -24,8 +24,9 @@ struct Accumulation {
   std::vector<VariableGradient> gradients;  // the means of `count` mini-batches
 };
 
-// Skips variables without a gradient. Each row of a sparse gradient is divided by `count` too, so
-// dense and sparse gradients are both means over the big batch.
+// Adds the nodes that sum `count` (>= 1) mini-batches. A variable without a gradient stays without
+// one. Each row of a sparse gradient is divided by `count` too, so dense and sparse gradients are
+// both means over the big batch. Mistakes become the program's error.
 Accumulation AccumulateGradients(Program& program, const std::vector<VariableGradient>& gradients,
                                  int32_t count);
 

@@ -27,7 +27,8 @@ class BackgroundSave {
   // Takes the snapshot of the save `name`, while no update runs, by Saver::Cut. Returns the global
   // step at that moment.
   using Cut = std::function<StatusOr<int64_t>(const std::string& name, const RunOptions& options)>;
-  // Starts the save.
+  // Starts the save: on its thread the copying of the large variables, or takes the snapshot at
+  // once if the saver copies none ahead.
   BackgroundSave(Saver& saver, Session& session, std::string prefix, Cut cut, Env& env,
                  Scheduler& scheduler);
   // Cancels the save if it has not ended, and waits until its thread and calls have ended.
@@ -35,14 +36,16 @@ class BackgroundSave {
   BackgroundSave(const BackgroundSave&) = delete;
   BackgroundSave& operator=(const BackgroundSave&) = delete;
 
-  // Takes the snapshot if the large variables have been copied. Returns whether the save has ended.
-  // Call it between steps. Never waits for the thread.
+  // Takes the snapshot, and starts to write it, as soon as the large variables have been copied.
+  // Returns whether the save has ended. Call it between steps. Never waits for the thread.
   bool Advance();
-  // Completes the save, blocking until it has ended. Returns the checkpoint's name.
+  // Completes the save, blocking until it has ended. Returns the checkpoint's name, or the error
+  // with which the save failed.
   StatusOr<std::string> Wait();
 
-  // Return whether the snapshot was taken, and at which global step.
+  // Returns whether the copying is over: the snapshot was taken, or the save has failed.
   bool cut() const { return stage_ != Stage::kCopying; }
+  // Returns the global step of the snapshot; -1 if none was taken.
   int64_t step() const { return step_; }
 
  private:

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measures the longest and the median step while 1 GB of variables is saved in the background. The
-// save must not copy a table at once if each step changes only some of its rows. Matrices that each
-// step changes completely are copied once, by the first step after the snapshot.
+// Measures how long steps take (median, 99th percentile, longest), with and without a background
+// save of 1 GB of variables. The save must not copy a table at once if each step changes only some
+// of its rows. Matrices that each step changes completely are copied once, by the first step after
+// the snapshot.
 //
-//   bazel-bin/client/background_save_benchmark      (writes 1 GB at a time to $TMPDIR or /tmp)
+//   bazel-bin/client/background_save_benchmark      (writes checkpoints of 1 GB to $TMPDIR or /tmp)
 #include <algorithm>
 #include <cstdlib>
 #include <string>

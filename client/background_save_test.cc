@@ -57,7 +57,7 @@ std::string NewDirectory() {
   return StrCat(testing::TempDir(), "/background_", Env::Real().RandomU64());
 }
 
-// Checks that all variables of the checkpoint were updated the same number of times.
+// Checks that all variables of the checkpoint were updated as often as its global step says.
 void ExpectOneMoment(const std::string& checkpoint) {
   const auto reader = BundleReader::Open(Env::Real(), checkpoint);
   ASSERT_TRUE(reader.ok()) << reader.status();

@@ -45,12 +45,13 @@ Output CollectiveReplicas::AllReduce(Output value, const char* final_op, const s
   return Call("CollectiveReduce", {value}, std::move(attrs), name);
 }
 
-// Fills buckets from the last gradient to the first, because the backward pass computes them in
-// that order.
+// Divides the gradients into buckets of one type each, from the last gradient to the first, because
+// the backward pass computes them in that order. Sets the program's error and returns no buckets if
+// the shape of a variable is not fully known.
 std::vector<CollectiveReplicas::Bucket> CollectiveReplicas::MakeBuckets(
     const std::vector<VariableGradient>& gradients) const {
   std::vector<Bucket> buckets;
-  std::map<DType, size_t> open;  // by type: the bucket that is being filled
+  std::map<DType, size_t> open;  // by type: the index of the bucket that is being filled
   for (size_t i = gradients.size(); i-- > 0;) {
     if (gradients[i].gradient.none()) continue;
     const Variable& variable = gradients[i].variable;

@@ -40,8 +40,8 @@ class CollectiveReplicas {
     int worker = 0;           // the index of this worker, in [0, workers); 0 is the chief
     std::string device = "";  // the worker's task; "": /job:worker/task:WORKER
     int64_t group_key = 1;    // must differ between trainings that share the cluster
-    // The maximum size of a bucket. Smaller buckets start averaging earlier, larger ones need fewer
-    // messages.
+    // The maximum size of a bucket with several gradients. Smaller buckets start averaging earlier,
+    // larger ones need fewer messages.
     int64_t bucket_bytes = 4 << 20;
   };
   CollectiveReplicas(Program& program, const Options& options);
@@ -50,19 +50,20 @@ class CollectiveReplicas {
   // Returns a device function that puts every node on this worker's task.
   GraphBuilder::DeviceFunction Devices() const;
 
-  // Returns the means of all workers' gradients; all are dense.
+  // Returns the mean over all workers of each gradient, as a dense gradient. A variable without a
+  // gradient stays without one; the shapes of the other variables must be fully known.
   std::vector<VariableGradient> Average(const std::vector<VariableGradient>& gradients);
   // Returns the mean over all workers of `value`, such as each worker's loss.
   Output Average(Output value);
   // Returns an op that sets the variables of every worker to the chief's values; local variables
   // and those made after this call are left out. All workers must run it together.
   Output Agree();
-  // Returns an op that completes when all workers have run it.
+  // Returns an op that completes only when every worker has reached it.
   Output Barrier();
 
  private:
   struct Bucket {
-    std::vector<size_t> gradients;  // indices into the gradients
+    std::vector<size_t> gradients;  // indices into MakeBuckets' argument
     int64_t bytes = 0;
   };
   std::vector<Bucket> MakeBuckets(const std::vector<VariableGradient>& gradients) const;

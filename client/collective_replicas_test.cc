@@ -28,7 +28,7 @@ using testing::HasSubstr;
 
 constexpr int kWorkers = 3, kRows = 8;
 
-// Returns one worker's rows of a step; the numbers are arbitrary.
+// Returns the rows [first, first + rows) of a step's big batch; the numbers are arbitrary.
 Tensor Batch(int64_t step, int first, int rows) {
   std::vector<float> values;
   for (int i = first; i < first + rows; ++i) {

@@ -18,7 +18,8 @@ bool IsScalarBool(Output value) {
 }
 
 // Builds the branch that runs if `pred` equals `side`. Returns its outputs, as tensors of the
-// branch.
+// branch; in the place of an op without outputs, a copy of `pred` that is available when the op has
+// run. Returns none if `function` returns an invalid output.
 Outputs BuildBranch(GraphBuilder& graph, Output pred, bool side,
                     const std::function<Outputs()>& function) {
   BranchContext branch(graph, pred, side);
@@ -83,8 +84,8 @@ class LoopBuilder {
   }
 
  private:
-  // Enters the initial value of loop variable `i` into the loop. The variable's shape may be less
-  // specific than the initial value's.
+  // Returns the initial value of loop variable `i`, with the shape that the variable has in all
+  // iterations. InvalidArgument if the value does not have that shape.
   StatusOr<Output> Start(Output initial, size_t i) {
     if (initial.type().ref) initial = Identity(initial);
     if (options_.shape_invariants.empty()) return initial;

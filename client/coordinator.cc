@@ -32,7 +32,7 @@ void Coordinator::RequestStop(const Status& why) {
 
 Status Coordinator::Join() {
   for (;;) {
-    // the destructor waits for the threads
+    // the destructor of `threads` waits for their ends
     std::vector<std::unique_ptr<Thread>> threads;
     {
       MutexLock lock(mu_);

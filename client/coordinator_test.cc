@@ -10,7 +10,7 @@
 namespace penstock::client {
 namespace {
 
-// Returns a body that ends when a stop is requested.
+// Returns a thread's body that waits for a stop, then adds 1 to `*ended` and returns an error.
 std::function<Status()> UntilStopped(Coordinator& coordinator, std::atomic<int>* ended) {
   return [&coordinator, ended] {
     while (!coordinator.should_stop()) std::this_thread::yield();
@@ -79,8 +79,7 @@ TEST(CoordinatorTest, OneThatGoesAwayStopsItsThreads) {
 
 constexpr int64_t kMilli = 1'000'000;
 
-// All threads and waits are on the given scheduler, which simulates them on one thread and a
-// simulated clock.
+// The coordinator's threads run on a SimScheduler, so all waits are on its simulated clock.
 TEST(CoordinatorTest, TheFirstErrorEndsAll) {
   SimScheduler scheduler({.seed = 1});
   const int64_t start_ns = scheduler.now_ns();

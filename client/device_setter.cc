@@ -18,7 +18,7 @@ bool HoldsParameters(const Graph::NodeSpec& spec) {
   return op != nullptr && op->holds_parameters && !spec.attrs.contains(kLocalAttr);
 }
 
-// Returns the node whose state the new node works on, or null.
+// Returns the first input node whose state the new node works on, or null.
 const Node* StateOf(const Graph::NodeSpec& spec) {
   for (const Endpoint& input : spec.inputs) {
     if (input.node == nullptr) continue;
@@ -28,7 +28,7 @@ const Node* StateOf(const Graph::NodeSpec& spec) {
   return nullptr;
 }
 
-// Returns the estimated bytes of the node's state.
+// Returns the estimated bytes of the node's state; 1 if its type or shape is not given.
 int64_t BytesOf(const Graph::NodeSpec& spec) {
   const OpDef* const op = Registry::Global().FindOp(spec.op);
   if (op != nullptr && op->state_bytes != nullptr) {
@@ -47,8 +47,8 @@ int64_t BytesOf(const Graph::NodeSpec& spec) {
   return static_cast<int64_t>(std::min(bytes, 1e18));
 }
 
-// Returns the device `wanted`, with the missing parts taken from `otherwise`. If `wanted` names
-// another job or task, the job and task of `otherwise` are not used.
+// Returns the device `wanted`, with the missing parts taken from `otherwise`. Returns `wanted`
+// itself if it names another job than `otherwise`, or is not a device's name.
 std::string WithDefaults(const std::string& wanted, const DeviceName& otherwise) {
   StatusOr<DeviceName> parsed = DeviceName::Parse(wanted);
   if (!parsed.ok()) return wanted;  // the builder reports it
@@ -95,7 +95,7 @@ class ReplicaSetter {
   }
 
   const Balance balance_;
-  std::vector<int64_t> bytes_;  // by ps task
+  std::vector<int64_t> bytes_;  // placed so far, by ps task
   int next_ = 0;
   const DeviceName ps_, worker_;
 };

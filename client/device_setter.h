@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Device functions for parameter-server programs (GraphBuilder::DeviceFunctionScope): they choose
-// the device of each new node for which the program requests none.
+// the device of each new node for which the program requests none, and fill in the missing parts of
+// a requested device.
 //
 //   const auto scope = program.DeviceFunctionScope(
 //       ReplicaDeviceSetter({.ps_tasks = 2, .worker_device = "/job:worker/task:1"}));
@@ -35,7 +36,8 @@ struct ReplicaDevices {
 // a limit as one of 1 M rows.
 GraphBuilder::DeviceFunction ReplicaDeviceSetter(const ReplicaDevices& devices);
 
-// Returns the CPU of the task of `device`; `device` itself if it names no task.
+// Returns `device` with its type and index replaced by CPU:0; `device` itself if it names no type
+// or is not a device's name.
 std::string HostOf(const std::string& device);
 
 // Returns a device function that puts everything on `device`, except ops that work on a variable.

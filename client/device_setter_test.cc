@@ -71,7 +71,7 @@ TEST(ReplicaDeviceSetterTest, SpreadsTheTablesPartsByTheirLimits) {
   EXPECT_EQ(part({}), "/job:ps/task:1");
   EXPECT_EQ(part({}), "/job:ps/task:0");
   EXPECT_EQ(part({{"max_rows", int64_t{100}}}), "/job:ps/task:1");         // 6400 bytes
-  EXPECT_EQ(part({{"max_bytes", int64_t{1'000'000}}}), "/job:ps/task:0");  // 4000 there, 6400 here
+  EXPECT_EQ(part({{"max_bytes", int64_t{1'000'000}}}), "/job:ps/task:0");  // 4000 against 6400
   EXPECT_EQ(part({}), "/job:ps/task:1");
 }
 

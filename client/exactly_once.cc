@@ -87,7 +87,8 @@ Output ExactlyOnce::Apply(Optimizer& optimizer, const std::vector<VariableGradie
   return program_.Group(ends, "applied");
 }
 
-// Returns the sections in an order that is the same in all workers' programs.
+// Returns the sections in an order that is the same in all workers' programs. Sets the program's
+// error if a variable is on another device than the first CPU of its task.
 std::vector<ExactlyOnce::Section> ExactlyOnce::MakeSections(
     const std::vector<VariableGradient>& gradients) const {
   std::map<std::string, Section> by_host;
@@ -109,8 +110,9 @@ std::vector<ExactlyOnce::Section> ExactlyOnce::MakeSections(
   return sections;
 }
 
-// Adds the variable with a section's counts. Its name contains the number of sections, so a restore
-// from a checkpoint with another number reports a missing variable.
+// Adds the variable with a section's counts, and the section's mutexes. If there are several
+// sections, the variable's name contains their number, so a restore from a checkpoint with another
+// number reports a missing variable.
 void ExactlyOnce::AddCount(const Section& section, int of) {
   const auto there = program_.DeviceScope(section.host);
   const auto root = program_.NameScope("");
@@ -123,8 +125,8 @@ void ExactlyOnce::AddCount(const Section& section, int of) {
   }
 }
 
-// Adds the updates of the variables of one task. No node that runs after the lock receives from
-// another task.
+// Adds the updates of the variables of one task, and returns the op that ends them. No node that
+// runs after the lock receives from another task.
 Output ExactlyOnce::ApplyOnTask(const Section& section, int index, Optimizer& optimizer,
                                 Outputs tensors, Output position) {
   const auto there = program_.DeviceScope(section.host);
@@ -157,8 +159,9 @@ Output ExactlyOnce::ApplyOnTask(const Section& section, int index, Optimizer& op
   return Unlock(program_, lock, {CallN("Merge", {Outputs{decision.passed_over, counted}})[0]});
 }
 
-// Skips a batch that is already applied, if an earlier incarnation of this worker may have applied
-// it: before this session began, or in the one step that was still running then. Otherwise the step
+// Adds the decision about the batch at `position`. It is applied if it is the next one of this
+// section. It is passed over if an earlier incarnation of this worker may have applied it: before
+// this session began, or in the one step that was still running then. In all other cases the step
 // fails.
 ExactlyOnce::Decision ExactlyOnce::DecideBatch(int index, Output position, const Outputs& lock) {
   const Output at = At(program_, position, 0), had = At(program_, position, 1 + index);
@@ -189,8 +192,8 @@ Output ExactlyOnce::BatchesTaken(const Variable& taken) const {
   return At(program_, taken.Read(), share_.worker);
 }
 
-// Adds the op that stores the position: the minimum of all tasks' counts, then the count of each
-// task.
+// Adds the op that sets `position_` from this worker's counts: first their minimum over all tasks,
+// then the count of each task.
 void ExactlyOnce::AddBegin() {
   const auto unordered = program_.ClearControlDependencies();
   Outputs had;

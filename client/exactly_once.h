@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ExactlyOnce: each parameter server applies each batch of a training exactly once, even if tasks
-// are killed at any moment. Each server counts the batches of each worker that it has applied, in a
-// variable that is saved and restored with the others. So each worker resumes at its own position
-// in its own input:
+// are killed at any moment. Each server counts, for each worker, the batches that the server has
+// applied. The counts are a variable, which is saved and restored with the others. So each worker
+// resumes at its own position in its own input:
 //
 //   ExactlyOnce once(program, {.workers = 2, .worker = 1});
 //   const Output train = once.Apply(optimizer, optimizer.ComputeGradients(program, loss));
@@ -65,8 +65,9 @@ class ExactlyOnce {
   // "batches_taken", or "batches_taken_1_of_2" and so on. Call it once.
   Output Apply(Optimizer& optimizer, const std::vector<VariableGradient>& gradients);
 
-  // Returns how many batches of this worker have been applied on all servers. Call it before the
-  // first step of a session. FailedPrecondition if Apply was not called.
+  // Returns how many batches of this worker have been applied on all servers, and makes the
+  // session's steps count on from there. Call it before the first step of a session.
+  // FailedPrecondition if Apply was not called.
   StatusOr<int64_t> Begin(Session& session) const;
   // If `why` says that the variables of a server are at an earlier batch than the step, because
   // they were restored, returns it as Aborted, so that the loop makes a new session. Returns any
@@ -95,7 +96,8 @@ class ExactlyOnce {
   std::vector<Variable> taken_;  // one per section, with a count per worker
   Outputs mutexes_;              // the mutexes of all sections; within each, of all workers
   Output begin_;
-  std::set<std::string> earlier_checks_;  // nodes that fail if variables are at an earlier batch
+  std::set<std::string>
+      earlier_checks_;  // names of the nodes that fail if a server is at an earlier batch
 };
 
 }  // namespace penstock::client

@@ -18,7 +18,7 @@
 namespace penstock::client {
 namespace {
 
-// Runs the second of two workers. Each of its steps adds one to some rows of `seen`, and to
+// Runs the second of two workers. Each of its steps adds 1 to row 0 of `seen`, 2 to row 2, and 1 to
 // `total`.
 class ExactlyOnceTest : public testing::Test {
  protected:
@@ -36,7 +36,7 @@ class ExactlyOnceTest : public testing::Test {
     session_ = *std::move(session);
     ASSERT_TRUE(session_->Execute(init).ok());
   }
-  // Returns "seen; total; batches_taken; global step".
+  // Returns "seen; total; batches_taken; global step; ", or the error of the read.
   std::string Values() {
     const auto values = session_->Run({seen_, total_, *taken_, program_.GlobalStep()});
     if (!values.ok()) return values.status().ToString();
@@ -83,7 +83,7 @@ TEST_F(ExactlyOnceTest, AStepPassesOverWhatAnEarlierLifeHasApplied) {
   const Output ahead = taken_->Assign(Constant(program_, Tensor::Vector<int64_t>({7, 1})));
   Start();
   EXPECT_EQ(*once_.Begin(*session_), 0);
-  ASSERT_TRUE(session_->Execute(ahead).ok());  // ends the previous incarnation's last step
+  ASSERT_TRUE(session_->Execute(ahead).ok());  // as the previous incarnation's last step does
   EXPECT_TRUE(session_->Execute(train_).ok());
   EXPECT_EQ(Values(), "float[3] 0 0 0; float[] 0; int64[2] 7 1; int64[] 0; ");
   EXPECT_TRUE(session_->Execute(train_).ok());
@@ -127,7 +127,7 @@ TEST_F(ExactlyOnceTest, ConcurrentStepsAreRefused) {
                                         "come one after the other: say 1"));
 }
 
-// One row of `a` is on the first server, `b` is on the second one.
+// `a` is on the first server, `b` on the second one. A step adds 2 to a[1], and 1 to `b`.
 class TwoServersTest : public testing::Test {
  protected:
   TwoServersTest() {
@@ -175,7 +175,7 @@ TEST_F(TwoServersTest, EachPassesOverWhatItHas) {
   EXPECT_EQ(values(), "float[2] 0 4; float[] 3; int64[1] 3; int64[1] 3; ");
 }
 
-// A tensor received after the commit might never arrive.
+// No node after a commit receives a tensor from another task: it might never arrive.
 TEST_F(TwoServersTest, NothingBehindTheCommitComesFromElsewhere) {
   const Output rate = CallIn(program_, "Placeholder", {},
                              {{"dtype", DType::kFloat}, {"shape", PartialShape::Scalar()}}, "rate");

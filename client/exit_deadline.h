@@ -22,12 +22,13 @@ namespace penstock::client {
 
 class ExitDeadline {
  public:
-  // The code of a process that SIGTERM ended. Programs that restart tasks try again after this
-  // code.
+  // The exit code: the one that a shell reports for a process that SIGTERM ended. Programs that
+  // restart tasks start a task again after this code.
   static constexpr int kExitCode = 128 + 15;
 
-  // Ends the process in `seconds`, unless the object is destroyed before. `describe` returns what
-  // still runs; if it is null or returns "", the running system calls are named (BlockingCall).
+  // Ends the process after `seconds`, unless the object is destroyed before. `describe` returns
+  // what still runs, for the log; if it is null or returns "", the log names the running system
+  // calls (BlockingCall).
   // `scheduler` must have real threads.
   explicit ExitDeadline(double seconds, std::function<std::string()> describe = nullptr,
                         Env& env = Env::Real(), Scheduler& scheduler = Scheduler::Real());

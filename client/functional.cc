@@ -79,8 +79,8 @@ bool Count(GraphBuilder& graph, const Outputs& values, size_t wanted) {
   return false;
 }
 
-// Returns `options` for a loop with `more` variables after the accumulators, whose shapes the
-// caller gave.
+// Returns `options` for a loop that has `more` scalar variables after the accumulators: if the
+// options give the accumulators' shapes, adds those of the scalars.
 WhileOptions WithScalarVariables(const WhileOptions& options, size_t more) {
   WhileOptions extended = options;
   if (!options.shape_invariants.empty()) {
@@ -89,8 +89,8 @@ WhileOptions WithScalarVariables(const WhileOptions& options, size_t more) {
   return extended;
 }
 
-// Runs the loop. Its variables are the accumulators, the flows of `results`, and the number of
-// slices done.
+// Builds the loop, and returns the final values of its variables: the accumulators, the flows of
+// `results`, and the number of slices done.
 Outputs Run(GraphBuilder& graph, const Slices& slices, const Outputs& initial,
             const FoldFunction& fn, bool reverse, const Results& results,
             const WhileOptions& options) {

@@ -22,7 +22,8 @@ struct VariableGradient {
 };
 
 // Returns one gradient per x: dense; sparse (for some rows, such as Gather's gradient); or none if
-// no y depends on the x. To differentiate by a variable, pass its handle().
+// no y depends on the x. To differentiate by a variable, pass its handle(). `dys` are the gradients
+// of the ys; ones if it is empty.
 std::vector<Gradient> Gradients(GraphBuilder& graph, const Outputs& ys, const Outputs& xs,
                                 const Outputs& dys = {});
 

@@ -27,8 +27,9 @@ PartialShape Prepend(int64_t size, const PartialShape& shape) {
 // Returns `shape` without its first dimension.
 PartialShape RowShape(const PartialShape& shape) { return PartialShape(shape.dims().subspan(1)); }
 
-// Sets `*shapes` to the shapes of one element of each tensor. If they are not known well enough,
-// sets the program's error and returns false.
+// Sets `*shapes` to the shapes of one element of each tensor: of a row of it if `rows`. Sets the
+// program's error and returns false if a shape is not fully known (if `pad`: if its rank is not
+// known).
 bool InferElementShapes(Program& program, const Outputs& tensors, bool rows, bool pad,
                         Shapes* shapes) {
   if (tensors.empty()) program.Fail(InvalidArgument("an input pipeline of no tensors"));
@@ -71,7 +72,8 @@ Attrs DequeueAttrs(const Outputs& components, const Shapes& shapes) {
   return {{"component_types", TypesOf(components)}, {kOutputShapesAttr, shapes}};
 }
 
-// Dequeues a batch of elements of `shapes`; returns one tensor per component.
+// Dequeues a batch of elements of `shapes`; returns one tensor per component. If `up_to`, the last
+// batch may be smaller than `batch_size`.
 Outputs DequeueBatch(Output queue, const Outputs& components, const Shapes& shapes,
                      int32_t batch_size, bool up_to) {
   Shapes batch;
@@ -214,7 +216,7 @@ namespace {
 
 constexpr int64_t kBucketedBatches = 8;  // the maximum number of batches kept ready
 
-// Returns the tensors as a batch of `count` elements, which is 0 or 1.
+// Returns the tensors as a batch of one element if `count` is 1, as an empty batch if it is 0.
 Outputs OneOrNone(Program& program, const Outputs& tensors, Output count) {
   const Output zero = Constant(program, Tensor::Scalar<int32_t>(0));
   const Output rest = Constant(program, Tensor::Scalar<int32_t>(-1));

@@ -38,8 +38,8 @@ Output StringInputProducer(QueueRunners& runners, const std::vector<std::string>
 // Returns a queue of the int32 numbers 0, ..., limit - 1.
 Output RangeInputProducer(QueueRunners& runners, int32_t limit,
                           const ProducerOptions& options = {});
-// Returns slice i of each of `tensors`, for one i per dequeue. Their first dimensions must be known
-// and equal.
+// Returns slice i of each of `tensors`; each step takes another i. The first dimensions of the
+// tensors must be known and equal.
 Outputs SliceInputProducer(QueueRunners& runners, const Outputs& tensors,
                            const ProducerOptions& options = {});
 
@@ -69,7 +69,7 @@ Outputs Batch(QueueRunners& runners, const Outputs& tensors, int32_t batch_size,
 struct ShuffleBatchOptions {
   int threads = 1;
   int64_t capacity = 0;           // more than min_after_dequeue
-  int64_t min_after_dequeue = 0;  // higher values mix the elements better
+  int64_t min_after_dequeue = 0;  // elements left in the queue; more mix better
   int64_t seed = 0;               // 0: another order in each run
   bool enqueue_many = false;
   bool allow_smaller_final_batch = false;

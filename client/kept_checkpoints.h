@@ -25,7 +25,7 @@ class KeptCheckpoints {
   // Adds a checkpoint that is complete on the disk, and removes the checkpoints that are no longer
   // kept.
   Status Add(const std::string& checkpoint);
-  // Removes the files of unfinished saves of "prefix-N".
+  // Removes the directories of unfinished saves of "prefix-N", for every N. Ignores errors.
   void RemoveTemporaries(const std::string& prefix);
 
   // Follows "prefix-N" in the name of an unfinished save's directory.
@@ -40,7 +40,8 @@ class KeptCheckpoints {
   Env& env_;
   const int keep_;
   const double every_hours_;
-  std::map<std::string, std::string> bases_;  // by path; has only checkpoints whose base is known
+  std::map<std::string, std::string>
+      bases_;  // base's name ("" if none) by path, for the checkpoints read
 };
 
 // Splits "dir/name" into directory and name; the directory is "." if `path` has none.

@@ -14,7 +14,7 @@ namespace {
 class LoopGradients : public FlowTest {
  protected:
   Output Int(int32_t value) { return Constant(program_, Tensor::Scalar(value)); }
-  // Applies x = body(i, x) `times` times.
+  // Returns x after x = body(i, x) for i = 0, ..., times - 1.
   Output Repeat(Output times, Output x, const std::function<Output(Output, Output)>& body,
                 const WhileOptions& options = {}) {
     return While(
@@ -123,7 +123,7 @@ TEST_F(LoopGradients, SeveralVariablesThatDependOnEachOther) {
       [&](const Outputs& v) {
         return Outputs{v[0] + 1, v[1] * v[2], Sin(v[1]) + v[2], v[3]};
       });
-  CheckGradients(last[1] + last[3], {x, z});  // the final value of one variable is not used
+  CheckGradients(last[1] + last[3], {x, z});  // last[2] is not used
   CheckGradients(last[2], {x, z});
 }
 

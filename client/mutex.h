@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Mutexes for sections of steps: of all steps in all sessions, one at a time runs such a section:
+// Mutexes for sections of steps: of all steps in all sessions, only one at a time runs the sections
+// of a mutex:
 //
 //   const Output mutex = NewMutex(program, "updates", variable.handle());
 //   const Outputs locks = Lock(program, {mutex}, /*ready=*/gradients);

@@ -31,8 +31,8 @@ std::string NameOf(const Endpoint& output) {
   return TensorName{output.node->name(), output.index}.ToString();
 }
 
-// Returns the ids of all nodes on which `node` depends. Does not follow inputs that are fed, whose
-// names are in `fed`.
+// Returns the ids of `node` and of all nodes on which it depends. Does not follow inputs that are
+// fed, whose names are in `fed`.
 std::set<int> Ancestors(const Node* node, const std::set<std::string>& fed) {
   std::set<int> found = {node->id()};
   std::vector<const Node*> to_visit = {node};
@@ -88,8 +88,8 @@ NonFiniteOrigin::NonFiniteOrigin(const Program& program, Output loss,
       timeout_ms_(timeout_ms),
       env_(env) {}
 
-// Sets candidates_ to the outputs that may have the first NaN or infinity; the loss itself is one
-// of them.
+// Sets candidates_ to the floating-point outputs, outside loops and branches, from which the loss
+// is computed; the loss itself is one of them.
 Status NonFiniteOrigin::FindCandidates() {
   const Graph& graph = program_.graph();
   std::set<std::string> fed;
@@ -171,8 +171,8 @@ std::string NonFiniteOrigin::DescribeVariable(const NonFiniteOutput& found) {
   return earlier.empty() ? text : StrCat(text, "; ", earlier);
 }
 
-// Repeats the step with the variables' values from the newest good checkpoint. Returns "" if there
-// is none.
+// Repeats the step with the variables' values from the newest good checkpoint, and describes the
+// first node that is not finite then. Returns "" if there is no such checkpoint.
 std::string NonFiniteOrigin::WithCheckpoint() {
   if (saver_ == nullptr) return "";
   const auto newest = FindNewestGood(env_, checkpoint_dir_);

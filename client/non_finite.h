@@ -33,7 +33,7 @@ class NonFiniteOrigin {
   // changed the variables, so this node may be a variable. Then the text names the variable, and
   // the search is repeated with the values of the newest good checkpoint fed in place of the
   // variables. Nodes inside loops and branches are not checked, but the outputs of loops and
-  // branches are.
+  // branches are. If no such node is found, the text says why.
   std::string Describe();
 
  private:
@@ -55,7 +55,7 @@ class NonFiniteOrigin {
   const std::string checkpoint_dir_;
   const int64_t timeout_ms_;
   Env& env_;
-  std::vector<Endpoint> candidates_;  // in topological order
+  std::vector<Endpoint> candidates_;  // the outputs to check, in topological order
 };
 
 }  // namespace penstock::client

@@ -56,7 +56,7 @@ TEST_F(NonFiniteOriginTest, AFedValue) {
 
 TEST_F(NonFiniteOriginTest, TheFirstNodeInTheOrderOfTheGraph) {
   const Output log = Log(x_);
-  const Output loss = Square(log) + Exp(log);  // each of them is not finite either
+  const Output loss = Square(log) + Exp(log);  // Square and Exp are not finite either
   EXPECT_EQ(Describe(loss, {1, -1}), "the first node with NaN is 'Log' (Log)");
 }
 

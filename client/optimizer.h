@@ -48,8 +48,9 @@ class Optimizer {
   // after the update.
   Output Minimize(Program& program, Output loss, const std::vector<Variable>& variables = {});
 
-  // Returns one entry for each of `variables` (all trainable ones if empty); none() for variables
-  // on which the loss does not depend. It is an error if the loss depends on none of them.
+  // Returns one entry for each of `variables` (all trainable ones if empty). The gradient is none()
+  // if the loss does not depend on the variable. It is an error if the loss depends on none of
+  // them.
   std::vector<VariableGradient> ComputeGradients(Program& program, Output loss,
                                                  const std::vector<Variable>& variables = {});
   // Returns an op that runs when every update has been applied. It raises `global_step`, if given,
@@ -59,8 +60,8 @@ class Optimizer {
   // The steps of ApplyGradients, for callers that run the updates separately (exactly_once.h). Call
   // BeginUpdates first: it returns the tensors that all updates use. Then call Update for some of
   // the gradients at a time, with `tensors` from BeginUpdates or copies of them. Call FinishUpdates
-  // last. Its ops are on the device of the first gradient's variable and run after the `updates`
-  // there.
+  // last: the ops that it adds are on the device of the first gradient's variable, and run after
+  // `updates`.
   Outputs BeginUpdates(Program& program, const std::vector<VariableGradient>& gradients);
   Outputs Update(Program& program, const std::vector<VariableGradient>& gradients,
                  const Outputs& tensors);
@@ -71,7 +72,8 @@ class Optimizer {
   const std::vector<Variable>& slots() const { return slots_; }
 
  protected:
-  // A method's update op: ApplyX(variable, slots, before, gradient, after), and its sparse form.
+  // A method's update op ApplyX(variable, slots, before, gradient, after), where X is `op`, and its
+  // sparse form SparseApplyX.
   struct Rule {
     std::string op;
     struct Slot {
@@ -84,11 +86,12 @@ class Optimizer {
   };
   Optimizer(std::string name, Rule rule) : name_(std::move(name)), rule_(std::move(rule)) {}
 
-  // Adds one update. `gradient.indices` may repeat.
+  // Add the update of one variable, and return its op. `gradient.indices` may repeat.
   virtual Output ApplyDense(const Variable& variable, Output gradient);
   virtual Output ApplySparse(const Variable& variable, const Gradient& gradient);
-  // Called before and after all updates of one ApplyGradients; `updates` are the update ops.
-  // Prepare reads the state that Finish changes and turns it into hyperparameters of the rule.
+  // Called before and after all updates of one ApplyGradients; `first` is the first variable with a
+  // gradient, `updates` are the update ops. Prepare reads the state that Finish changes and turns
+  // it into hyperparameters of the rule.
   virtual void Prepare(Program& program, const Variable& first) {}
   virtual Outputs Finish(Program& program, const Outputs& updates) { return updates; }
 

@@ -112,7 +112,8 @@ TEST(SumRepeatedRowsTest, EachIndexStandsOnce) {
             Tensor::Of<float>({3, 2}, {101, 202, 10, 20, 1000, 2000}).ToString());
 }
 
-// All ops that find distinct elements count, by their trait.
+// The indices may come from any op whose OpDef::distinct says that the elements of its first output
+// are distinct.
 TEST(DistinctRowsTest, IndicesThatAreKnownToBeDistinctAreUsedAsTheyAre) {
   Program program;
   const Output ids = Constant(program, Tensor::Vector<int32_t>({7, 3, 7}));

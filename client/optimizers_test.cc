@@ -15,10 +15,11 @@ namespace {
 
 using Values = std::vector<double>;
 
-// One element and its slots. The function updates them with a gradient at update number t (from 1).
+// One element of a variable, and its slots.
 struct Element {
   double w = 0, a = 0, b = 0;
 };
+// Updates `e` with the gradient `g`; `t` is the number of the update, from 1.
 using Formula = std::function<void(Element& e, double g, int t)>;
 
 struct Case {
@@ -131,7 +132,7 @@ TEST_P(OptimizersTest, LinearRegressionFollowsTheFormula) {
   }
 }
 
-// Gathers rows 2, 0 and 2 again of a table of 4 rows: repeated rows count twice, row 3 never.
+// Gathers rows 2, 0 and 2 again of a table of 4 rows: row 2 counts twice, rows 1 and 3 never.
 TEST_P(OptimizersTest, GatheredRowsFollowTheFormula) {
   if (GetParam()) GTEST_SKIP() << "gathering by reference has dense gradients";
   for (const Case& c : Cases()) {

@@ -75,7 +75,8 @@ std::string Progress::Line() const {
   return line;
 }
 
-// Returns the steps per second since the first one; 0 if not known yet.
+// Returns the steps per second since the first call of Step, or since the training went back to a
+// checkpoint; 0 if not known yet.
 double Progress::rate() const {
   const double seconds = (now_ns_ - start_ns_) * 1e-9;
   const int64_t steps = step_ - first_step_;

@@ -32,12 +32,13 @@ class QueueRunners {
   void Add(const Outputs& enqueues, const Outputs& queues, int threads = 1);
 
   // Returns OK if the queues give the same elements in each session. Otherwise InvalidArgument
-  // names the cause among the inputs of `taken` or of an enqueue op: a runner with several threads
-  // or enqueue ops, or a shuffle that has no seed or is not repeatable (ShuffleBatchOptions).
+  // names the cause: a runner with several threads or enqueue ops, or a shuffle, among the nodes
+  // on which `taken` or an enqueue op depends, that has no seed or is not repeatable
+  // (ShuffleBatchOptions).
   Status CheckRepeatable(const Output& taken) const;
 
-  // Starts all runners. `session`, `coordinator` and this object must outlive the threads: call
-  // Join first.
+  // Starts all runners on threads of `coordinator`. `session`, `coordinator` and this object must
+  // outlive the threads: call Coordinator::Join before any of them is destroyed.
   void Start(Session& session, Coordinator& coordinator) const;
 
  private:

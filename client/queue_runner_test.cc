@@ -45,7 +45,7 @@ TEST(QueueRunners, AStopEndsWhatWaits) {
 }
 
 // If one runner fails, all runners stop, and a step that waits for an element which will never come
-// ends, too. The first error is returned once.
+// ends, too. Join returns the first error.
 TEST(QueueRunners, AnErrorStopsAllAndIsToldOnce) {
   Pipeline p;
   const Output files = StringInputProducer(p.runners(), {"/nowhere/to/be/found"}, {});
@@ -106,7 +106,7 @@ TEST(QueueRunners, BlockedStepsKeepNobodyFromWorking) {
   ASSERT_TRUE(total.ok()) << total.status();
   EXPECT_EQ(total->scalar<float>(), 2.0f * kBlocked);
 
-  // A deadline ends all waiting dequeue ops, and each puts the elements that it took back.
+  // A deadline ends all waiting dequeue ops, and each puts back the elements that it has taken.
   const auto late = session->Run({}, {sum}, {}, {.timeout_ms = 200});
   EXPECT_EQ(late.status().code(), StatusCode::kDeadlineExceeded) << late.status();
   EXPECT_THAT(std::string(late.status().message()), HasSubstr("QueueDequeueV2"));

@@ -7,7 +7,8 @@
 namespace penstock::client {
 namespace {
 
-// Returns the mean over `towers`; a missing gradient counts as zero.
+// Returns the mean of the gradients of `variable` over `towers` towers. A missing gradient counts
+// as zero; if all are missing, returns none.
 Gradient Average(const Variable& variable, const std::vector<Gradient>& parts, double towers) {
   std::vector<Gradient> given;
   for (const Gradient& part : parts) {

@@ -23,7 +23,7 @@
 namespace penstock::client {
 
 struct Towers {
-  Output loss;  // the mean of all towers'
+  Output loss;  // the mean of all towers' losses
   std::vector<VariableGradient> gradients;
 };
 

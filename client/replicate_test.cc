@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kTowers = 4, kRows = 8;
 
-// Returns rows of a tower; the numbers are arbitrary.
+// Returns the rows [begin, begin + rows) of the big batch; the numbers are arbitrary.
 Tensor Batch(int begin, int rows) {
   std::vector<double> values;
   for (int i = begin; i < begin + rows; ++i) {

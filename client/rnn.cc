@@ -189,7 +189,7 @@ class Unrolling {
     return shape.known_rank() && shape.rank() > 1 ? shape.dim(1) : PartialShape::kUnknown;
   }
 
-  // Returns the number of steps that the longest row needs.
+  // Returns the number of steps that the longest row needs, at most the steps of the input.
   Output Steps() const {
     if (!lengths_.valid()) return time_;
     const Output zero = Int(program_, 0);

@@ -97,7 +97,7 @@ class BasicRnnCell final : public RnnCell {
 // concatenation of the cells' states.
 class StackedCell final : public RnnCell {
  public:
-  // REQUIRES at least one.
+  // REQUIRES at least one cell.
   explicit StackedCell(std::vector<std::shared_ptr<const RnnCell>> cells);
   RnnFunction Read() const override;
   std::vector<int64_t> state_sizes() const override;
@@ -112,8 +112,9 @@ class StackedCell final : public RnnCell {
 Outputs ZeroState(Program& program, const RnnCell& cell, Output batch);
 
 struct DynamicRnnOptions {
-  // int32 or int64[batch]: after its length a row's outputs are zeros and its state does not
-  // change. If not given, all rows are as long as the input.
+  // The number of time steps of each row, int32[batch] or int64[batch]. After its length a row's
+  // outputs are zeros and its state does not change. If not given, all rows are as long as the
+  // input.
   Output lengths = {};
   Outputs initial_state = {};  // zeros if empty
   bool time_major =
@@ -126,7 +127,8 @@ struct RnnOutputs {
   Output outputs;  // [batch, time, output_size] or time-major
   Outputs state;   // after each row's last step
 };
-// Runs `cell` over the time steps of `inputs`, as many as the longest row has.
+// Runs `cell` over the time steps of `inputs`, as many as the longest row has. Mistakes become the
+// program's error.
 RnnOutputs DynamicRnn(Program& program, const RnnCell& cell, Output inputs,
                       const DynamicRnnOptions& options = {});
 

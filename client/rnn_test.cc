@@ -169,8 +169,8 @@ const Golden kBasic = {
 
 class RnnGolden : public Rnn {
  protected:
-  // Checks outputs, states and gradients of a cell, for an input of which only the shape `known` is
-  // known.
+  // Checks outputs, states and gradients of a cell, for an input whose shape is `known` when the
+  // graph is built (-1: an unknown dimension).
   void Check(const RnnCell& cell, const Golden& golden, const PartialShape& known) {
     const Output x =
         CallIn(program_, "Placeholder", {}, {{"dtype", DType::kDouble}, {"shape", known}});

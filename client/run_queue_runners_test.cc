@@ -13,7 +13,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// Records the batches of the steps, and can fail like a killed process.
+// Records the batch of each step as the measure "first". Fails after the step `dies_after`, as if
+// the process had been killed; 0: never.
 class Watch : public TrainingHook {
  public:
   explicit Watch(int64_t dies_after = 0) : dies_after_(dies_after) {}
@@ -32,7 +33,8 @@ struct Options {
   std::string checkpoint_dir = "";
 };
 
-// Trains on batches of numbers.
+// Trains on batches of four numbers. With a checkpoint directory, resumes at the checkpoint and at
+// its position in the input.
 Status Train(Program& program, const QueueRunners& runners, Output batch, Watch& watch,
              const Options& options = {}) {
   const Variable w(program, "w", {}, Zeros());

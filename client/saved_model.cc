@@ -11,8 +11,8 @@ Status CheckHasSaver(const SaverNames& saver) {
   return FailedPrecondition("the graph was saved without a saver: saver_def names no nodes");
 }
 
-// Returns the op that a loader must run once. TensorFlow's versions gave it different names; all
-// are tried.
+// Returns the op that a loader must run once; "" if there is none. TensorFlow's versions gave it
+// different names; all are tried.
 std::string InitOp(const MetaGraph& meta) {
   const auto signature = meta.signatures.find("__saved_model_init_op");
   if (signature != meta.signatures.end() && !signature->second.outputs.empty()) {

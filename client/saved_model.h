@@ -28,7 +28,8 @@ namespace penstock::client {
 // Restores the saver's variables from the checkpoint `path`. The tasks that hold the variables read
 // the files. FailedPrecondition if the graph has no saver.
 Status RestoreVariables(Session& session, const SaverNames& saver, const std::string& path);
-// Writes a checkpoint and returns its name.
+// Writes the saver's variables to the checkpoint `path` and returns its name. FailedPrecondition if
+// the graph has no saver.
 StatusOr<std::string> SaveVariables(Session& session, const SaverNames& saver,
                                     const std::string& path);
 
@@ -55,8 +56,9 @@ class SavedModel {
   Session& session() { return *session_; }
 
   // Runs a signature. Inputs and outputs are keyed by their names in the signature. InvalidArgument
-  // if an input is missing, is not in the signature, or has another type or shape. Signatures with
-  // sparse tensors can only be run through the session.
+  // if an input is missing, is not in the signature, or has another type or shape; NotFound if the
+  // model has no such signature. Unimplemented if an input is sparse: such a signature can only be
+  // run through the session.
   StatusOr<std::map<std::string, Tensor>> Call(const std::string& signature,
                                                const std::map<std::string, Tensor>& inputs);
 

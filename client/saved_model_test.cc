@@ -145,7 +145,8 @@ TEST(SavedModel, WrongCallsNameTheInput) {
   }
 }
 
-// Loads the golden model with one change.
+// Applies `change` to the SavedModel of the test data and reads the result. If that fails, the
+// graph must stay empty.
 Status LoadWith(const std::function<void(tensorflow::SavedModel&)>& change) {
   tensorflow::SavedModel proto;
   CHECK(proto.ParseFromString(*Env::Real().ReadFile(StrCat(kSavedModel, "/saved_model.pb"))), "");

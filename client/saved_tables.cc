@@ -28,9 +28,8 @@ absl::Span<const Column> Columns(bool changes) {
 }
 
 Attrs BucketAttrs(const SavedTable& table) {
-  return {{"N", std::ssize(table.buckets)},
-          {"buckets", table.num_buckets},
-          {"wanted", table.buckets}};
+  return {
+      {"N", std::ssize(table.buckets)}, {"buckets", table.num_buckets}, {"wanted", table.buckets}};
 }
 
 // Returns the inputs of an op that takes the table and a list of tensors for each column.
@@ -74,7 +73,8 @@ Outputs SavedTable::Export() const {
   Program& program = static_cast<Program&>(*handle.sink);
   const auto here = program.ColocateWith(handle);
   Outputs rows = CallN("DynamicTableExport", {handle}, BucketAttrs(*this));
-  rows.resize(TensorNames(/*changes=*/false).size(), {&program, -1, 0});  // fewer after a mistake
+  rows.resize(TensorNames(/*changes=*/false).size(),
+              {&program, -1, 0});  // CallN gives fewer after a mistake
   return rows;
 }
 
@@ -97,7 +97,7 @@ Output SavedTable::Merge(const Outputs& tensors) const {
   Program& program = static_cast<Program&>(*handle.sink);
   const auto here = program.ColocateWith(handle);
   Attrs attrs = BucketAttrs(*this);
-  attrs.erase("N");  // the lists tell
+  attrs.erase("N");  // the lengths of the lists give N
   return CallIn(program, "DynamicTableMerge", WithColumns(*this, tensors), std::move(attrs));
 }
 

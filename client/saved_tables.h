@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The dynamic tables of a program (client/embedding/dynamic_table.h), for Saver. It finds them as
-// nodes of op DynamicTable with the attributes below.
+// The dynamic tables of a program (client/embedding/dynamic_table.h), for Saver. SavedTablesOf
+// finds them as the nodes that have all attributes below.
 //
 // A table's rows are in buckets. A checkpoint has five tensors for each bucket, such as
 // "users/bucket_3_of_32/keys". Each part of a table holds some of the buckets, and restores these,
@@ -29,7 +29,7 @@ inline constexpr char kTableNameAttr[] = "_table_name", kTablePartAttr[] = "_tab
 struct SavedTable {
   Output handle;
   std::string name;
-  std::string ready;             // name of a variable, which is not saved
+  std::string ready;             // the variable of kTableReadyAttr; it is not saved
   std::vector<int64_t> buckets;  // buckets that the part holds
   int64_t num_buckets = 0;       // number of buckets in the whole table
 

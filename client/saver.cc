@@ -252,7 +252,7 @@ void Saver::AddReads(Shard& shard) {
   }
 }
 
-// Appends the rows of the shard's tables.
+// Appends the rows of the shard's tables, read with `locks` held, to `*values`.
 void Saver::AddTableValues(const Shard& shard, const Outputs& locks, Outputs* values) {
   const auto locked = program_.ControlDependencies(locks);
   for (const SavedTable& table : shard.tables) {
@@ -262,7 +262,8 @@ void Saver::AddTableValues(const Shard& shard, const Outputs& locks, Outputs* va
   }
 }
 
-// Saves `values`, one for each of the shard's names.
+// Adds the op that saves `values`, one for each of the shard's names. A background save observes
+// `bytes_per_second`.
 Output Saver::AddSave(const Shard& shard, Outputs values, bool background) {
   if (options_.finite_only) CheckValues(shard, values);
   Attrs attrs;
@@ -275,8 +276,8 @@ Output Saver::AddSave(const Shard& shard, Outputs values, bool background) {
       std::move(attrs));
 }
 
-// Adds the ops of a background save. Large variables, and variables of unknown size, are copied
-// ahead.
+// Adds the ops of a background save. Large resource variables, and those of unknown size, are
+// copied ahead.
 void Saver::AddSnapshot(Shard& shard) {
   if (!cut_name_.valid()) return;  // the program has an error
   const std::string snapshot = StrCat(program_.NodeOf(cut_name_)->name(), "/", shard.index);

@@ -40,7 +40,7 @@ struct SaverOptions {
   // on which it builds, which are kept on the disk. 0: each checkpoint has all rows. The first
   // checkpoint after a Restore has all rows, too.
   int incremental = 0;
-  // Adds the nodes for CopyAhead, Cut and SaveCut.
+  // Whether to add the nodes for CopyAhead, Cut and SaveCut.
   bool background = false;
   // The maximum rate at which SaveCut writes on each task. 0: no limit.
   int64_t bytes_per_second = 0;
@@ -132,7 +132,7 @@ class Saver {
   KeptCheckpoints kept_;
   Output path_, temporary_, cut_name_;      // placeholders
   Output mark_, base_mark_, base_;          // placeholders; for incremental saves of tables
-  std::set<std::string> checks_;            // nodes that fail if a value is not finite
+  std::set<std::string> checks_;            // names of the nodes that fail if a value is not finite
   std::map<std::string, Output> restored_;  // the value in the checkpoint, by variable
   // The slices that each variable with interleaved parts has, by its name in checkpoints.
   std::map<std::string, std::set<std::string>> interleaved_;

@@ -21,7 +21,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::UnorderedElementsAre;
 
-// Returns a new directory for each test.
+// Makes a new directory, named after the running test, and returns its path.
 std::string NewDirectory() {
   const auto* test = testing::UnitTest::GetInstance()->current_test_info();
   const std::string path = StrCat(testing::TempDir(), "/", test->test_suite_name(), "_",
@@ -30,7 +30,8 @@ std::string NewDirectory() {
   return path;
 }
 
-// A ref variable, a resource variable, and their session.
+// A program with a resource variable, a ref variable, a local variable and the global step; its
+// saver and its session.
 struct Model {
   explicit Model(const SaverOptions& options = {})
       : w(program, "layer/w", {2, 3}, Filled(1)),
@@ -221,7 +222,7 @@ TEST(SaverTest, NoCheckpointIsNoErrorButOnlyDamagedOnesAre) {
 TEST(SaverTest, ACheckpointOfAnotherModelIsRefusedByName) {
   const std::string directory = NewDirectory();
   Program program;
-  // `w` has another shape than in the checkpoint, and the other variables are missing
+  // `w` has another shape than in Model, and Model's other variables are missing
   Variable w(program, "layer/w", {2, 2}, Filled(1));
   Saver saver(program);
   auto session = *Session::New(program);

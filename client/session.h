@@ -5,11 +5,11 @@
 //   auto session = Session::New(program, "grpc://host:2222");  // "" is this process
 //   auto outputs = (*session)->Run({{x, batch}}, {loss, accuracy}, {train});
 //
-// Each call first sends the nodes that were added to the graph since the last one. Borrows the
-// graph, which must outlive the session. Thread-safe, as long as no thread adds nodes to the graph
-// at the same time. Errors are those of SessionInterface (distributed/session/session.h), with the
-// source line of the node that failed, if it is known; a mistake made while building the graph is
-// returned by the first call.
+// Run, MakeCallable and StartPartialRun first send the nodes that were added to the graph since the
+// last call. Borrows the graph, which must outlive the session. Thread-safe, as long as no thread
+// adds nodes to the graph at the same time. Errors are those of SessionInterface
+// (distributed/session/session.h), with the source line of the node that failed, if it is known.
+// After a mistake in building the graph, each of the three functions returns the mistake.
 #pragma once
 
 #include <atomic>
@@ -81,8 +81,8 @@ class Session {
   Session(const GraphBuilder& graph, std::unique_ptr<SessionInterface> session)
       : graph_(graph), session_(std::move(session)) {}
 
-  // Sets the timeout of runs that have none of their own. The timeout in the options then applies
-  // only to making the session. Call this before the first run.
+  // Sets the timeout of Run, Fetch and Execute for calls that have none of their own. The timeout
+  // in the session's options still applies to all other calls. Call this before the first run.
   void set_run_timeout_ms(int64_t timeout_ms) { run_timeout_ms_ = timeout_ms; }
 
   // Returns the values of `fetches`, in order, after `targets` have run too.

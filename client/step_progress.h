@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StepProgress: detects that the steps of a training do not change the global step, so that it
-// would never end. A value; not thread-safe.
+// StepProgress: detects that the steps of a training do not change the global step, so that the
+// training would never end. A value; not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class StepProgress {
   // times as many.
   static constexpr int64_t kSaidAfter = 100;
 
-  // The training ends after `steps_max` such steps in a row; 0: never.
+  // The training ends after `steps_max` steps in a row without a change; 0: never.
   StepProgress(Program& program, Output train, int64_t steps_max);
 
   // Call this after each step, with the global step after it. Returns FailedPrecondition after

@@ -85,7 +85,7 @@ TEST(StepTraceTest, WhatIsUnderWayAtOnceHasLanesOfItsOwn) {
     lanes[{event["pid"], event["tid"]}].emplace_back(event["ts"], event["dur"]);
   }
   EXPECT_THAT(processes, testing::ElementsAre("steps", kPs));
-  // Microseconds since the first step's start.
+  // Start and duration of each event, in microseconds since the first step's start.
   using Events = std::vector<std::pair<double, double>>;
   EXPECT_EQ((lanes[{0, 1}]), Events({{0, 1}}));
   EXPECT_EQ((lanes[{0, 2}]), Events({{0.5, 1}}));

@@ -10,8 +10,8 @@
 //   Output all = squares.At(last[1]).Stack();
 //
 // A value type: Write returns a new TensorArray, whose reads run after the write. The flow tensor
-// orders reads and writes: if a loop writes, the flow must be one of its loop variables. All
-// methods have gradients.
+// orders reads and writes: if a loop writes, the flow must be one of its loop variables. Reads and
+// writes have gradients.
 #pragma once
 
 #include "core/graph/builder.h"
@@ -23,7 +23,7 @@ struct TensorArrayOptions {
   PartialShape element_shape = {};        // the shape of every element
   bool dynamic_size = false;              // writing past the end grows the array
   bool clear_after_read = true;           // each element may be read only once, and is freed then
-  bool identical_element_shapes = false;  // the first write sets the shape of all others
+  bool identical_element_shapes = false;  // the first write sets the shape of all elements
   string_view name = "";
 };
 

@@ -13,7 +13,8 @@
 namespace penstock::client {
 namespace {
 
-// Builds a loop that calls list = body(i, list) n times, and fetches the length of the final list.
+// Measures a loop that does list = body(i, list) state.range(0) times. Each measured step fetches
+// the length of the final list.
 void RunLoop(benchmark::State& state, Program& program, Output list,
              const std::function<Output(Output, Output)>& body) {
   const Output times =

@@ -144,7 +144,7 @@ TEST_F(TensorLists, GradientsOfMaps) {
   CheckGradients(Weighed(lookup(erased, 1)) * lookup(again, 2) + lookup(map, 2), {x, z});
 }
 
-// Reads one list and writes another one, like map_fn.
+// The loop reads one list and writes another one, as map_fn does.
 TEST_F(TensorLists, GradientsOfALoopOverPlaces) {
   const Output x = Input(Tensor::Of<double>({3, 2}, {1, 2, 3, 4, 5, 6})), w = Input({0.5, 0.25});
   const Output in = FromTensor(x, Ints({2}));
@@ -157,7 +157,7 @@ TEST_F(TensorLists, GradientsOfALoopOverPlaces) {
   CheckGradients(Stack(out, Ints({2})), {x, w});
 }
 
-// The state is a loop-carried value as well, as in scan.
+// The loop has a state beside the list, as scan does.
 TEST_F(TensorLists, GradientsOfALoopThatPushes) {
   const Output x = Input({1, 2});
   const Outputs end = While(
@@ -208,7 +208,7 @@ TEST_F(TensorLists, ALoopChangesItsListInPlace) {
         const Output item = Cast(v[0], DType::kDouble);
         return Outputs{v[0] + 1, Set(v[1], v[0], item), identity, v[3] + changed};
       });
-  EXPECT_EQ(Text(end[3]), "int32[] 1");  // the list did not exist before
+  EXPECT_EQ(Text(end[3]), "int32[] 1");  // in the first iteration, where v[2] is no list
   EXPECT_EQ(Text(Total(Stack(end[1], Ints({})))), "double[] 1225");
 }
 

@@ -127,7 +127,8 @@ Status TrainingLoop::Train() {
   return status;
 }
 
-// Continues after `status`, the result of making a session or of the last step.
+// Trains until the training ends, after `status`, the result of making a session or of the last
+// step. Then ends the steps under way and, if all went well, calls End.
 Status TrainingLoop::TrainToEnd(Status status) {
   ended_ = false;
   while (true) {
@@ -165,7 +166,7 @@ Status TrainingLoop::TrainToEnd(Status status) {
   return steps_.empty() ? OkStatus() : End();
 }
 
-// Makes a session in which steps can run.
+// Makes a session in which steps can run, and tells the hooks.
 Status TrainingLoop::Begin() {
   RETURN_IF_ERROR(Connect());
   for (TrainingHook* hook : hooks_) RETURN_IF_ERROR(hook->SessionReady(*session_, global_step_));

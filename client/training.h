@@ -145,7 +145,7 @@ struct TrainingOptions {
   double connect_seconds = 5;
   // The timeout of a step, of a save and of a restore.
   double step_seconds = 3600;
-  // The training ends after this many failures without a successful step between them.
+  // The training ends after more than this many failures without a successful step between them.
   int max_failures_in_a_row = 10;
   // SIGTERM and SIGINT end the training after the current step. If true, `scheduler` must have real
   // threads.
@@ -164,7 +164,7 @@ class TrainingLoop {
   TrainingLoop(Program& program, TrainingStep step, TrainingOptions options);
   ~TrainingLoop();
 
-  // Called in the order added. Borrowed.
+  // Adds a hook, which is borrowed. Hooks are called in the order in which they were added.
   void AddHook(TrainingHook* hook) { hooks_.push_back(hook); }
 
   // Trains until max_steps, the end of the data, or until a hook or a signal stops it; returns OK
@@ -256,7 +256,7 @@ class TrainingLoop {
   // Steps that have been started, the oldest first. Their destructors wait until they have ended.
   std::deque<UnderWay> under_way_;
   std::unique_ptr<BackgroundSave> saving_;  // null: no save is running
-  // the variables have been initialised or restored at least once
+  // whether the variables have had values in a session of this loop
   bool prepared_ = false;
   bool ended_ = false;  // all steps were taken; only saving and the hooks' End remain
   int failures_in_a_row_ = 0;
@@ -267,7 +267,7 @@ class TrainingLoop {
   int64_t next_step_ = 0;  // the lowest number for the next concurrent step
   int64_t saved_step_ = -1, saved_ns_ = 0;
   int64_t last_save_step_ = -1;  // step of the last save, successful or not
-  int failed_saves_ = 0;     // number of failed saves in a row
+  int failed_saves_ = 0;         // number of failed saves in a row
   std::string said_;
   int64_t said_ns_ = 0;
 };

@@ -38,8 +38,9 @@ class TrainingHook {
   // Called when a checkpoint is complete. It shows the variables at `global_step`. More steps may
   // have been taken since, if it was saved in the background.
   virtual void AfterSave(const std::string& checkpoint, int64_t global_step) {}
-  // Called before and after a snapshot of the variables is taken. A hook that changes variables on
-  // its own threads must pause them between the two calls.
+  // Called before and after the variables are read for a save: for the snapshot of a background
+  // save, else during the complete save. A hook that changes variables on its own threads must
+  // pause them between the two calls.
   virtual void HoldUpdates() {}
   virtual void ReleaseUpdates() {}
   // Called when a step has failed, or at the end of the data. Returns `why`, or the error that

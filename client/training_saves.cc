@@ -67,7 +67,7 @@ Status TrainingLoop::Save() {
   return OkStatus();
 }
 
-// Waits for the running save.
+// Waits for the running save and records its result. Returns an error as FilterSaveError does.
 Status TrainingLoop::EndBackgroundSave() {
   StatusOr<std::string> checkpoint = saving_->Wait();
   const int64_t step = saving_->step();
@@ -85,7 +85,8 @@ void TrainingLoop::EndOrGiveUpSave() {
   saving_.reset();
 }
 
-// Records the result of a save.
+// Records a complete save and tells the hooks. Returns the error of a failed one; if a value was
+// not finite, the error names the last checkpoint, too.
 Status TrainingLoop::Saved(StatusOr<std::string> checkpoint, int64_t step) {
   const Status& saved = checkpoint.status();
   if (saver_->IsNonFinite(saved)) {
@@ -106,7 +107,8 @@ Status TrainingLoop::Saved(StatusOr<std::string> checkpoint, int64_t step) {
   return OkStatus();
 }
 
-// Returns errors that end the training or require a new session; logs others and returns OK.
+// Returns errors that end the training or require a new session. Logs other errors and returns OK,
+// or FailedPrecondition after max_failed_saves_in_a_row of them.
 Status TrainingLoop::FilterSaveError(const Status& saved) {
   if (saved.ok() || IsTaskLoss(saved) || saver_->IsNonFinite(saved)) return saved;
   // A full disk should not end the training, because the next save may succeed.
@@ -119,7 +121,8 @@ Status TrainingLoop::FilterSaveError(const Status& saved) {
                             " saves in a row that have failed (max_failed_saves_in_a_row): ", why);
 }
 
-// Returns words that name the checkpoint from which training can go on.
+// Returns words, for the end of an error, that name the checkpoint from which training can go on;
+// "" if this process knows of none.
 std::string TrainingLoop::NotSavedSince() const {
   if (!saver_ || !options_.is_chief || saved_step_ < 0) return "";
   return StrCat("; ", LastCheckpoint());

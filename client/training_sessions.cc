@@ -157,7 +157,7 @@ Status TrainingLoop::RestoreNewest(bool* restored) {
   return OkStatus();
 }
 
-// Repeats the same line only at intervals.
+// Says `line`, but the same line again only after kSayAgainSeconds.
 void TrainingLoop::SayWaiting(const std::string& line) {
   const int64_t now = options_.env->NowNanos();
   if (line == said_ && (now - said_ns_) * 1e-9 < kSayAgainSeconds) return;

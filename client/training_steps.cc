@@ -41,8 +41,8 @@ Status TrainingLoop::RunStep() {
   return under_way_.empty() ? std::exchange(blocked_, OkStatus()) : FinishStep();
 }
 
-// Returns whether another step may start: fewer than concurrent_steps are under way, and max_steps
-// would not be exceeded by the expected number of steps.
+// Returns whether another step may start: none is under way; or fewer than concurrent_steps are,
+// the loop is not stopping, and those under way will not raise the global step to max_steps.
 bool TrainingLoop::MayStart() const {
   const auto started = static_cast<int64_t>(under_way_.size());
   return started == 0 || (started < options_.concurrent_steps && !stopping() &&

@@ -30,8 +30,7 @@ std::string NewDirectory() {
   return StrCat(testing::TempDir(), "/training_", Env::Real().RandomU64());
 }
 
-// A fake parameter server: sessions on variables that outlive the sessions, until Restart loses
-// them.
+// A fake parameter server. All its sessions use the same variables, until Restart loses them.
 class Server {
  public:
   Server() { Restart(); }
@@ -47,7 +46,8 @@ class Server {
     return sessions_;
   }
 
-  // Returns the error that this call must fail with, or OK.
+  // Returns the error with which a call of the session `session` fails: that of FailNext, or
+  // Aborted if there is a newer session. Otherwise returns OK.
   Status Check(int session) {
     MutexLock lock(mu_);
     if (failures_ > 0) {

@@ -25,7 +25,7 @@ namespace penstock::client {
 
 class Program;
 
-// The rows of a larger tensor that a part of a partitioned variable has in checkpoints.
+// Says which rows of a larger tensor in checkpoints are the part of a partitioned variable.
 struct VariablePart {
   std::string whole_name;
   Shape whole;
@@ -36,7 +36,7 @@ struct VariablePart {
 };
 
 struct VariableOptions {
-  DType dtype = DType::kFloat;  // for values made by an initializer
+  DType dtype = DType::kFloat;  // not used if an initial value is given
   bool trainable = true;        // optimizers change it by default
   // True: each worker has its own variable, on its own device, and initialises it. The variable is
   // neither saved nor trainable.
@@ -68,7 +68,7 @@ class Variable {
   bool ref() const { return options_.ref; }
   const std::optional<VariablePart>& part() const { return options_.part; }
   // Returns the name of the checkpoint's tensor that holds the variable; and the slice of that
-  // tensor, as SaveV2 and RestoreV2 expect it: "8 4 0,3:-", or "" for the complete tensor.
+  // tensor, as SaveV2 and RestoreV2 expect it: "8 4 0,3:0,4", or "" for the complete tensor.
   const std::string& saved_name() const { return part() ? part()->whole_name : name_; }
   std::string saved_slice() const;
   Program& program() const { return *program_; }
@@ -94,7 +94,7 @@ class Variable {
  private:
   void AddHandle(string_view name);
   void Register();
-  // Adds a node on the variable's device, under its name.
+  // Adds a node on the variable's device, in the name scope of the variable.
   Output Beside(string_view op, const std::vector<NodeInput>& inputs, Attrs attrs,
                 string_view name) const;
 

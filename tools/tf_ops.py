@@ -41,7 +41,7 @@ _NAMES = {"attrs": re.compile("[A-Za-z][A-Za-z0-9_]*"), "inputs": re.compile("[a
 
 @functools.lru_cache(maxsize=None)
 def _tensorflow():
-    """TensorFlow's C interface for registering ops (tensorflow/c/ops.h)."""
+    """Returns TensorFlow's C interface for registering ops (tensorflow/c/ops.h)."""
     library = ctypes.CDLL(os.path.join(tf.sysconfig.get_lib(), "libtensorflow_framework.so.2"))
     pointer, text = ctypes.c_void_p, ctypes.c_char_p
     for name, result, arguments in (

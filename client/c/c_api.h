@@ -91,9 +91,9 @@ PS_Status* PS_NewStringTensor(const int64_t* dims, int rank, const char* const* 
                               const size_t* sizes, PS_Tensor** tensor);
 /* Takes over a DLPack tensor and wraps its memory without a copy. Its deleter runs, on any thread,
    when no tensor of Penstock uses the memory any more; do not write to the memory before that. On
-   an error the caller keeps `managed`. INVALID_ARGUMENT: not in CPU memory, not row-major, or a
-   type that PS_DType lacks. Penstock only reads the memory, so it may be read-only: a variable that
-   was assigned the tensor copies it before its first update. */
+   an error the caller keeps `managed`. INVALID_ARGUMENT: not in CPU memory, not row-major, not
+   aligned to its elements, or a type that PS_DType lacks. Penstock only reads the memory, so it may
+   be read-only: a variable that was assigned the tensor copies it before its first update. */
 PS_Status* PS_TensorFromDLPack(struct DLManagedTensor* managed, PS_Tensor** tensor);
 /* Makes a DLPack tensor that shares the tensor's memory and keeps it alive until the consumer calls
    the deleter. INVALID_ARGUMENT: strings have no DLPack type. Do not write to a tensor that was
@@ -123,7 +123,7 @@ typedef struct PS_Cancellation PS_Cancellation;
 /* Makes a session: in this process for the target "", otherwise on the cluster of the task at
    "grpc://host:port". Does not contact the task yet. `timeout_ms` is the timeout of calls that have
    none of their own; 0: a minute for calls that run no step, a day for steps of several tasks, none
-   for steps of this process only. */
+   for steps of this process only. INVALID_ARGUMENT: another target, or a negative timeout. */
 PS_Status* PS_NewSession(const char* target, int64_t timeout_ms, PS_Session** session);
 /* Adds the nodes of a GraphDef, in protobuf's binary format, to the session's graph. On an error it
    adds none. */

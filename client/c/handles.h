@@ -23,8 +23,8 @@ struct PS_Tensor {
 
 namespace penstock::c_api {
 
-// Returns null if `status` is OK. If there is no memory for the message, returns a constant that
-// PS_DeleteStatus does not free.
+// Returns `status` as a new PS_Status for the caller; null if it is OK. If there is no memory for
+// the PS_Status, returns a constant that PS_DeleteStatus does not free.
 PS_Status* Give(const Status& status);
 
 // Calls fn(), which returns a Status. Returns its error, or the exception that it throws, as a

@@ -60,8 +60,8 @@ Status CheckRowMajor(const DLTensor& tensor) {
   return OkStatus();
 }
 
-// Returns a tensor that shares the memory of `managed`. InvalidArgument if it is not aligned at
-// least to its elements.
+// Returns a tensor that shares the memory of `managed`. InvalidArgument if `managed` is not in CPU
+// memory, not row-major, not aligned to its elements, or of a type that tensors do not have.
 StatusOr<Tensor> Wrap(DLManagedTensor* managed) {
   const DLTensor& from = managed->dl_tensor;
   if (from.device.device_type != kDLCPU) {

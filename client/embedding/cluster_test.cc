@@ -108,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(
                     std::get<1>(info.param) == PartitionStrategy::kMod ? "_Mod" : "_Div");
     });
 
-// Counts the tensors of more than a few bytes that each task received from each other task.
+// Counts, by receiving device, the received tensors of more than 8 bytes.
 std::map<std::string, int> ReceivedByDevice(const RunMetadata& metadata) {
   std::map<std::string, int> received;
   for (const DeviceStats& device : metadata.step_stats) {

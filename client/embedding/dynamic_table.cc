@@ -36,7 +36,7 @@ Status CheckOptions(const DynamicTableOptions& options) {
                          options.max_rows);
 }
 
-// Returns a part's share of `limit`, a maximum number of rows of the whole table.
+// Returns a part's share of `limit`, a maximum of rows or bytes of the whole table; 0: no limit.
 int64_t ShareOfPart(int64_t limit, int parts) { return limit > 0 ? limit / parts : limit; }
 
 Output PartOf(const DynamicTable& table, Output ids) {
@@ -62,7 +62,8 @@ TableView ViewOf(const DynamicTable& table) {
               }};
 }
 
-// Fails the program unless `ids` are int64.
+// Returns whether `ids` are int64; sets the program's error if not. An invalid output passes: then
+// the program has an error already.
 bool CheckIds(const DynamicTable& table, Output ids) {
   if (!ids.valid() || ids.dtype() == DType::kInt64) return true;
   table.program().Fail(InvalidArgument("ids of table '", table.name(), "' must be int64, '",

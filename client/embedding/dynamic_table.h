@@ -82,7 +82,7 @@ struct DynamicTableOptions {
   // Rows whose last update is more than this number of global steps ago are dropped. Each update of
   // the table drops only some of them, so a row may stay a little longer. 0: no maximum age.
   int64_t max_age = 0;
-  // A directory on the parameter servers for rows beyond max_rows or max_bytes, of which one must
+  // A directory on the parameter servers for rows beyond max_rows or max_bytes, one of which must
   // be set. The rows are kept there, in files without names, instead of being dropped. Lookups read
   // them there; an update brings a row back to memory. "": rows beyond the limit are dropped.
   std::string spill_directory = {};

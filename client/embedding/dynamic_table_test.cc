@@ -40,7 +40,7 @@ Tensor AllIds() {
   return Tensor::Vector(ids);
 }
 
-// A loss over lookups of both kinds, and one more variable.
+// Trains a table and the variable `bias`. The loss uses EmbeddingLookup and EmbeddingLookupSparse.
 struct Model {
   Model(const TableInitializer& initializer, const TableMethod& method,
         const DynamicTableOptions& options, const std::optional<std::string>& worker = {},
@@ -160,7 +160,8 @@ TEST_P(DynamicTableMethod, TrainsAsAVariableDoes) {
   ExpectNear(*table.session->Fetch(*table.bias), *variable.session->Fetch(*variable.bias));
 }
 
-// The ids 2, 149 and 299, and the ids of 6 steps that depend on the step.
+// The most rows that 6 steps can train: the ids 2, 149 and 299 of each step, and the ids that
+// depend on the step.
 constexpr int64_t kTrainedRows = 3 + 5 + 6 + 5;
 
 TEST(DynamicTable, IsRestoredToOtherNumbersOfParts) {

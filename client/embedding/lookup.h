@@ -49,8 +49,8 @@ struct EmbeddingLookupSparseOptions {
   double max_norm = 0;  // limits the norm of each row before rows are combined; 0: no limit
 };
 
-// Returns a tensor of shape [count] + table.shape[1:]: zeros for an example that has no ids, or
-// whose divisor is 0.
+// Returns the combined row of each example, as a tensor of shape [count] + table.shape[1:]: zeros
+// for an example that has no ids, or whose divisor is 0.
 Output EmbeddingLookupSparse(const PartitionedVariable& table, const IdLists& lists,
                              const EmbeddingLookupSparseOptions& options = {});
 

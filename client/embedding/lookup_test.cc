@@ -38,7 +38,7 @@ struct Layout {
   PartitionStrategy strategy;
   bool ref = false;
 
-  // Returns the id of row `row` of part `part`.
+  // Returns the id of row `row` of part `part`; `start` is the part's first row in the table.
   int64_t IdOf(int64_t start, int part, int64_t row) const {
     return strategy == PartitionStrategy::kMod ? row * parts + part : start + row;
   }
@@ -90,7 +90,7 @@ class LookupTest : public testing::TestWithParam<Layout> {
     const auto flat = tensor.flat<double>();
     return Values(flat.begin(), flat.end());
   }
-  // Returns d(sum of squares of `rows`) / d(table), by id.
+  // Returns d(sum of squares of `rows`) / d(table), by part.
   std::vector<Gradient> TableGradients(Output rows) {
     const Output loss = Sum(Square(rows), Constant(program, Tensor::Vector<int32_t>({0, 1})));
     Outputs handles;
@@ -192,7 +192,7 @@ TEST_P(LookupTest, CombinationsAndGradientsAreTensorFlows) {
   }
 }
 
-// Looks up a row of zeros, and one whose norm is exactly the limit.
+// The table is all zeros, where the gradient of a row's norm would be infinite.
 TEST_P(LookupTest, ShorteningHasAGradientAtZero) {
   const Output rows = EmbeddingLookup(table, Longs({1, 1, 4}), {.max_norm = 1});
   const auto gradients = TableGradients(rows);

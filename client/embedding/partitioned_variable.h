@@ -9,9 +9,9 @@
 //
 // The first (rows mod parts) parts have one row more than the others. The parts are the variables
 // "table/part_0" and so on; the program's device function places each of them (device_setter.h). In
-// checkpoints they are slices of one tensor "table", as in TensorFlow's. A checkpoint can be
-// restored to any other number of parts, to a plain variable, and to TensorFlow's partitioned
-// variables, and vice versa.
+// checkpoints they are slices of one tensor "table", as in TensorFlow's. A checkpoint of a kDiv
+// partition can be restored to any other number of parts, to a plain variable, and to TensorFlow's
+// partitioned variables, and vice versa.
 //
 // A value type that borrows its Program. Mistakes become the program's error.
 #pragma once

@@ -29,7 +29,7 @@ std::string NewDirectory() {
   return path;
 }
 
-// A table of 7 rows after a step of Adagrad.
+// A table of 7 rows, initialised in a session; `train` is a step of Adagrad.
 struct Model {
   explicit Model(PartitionedVariableOptions options, int64_t seed = 5)
       : Model(options, RandomUniform(-1, 1, seed)) {}
@@ -100,7 +100,8 @@ TEST(PartitionedVariableTest, FansAreThoseOfTheWhole) {
   EXPECT_NEAR(largest, std::sqrt(6.0 / 1004), 1e-3);
 }
 
-// Places the parts of two tables on two servers, together with a variable larger than all of them.
+// One of three servers has a variable larger than all parts of the two tables. So the parts go to
+// the other two.
 TEST(PartitionedVariableTest, PartsGoWhereTheFewestBytesAre) {
   Program program;
   const auto placed =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // TableView: the interface by which lookups use any kind of table. The EmbeddingLookup functions of
-// each kind call the lookups of its view.
+// each kind make a view of the table, and pass it to Lookup or LookupSparse.
 #pragma once
 
 #include <functional>

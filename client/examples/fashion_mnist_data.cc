@@ -62,7 +62,8 @@ Batches::Batches(Pictures pictures, int64_t batch_size, uint64_t seed)
   CHECK(batch_size > 0 && batch_size <= pictures_.size());
 }
 
-// Shuffles the pictures. Unlike std::shuffle, gives the same order with every standard library.
+// Sets order_ to the random order of `epoch`. Unlike std::shuffle, gives the same order with every
+// standard library.
 void Batches::Shuffle(int64_t epoch) {
   std::seed_seq seed{seed_, static_cast<uint64_t>(epoch)};
   std::mt19937_64 random(seed);

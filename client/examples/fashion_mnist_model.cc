@@ -22,7 +22,7 @@ using client::Zeros;
 
 constexpr int64_t kPixels = 28 * 28;
 constexpr int64_t kClasses = 10;
-// Smaller matrices are not partitioned: 256 KiB.
+// Matrices with fewer numbers (256 KiB of floats) are not partitioned.
 constexpr int64_t kPartitionedNumbers = 64 << 10;
 
 Output Ints(GraphSink& sink, const std::vector<int32_t>& values) {
@@ -36,7 +36,8 @@ Output Pixels(Output images, const std::vector<int32_t>& shape) {
   return Reshape(Cast(images, DType::kFloat) / 255, Ints(*images.sink, shape));
 }
 
-// Spreads a large matrix over all parameter servers; a plain variable would be on a single server.
+// Makes the variable of a matrix [in, out]. A large one is spread over all parameter servers,
+// because a plain variable would be on a single server.
 PartitionedVariable Matrix(Program& program, const std::string& name, int64_t in, int64_t out,
                            const Initializer& weights, int ps_tasks) {
   if (ps_tasks > 1 && in * out >= kPartitionedNumbers) {

@@ -38,7 +38,7 @@ StatusOr<std::vector<std::string>> Shards(Env& env, const std::string& directory
   return shards;
 }
 
-// Returns this worker's shards.
+// Returns this worker's shards. InvalidArgument if it gets none.
 StatusOr<std::vector<std::string>> TrainShards(Env& env, const std::string& directory,
                                                const client::WorkerShare& share) {
   ASSIGN_OR_RETURN(const std::vector<std::string> all, Shards(env, directory, "train"));

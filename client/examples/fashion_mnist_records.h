@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads the Fashion-MNIST pictures from TFRecord files that `penstock convert` has written. The
-// ops that read them run on the task that trains; the pictures never pass through the client.
+// Reads the Fashion-MNIST pictures from TFRecord files that `penstock convert` has written. Ops on
+// the task that trains read the training pictures, so these never pass through the client.
 #pragma once
 
 #include <string>
@@ -25,7 +25,8 @@ struct ReadOptions {
 // Adds an input pipeline to the runners' program, on the device of the scope. It reads this
 // worker's shards, every n-th, in random order without end, and makes batches from a mix of
 // thousands of records. The same seeds give the same batches. The shards, `directory`/train-*, are
-// listed during this call; if there are none, the error says how to make them.
+// listed during this call; if there are none, or fewer than workers, the error says how to make
+// them.
 StatusOr<PictureBatch> ReadPictureBatches(client::QueueRunners& runners, Env& env,
                                           const std::string& directory, const ReadOptions& options);
 

@@ -62,7 +62,8 @@ struct Trainer {
             .worker = WorkerIndex(flags.task)};
   }
 
-  // Returns the pictures that this tower trains on: fed, or read on the device where it computes.
+  // Returns the pictures that tower `tower` trains on: inputs of the step that are fed, or records
+  // that are read on the device where the tower computes.
   PictureBatch TowerInputs(int tower) {
     if (fed()) {
       const PictureBatch batch = FedPictures(program);
@@ -196,7 +197,7 @@ struct Trainer {
   Outputs taken;  // pictures that a step takes from queues
   std::optional<client::ExactlyOnce> once;
   std::optional<client::SyncReplicas> sync;
-  std::optional<client::Staleness> staleness;  // set if this worker trains alone
+  std::optional<client::Staleness> staleness;  // set if each worker takes its steps by itself
   std::optional<client::CollectiveReplicas> replicas;
   Output agree;
   Model model;
@@ -220,8 +221,8 @@ client::TrainingOptions LoopOptions(const Flags& flags, const std::string& targe
                                   .wait_seconds = flags.wait_seconds};
   options.session.bfloat16_transfers = flags.bfloat16_transfers;
   options.session.memory_limit = flags.memory_limit;
-  // A worker that trains alone needs only the parameter servers. So it neither waits for other
-  // workers nor fails if they are gone.
+  // A worker that takes its steps by itself needs only the parameter servers. So it neither waits
+  // for other workers nor fails if they are gone.
   if (flags.distributed() && !flags.sync && !flags.all_reduce()) {
     options.session.device_filters = {"/job:ps", TaskName(flags.task)};
   }

@@ -15,8 +15,8 @@ using namespace penstock;            // NOLINT
 using namespace penstock::client;    // NOLINT
 using namespace penstock::examples;  // NOLINT
 
-// Points on the line y = 3 a - b. A batch depends only on its number, so a training that is resumed
-// from a checkpoint continues with the next batch.
+// Returns two points (a, b) and their values 3 a - b. A batch depends only on its number, so a
+// training that is resumed from a checkpoint continues with the next batch.
 std::vector<Tensor> Batch(int64_t number) {
   const float a = static_cast<float>(number % 7) / 7, b = static_cast<float>(number % 5) / 5;
   return {Tensor::Of<float>({2, 2}, {a, b, b, a}),

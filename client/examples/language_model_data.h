@@ -26,16 +26,16 @@ StatusOr<Texts> ReadTexts(Env& env, const std::string& directory, int64_t length
 
 // A batch of texts that a model has to predict character by character. `inputs` is each text after
 // a zero, `targets` each text followed by a zero; both are uint8[batch, time], padded with zeros.
-// `lengths` is int32[batch] and includes that zero.
+// `lengths` is int32[batch]: the bytes of each text, and one for its zero.
 struct TextBatch {
   Tensor inputs, targets, lengths;
 };
-// REQUIRES 0 <= begin < end <= texts.size().
+// Returns the texts [begin, end) as a batch. REQUIRES 0 <= begin < end <= texts.size().
 TextBatch MakeBatch(const std::vector<std::string>& texts, size_t begin, size_t end);
 
 // An endless sequence of TextBatches, made by nodes of the graph. Texts come in a random order
 // that differs between epochs, and queues group them by length, so there is little padding.
-// REQUIRES that there are texts.
+// QueueTexts REQUIRES that there are texts.
 struct QueuedBatch {
   Output inputs, targets, lengths;
   Output padding() const;  // Returns the fraction of positions that are padding, a float scalar.

@@ -4,7 +4,7 @@
 
     $(tools/install_tensorflow) client/examples/language_model_peer.py [flags]
 
-Flags, their defaults and the last line are language_model's; layers are one, the cell is LSTM.
+Flags, their defaults and the last line are language_model's; there is one layer of LSTM cells.
 """
 
 import argparse

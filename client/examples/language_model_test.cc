@@ -39,7 +39,8 @@ TEST_F(LanguageModelTest, TextsArePartedAndCut) {
   EXPECT_FALSE(ReadTexts(Env::Real(), dir_ + "/missing", 10).ok());
 }
 
-// Checks that inputs and targets are the same texts, shifted by one step, and end in zeros.
+// Checks that inputs and targets are the same texts, shifted by one step, and end in zeros. Adds
+// the texts to `*texts`.
 void ExpectRows(const TextBatch& batch, std::multiset<std::string>* texts) {
   const int64_t rows = batch.inputs.dim(0), time = batch.inputs.dim(1);
   for (int64_t row = 0; row < rows; ++row) {

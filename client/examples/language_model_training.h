@@ -26,7 +26,7 @@ struct LanguageModelFlags {
 
 // Trains until the last step that the flags name. The chief then evaluates the model on the test
 // texts, prints texts sampled from the model, and "test bits per character: 2.345" as its last
-// line.
+// line. Returns Cancelled if a signal ended the training before the last step.
 Status TrainLanguageModel(const LanguageModelFlags& flags, const std::string& target);
 
 }  // namespace penstock::examples

@@ -13,7 +13,8 @@
 
 namespace penstock::examples {
 
-// Users, films and genres are numbered from 0, in the order of their first rating.
+// Users and films are numbered from 0 in the order of their first rating, and genres in the order
+// of their first rated film in movies.csv.
 struct Rating {
   int64_t user = 0, film = 0;
   bool liked = false;  // true for 4 or more stars

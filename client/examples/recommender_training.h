@@ -25,7 +25,8 @@ struct RecommenderFlags {
 };
 
 // Trains until the last step that the flags name. The chief then evaluates the model on the test
-// ratings, and prints "test AUC: 0.765" as its last line.
+// ratings, and prints "test AUC: 0.765" as its last line. Returns Cancelled if a signal ended the
+// training before the last step.
 Status TrainRecommender(const RecommenderFlags& flags, const std::string& target);
 
 }  // namespace penstock::examples

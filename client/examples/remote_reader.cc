@@ -23,7 +23,7 @@
 namespace penstock::examples {
 namespace {
 
-// Returns the number of tasks of the job "ps".
+// Returns the number of tasks of the job "ps"; NotFound if there are none.
 StatusOr<int> CountServers(client::Session& session) {
   ASSIGN_OR_RETURN(const std::vector<DeviceInfo> devices, session.ListDevices());
   int count = 0;

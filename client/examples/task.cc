@@ -27,8 +27,8 @@ namespace penstock::examples {
 namespace {
 
 constexpr int64_t kShutdownMs = 5'000;
-// How long an ending task waits for sessions of other tasks that use it, and how long the rest of
-// its shutdown may take. The sum is less than the 30 s after which Kubernetes kills the process.
+// How long an ending task waits for sessions of other tasks that use it; and how long its whole
+// shutdown may take, with this wait: less than the 30 s after which Kubernetes kills the process.
 constexpr int64_t kGraceMs = 20'000;
 constexpr double kEndSeconds = 25;
 
@@ -50,7 +50,8 @@ void Serve(Server& server) {
 }
 
 // While an object of this class exists, a request to end the server (`penstock shutdown`) ends the
-// process like SIGTERM: the training loop finishes its step and saves.
+// process like SIGTERM: the training loop finishes its step and saves. The destructor requests the
+// end of the server, because training has ended.
 class EndWithServer {
  public:
   explicit EndWithServer(Server& server) : server_(server), watcher_([this] { Watch(); }) {}

@@ -45,7 +45,8 @@ StatusOr<TaskConfig> FindTask(const CLI::App& app, const ClusterFlags& flags);
 
 // Returns "/job:worker/task:1"; "" without a cluster.
 std::string TaskName(const TaskConfig& task);
-// Returns the name of the chief: the task of job "chief" if there is one, else the first worker.
+// Returns the name of the chief: the task of job "chief" or "master" if there is one, else the
+// first worker.
 std::string ChiefName(const TaskConfig& task);
 int NumTasks(const TaskConfig& task, const std::string& job);
 // Returns the tasks that compute, in order of name: all except the ps.

@@ -46,7 +46,7 @@ class LayersTest : public testing::Test {
   std::unique_ptr<Session> session;
 };
 
-// kernel[i][j] = 1 + 2 i + j
+// Returns an initializer with the values 1, 2, 3, ... in row-major order.
 Initializer Counting() {
   return [](GraphSink& sink, DType, const Shape& shape) {
     Values values;
@@ -143,7 +143,7 @@ TEST_F(LayersTest, LayerNorm) {
   ExpectNear(Fetch(y), {-2 * scale, -scale, 3 * scale, 0, 0, 0});
 }
 
-// Learns exclusive or, which needs the hidden layer, with either kind of normalisation in between.
+// Learns exclusive or, which needs the hidden layer, with both kinds of normalisation in between.
 TEST_F(LayersTest, Learn) {
   const layers::Dense hidden(program, "hidden", 2, 16,
                              {.activation = "Tanh", .kernel = GlorotUniform(3)});

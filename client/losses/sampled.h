@@ -38,7 +38,7 @@ struct SampledOptions {
   int64_t seed = 0;  // 0: different samples in each run
   // Whether to ignore sampled classes that are labels of the example.
   bool remove_accidental_hits = true;
-  Candidates candidates = {};  // uses these instead of sampling
+  Candidates candidates = {};  // used instead of sampling, if given
 };
 
 // Returns the sampled softmax losses. `labels`: int64[batch, n], the true classes of each example,

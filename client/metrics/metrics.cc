@@ -54,7 +54,8 @@ Output AreaOf(const Histograms& count, bool ascending) {
   return Sum(n * (above + p * 0.5), zero) / (Sum(p, zero) * Sum(n, zero));
 }
 
-// Returns the fraction of `all` that is also in `some`; both are bool tensors of one shape.
+// Returns a metric: of the elements that are true in `all`, the fraction that is true in `some`,
+// too. Both are bool tensors of one shape.
 Metric Share(Program& program, const std::string& name, Output some, Output all) {
   return Ratio(program, name, SumOfAll(AsDouble(LogicalAnd(some, all))), SumOfAll(AsDouble(all)));
 }

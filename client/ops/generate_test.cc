@@ -147,7 +147,8 @@ TEST(GenerateOps, EveryKindOfDefault) {
         "std::vector<DType> dtypes = {DType::kFloat, DType::kHalf};", "Tensor tensor = {};"}) {
     EXPECT_THAT(ops.header, HasSubstr(StrCat("  ", line, "\n")));
   }
-  // An attribute type without a literal keeps the op's default unless it is given.
+  // An option whose type has no C++ literal leaves the attribute at the op's default, unless the
+  // option is given.
   EXPECT_THAT(ops.source,
               HasSubstr("options.tensor.valid() ? AttrValue(options.tensor) : AttrValue()"));
 }

@@ -91,8 +91,8 @@ std::string Literal(const PartialShape& v) {
   return StrCat("PartialShape({", absl::StrJoin(v.dims(), ", "), "})");
 }
 
-// Types without a C++ literal: the option's field is empty by default, which means the op's
-// default.
+// Whether values of T have a C++ literal. If not, the option's field is empty by default, which
+// means the op's default.
 template <class T>
 inline constexpr bool kHasLiteral = requires(const T& v) {
   Literal(v);

@@ -54,8 +54,8 @@ struct OpSignature {
   bool IsInferred(const std::string& attr) const;
   std::string LengthOf(const std::string& attr, bool is_count) const;
 
-  // Attributes inferred from the inputs; and for each list length, the list input that it is
-  // inferred from.
+  // An attribute that is inferred from an input. `length`: if the input is a list, a C++ expression
+  // for its length; else "".
   struct FromInput {
     std::string attr;
     std::string length;

@@ -26,7 +26,8 @@ StatusOr<Tensor> Convert(const Tensor& given) {
   return Tensor::Of<T>(given.shape(), values);
 }
 
-// REQUIRES: the numbers of `given` are int64 or double.
+// Returns the numbers of `given` as a tensor of `dtype`. InvalidArgument if `dtype` is not a type
+// of real numbers, or cannot represent a number. REQUIRES: `given` is int64 or double.
 StatusOr<Tensor> NumbersAs(const Tensor& given, DType dtype) {
   StatusOr<Tensor> numbers = InvalidArgument("a number is no ", Name(dtype));
   VisitType<REAL_TYPES>(dtype, [&]<class T>() {

@@ -45,7 +45,8 @@ TEST(SourceLine, OfANodeThatFailsInAStep) {
               Not(HasSubstr("made at")));
 }
 
-// A line is that of one node only: nodes that are made otherwise have none.
+// A line belongs only to the nodes of its own call: nodes that are made without an Operand have
+// none.
 TEST(SourceLine, IsNotTakenFromAnotherNode) {
   Program program;
   const Output x = ops::Placeholder(program, DType::kFloat);

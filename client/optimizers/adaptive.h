@@ -12,7 +12,7 @@ struct FtrlOptions {
   Hyperparameter learning_rate_power = -0.5;  // <= 0
   double initial_accumulator = 0.1;
   Hyperparameter l1 = 0.0, l2 = 0.0;
-  // added to the gradient; unlike l1 it makes no element exactly 0
+  // 2 * l2_shrinkage * w is added to the gradient; unlike l1 it makes no element exactly 0
   Hyperparameter l2_shrinkage = 0.0;
 };
 // Follow the regularised leader, for wide, sparse, linear models. l1 makes elements exactly 0.

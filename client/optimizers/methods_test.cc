@@ -17,10 +17,12 @@ namespace {
 
 using Values = std::vector<double>;
 
-// A variable and its slots at update number t (from 1). `named[i]`: the gradient has row i.
+// A variable and its slots.
 struct State {
   Values w, a, b, c;
 };
+// Updates `s` with the gradient `g` in update number `t` (from 1). `named[i]`: whether the gradient
+// has row i.
 using Formula =
     std::function<void(State& s, const Values& g, const std::vector<bool>& named, int t)>;
 
@@ -31,7 +33,7 @@ struct Case {
   Formula formula;
 };
 
-// Applies a formula for one element to the rows that the gradient has.
+// Returns a Formula that applies `element` to the rows that the gradient has.
 Formula Each(const std::function<void(double& w, double& a, double& b, double& c, double g, int t)>&
                  element) {
   return [element](State& s, const Values& g, const std::vector<bool>& named, int t) {

@@ -11,7 +11,8 @@ Output SumOfAll(Output x) {
   return Sum(flat, Constant(*x.sink, Tensor::Scalar<int32_t>(0)));
 }
 
-// Applies `change` to every gradient's values, on the device of the values.
+// Applies `change` to every gradient's values, on the device of the values, after repeated rows of
+// sparse gradients have been summed. Sets the program's error if `bound` is not greater than 0.
 template <class Change>
 std::vector<VariableGradient> Changed(Program& program, const char* name, double bound,
                                       const std::vector<VariableGradient>& gradients,

@@ -175,7 +175,8 @@ class Follower {
     RETURN_IF_ERROR(restored.status());
     if (restored->prefix.empty()) return OkStatus();
     ASSIGN_OR_RETURN(const Tensor step, session_.Fetch(global_step_));
-    if (step.scalar<int64_t>() == step_) return OkStatus();  // the newer checkpoint was skipped
+    if (step.scalar<int64_t>() == step_)
+      return OkStatus();  // the newer checkpoint is damaged and was skipped
     step_ = step.scalar<int64_t>();
     ASSIGN_OR_RETURN(const Measures measures, evaluate_(session_));
     RETURN_IF_ERROR(Publish(measures, step_, options_.writer));

@@ -28,14 +28,14 @@ class Summaries {
   // Adds one number, of any real type.
   void AddScalar(const std::string& tag, Output value);
   // Adds a histogram of the numbers of a tensor. The step fails (InvalidArgument names the node) if
-  // one is NaN or infinite.
+  // a number is NaN or infinite.
   void AddHistogram(const std::string& tag, Output values);
   // Adds up to `max_images` of [batch, height, width, channels], with 1 (grey), 3 or 4 channels.
   // Bytes are used unchanged; floats are scaled so that each picture uses the full range.
   void AddImages(const std::string& tag, Output images, int64_t max_images = 3);
 
-  // Returns a string scalar: all of the above as one serialized Summary. Not valid if nothing was
-  // added.
+  // Returns a string scalar: everything that was added, as one serialized Summary. Not valid if
+  // nothing was added.
   Output Merged();
 
  private:

@@ -56,7 +56,7 @@ Status SummaryHook::AfterStep(const StepResult& result, bool* stop) {
 }
 
 void SummaryHook::AfterSave(const std::string& checkpoint, int64_t global_step) {
-  // The next step returns the error.
+  // If writing still fails then, the next written step returns the error.
   writer_.AddSession(SummaryWriter::SessionEvent::kCheckpoint, global_step, checkpoint)
       .IgnoreError();
 }

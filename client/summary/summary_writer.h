@@ -11,8 +11,9 @@
 // disk. An event is in the file after at most flush_seconds.
 //
 // If the file cannot be written, the writer logs it (core/base/log.h), keeps the events, and tries
-// every flush_seconds to write them to a new file. After give_up_seconds without success, every
-// call returns the error. Events beyond pending_bytes_max are dropped, and their number is logged.
+// every flush_seconds to write them to a new file. After give_up_seconds without success, every Add
+// function returns the error. Events beyond pending_bytes_max are dropped, and their number is
+// logged.
 // Thread-safe.
 #pragma once
 
@@ -70,8 +71,8 @@ class SummaryWriter {
   // Adds a serialized RunMetadata, which TensorBoard's page "Graphs" offers under `tag`.
   Status AddRunMetadata(const std::string& tag, const std::string& run_metadata, int64_t step);
 
-  // Waits until all events added before this call are in the file. Otherwise returns an error of
-  // the file system, or DeadlineExceeded after `timeout_seconds`.
+  // Waits until all events added before this call are in the file. If they cannot be written,
+  // returns the error of the file system, or DeadlineExceeded after `timeout_seconds`.
   Status Flush(double timeout_seconds = 10);
   // Flushes, and ends the thread. Later calls return FailedPrecondition.
   Status Close(double timeout_seconds = 10);

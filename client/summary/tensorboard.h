@@ -15,10 +15,10 @@ namespace penstock::client {
 
 class TensorBoard {
  public:
-  // Starts it on the event files below `folder`, on port 6006 of the loopback interface, or on
-  // another port if 6006 is taken. Its output goes to tensorboard.log in that folder. It ends with
-  // this object, or with the thread that called Start. NotFound if there is no `tensorboard` in the
-  // PATH.
+  // Starts the program on the event files below `folder`, on port 6006 of the loopback interface,
+  // or on another port if 6006 is taken. The program's output goes to tensorboard.log in that
+  // folder. The program ends with this object, or with the thread that called Start. NotFound if
+  // there is no `tensorboard` in the PATH.
   static StatusOr<std::unique_ptr<TensorBoard>> Start(const std::string& folder,
                                                       Env& env = Env::Real());
   // Ends the program (SIGTERM, after 5 s SIGKILL).

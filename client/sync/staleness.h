@@ -32,7 +32,8 @@ class Staleness : public TrainingHook {
   Output measure() const { return measure_; }
   // Returns the number of steps for each staleness.
   const std::map<int64_t, int64_t>& counts() const { return counts_; }
-  // Returns "staleness of 500 updates: mean 1.3; 0: 20 %, 1: 45 %, 2-3: 30 %, 4-7: 5 %".
+  // Returns a text such as "staleness of 500 updates: mean 1.3; 0: 20 %, 1: 45 %, 2-3: 30 %, 4-7: 5
+  // %".
   std::string Describe() const;
 
   Status AfterStep(const StepResult& result, bool* stop) override;

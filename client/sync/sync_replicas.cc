@@ -13,7 +13,8 @@ namespace {
 
 // A token with this value means that the chief has ended.
 constexpr int64_t kNoMoreSteps = -1;
-// The interval at which the chief's thread polls whether enough gradients have arrived.
+// The interval at which the chief's thread polls whether enough gradients have arrived: it doubles
+// from the minimum to the maximum while they have not.
 constexpr int64_t kPollNanosMin = 100'000, kPollNanosMax = 5'000'000;
 
 Output Int64(Program& program, int64_t value) {
@@ -72,7 +73,8 @@ SyncReplicas::Sum SyncReplicas::AddSum(const VariableGradient& g, Output local_s
   return sum;
 }
 
-// Adds an op on a staging area on the device of the global step.
+// Adds an op on the staging area `name`, which all replicas share, on the device of the global
+// step. `value`, if given, is the op's input.
 Output SyncReplicas::AddStagingOp(const char* op, const std::string& name, Output value) {
   const auto there = program_.ColocateWith(program_.GlobalStep().handle());
   const Attrs attrs = {{"dtypes", std::vector<DType>{DType::kInt64}},

@@ -94,7 +94,7 @@ class SyncReplicas : public TrainingHook {
   std::optional<Variable> local_step_;
   Output begin_, leave_;                                  // run by each replica
   Output restart_, resume_, poll_, update_, end_, fail_;  // run by the chief
-  std::set<std::string> end_checks_;  // nodes that fail when the chief has ended
+  std::set<std::string> end_checks_;  // names of the nodes that fail when the chief has ended
 
   Mutex updating_;  // held while an update is applied
   std::unique_ptr<Cancellation> stop_;

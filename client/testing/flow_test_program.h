@@ -20,7 +20,7 @@ namespace penstock::client {
 
 class FlowTest : public testing::Test {
  protected:
-  // Returns a tensor that has `value` unless it is fed.
+  // Returns a tensor to which Run feeds `value`, until Feed sets another value.
   Output Input(Tensor value) {
     // (A Placeholder of shape [] would accept any shape.)
     const Output x = CallIn(program_, "PlaceholderWithDefault", {Constant(program_, value)},

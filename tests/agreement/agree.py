@@ -39,7 +39,8 @@ def _try_all(arguments, penstock, exporter, found):
 
 
 def run(arguments, penstock, exporter):
-    """Returns 0 if all results agree or their differences are explained."""
+    """Returns 0 if there are results and all of them agree or have explained differences, 1
+    otherwise."""
     known = differences.read(os.path.join(os.path.dirname(os.path.realpath(__file__)),
                                           "DIFFERENCES.md"))
     with open(arguments.unexplained or os.devnull, "w", encoding="utf-8") as unexplained:

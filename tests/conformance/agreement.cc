@@ -89,7 +89,7 @@ std::string Disagreement(const Tensor& expected, const Tensor& found) {
     case DType::kString:
       return FirstDifference<std::string>(expected, found, std::equal_to<>());
     case DType::kResource:
-      return "";  // resource handles; the caller compares their values
+      return "";  // handles; the caller compares the values of their variables
     default:
       if (std::memcmp(expected.raw_data(), found.raw_data(), expected.bytes()) == 0) return "";
       return StrCat("is ", found.ToString(), ", expected ", expected.ToString());

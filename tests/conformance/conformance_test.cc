@@ -67,7 +67,8 @@ TEST_P(Conformance, HasAKernelForEveryTypeAndItDoesWhatShapeInferenceSays) {
   }
 }
 
-// Returns the inputs as nodes: variables for arguments that are variables, else constants.
+// Returns the inputs as nodes: variables for arguments that are variables, constants for single
+// tensors that are not floating point, else placeholders. Appends their outputs to `*flat`.
 std::vector<NodeInput> InputNodes(GraphBuilder& b, const SampleCall& call, Outputs* flat) {
   std::vector<NodeInput> inputs;
   for (size_t i = 0; i < call.args.size(); ++i) {
@@ -192,7 +193,7 @@ class GradientGraph {
   Status Loss(const Outputs& outputs, int salt, Output* loss) {
     Outputs terms;
     for (size_t i = 0; i < outputs.size(); ++i) {
-      // The weights cos(1), cos(2), ... are all different and have both signs.
+      // The weights, cosines of equally spaced numbers, are all different and have both signs.
       const Output flat = Reshape(outputs[i], Constant(b_, Tensor::Vector<int32_t>({-1})));
       const Output index = Cast(Range(Constant(b_, Tensor::Scalar<int32_t>(0)), SizeOf(flat),
                                       Constant(b_, Tensor::Scalar<int32_t>(1))),

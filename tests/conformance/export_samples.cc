@@ -59,7 +59,7 @@ Status ExportAll(const std::string& path) {
   ASSIGN_OR_RETURN(const auto writer, RecordWriter::Create(Env::Real(), path));
   for (const OpDef* op : Registry::Global().ops()) {
     const auto samples = SamplesOf(*op);
-    // ops without samples, such as queue ops; conformance_test lists them
+    // the op has no samples, as queue ops have none
     if (!samples.ok()) continue;
     for (const SampleCall& call : *samples) {
       ASSIGN_OR_RETURN(const std::string graph, Export(call));

@@ -303,7 +303,7 @@ bool NamesFiles(const std::string& argument) {
   return names.contains(argument);
 }
 
-// A new op with an argument named like a file must get a row above, or be listed here.
+// A new op with an argument named like a file must get a row in UsesOfFiles, or be listed here.
 TEST(FileRootOps, AreAllInTheTable) {
   const std::set<std::string> without_files = {
       "CacheDataset",     // keeps elements in memory; rejects a file name

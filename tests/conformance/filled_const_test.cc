@@ -29,7 +29,7 @@ tensorflow::GraphDef FromText(const std::string& text) {
   return def;
 }
 
-// Larger than any machine's memory: it must not be materialised before it runs.
+// The constant is larger than any machine's memory, so its value must not be made before it runs.
 TEST(FilledConst, ALargeConstantOfOneValueStaysSmall) {
   const tensorflow::GraphDef def = FromText(kFilled);
   Graph graph(Registry::Global());

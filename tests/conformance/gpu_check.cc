@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Runs the sample calls of every op that has a kernel for the GPU on the GPU and on the CPU, and
-// prints whether the results agree: a line per op and a summary. Exit status: 0 all agree, 1 some
-// do not, 3 no GPU.
+// prints whether the results agree: a line per op and a summary. Exit status: 0 all agree; 1 some
+// do not, or the GPU does not start; 2 a mistake in the arguments; 3 no GPU.
 //
 //   gpu_check [--device=CPU] [op...]
 //
@@ -102,8 +102,8 @@ Status RunOnCpu(const SampleCall& call, std::vector<Tensor>* outputs) {
   return OkStatus();
 }
 
-// Runs `call` on the CPU, and `twin`, a copy of the call with its own state, on the device. Returns
-// "" if the results agree, else the difference.
+// Runs `twin`, a copy of `call` with its own state, on the device. Returns "" if the results agree
+// with `expected`, the results of `call` on the CPU; else the difference.
 std::string Compare(const SampleCall& call, const SampleCall& twin, Device& device,
                     const std::vector<Tensor>& expected) {
   std::vector<Tensor> found;

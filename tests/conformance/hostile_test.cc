@@ -113,7 +113,7 @@ T ElementOf(Dice& dice) {
 
 Tensor RandomTensor(Dice& dice, DType dtype, const Shape& shape);
 
-// Returns an empty variant, or a list of a few tensors of any shape; sometimes lists of lists.
+// Returns an empty variant, or a list of a few tensors of any shape; sometimes a list of lists.
 template <>
 Variant ElementOf<Variant>(Dice& dice) {
   if (dice.OneIn(4)) return {};
@@ -205,7 +205,8 @@ struct Roll {
   }
 };
 
-// Returns a value of another size, or an empty one, in place of an attribute that is not a type.
+// Returns a random value of the attribute's kind, to replace `now`. Attributes of kinds that Roll
+// does not vary, such as types, keep `now`.
 AttrValue RandomAttr(Dice& dice, const AttrDef& attr, const AttrValue& now) {
   return std::visit(Roll{dice, now}, attr.kind);
 }
@@ -264,7 +265,8 @@ class Hostile : public testing::TestWithParam<const OpDef*> {
     auto samples = SamplesOf(*GetParam());
     if (!samples.ok() || samples->empty()) GTEST_SKIP() << "cannot run alone";
   }
-  // Returns a new sample, since calls change the sample's state.
+  // Returns a random variation of one of the op's samples, which is new because calls change a
+  // sample's state.
   SampleCall Next() {
     auto samples = SamplesOf(*GetParam());
     CHECK_OK(samples.status());
@@ -355,8 +357,8 @@ TEST_P(Hostile, ShapeFunctionsAnswer) {
 std::vector<const OpDef*> Ops() {
   std::vector<const OpDef*> ops;
   for (const OpDef* op : Registry::Global().ops()) {
-    // Skip control-flow ops, which the executor itself runs, and the runtime's own ops, which
-    // cannot run alone.
+    // Skip control-flow ops, which the executor itself runs; the runtime's own ops, which cannot
+    // run alone; and ops with OpDef::acts_outside.
     const bool alone = op->flow == FlowOp::kNone && !op->internal();
     if (alone && !op->acts_outside) ops.push_back(op);
   }

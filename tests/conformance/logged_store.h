@@ -37,8 +37,8 @@ class LoggedStore {
   // Like Watch; also checks that a resource in the store, or behind a handle of `call`, has a new
   // version.
   std::vector<Tensor> WatchChange(const std::string& op, const OpCall& call = {});
-  // Checks the records after the first `records` ones. `before` is the text of the store before
-  // them. Adds mistakes to faults().
+  // Checks the records after the first `records` ones: there is one if the store has changed from
+  // the text `before`, and each names `op` as its origin. Adds mistakes to faults().
   void CheckRecords(const std::string& op, size_t records, const std::string& before);
 
   const std::vector<std::string>& faults() const { return faults_; }

@@ -96,7 +96,7 @@ class RandomGraph {
     if (random_() % 5 == 0) values_.push_back(Twin(made));
   }
 
-  // Adds a node with the same op and the same inputs.
+  // Adds a node with the same op and the same inputs as the node of `of`.
   Output Twin(Output of) {
     const Node& node = *g_.NodeOf(of);
     std::vector<Endpoint> inputs = node.inputs();
@@ -218,7 +218,8 @@ class PassesTest : public testing::Test {
     return penstock::Compile(g.graph(), devices_, options, &report_);
   }
 
-  // Returns a memory limit in bytes that forces the compiler to change the step.
+  // Returns the fraction `part` of the peak memory of the step that was compiled last, in bytes: a
+  // limit that forces the compiler to change the step.
   int64_t LimitOf(double part) const {
     double peak = 0;
     for (const auto& device : report_.memory.devices) peak = std::max(peak, device.peak_bytes);
@@ -228,7 +229,7 @@ class PassesTest : public testing::Test {
   std::vector<DeviceInfo> devices_ = {{.name = *DeviceName::Parse(kPs), .incarnation = 1},
                                       {.name = *DeviceName::Parse(kWorker), .incarnation = 2}};
   CompileReport report_;
-  std::map<std::string, int> changed_;  // number of graphs that each pass has changed
+  std::map<std::string, int> changed_;  // by pass: the graphs whose number of nodes it changed
 };
 
 TEST_F(PassesTest, ComputeWhatTheGraphSays) {

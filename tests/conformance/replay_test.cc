@@ -129,7 +129,8 @@ class Worker {
              {{barrier, Tensor::Scalar<int32_t>(1 + Below(2))},
               {{"component_types", std::vector<DType>{DType::kFloat, DType::kFloat}}}});
   }
-  // Destroys and recreates a variable of this worker.
+  // Makes and assigns a variable of this worker; in half of the calls it then destroys the
+  // variable.
   void Remake() {
     const std::string name = StrCat("own", number_);
     const auto made = run_.Run(

@@ -198,7 +198,8 @@ std::vector<std::map<std::string, DType>> TypeChoices(const OpDef& op, const Exa
   return choices;
 }
 
-// Returns an example for an op that declares none: a small matrix for each input.
+// Returns an example for an op that declares none: a small matrix for each input. InvalidArgument
+// if the op has an attribute without a default that the inputs do not determine.
 StatusOr<Example> DefaultExample(const OpDef& op) {
   Example example;
   for (const AttrDef& attr : op.attrs) {

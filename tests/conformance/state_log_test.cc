@@ -31,7 +31,7 @@ Tensor Floats(const std::vector<float>& values) { return Tensor::Vector(values);
 
 // Returns whether the op is called here: it may change the resource behind an input.
 bool HasHandle(const OpDef& op) {
-  if (!op.not_alone.empty()) return false;     // the op needs a cluster; other tests cover it
+  if (!op.not_alone.empty()) return false;     // cannot run alone; other tests cover it
   if (op.flow != FlowOp::kNone) return false;  // passes a handle on; only the executor can run it
   for (const ArgDef& input : op.inputs) {
     if (input.type.ref || input.type.type == "resource") return true;

@@ -29,7 +29,7 @@ constexpr char kEmpty[] =
 constexpr char kGaps[] =
     "08151200223f3e0a1674656e736f72666c6f773a3a54656e736f724c697374121002000201ffffffffffffffffff01"
     "18011a1208011204120208022a080000c03f00000040";
-// stack([TensorListFromTensor(["a", "bc"], []), a list that holds the list above])
+// stack([TensorListFromTensor(["a", "bc"], []), a list that holds the list of kGaps])
 constexpr char kPair[] =
     "081512041202080222a701396c0a1674656e736f72666c6f773a3a54656e736f724c697374120c0007ffffffffffff"
     "ffffff011a07080712004201611a0808071200420262630a1674656e736f72666c6f773a3a54656e736f724c697374"

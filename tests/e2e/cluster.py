@@ -126,7 +126,7 @@ class ClusterTest(unittest.TestCase):
         return run
 
     def until(self, ask, *needed, seconds=30):
-        """Calls ask() until the answer contains all of `needed`."""
+        """Calls ask() until the answer contains all of `needed`; returns that answer."""
         end = time.monotonic() + seconds
         while True:
             said = ask()
@@ -155,7 +155,8 @@ class StuckCluster(ClusterTest):
                  *(flags or {}).get((job, index), [])], " serves at ")
 
     def spawn(self, command, until):
-        """Starts a process, which is killed at the end, and waits until it says `until`."""
+        """Starts a process, which is killed at the end, and waits until it says `until`. Returns
+        the process."""
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                    text=True)
         self.addCleanup(process.stdout.close)

@@ -44,7 +44,8 @@ class CostTest(StuckCluster):
             file.write(GRAPH)
 
     def ask(self, *command, code=0):
-        """Returns the command's output, or its error if it fails with `code`."""
+        """Checks that the command ends with `code`. Returns its output, or its error if `code` is
+        not 0."""
         environment = {**os.environ, "XDG_CACHE_HOME": os.path.dirname(self.graph)}
         ran = subprocess.run([PENSTOCK, *command], capture_output=True, text=True, timeout=90,
                              env=environment)

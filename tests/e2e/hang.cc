@@ -44,8 +44,8 @@ struct Queue {
   Output handle;
 };
 
-// Takes three elements of a barrier that has one complete element, and another one without its
-// second component.
+// Returns an op that takes three elements of a barrier. The barrier has one complete element, and
+// another one without its second component.
 StatusOr<Output> BarrierOneShort(client::Program& program, Session& session) {
   const auto ps = program.DeviceScope(Queue::kPs);
   const std::vector<DType> types(2, DType::kFloat);
@@ -66,7 +66,7 @@ StatusOr<Output> BarrierOneShort(client::Program& program, Session& session) {
                {{"component_types", types}})[0];
 }
 
-// Averages two gradients, of which only one has arrived.
+// Returns an op that averages two gradients, of which only one has arrived.
 StatusOr<Output> AccumulatorOneShort(client::Program& program, Session& session) {
   const auto ps = program.DeviceScope(Queue::kPs);
   const Output sum = CallIn(
@@ -110,7 +110,7 @@ Status AwaitVariable(client::Program& program, Session& session) {
   }
 }
 
-// Makes a new session after each failure, as training loops do.
+// Runs `step` again and again. Makes a new session after each failure, as training loops do.
 Status Retry(client::Program& program, Output step, const std::string& target) {
   Begun();
   while (true) {

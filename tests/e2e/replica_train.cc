@@ -5,8 +5,9 @@
 // loss, so the variables of one ps never depend on the progress of another one. Nothing is saved:
 // lost variables end the training.
 //
-// Prints "step N" after each step. At the end the worker prints "weights", a hash of the bits of
-// all variables, and the longest time from the end of one step to the end of the next.
+// With --step_millis, prints "step N" after each step. At the end the worker prints "weights", a
+// hash of the bits of all variables, and the longest time from the end of one step to the end of
+// the next.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cinttypes>

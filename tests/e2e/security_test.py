@@ -80,7 +80,7 @@ class SecurityTest(ClusterTest):
         return done.returncode, done.stdout, done.stderr
 
     def serve(self, env, *flags, job="worker"):
-        """Starts a task; returns its address."""
+        """Starts a task, and waits until it serves; returns its address."""
         address = "127.0.0.1:%d" % free_ports(1)[0]
         self.server = subprocess.Popen(
             [PENSTOCK, "server", "--job_name=" + job, "--task_index=0",

@@ -24,7 +24,8 @@ class SyncReplicasTest(ClusterTest):
         return float(found[-1])
 
     def steps_after(self, run, line, more):
-        """Waits until the chief has taken `more` steps since `line`."""
+        """Waits until the chief has taken `more` steps since line number `line`; returns the number
+        of the last line that it read."""
         match, line = run.wait_for(STEP, start=line)
         first = int(match.group(1))
         while int(match.group(1)) < first + more:

@@ -33,7 +33,8 @@ for proxy in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "grpc_pr
     os.environ.pop(proxy, None)
 
 def _find_tensorflow():
-    """Restarts the program in a Python that has TensorFlow, if this one has not."""
+    """Restarts the program in $PENSTOCK_TENSORFLOW_PYTHON if that is set. Otherwise ends the
+    process, with a skipped test, if this Python has no TensorFlow."""
     wanted = os.environ.pop("PENSTOCK_TENSORFLOW_PYTHON", None)
     if wanted:
         os.execv(wanted, [wanted] + sys.argv)
@@ -198,7 +199,8 @@ def _write_xml(path, result):
 
 
 def main(modes):
-    """Runs the programs of these modes whose names contain one of the command line's words."""
+    """Runs the programs of these modes whose names contain one of the command line's words; all of
+    them if there are no words. Then ends the process."""
     if "v2" in modes:
         v1.disable_eager_execution()
     else:

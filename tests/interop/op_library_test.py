@@ -33,7 +33,7 @@ NOT_OURS = {("MatMul", "grad_a"), ("MatMul", "grad_b"), ("BatchMatMul", "grad_x"
 
 
 def start(cluster, job, load):
-    """Starts a task, with or without the library."""
+    """Starts a task, with or without the library; returns its server."""
     before = os.environ.pop("PENSTOCK_LOAD", None)
     try:
         if load:

@@ -7,7 +7,7 @@ from harness import program, v1
 
 @program("ref", "resource")
 def reads_around_updates(cluster):
-    """Uses a value after an update that it was read before."""
+    """Reads a variable before, between and after two updates; uses the first value after them."""
     with tf.device("/job:ps/task:0"):
         v = v1.get_variable("v", initializer=[1.0, 2.0])
         early = tf.identity(v)

@@ -14,9 +14,10 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Checks the prediction. On several threads a step runs in another order than predicted, and runs
-// several nodes at once, so it may take as much as in the worst case. training_steps_test compares
-// exactly, on one thread.
+// Checks that the predicted memory is at most 1.5 times the measured memory, and the predicted
+// worst case at least that. On several threads a step runs in another order than predicted, and
+// runs several nodes at once, so it may take as much as in the worst case. training_steps_test
+// compares exactly, on one thread.
 void ExpectPredicted(const Training& training) {
   const auto report = Predict(training);
   ASSERT_TRUE(report.ok()) << report.status();
@@ -31,7 +32,8 @@ void ExpectPredicted(const Training& training) {
   EXPECT_LE(measured, worst);
 }
 
-// Checks a training with a limit of `part` of the memory that it takes without a limit.
+// Checks that a training with a limit of `part` of the memory that it takes without a limit keeps
+// the limit, and has the same results.
 void ExpectFits(const Training& training, double part) {
   const auto free = Train(training, {});
   ASSERT_TRUE(free.ok()) << free.status();

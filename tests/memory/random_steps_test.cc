@@ -19,8 +19,8 @@ namespace {
 constexpr int64_t kRows = 128, kColumns = 128;  // 64 KiB: whole pages
 constexpr int kNodes = 60;
 
-// A graph of nodes of several kinds, whose inputs are random earlier nodes. Unused outputs are
-// summed up.
+// A graph of nodes of several kinds, whose inputs are random earlier nodes. The result combines the
+// last value and a random third of the others.
 struct RandomStep {
   explicit RandomStep(uint32_t seed) : random(seed) {
     Tensor first(DType::kFloat, Shape({kRows, kColumns}));

@@ -118,7 +118,7 @@ bool CanBeSampled(const OpDef& op) {
 // Records how kernels use the inputs of sample calls. Calls that fail do not count.
 struct Seen {
   int calls = 0;
-  int calls_with_views = 0;  // output k had the buffer of input k, for each k
+  int calls_with_views = 0;  // calls in which each output k had the buffer of input k
   bool reuses_first = false, reuses_others = false;
 
   Reuse reuses() const {

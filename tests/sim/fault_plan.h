@@ -22,7 +22,7 @@ struct Fault {
     kRepeat,      // some requests arrive twice
     kSlow,        // messages are delayed
     kDiskErrors,  // operations on files fail, and writes are torn
-    kPowerLoss,   // all hosts lose power, and all data that were not synced
+    kPowerLoss,   // all hosts lose power; data that were not synced are lost
     kBitFlip,     // flips a bit in a file of a checkpoint
     kClockJump,   // wall clocks jump
     kSlowKill,    // a kill while messages are delayed, so that it probably comes amid a step
@@ -33,7 +33,7 @@ struct Fault {
   int64_t lasts_ms = 0;  // time until the fault is over, or the process is restarted
   uint64_t choice = 0;   // random bits for further choices
 
-  // Returns "kill ps-1 for 120 ms".
+  // Returns a text such as "kill ps-1 for 120 ms".
   std::string ToString() const;
 };
 

@@ -124,7 +124,7 @@ SimRunOptions OptionsOf(const PlantedBug& planted, bool with_bug) {
   return options;
 }
 
-// Returns what a run with the bug violates; "" if nothing.
+// Returns the first violation of the run; "" if there is none.
 std::string Violation(SimRunOptions options) {
   static std::string expected[2];
   std::string& weights = expected[options.plan.replicas];

@@ -28,7 +28,7 @@ std::map<std::string, std::shared_ptr<Resource>> VariablesOf(SimProcess& process
   return variables;
 }
 
-// Returns the value's bytes; "" if there is no value.
+// Returns the value's shape and bytes; "" if there is no value.
 std::string BytesOf(const Resource& resource) {
   std::string bytes;
   const auto copy = [&](const Tensor& value) {
@@ -64,7 +64,8 @@ std::map<std::string, int64_t> VersionsOf(SimProcess& process) {
 
 }  // namespace
 
-// Checks a process whose other process is dead.
+// Checks a process whose other process is dead: if it is a follower that takes over, it must have
+// the same versions of all variables as before. Returns what is wrong, as Look does.
 std::string ReplicaCheck::CheckOrphan(SimProcess& process) {
   if (process.replica()->state().whole) {
     orphan_ = VersionsOf(process);

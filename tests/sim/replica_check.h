@@ -27,7 +27,8 @@ class ReplicaCheck {
   // Looks at the two processes of a parameter server, of which either may be null. Returns what is
   // wrong; "" if nothing is, or if this is not a moment to compare.
   std::string Look(SimProcess* one, SimProcess* other);
-  // Checks that a follower that may take over has the global step, if it is a variable here.
+  // Checks, if the global step is a variable of this parameter server, that a follower that may
+  // take over has it at `step` or later. Returns what is wrong, as Look does.
   std::string LookAtStep(SimProcess* one, SimProcess* other, int64_t step);
 
  private:

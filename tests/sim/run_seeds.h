@@ -25,7 +25,7 @@ StatusOr<SimSeedResult> RunSeed(const SimRunOptions& options, bool want_log = fa
 Status ExpectWeights(SimRunOptions* options);
 
 // Shrinks the plan of a failing run: drops faults one by one as long as the run still fails.
-// Returns the indices of the remaining faults.
+// Returns the indices of the remaining faults, and sets `*runs` to the number of runs that it made.
 StatusOr<std::vector<int>> ShrinkPlan(const SimRunOptions& options, int* runs);
 
 }  // namespace penstock::simulation

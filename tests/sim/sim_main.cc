@@ -26,7 +26,7 @@ struct Flags {
 };
 
 struct Seeds {
-  uint64_t from = 0, to = 0;  // seeds, both inclusive
+  uint64_t from = 0, to = 0;  // the first and the last seed
 };
 
 StatusOr<Seeds> ParseSeeds(const Flags& flags) {

@@ -97,7 +97,7 @@ class SimProcess {
   const std::string job;
   const int index;
 
-  // Makes all later actions of the process have no effect.
+  // Makes all later actions of the process have no effect. `silent`: its peers get no notice.
   void Kill(bool silent);
   // Ends everything that runs in the process, also after Kill. Blocks.
   void Stop();

@@ -21,7 +21,8 @@ using client::Variable;
 
 constexpr int kRows = 2, kWidth = 3;
 constexpr int64_t kThinkNanosMax = 150'000'000;
-// How many times longer a client thinks in its second half while more faults are due.
+// How many times longer a client thinks in the second half of the training while more faults are
+// due.
 constexpr int64_t kLinger = 20;
 constexpr char kClientHost[] = "client";
 

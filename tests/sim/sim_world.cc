@@ -499,7 +499,7 @@ StatusOr<SimRunResult> RunSimulation(const SimRunOptions& options) {
   if (run.plan.hosts.empty()) run.plan.hosts = SimHosts(run.plan.replicas);
   ASSIGN_OR_RETURN(std::vector<Fault> plan, MakeFaultPlan(run.plan));
   RETURN_IF_ERROR(SimChooser::CheckNames(run.bugs));
-  // Not destroyed after a hang, because closures that wait still use it.
+  // Not destroyed after a violation, because closures that wait still use it.
   auto* const world = new World(run, std::move(plan));
   SimRunResult result = world->Run();
   if (result.violations.empty()) delete world;

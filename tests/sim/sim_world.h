@@ -47,8 +47,8 @@ struct SimRunResult {
 // Returns the hosts of the cluster, which faults may hit.
 std::vector<std::string> SimHosts(bool replicas);
 
-// Runs the simulation in one thread. After the violation "hang" the process must exit, because the
-// run cannot be cleaned up. InvalidArgument for an invalid plan or an unknown bug.
+// Runs the simulation in one thread. After a violation the process must exit, because the run is
+// not cleaned up then. InvalidArgument for an invalid plan or an unknown bug.
 StatusOr<SimRunResult> RunSimulation(const SimRunOptions& options);
 
 }  // namespace penstock::simulation

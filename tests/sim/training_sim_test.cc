@@ -180,7 +180,7 @@ std::unique_ptr<World> Train(uint64_t seed, bool together) {
   return world;
 }
 
-// Returns the first line in which the logs differ.
+// Returns the first line in which the logs differ; "" if they are equal.
 std::string Difference(const std::string& a, const std::string& b) {
   const std::vector<std::string> left = absl::StrSplit(a, '\n'), right = absl::StrSplit(b, '\n');
   for (size_t i = 0; i < std::min(left.size(), right.size()); ++i) {

@@ -58,8 +58,9 @@ struct Producer {
   FILE* from = nullptr;
 };
 
-// Sends tensors without end. All elements of a tensor are its number, so a part of another tensor
-// would be noticed. Small tensors are sent through the ring, large ones through the arena.
+// Waits for a byte from `start`, then sends tensors without end. All elements of a tensor are its
+// number, so a part of another tensor would be noticed. Small tensors are sent through the ring,
+// large ones through the arena.
 [[noreturn]] void SendForEver(int start, int to) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   char none = 0;

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs the conformance suite of the transport "verbs" and one fault in a virtual machine that has an
-# RDMA device. `tools/rdma_check` runs the complete check.
+# Runs the conformance suite of the transport "verbs" and two faults in a virtual machine that has
+# an RDMA device. `tools/rdma_check` runs the complete check.
 set -uo pipefail
 
 programs=tests/transport

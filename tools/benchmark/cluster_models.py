@@ -70,7 +70,7 @@ def embedding():
 
 
 def lstm():
-    """A long sequence of small ops, unrolled over time."""
+    """Builds a long sequence of small ops, unrolled over time."""
     steps, units = LSTM
     x = tf.placeholder(tf.float32, [steps, BATCH, units])
     w = tf.get_variable("w", [2 * units, 4 * units])

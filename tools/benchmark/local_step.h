@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The measurements that need one process: executor/*, local_step/* and training/*.
+// The measurements that need one process: executor/*, local_step/*, training/* and embedding/*.
+// Each function prepares one and returns its Round. InvalidArgument for an unknown name.
 #pragma once
 
 #include <string>

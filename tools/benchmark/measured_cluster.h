@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // MeasuredCluster: one ps and some workers, each a process of this program, that measure steps
-// between them on request. Single-threaded. A Round borrows the cluster; preparing the next Round
-// may end the tasks of the previous one.
+// between them on request. Each Prepare function starts the tasks and returns the Round that
+// measures. Single-threaded. A Round borrows the cluster; preparing the next Round may end the
+// tasks of the previous one.
 #pragma once
 
 #include <sys/types.h>
@@ -41,7 +42,7 @@ class MeasuredCluster {
 };
 
 // Runs a task's process until its standard input ends: binds a free port, reads the cluster,
-// serves, and then reads lines that each name a step to measure.
+// serves, and then reads lines that each name a step to measure. Returns the exit code.
 int RunMeasuredTask(const std::string& job, const std::string& index, const std::string& protocol);
 
 }  // namespace penstock::benchmark

@@ -69,7 +69,7 @@ StatusOr<std::unique_ptr<RemoteStep>> PrepareAllReduce(const Server& server,
   return step;
 }
 
-// Returns the median time of a step.
+// Returns the median time of a step, in seconds.
 StatusOr<double> Measure(RemoteStep& step) {
   const auto run = [&] { return (*step.run)().status(); };
   if (step.count == 0) return MedianSeconds(run);
@@ -171,8 +171,7 @@ Status ServeAndMeasure(const std::string& job, int index, const std::string& pro
 
 }  // namespace
 
-int RunMeasuredTask(const std::string& job, const std::string& index,
-                    const std::string& protocol) {
+int RunMeasuredTask(const std::string& job, const std::string& index, const std::string& protocol) {
   int number = 0;
   if (!absl::SimpleAtoi(index, &number)) return 2;
   const Status served = ServeAndMeasure(job, number, protocol);

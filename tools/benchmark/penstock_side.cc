@@ -2,10 +2,10 @@
 //
 // The process that measures Penstock for tools/bench. Reads names of measurements from standard
 // input, one per line. Answers each by running one round of the measurement and writing a line of
-// JSON: {"value": number} or {"error": text}. The first line that it writes describes the program.
-// A measurement is set up when its name is first read, and kept until the name of another one is
-// read. With --task the process is one task of the cluster that another process of this program
-// measures.
+// JSON: {"value": number} or {"error": text}. The first line that it writes is {"ready":
+// "Penstock"}. A measurement is set up when its name is first read, and kept until the name of
+// another one is read. With --task the process is one task of the cluster that another process of
+// this program measures.
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>

@@ -27,7 +27,7 @@ class RandomEdges {
   int64_t state_ = 12345;
 };
 
-// Adds one node that depends on `inputs`.
+// Adds nodes to the executor's graph: each call adds one that depends on `inputs`.
 class NodeMaker {
  public:
   NodeMaker(Program& program, bool noop) : program_(program), noop_(noop) {}
@@ -82,7 +82,7 @@ Output Convnet(Program& program, Output x) {
 
 StatusOr<int64_t> TransferBytes(const std::string& name) {
   static const std::map<std::string, int64_t>& sizes = *new std::map<std::string, int64_t>{
-      {"1KB", 1 << 10},  {"4KB", 4 << 10},   {"64KB", 64 << 10},  {"1MB", 1 << 20},
+      {"1KB", 1 << 10}, {"4KB", 4 << 10},   {"64KB", 64 << 10},  {"1MB", 1 << 20},
       {"4MB", 4 << 20}, {"64MB", 64 << 20}, {"256MB", 256 << 20}};
   const auto it = sizes.find(name);
   if (it == sizes.end()) return InvalidArgument("no transfer size '", name, "'");

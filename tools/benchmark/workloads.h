@@ -19,7 +19,8 @@ inline constexpr int kBatch = 128, kPixels = 28 * 28;
 inline constexpr int kTableRows = 1 << 20, kTableWidth = 64, kBags = 512, kBagIds = 8,
                      kBagBatches = 64;
 
-// Returns 4096 for "4KB".
+// Returns the number of bytes of a transfer size, such as 4096 for "4KB". InvalidArgument if
+// tools/bench has no such size.
 StatusOr<int64_t> TransferBytes(const std::string& name);
 // Returns how often a round of all_reduce sums tensors of `bytes` bytes. It is the same for all
 // ranks.

@@ -6,8 +6,8 @@
 
 The first estimate comes after the first twenty files; later ones follow the speed of the last
 minutes. A terminal shows it as one line that changes; elsewhere a line is printed each minute.
-Files count that were never built here: those that an earlier version built, and that the cache has,
-are quick or not counted. The exit status is Bazel's.
+The estimate counts the files that were never built here: files that an earlier version built, and
+files that the cache has, are quick or not counted. The exit status is Bazel's.
 """
 
 import os

@@ -22,7 +22,8 @@ struct CheckpointOptions {
   bool verify = false;
 };
 
-// Lists all checkpoints of a folder, and marks the one that a training would restore.
+// Prints all checkpoints of a folder, with the checkpoint on which each builds. Marks the one that
+// a training would restore, and damaged ones.
 Status ListFolder(Env& env, const std::string& folder) {
   ASSIGN_OR_RETURN(const std::vector<std::string> prefixes, ListCheckpoints(env, folder));
   if (prefixes.empty()) return NotFound("no checkpoints in '", folder, "'");
@@ -40,7 +41,7 @@ Status ListFolder(Env& env, const std::string& folder) {
   return OkStatus();
 }
 
-// Lists a checkpoint in the V1 format, which does not have the number of bytes.
+// Prints the tensors of a checkpoint in the V1 format, which does not say how many bytes each has.
 Status ListV1Tensors(const CheckpointReader& reader) {
   for (const std::string& name : reader.names()) {
     ASSIGN_OR_RETURN(const SavedTensor tensor, reader.Describe(name));

@@ -37,7 +37,8 @@ void AddVersionCommand(CLI::App& app, int* exit_code);
 void AddWhatIfCommand(CLI::App& app, int* exit_code);
 void AddWhyCommand(CLI::App& app, int* exit_code);
 
-// Returns 0 if `status` is OK; else prints "penstock: " and the error, and returns 1.
+// Returns 0 if `status` is OK. Otherwise prints "penstock: " and the error (logs it if the log is
+// JSON), and returns 1.
 int ExitCodeOf(const Status& status);
 
 }  // namespace penstock

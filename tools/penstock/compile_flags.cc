@@ -23,8 +23,8 @@ StatusOr<std::vector<TensorName>> Parse(const std::vector<std::string>& texts) {
   return names;
 }
 
-// Parses "x:0=128x784": a feed and its dimensions. No dimensions mean a scalar; ? is an unknown
-// dimension.
+// Parses "x:0=128x784", a feed and its dimensions, and stores the feed's shape in `options`. No
+// dimensions mean a scalar; ? is an unknown dimension.
 Status SetFeedShape(const std::string& text, CompileOptions* options) {
   const size_t equals = text.rfind('=');
   const auto wrong = [&](string_view why) {

@@ -34,10 +34,12 @@ struct CompileFlags {
   void AddTo(CLI::App& command);
   // Adds all flags except --devices.
   void AddStepTo(CLI::App& command);
-  // Returns the rates from the calibration file. Returns an error if the flag names a file that is
-  // missing, damaged or of another machine.
+  // Returns the rates from the calibration file, or typical rates if the flag says so or was not
+  // given and there is no usable file. Returns an error if the flag names a file that is missing,
+  // damaged or of another machine.
   StatusOr<RatesOfCpus> ReadCpuRates() const;
-  // Returns the devices that --devices names. Errors of this function and of Options name the flag.
+  // Returns the devices that --devices names. Errors of this function and of Options name the flag
+  // or the text that is wrong.
   StatusOr<std::vector<DeviceInfo>> Devices() const;
   // Returns the options for a client on the first of `devices`.
   StatusOr<CompileOptions> Options(const std::vector<DeviceInfo>& devices) const;

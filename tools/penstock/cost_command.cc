@@ -59,7 +59,8 @@ Status CostOfFile(const CostFlags& flags) {
   return OkStatus();
 }
 
-// Prints the costs of the steps of a task's sessions, as measured by that task.
+// Prints the costs of the steps of a task's sessions, as measured by that task. With --save, writes
+// the measured costs to a file, too.
 Status CostOfTask(const CostFlags& flags) {
   if (!flags.costs.empty()) {
     return InvalidArgument(

@@ -54,7 +54,9 @@ StatusOr<TaskConfig> FindCluster(const DoctorFlags& flags) {
   return task;
 }
 
-// Checks whether the tasks that answer under their own names see the checkpoint directory.
+// Examines the checkpoint directory on this machine; and, if all tasks answer under their own
+// names, whether each of them sees the same directory. Returns no findings without
+// --checkpoint_dir.
 Findings CheckDirectory(const DoctorFlags& flags, const TaskConfig& config,
                         const std::vector<ProbedTask>& tasks) {
   if (flags.checkpoint_dir.empty()) return {};

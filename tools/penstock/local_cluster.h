@@ -45,7 +45,9 @@ class LocalCluster {
 
   Status Start();
   // Waits until all workers have ended, a task has failed permanently, or `stop` is set (by a
-  // signal handler). Returns the exit code: 0, that of the failed task, or 130 if stopped.
+  // signal handler); then ends all tasks. With keep_running, waits on after the workers' end, until
+  // `stop` is set. Returns the exit code: 0, that of the failed task, or 130 if `stop` was set
+  // before the workers had ended.
   int Wait(const std::atomic<bool>& stop);
 
  private:
@@ -67,7 +69,8 @@ class LocalCluster {
   void CopyOutput(int timeout_ms);
   static void PrintLine(const std::string& task, const std::string& line);
   void PrintLines(Task& task, string_view text);
-  // Handles the end of a task. Returns its exit code if it has failed permanently, else 0.
+  // Handles the end of a task's process: starts it again if it may be restarted. Returns its exit
+  // code if it has failed and was not started again, else 0.
   int Reap(Task& task, int wait_status);
   int ReapAll();
   bool WorkersDone() const;

@@ -31,8 +31,8 @@ p { white-space: pre-wrap; margin: .5em 0; } .note { color: #666; font-weight: n
 <h1>Ops</h1>
 )";
 
-// Hides the sections whose names do not contain the typed text. (An address that ends in "#MatMul"
-// leads to that op without this script.)
+// A script that hides the sections whose names do not contain the typed text. (An address that ends
+// in "#MatMul" leads to that op without this script.)
 constexpr char kFilter[] = R"(<script>
 const field = document.querySelector("input"), count = document.querySelector("#count");
 const sections = [...document.querySelectorAll("section")];

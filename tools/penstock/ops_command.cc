@@ -57,8 +57,8 @@ std::vector<const OpDef*> Matching(const Registry& registry, string_view filter)
   return matching;
 }
 
-// Returns an error that names ops with a spelling similar to `filter`, or that contain its
-// beginning.
+// Returns NotFound. The error names ops with a spelling similar to `filter`; if there are none, ops
+// whose names contain the beginning of `filter`.
 Status NothingMatches(const Registry& registry, string_view filter) {
   std::vector<string_view> names;
   for (const OpDef* op : registry.ops()) names.push_back(op->name);

@@ -26,8 +26,8 @@
 namespace penstock {
 namespace {
 
-// Returns at the end of standard input: when the process that started this one has ended, or has
-// closed the pipe.
+// Skips standard input. Returns at its end: when the process that started this one has ended, or
+// has closed the pipe.
 void ReadToTheEnd() {
   char skipped[256];
   while (read(STDIN_FILENO, skipped, sizeof(skipped)) > 0) {
@@ -105,7 +105,8 @@ void End(Server& server, int64_t grace_seconds) {
   server.Stop();
 }
 
-// Prints where the server can be reached, and the settings that it has found for itself.
+// Prints where the server can be reached, the op libraries that it has loaded, and the settings
+// that it has found for itself.
 void Announce(const Server& server, const ServerOptions& options) {
   Print(server, StrCat("serves at ", server.target()));
   for (const OpLibrary& library : LoadedLibraries()) {
@@ -142,7 +143,7 @@ Status Serve(const ServerOptions& options, const ServeOptions& serve) {
   Cancellation::Token token;
   if (!stop.cancellation().Register(
           [&](const Status&) { server->RequestShutdown("a signal asked it to"); }, &token)) {
-    return OkStatus();  // the signal came before the server could start
+    return OkStatus();  // the signal has come already
   }
   if (serve.until_stdin_ends) {
     std::thread([weak = std::weak_ptr<Server>(server)] {
@@ -155,7 +156,7 @@ Status Serve(const ServerOptions& options, const ServeOptions& serve) {
   auto mistakes = Scheduler::Real().StartThread(
       "doctor", [config = options.task, self = server->task()] { LogMistakes(config, self); });
   server->Join();
-  mistakes = nullptr;  // ends this thread before the log says that the task has ended
+  mistakes = nullptr;  // waits for the thread, so that it logs nothing after the task's end
   stop.cancellation().Deregister(token);
   exit_deadline.emplace(serve.grace_seconds + kAbortSeconds, [weak = std::weak_ptr(server)] {
     const auto running = weak.lock();

@@ -24,7 +24,8 @@ namespace {
 
 constexpr char kTarget[] = "grpc://HOST:PORT of any task of the cluster";
 
-// Returns 2 if the address is malformed, which is a mistake in the command line.
+// Like ExitCodeOf, but returns 2 if the address is malformed, which is a mistake in the command
+// line.
 int CodeOf(const Status& status) {
   const int code = ExitCodeOf(status);
   return status.code() == StatusCode::kInvalidArgument ? 2 : code;

@@ -10,7 +10,7 @@
 
 namespace penstock {
 
-// REQUIRES a report with a prediction.
+// Returns the SVG. REQUIRES a report with a prediction.
 std::string TimelineSvg(const PlacementReport& report);
 
 }  // namespace penstock

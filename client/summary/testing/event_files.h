@@ -40,7 +40,7 @@ inline std::vector<tensorflow::Event> ReadEvents(const std::string& folder) {
   return events;
 }
 
-// Returns the steps that have a value under `tag`, in order.
+// Returns the steps of the values under `tag`, in the order of the events.
 inline std::vector<int64_t> StepsWith(const std::vector<tensorflow::Event>& events,
                                       const std::string& tag) {
   std::vector<int64_t> steps;

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ways of compiling a file, with a precompiled header for each."""
+"""The ways of compiling a file, and their flags. Each way has its own precompiled header."""
 
 PCH_COPTS = {
     "library": [],
-    # Vectorises loops, and gives up features of floating-point numbers that no kernel uses.
+    # Vectorises loops, and does without two guarantees of floating-point numbers that no kernel
+    # needs.
     "kernel": [
         "-O3",
         # Ignores the flags of floating-point exceptions: no code reads them, and keeping them
