@@ -14,6 +14,7 @@ namespace penstock {
 namespace {
 
 // Returns the product of all sizes, or with `skip_zeros` of those that are not zero.
+// InvalidArgument if a size is negative, or if the product does not fit in int64.
 StatusOr<int64_t> Product(absl::Span<const int64_t> dims, bool skip_zeros) {
   Dims counted(dims.begin(), dims.end());
   if (skip_zeros) std::replace(counted.begin(), counted.end(), int64_t{0}, int64_t{1});

@@ -23,6 +23,7 @@ struct Blocks {
   int64_t before(int i) const { return margins[2 * i]; }
   int64_t both(int i) const { return AddDims(margins[2 * i], margins[2 * i + 1]); }
   // Returns the number of positions of a block, by which the batch size is multiplied.
+  // InvalidArgument if it does not fit in int64.
   StatusOr<int64_t> volume() const { return CheckedProduct(sizes); }
 };
 
@@ -41,7 +42,7 @@ Status CheckBlocks(const Blocks& blocks, int input_rank, string_view margins) {
 }
 
 // Reads the blocks from the inputs (block_shape, margins), or from the input margins and the
-// attribute block_size.
+// attribute block_size. InvalidArgument if an input has another form; the values are not checked.
 StatusOr<Blocks> BlocksOf(const Tensor* block_shape, int64_t block_size, const Tensor& margins,
                           string_view name) {
   Blocks blocks;

@@ -36,7 +36,7 @@ void CopyIntoBox(const Tensor& from, const Shape& box, void* to) {
 }
 
 // Returns the least box that holds component c of all elements, and has at least the known sizes of
-// `shape`.
+// `shape`. InvalidArgument if it has too many elements.
 StatusOr<Shape> BoxOf(const std::vector<Element>& elements, int c, const PartialShape& shape) {
   Dims dims;
   for (const int64_t size : shape.dims()) dims.push_back(std::max<int64_t>(size, 0));

@@ -18,11 +18,13 @@ Status CheckComponents(const Element& components, const std::vector<PartialShape
                        bool batched);
 
 // Returns the rows of `components` as elements. Each element is a copy, so that none keeps the
-// batch alive. REQUIRES that all components have the same number of rows.
+// batch alive. InvalidArgument unless all components have the same number of rows. REQUIRES at
+// least one component.
 StatusOr<std::vector<Element>> SplitBatch(absl::Span<const Tensor> components);
 
 // Stacks component c of all `elements` into output `output`. All elements are padded with zeros at
 // the end of each dimension, to the least shape that holds all of them and fits `shape`.
+// InvalidArgument if the output would have too many elements.
 Status StackElements(const std::vector<Element>& elements, int c, const PartialShape& shape,
                      KernelContext& ctx, int output);
 

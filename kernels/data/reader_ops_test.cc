@@ -92,7 +92,7 @@ class TestReader {
   static std::string Text(const Status& status) {
     return StrCat(StatusCodeToString(status.code()), ": ", status.message());
   }
-  // Returns a key from which the directory is removed.
+  // Returns `key` without the directory.
   static std::string Name(const std::string& key) { return key.substr(key.rfind('/') + 1); }
 
   const std::string suffix_;

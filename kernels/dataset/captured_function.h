@@ -81,7 +81,7 @@ class FunctionAttr {
   // Returns the number of captured tensors.
   int num_captured() const { return num_captured_; }
   // Returns the function with its captured tensors, which are the inputs from `first` on. The first
-  // call compiles the function.
+  // call compiles the function, and returns an error if that fails; then the next call tries again.
   StatusOr<CapturedFunction> Capture(const KernelContext& ctx, int first) const;
 
  private:

@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// Copies the keys of one shard to a tensor.
+// Returns the keys of one shard as a tensor. ResourceExhausted if there is no memory.
 StatusOr<Tensor> ShardKeyTensor(const ShardKeys& keys, Allocator& allocator) {
   ASSIGN_OR_RETURN(Tensor ids,
                    MakeTableTensor(allocator, DType::kInt64, {std::ssize(keys.positions)}));

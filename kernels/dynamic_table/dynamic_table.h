@@ -104,7 +104,7 @@ class DynamicTable final : public Resource {
   Status Erase(const Tensor& ids, const Caller& caller);
 
   // Returns the rows of each of the `wanted` buckets, of `buckets` in all. Pushes wait, so that all
-  // rows are copied at one point in time.
+  // rows are copied at one point in time. ResourceExhausted if there is no memory.
   StatusOr<std::vector<TableRows>> Export(absl::Span<const int64_t> wanted, int64_t buckets,
                                           Allocator& allocator) const;
   // Like Export, and sets the mark `mark` at that point in time; an empty `mark` sets none. Returns

@@ -70,6 +70,7 @@ StatusOr<std::vector<TableRows>> DynamicTable::CopyRows(const AllShards& all,
 }
 
 // Returns, for each bucket, the keys that were dropped and have no row now, without duplicates.
+// ResourceExhausted if there is no memory.
 StatusOr<std::vector<Tensor>> DynamicTable::CopyDropped(const AllShards& all,
                                                         const RowSelection& wanted,
                                                         Allocator& allocator) const {

@@ -46,7 +46,8 @@ StatusOr<DynamicTable::ShardRows> DynamicTable::MakeShardRows(int64_t count,
   return made;
 }
 
-// Copies the rows of one shard to adjacent memory.
+// Returns the rows of one shard, copied to adjacent memory. ResourceExhausted if there is no
+// memory.
 StatusOr<DynamicTable::ShardRows> DynamicTable::CopyToShardRows(absl::Span<const Place> places,
                                                                 Allocator& allocator) const {
   ASSIGN_OR_RETURN(ShardRows to, MakeShardRows(std::ssize(places), allocator));

@@ -39,11 +39,12 @@ class Snapshot final : public Resource {
   const char* OpaqueReason() const override { return "it lives within one save"; }
 
   // Copies the variables' values while updates go on. A second call for the same save copies the
-  // rows that have changed since the first. Calls `check` before each piece.
+  // rows that have changed since the first. Calls `check` before each piece. FailedPrecondition if
+  // a variable is not initialized.
   Status CopyAhead(const std::string& save, const Variables& variables, Check check,
                    const UpdateOrigin& origin);
   // Returns the current values of `variables`: the copies of those that were copied ahead, and the
-  // shared buffers of the others.
+  // shared buffers of the others. FailedPrecondition if a variable is not initialized.
   StatusOr<std::vector<Tensor>> Cut(const std::string& save, const Variables& variables,
                                     const UpdateOrigin& origin);
   // Stores the values until Take is called.

@@ -60,7 +60,7 @@ class LookupTable final : public Resource {
   // Removes keys. Ignores keys that are not in the table. Unimplemented for a kHash table.
   Status Remove(const Tensor& keys, const UpdateOrigin& origin) ABSL_LOCKS_EXCLUDED(mu_);
   // Replaces all entries by `keys` and `values`, the results of Export. For a kHash table, does the
-  // same as Initialize.
+  // same as Initialize. InvalidArgument if the tensors do not fit the table.
   Status Import(const Tensor& keys, const Tensor& values, const UpdateOrigin& origin)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Fills a kHash table. A second call changes nothing: it returns FailedPrecondition unless it has

@@ -21,6 +21,7 @@ inline AxisView ViewAlong(const Shape& shape, int axis) {
 }
 
 // Returns the axis of input 0 that input `i` names, or -1 if the axis or the rank is not known.
+// InvalidArgument if the axis is out of range.
 inline StatusOr<int> KnownAxis(const ShapeScope& s, int i) {
   if (!s.input(0).known_rank() || s.constant(i) == nullptr) return -1;
   return AxisValue(*s.constant(i), s.input(0).rank(), "axis");

@@ -16,7 +16,8 @@
 namespace penstock {
 namespace {
 
-// Returns the attributes as WindowAttrs. Other ops call the attribute `rates` dilations.
+// Returns the attributes as WindowAttrs; InvalidArgument if one is not valid. Other ops call the
+// attribute `rates` dilations.
 StatusOr<WindowAttrs> DilationWindow(const Attrs& attrs) {
   Attrs renamed = {{"strides", attrs.at("strides")},
                    {"dilations", attrs.at("rates")},

@@ -28,8 +28,9 @@ struct FeatureRequest {
 Status ForEachRow(const ColumnRows& rows, int64_t count, int64_t nanos, KernelContext& ctx,
                   absl::FunctionRef<Status(int64_t i)> parse);
 
-// Writes the outputs from output 0 on. `rows` has the records' names, and says whether the records
-// are a batch.
+// Parses `count` records, of which record(i) returns number i, and writes the outputs from output 0
+// on. `rows` has the records' names, and says whether the records are a batch. InvalidArgument
+// names the first record that does not have the requested form.
 Status ParseFeatures(const FeatureRequest& request,
                      absl::FunctionRef<const ExampleRecord&(int64_t i)> record, int64_t count,
                      ColumnRows* rows, KernelContext& ctx);

@@ -12,8 +12,9 @@
 
 namespace penstock {
 
-// Makes group g of the numbers from the kBlocksPerGroup blocks that begin at block g *
-// kBlocksPerGroup.
+// Fills out[0, count) with random numbers. Group g of the numbers is made from the kBlocksPerGroup
+// blocks that begin at block g * kBlocksPerGroup. If the step is cancelled, returns the step's
+// error.
 template <class Distribution>
 Status FillRandom(const Philox& start, const Distribution& distribution,
                   typename Distribution::Result* out, int64_t count, const StepContext& step) {

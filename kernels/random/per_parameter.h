@@ -58,6 +58,7 @@ void ForEachNumber(int64_t count, int64_t parameters, Scheduler& threads, const 
 }
 
 // Returns the dimensions that the vector `shape` holds, followed by those of `parameters`.
+// InvalidArgument if `shape` is no vector of sizes, or if the result has too many elements.
 inline StatusOr<Shape> JoinedShape(const Tensor& shape, const Tensor& parameters) {
   ASSIGN_OR_RETURN(const Shape samples, ShapeVector(shape, "shape"));
   Dims dims(samples.dims().begin(), samples.dims().end());

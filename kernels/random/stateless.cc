@@ -14,7 +14,7 @@ namespace penstock {
 namespace {
 
 // Reads the stream from the first `inputs` inputs: two are (shape, seed), four are (shape, key,
-// counter, alg).
+// counter, alg). Errors as those of SeedInput and KeyCounterInput.
 StatusOr<Philox> StreamOf(const KernelContext& ctx, int inputs) {
   return inputs == 2 ? SeedInput(ctx.input(1)) : KeyCounterInput(ctx, 1);
 }

@@ -69,7 +69,7 @@ class CandidateSampler : public Kernel {
     float* true_counts;
     float* counts;
   };
-  // Returns the number of classes.
+  // Returns the number of classes, or an error if the sampler cannot be made.
   virtual StatusOr<int64_t> Range(KernelContext& ctx) = 0;
   virtual Status Sample(KernelContext& ctx, const Batch& batch) = 0;
 

@@ -25,7 +25,7 @@ class SparseTensor {
   // dense tensor, but must fit in int64.
   static StatusOr<SparseTensor> Make(Tensor indices, Tensor values, const Tensor& shape,
                                      string_view name = "");
-  // Makes a sparse tensor from the inputs first, first + 1 and first + 2.
+  // Makes a sparse tensor from the inputs first, first + 1 and first + 2. InvalidArgument as Make.
   static StatusOr<SparseTensor> FromInputs(const KernelContext& ctx, int first,
                                            string_view name = "");
 

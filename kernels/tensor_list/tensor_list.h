@@ -89,6 +89,7 @@ struct OwnList {
   TensorListValue* list;  // in `handle`; no other tensor shares it
 };
 // Takes the list in input i: the list itself if there is no other reference to it, else a copy.
+// InvalidArgument if the input is no list, or no list of `dtype`.
 StatusOr<OwnList> TakeList(KernelContext& ctx, int i);
 StatusOr<OwnList> TakeList(KernelContext& ctx, int i, DType dtype);
 OwnList NewList(DType dtype, PartialShape element_shape,

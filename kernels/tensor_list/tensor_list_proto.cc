@@ -34,7 +34,7 @@ Status Malformed(const char* what) {
 }
 
 // Reads the indices of elements that are not set, in order. `set` is the number of elements that
-// are set.
+// are set. InvalidArgument if the bytes are malformed.
 StatusOr<std::vector<uint64_t>> ReadUnset(CodedInputStream* in, uint64_t set) {
   uint64_t count = 0;
   // Refuses a count that the bytes cannot hold: each index takes at least one byte.

@@ -59,7 +59,8 @@ struct OwnMap {
   Tensor handle;        // the output
   TensorMapValue* map;  // in `handle`, and shared by no other tensor
 };
-// Takes the map in input i: the map itself if nothing else holds it, else a copy.
+// Takes the map in input i: the map itself if nothing else holds it, else a copy. InvalidArgument
+// if the input is no map.
 StatusOr<OwnMap> TakeMap(KernelContext& ctx, int i);
 
 }  // namespace penstock
