@@ -53,9 +53,10 @@ class RecordMixer {
 
  private:
   Status BeginEpoch() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Reads the epoch's next record; returns false at its end.
+  // Reads the epoch's next record; returns false at the end of the epoch, or the error of a file.
   StatusOr<bool> Read(std::string* record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Fills the window.
+  // Fills the window with records, until it is full or the epoch ends. Returns the first error of a
+  // file or of `check`.
   Status Refill(Check check) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status TakeOne(std::string* record, Check check) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 

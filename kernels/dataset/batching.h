@@ -26,7 +26,8 @@ class IteratorOf : public UnaryIterator {
  private:
   const std::shared_ptr<const D> dataset_;
 };
-// Returns an iterator of type I, which is an IteratorOf.
+// Returns an iterator of type I, which is an IteratorOf; or the error of making the input's
+// iterator.
 template <class I, class D>
 StatusOr<IteratorPtr> NewIteratorOf(const D* dataset, const IteratorContext& ctx) {
   ASSIGN_OR_RETURN(IteratorPtr input, dataset->input().NewIterator(ctx));

@@ -48,7 +48,8 @@ class IteratorCalls {
 // Thread-safe.
 class ElementCall {
  public:
-  // Makes a call that uses the state which `ctx.calls` holds for the function.
+  // Returns a call that uses the state which `ctx.calls` holds for the function, or a state of its
+  // own if `ctx.calls` is null.
   static StatusOr<ElementCall> New(const IteratorContext& ctx, const CapturedFunction& function);
 
   // Calls the function with `args`, followed by the captured tensors.

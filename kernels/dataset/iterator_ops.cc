@@ -126,7 +126,8 @@ class SerializeKernel final : public IteratorKernel {
 
 class DeserializeKernel final : public IteratorKernel {
   // Keeps the dataset, and replaces the iterator by a new one that continues from the state. If
-  // restoring fails, there is no iterator afterwards.
+  // restoring fails, there is no iterator afterwards. InvalidArgument if input 1 is no state of an
+  // iterator.
   Status Work(KernelContext& ctx, const IteratorResource& iterator, const IteratorContext& context,
               IteratorResource::Content& content) const override {
     const Tensor& input = ctx.input(1);

@@ -122,7 +122,8 @@ Status TableShard::Push(Allocator& allocator, const ShardKeys& keys, int64_t ste
   return OkStatus();
 }
 
-// Returns the values and slots of the rows that are in files, in the order of `found`.
+// Returns the values and slots of the rows that are in files, in the order of `found`. DataLoss as
+// in SpilledRows::Read.
 StatusOr<std::vector<float>> TableShard::ReadSpilled(const std::vector<int32_t>& found) const {
   std::vector<float> values;
   if (spilled_rows() == 0) return values;

@@ -80,7 +80,8 @@ class ConvKernel : public Kernel {
                            g.output().ToString(), ", has ", dy.shape().ToString());
   }
 
-  // If there is nothing to compute, fills the result with zeros and returns true.
+  // If there is nothing to compute, fills the result with zeros and returns true; else returns
+  // false.
   static bool FillIfEmpty(const ConvGeometry& g, Tensor* out) {
     if (g.output().num_elements() > 0 && g.image().num_elements() > 0 &&
         g.filter().num_elements() > 0) {

@@ -78,7 +78,7 @@ class TestTable {
     CHECK_OK(rows.status());
     return *rows;
   }
-  // `changes`: the result of ExportChanges.
+  // Merges `changes`, the result of ExportChanges, into the table; returns the op's status.
   Status Merge(int64_t buckets, const std::vector<int64_t>& wanted,
                const std::vector<Tensor>& changes) const {
     OpRunner run("DynamicTableMerge", store_);
