@@ -17,8 +17,8 @@ struct CtcInput {
   int64_t time = 0, batch = 0, classes = 0;
   std::vector<int64_t> lengths;
 
-  // Reads the inputs `logits` and `sequence_length`. Returns an error with code `too_long` if a
-  // length exceeds `time`; a negative length counts as 0.
+  // Reads the inputs `logits` and `sequence_length`. InvalidArgument if one has a wrong shape, or
+  // an error with code `too_long` if a length exceeds `time`; a negative length counts as 0.
   static StatusOr<CtcInput> Of(const Tensor& logits, const Tensor& sequence_length,
                                StatusCode too_long);
   // Returns the index of the first logit of step t of sequence b.

@@ -139,7 +139,7 @@ StatusOr<std::vector<float>> TableShard::ReadSpilled(const std::vector<int32_t>&
   return values;
 }
 
-// Moves a row from its file to memory. REQUIRES room.
+// Moves a row from its file to memory. Returns its number there. REQUIRES room.
 int32_t TableShard::BringBack(int32_t row, const float* values, uint64_t hash) {
   const RowHeader header = spilled_->header(SpilledRow(row));
   spilled_->Remove(SpilledRow(row));

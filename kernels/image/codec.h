@@ -28,8 +28,8 @@ struct ImageSize {
 // Returns memory for the pixels. Called once, when the size is known.
 using PixelSink = absl::FunctionRef<StatusOr<void*>(const ImageSize&)>;
 
-// `channels`: 1 grey, 2 grey with alpha, 3 RGB, 4 RGB with alpha; 0: as in the file. Pixels are
-// uint8, or uint16 if `wide`.
+// Decode and encode PNG. `channels`: 1 grey, 2 grey with alpha, 3 RGB, 4 RGB with alpha; 0: as in
+// the file. Pixels are uint8, or uint16 if `wide`.
 Status DecodePng(string_view data, int channels, bool wide, PixelSink sink);
 Status EncodePng(const void* pixels, const ImageSize& size, bool wide, int compression,
                  std::string* png);

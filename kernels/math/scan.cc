@@ -54,7 +54,8 @@ struct ScanOptions {
   bool reverse = false;    // starts at the end
 };
 
-// Scans `width` adjacent columns of one [length, inner] matrix, row by row.
+// Scans `width` adjacent columns of one [length, inner] matrix, row by row. REQUIRES width <=
+// kWidth.
 template <class S, class X, int kWidth>
 DEVICE_FN void ScanColumns(const X* x, X* y, int64_t length, int64_t inner, int64_t width,
                            ScanOptions options) {

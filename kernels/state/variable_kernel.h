@@ -22,8 +22,9 @@ StatusOr<std::shared_ptr<Variable>> VariableInput(const KernelContext& ctx, int 
 // Like VariableInput above; also InvalidArgument if the variable's type is not `dtype`.
 StatusOr<std::shared_ptr<Variable>> VariableInput(const KernelContext& ctx, int i, DType dtype);
 
-// Updates the variable of input 0, of type `dtype`. If the op has an output 0, as ops on ref edges
-// do, sets it to the variable's handle.
+// Updates the variable of input 0, of type `dtype`, by calling `fn`. If the op has an output 0, as
+// ops on ref edges do, sets it to the variable's handle. Returns the error of VariableInput or of
+// `fn`, or FailedPrecondition if the variable is not initialized.
 Status UpdateVariableInput(KernelContext& ctx, DType dtype,
                            absl::FunctionRef<Status(Tensor& value)> fn);
 // Like the function above, for an update of a few rows. `changed` is called after `fn` if a

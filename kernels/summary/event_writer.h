@@ -42,7 +42,8 @@ class EventWriter final : public Resource {
   const char* OpaqueReason() const override { return "it writes a file"; }
 
   // Begins a file "events.out.tfevents.SECONDS.HOST" + suffix. Returns OK if a file is open
-  // already, as in TensorFlow. `env` must outlive the writer.
+  // already, as in TensorFlow; an error if the file cannot be written. `env` must outlive the
+  // writer.
   Status Open(Env& env, const Options& options, const UpdateOrigin& origin)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Each function adds one event. FailedPrecondition if no file is open; InvalidArgument if the
@@ -53,7 +54,8 @@ class EventWriter final : public Resource {
       ABSL_LOCKS_EXCLUDED(mu_);
   Status AddEvent(const std::string& event, const UpdateOrigin& origin) ABSL_LOCKS_EXCLUDED(mu_);
   Status Flush(const UpdateOrigin& origin) ABSL_LOCKS_EXCLUDED(mu_);
-  // Closes the file. Returns OK if no file is open.
+  // Closes the file. Returns OK if no file is open, or an error if the rest of the file cannot be
+  // written.
   Status Close(const UpdateOrigin& origin) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -65,8 +65,10 @@ class TensorArray final : public Resource {
   PartialShape element_shape() const;
   bool dynamic_size() const;
 
-  // Writes values[k] to place indices[k]. `ctx` provides memory and threads for sums. If a write
-  // fails, the places before it have been written.
+  // Writes values[k] to place indices[k]. `ctx` provides memory and threads for sums.
+  // InvalidArgument if there is no such place, the value's shape does not fit, or the place has
+  // been read, or written to (unless it sums). If a write fails, the places before it have been
+  // written.
   Status Write(KernelContext& ctx, absl::Span<const int64_t> indices, std::vector<Tensor> values);
   StatusOr<std::vector<Tensor>> Read(KernelContext& ctx, absl::Span<const int64_t> indices);
 
