@@ -27,8 +27,8 @@ struct WrittenBytes {
 StatusOr<WrittenBytes> WriteTensorBytes(const Tensor& tensor,
                                         absl::FunctionRef<Status(string_view)> append);
 
-// Parses the strings in `bytes`, all the bytes of an entry, and stores `count` of them in
-// `strings`; only checks them if `strings` is null. DataLoss if the checksums or lengths are wrong;
+// Parses an entry of `count` strings, which has these `bytes`, into `strings`; only checks it if
+// `strings` is null. DataLoss if the checksums or lengths are wrong;
 // nothing is allocated before they have been checked.
 Status ReadStrings(string_view bytes, int64_t count, uint32_t masked_crc, std::string* strings);
 

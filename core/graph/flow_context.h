@@ -8,8 +8,8 @@
 //   const Output x = loop.Enter(x0);  ... Merge, Switch ...
 //   const auto inside = builder.ContextScope(&loop);
 //
-// A nested context imports a tensor from outside through its outer context. Not thread-safe; borrow
-// the builder.
+// A nested context imports a tensor from outside through its outer context. Contexts are
+// not thread-safe. They borrow the builder.
 #pragma once
 
 #include <string>

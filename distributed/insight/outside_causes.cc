@@ -103,8 +103,8 @@ class CutFinder {
     }
   }
 
-  // Finds tensors that are ready to be sent, and for which a consumer waits whose subscription has
-  // not arrived.
+  // Finds tensors that are ready, and for which a consumer waits, although its subscription has not
+  // arrived at the producer.
   void AddTransfers(const wire::ClusterTask& task) {
     for (const wire::PartReport& part : task.report().part()) {
       for (const wire::WaitReport& wait : part.wait()) {

@@ -413,8 +413,8 @@ Status Replica::PushCopy(const std::vector<KeptChange>& copy) {
   return PushOne(&push, bytes);
 }
 
-// Adds a record to `push`. If some of its values travel in pieces, first sends these pieces in
-// separate pushes, with the current cut of `push`.
+// Adds a record to `push`. If some of its values travel in pieces, first sends each piece in a
+// push of its own, with the `committed` and `whole` of `push`.
 Status Replica::AddRecord(const KeptChange& change, wire::PushRequest* push) {
   wire::PushRequest one;
   for (const KeptChange::Part& part : change.parts) {

@@ -72,8 +72,8 @@ class WorkerGraphTest : public testing::Test {
   std::shared_ptr<WorkerGraph> graph_;
 };
 
-// Tests limits of memory, which only the CachingAllocator charges. Builds with sanitizers have
-// another allocator (core/tensor/system_allocator.h).
+// Tests the memory limits of sessions. Only the CachingAllocator charges tensors to accounts, and
+// builds with sanitizers have another allocator (core/tensor/system_allocator.h).
 class WorkerGraphMemoryTest : public WorkerGraphTest {
  protected:
   void SetUp() override {

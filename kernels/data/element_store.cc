@@ -68,7 +68,7 @@ class PriorityStore final : public ElementStore {
   }
 
   std::map<std::pair<int64_t, int64_t>, Element> elements_;  // by priority and sequence number
-  // The sequence numbers in use: [first_, last_).
+  // The sequence numbers given so far: [first_, last_).
   int64_t first_ = 0, last_ = 0;
 };
 

@@ -9,8 +9,8 @@ namespace {
 
 // About the time that it takes to hand a call to another thread and to wait for it.
 constexpr int64_t kQuickNanos = 20'000;
-// The first kSamples calls run on this thread, to measure how long they take; fewer if one takes
-// kSampleNanosMax or more.
+// The first kSamples calls run on the caller's thread, to measure how long a call takes. There are
+// fewer if the estimate reaches kSampleNanosMax.
 constexpr int64_t kSamples = 8;
 constexpr int64_t kSampleNanosMax = 1'000'000;
 

@@ -38,7 +38,7 @@ bool LeastSquares(int64_t rows, int64_t cols, int64_t columns, T* a, T* b);
 template <class T>
 void QrFactors(int64_t rows, int64_t cols, T* a, int64_t q_cols, T* q);
 
-// The matrices below are row-major and contiguous.
+// The matrices below are contiguous, and row-major unless stated otherwise.
 
 // Replaces the lower triangle of a (n x n, positive definite) by its Cholesky factor; returns false
 // if a is not positive definite. The upper triangle is unchanged.

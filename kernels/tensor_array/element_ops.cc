@@ -83,8 +83,9 @@ std::vector<Gradient> WriteGradient(const GradientScope& g, Generation generatio
   return {{}, {}, Call(ops.Op("Read"), {array, g.x(1), g.dy()}, DTypeAttr(g.x(2))), g.dy()};
 }
 
-// Returns the gradient of a read's flow: that of a write of dy to the array of gradients. The array
-// must be made after the last forward write, so it depends on the flow that is input 2 of the read.
+// Returns the gradient for the flow input of a read: the flow of a write of dy to the array of
+// gradients. That array must be made after the last forward write, so it depends on the flow that
+// is input 2 of the read.
 std::vector<Gradient> ReadGradient(const GradientScope& g, Generation generation) {
   const Family ops(g, generation);
   const Output dy = g.dy();

@@ -107,8 +107,8 @@ class TensorArray final : public Resource {
   mutable Mutex mu_;                      // locked before the mutex of its gradient
   Options options_ ABSL_GUARDED_BY(mu_);  // element_shape and dynamic_size may change
   int64_t size_ ABSL_GUARDED_BY(mu_);
-  // The number of parts of the last split, or -1 if there was none. In a gradient, that of the
-  // array to which the gradient belongs.
+  // The number of parts of the last split, or -1 if there was none. In an array
+  // of gradients: the number of parts of the last split of the forward array.
   int64_t parts_ ABSL_GUARDED_BY(mu_) = -1;
   absl::flat_hash_map<int64_t, Place> places_
       ABSL_GUARDED_BY(mu_);  // places that were read or written, by index

@@ -234,14 +234,13 @@ int LocalCluster::Wait(const std::atomic<bool>& stop) {
     exit_code = ReapAll();
   }
   if (options_.keep_running && exit_code == 0 && !stop) {
-    Keep(stop);
-    return 0;
+    return Keep(stop);
   }
   Shutdown();
   return stop ? kStoppedByUser : exit_code;
 }
 
-void LocalCluster::Keep(const std::atomic<bool>& stop) {
+int LocalCluster::Keep(const std::atomic<bool>& stop) {
   if (CurrentLogOptions().format == LogFormat::kText) {
     std::printf("The parameter servers go on serving at: %s\nCtrl-C ends them.\n",
                 ps_hosts_.c_str());
@@ -251,8 +250,13 @@ void LocalCluster::Keep(const std::atomic<bool>& stop) {
          .text = StrCat("the parameter servers go on serving at: ", ps_hosts_),
          .fields = {{"ps_hosts", ps_hosts_}}});
   }
-  while (!stop && ReapAll() == 0) CopyOutput(kPollMillis);
+  int exit_code = 0;
+  while (!stop && exit_code == 0) {
+    CopyOutput(kPollMillis);
+    exit_code = ReapAll();
+  }
   Shutdown();
+  return exit_code;
 }
 
 void LocalCluster::Shutdown() {

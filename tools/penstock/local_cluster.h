@@ -45,9 +45,9 @@ class LocalCluster {
 
   Status Start();
   // Waits until all workers have ended, a task has failed permanently, or `stop` is set (by a
-  // signal handler); then ends all tasks. With keep_running, waits on after the workers' end, until
-  // `stop` is set. Returns the exit code: 0, that of the failed task, or 130 if `stop` was set
-  // before the workers had ended.
+  // signal handler); then ends all tasks. With keep_running, keeps the parameter servers after the
+  // workers' end until `stop` is set or one of them fails. Returns the exit code: 0, that of the
+  // failed task, or 130 if `stop` was set before the workers had ended.
   int Wait(const std::atomic<bool>& stop);
 
  private:
@@ -74,7 +74,8 @@ class LocalCluster {
   int Reap(Task& task, int wait_status);
   int ReapAll();
   bool WorkersDone() const;
-  void Keep(const std::atomic<bool>& stop);
+  // Keeps the tasks until `stop` is set or one of them fails, and returns its exit code, or 0.
+  int Keep(const std::atomic<bool>& stop);
   void Shutdown();
 
   LocalClusterOptions options_;

@@ -22,8 +22,8 @@ constexpr double kBytesMin = 64 << 10;
 // A delayed transfer begins so early that it may take kSafety times as long as predicted, and
 // kSafetyNanos more.
 constexpr double kSafety = 2, kSafetyNanos = 50'000;
-// The minimum that delays must save of the peak (as a share and in bytes), and the maximum that
-// they may add to the step's time (as a share).
+// Delays must lower the predicted peak of some device's memory by the share kPeakShareMin and by
+// kPeakBytesMin, and may lengthen the predicted step by at most the share kStepShareMax.
 constexpr double kPeakShareMin = 0.1, kPeakBytesMin = 1 << 20, kStepShareMax = 0.01;
 // Sums of the same bytes, added in another order, differ by less than this share.
 constexpr double kRounding = 1e-9;

@@ -65,8 +65,9 @@ struct SmallGraph : World {
     Add(name, op, std::move(inputs), more);
   }
 
-  // Returns whether a node may run on a device, by the definition: by its requested device, the
-  // kernels of its op, and the client's task if its group names no job.
+  // Returns whether a node may run on a device: the device matches the requested one and has a
+  // kernel of the node's op; and it is in the client's task, unless the node's group names a job or
+  // options.any_task is set.
   bool MayRun(const Node& node, const DeviceInfo& device, bool group_names_job) const {
     const DeviceName wanted = *DeviceName::Parse(node.requested_device());
     const bool on_client = device.name.SameTask(options.client_device);

@@ -64,7 +64,8 @@ class StepCopies {
     }
   }
 
-  // Adds one group per worker, for the nodes that begin and end its steps.
+  // Adds, for each worker, the groups of the step and one more, for the nodes that begin and end
+  // its steps.
   void AddGroups() {
     int own = 0;
     while (Shared(own)) ++own;
