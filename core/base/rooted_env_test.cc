@@ -110,7 +110,8 @@ TEST_F(RootedEnvTest, ErrorsNameThePathThatWasGiven) {
             "cannot open 'none': No such file or directory");
   EXPECT_EQ(env_->ReadFile("none").status().code(), StatusCode::kNotFound);
   EXPECT_EQ(env_->ReadFile("inner").status().message(), "cannot open 'inner': Is a directory");
-  EXPECT_EQ((*env_->OpenFile("a.txt"))->Read(0, 9, nullptr).message(),
+  char nine[9];
+  EXPECT_EQ((*env_->OpenFile("a.txt"))->Read(0, 9, nine).message(),
             "cannot read 9 bytes at offset 0 of 'a.txt': it ends at 1");
   ASSERT_EQ(mkfifo(StrCat(root_, "/fifo").c_str(), 0600), 0);
   EXPECT_EQ(env_->ReadFile("fifo").status().message(),
