@@ -50,7 +50,7 @@ TEST(SourceLine, OfANodeThatFailsInAStep) {
 TEST(SourceLine, IsNotTakenFromAnotherNode) {
   Program program;
   const Output x = ops::Placeholder(program, DType::kFloat);
-  const Output y = ops::Relu(ops::Add(x, 1));
+  const Output y = ops::Mul(ops::Add(x, 1), 2);
   const int line = __LINE__ - 1;
   const Output z = Call("Neg", {y});
   const auto of = [&](Output output) { return program.SourceLineOf(*program.NodeOf(output)).line; };
