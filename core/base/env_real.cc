@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <limits>
 #include <utility>
 
 #include "core/base/check.h"
@@ -155,15 +154,20 @@ class RealRandomAccessFile final : public RandomAccessFile {
   int64_t size() const override { return size_; }
 
   Status Read(int64_t offset, int64_t count, char* buffer) const override {
-    if (offset < 0 || count < 0 || count > std::numeric_limits<int64_t>::max() - offset) {
-      return PastEnd(offset, count);
+    if (offset < 0 || count < 0 || !Contains(size_, offset, count)) {
+      // Another handle may have appended to the file since it was opened.
+      struct stat info;
+      if (fstat(fd_.get(), &info) != 0) return FileError(errno, "read", path_);
+      if (offset < 0 || count < 0 || !Contains(info.st_size, offset, count)) {
+        return PastEnd(offset, count, info.st_size);
+      }
     }
     for (int64_t done = 0; done < count;) {
       const ssize_t got = pread(fd_.get(), buffer + done, count - done, offset + done);
       if (got > 0) {
         done += got;
       } else if (got == 0) {
-        return PastEnd(offset, count);
+        return PastEnd(offset, count, offset + done);  // truncated after it was opened
       } else if (errno != EINTR) {
         return FileError(errno, "read", path_);
       }
@@ -172,13 +176,12 @@ class RealRandomAccessFile final : public RandomAccessFile {
   }
 
  private:
-  // Returns the error of a read beyond the end. Asks the system where the file ends, because the
-  // end may have moved since the file was opened.
-  Status PastEnd(int64_t offset, int64_t count) const {
-    struct stat info;
-    if (fstat(fd_.get(), &info) != 0) return FileError(errno, "read", path_);
+  static bool Contains(int64_t size, int64_t offset, int64_t count) {
+    return offset <= size && count <= size - offset;
+  }
+  Status PastEnd(int64_t offset, int64_t count, int64_t end) const {
     return OutOfRange("cannot read ", count, " bytes at offset ", offset, " of '", path_,
-                      "': it ends at ", info.st_size);
+                      "': it ends at ", end);
   }
 
   const std::string path_;

@@ -171,6 +171,11 @@ std::map<std::string, Use> UsesOfFiles() {
              kNode);
          return {kNode};
        }},
+      {"RecordInput",
+       [](GraphBuilder& b, const std::string& path) -> Strings {
+         b.AddNode("RecordInput", {}, {{"file_pattern", path}}, kNode);
+         return {kNode};
+       }},
       {"Skipgram",
        [](GraphBuilder& b, const std::string& path) -> Strings {
          b.AddNode("Skipgram", {}, {{"filename", path}, {"batch_size", 1}}, kNode);
