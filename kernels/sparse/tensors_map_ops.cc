@@ -12,7 +12,7 @@ namespace penstock {
 namespace {
 
 // A row without values still needs an entry, so their number is limited.
-constexpr int64_t kEntriesMax = 1 << 24;
+constexpr int64_t kEntriesMax = 1 << 20;
 
 // Nodes with the same container and shared_name use the same map. As in TensorFlow, a node without
 // shared_name uses the map that has the node's name in the shared container, because the node that

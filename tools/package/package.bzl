@@ -2,13 +2,9 @@
 """Rules for an installation: a shared library that contains other libraries completely, programs
 linked against it, and the image (a tar file) of all installed files."""
 
-load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+load("//tools/build:toolchain.bzl", "CPP_TOOLCHAIN_ATTRS", "CPP_TOOLCHAIN_TYPES", "cpp_toolchain")
 
 _HeldInfo = provider(doc = "A set of libraries.", fields = {"owners": "their labels, as keys"})
-
-_TOOLCHAIN = {
-    "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
-}
 
 def _inputs(deps):
     return cc_common.merge_cc_infos(
@@ -16,8 +12,7 @@ def _inputs(deps):
     ).linking_context.linker_inputs.to_list()
 
 def _whole_libraries_impl(ctx):
-    toolchain = find_cpp_toolchain(ctx)
-    features = cc_common.configure_features(ctx = ctx, cc_toolchain = toolchain)
+    toolchain, features = cpp_toolchain(ctx)
     inputs = _inputs(ctx.attr.deps)
     whole = [
         cc_common.create_linker_input(
@@ -46,9 +41,9 @@ def _whole_libraries_impl(ctx):
 # their functions, even if it does not call them.
 whole_libraries = rule(
     implementation = _whole_libraries_impl,
-    attrs = dict(_TOOLCHAIN, deps = attr.label_list(providers = [CcInfo])),
+    attrs = dict(CPP_TOOLCHAIN_ATTRS, deps = attr.label_list(providers = [CcInfo])),
     fragments = ["cpp"],
-    toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
+    toolchains = CPP_TOOLCHAIN_TYPES,
 )
 
 def _linked_against_impl(ctx):
