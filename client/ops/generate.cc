@@ -112,7 +112,7 @@ std::string ResultType(const OpSignature& op) {
 // text.
 std::string Head(const OpSignature& op) {
   std::vector<std::string> arguments;
-  if (op.needs_graph) arguments.push_back("GraphSink& graph");
+  if (op.needs_graph) arguments.push_back("const LocatedSink& graph");
   for (const OpSignature::Argument& argument : op.arguments) {
     arguments.push_back(StrCat(argument.type, " ", argument.name));
   }
@@ -158,8 +158,10 @@ std::string Body(const OpSignature& op) {
     inputs = StrCat("AsInputs(", op.needs_graph ? "&graph" : "nullptr", ", \"", op.function, "\", ",
                     inputs, ")");
   }
-  const std::string call = StrCat(op.needs_graph ? "CallIn(graph, " : "Call(", "\"", op.function,
-                                  "\", ", inputs, ", {", attributes, "}, options.name)");
+  const std::string graph = op.has_operands ? "*graph.sink" : "graph.Noted()";
+  const std::string begin = op.needs_graph ? StrCat("CallIn(", graph, ", ") : "Call(";
+  const std::string call =
+      StrCat(begin, "\"", op.function, "\", ", inputs, ", {", attributes, "}, options.name)");
   const bool single = op.results.empty() || (op.results.size() == 1 && !op.results[0].list);
   if (single) return StrCat("  return ", call, ";\n");
   std::string body = StrCat("  Results results(", call, ");\n");

@@ -48,8 +48,9 @@ TEST(GenerateOps, WithoutTensorsTheGraphIsGiven) {
                                      .types = {{"dtype", kAllTypes}},
                                      .attrs = {{"shape", PartialShape()}}});
   EXPECT_THAT(ops.header, HasSubstr("  PartialShape shape = {};\n"));
-  EXPECT_THAT(ops.header, HasSubstr("Output Placeholder(GraphSink& graph, DType dtype, const "
-                                    "PlaceholderOptions& options = {});\n"));
+  EXPECT_THAT(ops.header,
+              HasSubstr("Output Placeholder(const LocatedSink& graph, DType dtype, const "
+                        "PlaceholderOptions& options = {});\n"));
   EXPECT_THAT(ops.source, HasSubstr("return CallIn(graph, \"Placeholder\", {}, {\n"
                                     "           {\"dtype\", dtype},\n"));
 }
@@ -61,7 +62,7 @@ TEST(GenerateOps, ListsThatMayBeEmptyDoNotKnowTheGraph) {
                      .attrs = {{"T", TypeList{.min_length = min}}}})
         .header;
   };
-  EXPECT_THAT(head(0), HasSubstr("Output Group(GraphSink& graph, const Outputs& xs, const "
+  EXPECT_THAT(head(0), HasSubstr("Output Group(const LocatedSink& graph, const Outputs& xs, const "
                                  "NodeOptions& options = {});"));
   EXPECT_THAT(head(1), HasSubstr("Output Group(const Outputs& xs, const NodeOptions& options"));
 }
@@ -79,7 +80,7 @@ TEST(GenerateOps, NumbersTakeTheTypeThatIsAskedFor) {
 TEST(GenerateOps, ANumberWouldNotKnowTheGraphOfItsOp) {
   const GeneratedOps one = Generate(
       {.name = "Exp", .inputs = {{"x", "T"}}, .outputs = {{"y", "T"}}, .types = {{"T", kReal}}});
-  EXPECT_THAT(one.header, HasSubstr("Output Exp(Output x, "));
+  EXPECT_THAT(one.header, HasSubstr("Output Exp(const LocatedOutput& x, "));
   EXPECT_THAT(one.source, HasSubstr("Call(\"Exp\", {x}, {"));
 }
 
@@ -103,7 +104,8 @@ TEST(GenerateOps, ListsOfOutputsKnowTheirLength) {
                                        .outputs = {{"output", Repeat("num_split", "T")}},
                                        .types = {{"T", kAllTypes}},
                                        .attrs = {{"num_split", Ints{.min = 1}}}});
-  EXPECT_THAT(split.header, HasSubstr("Outputs Split(Output value, int64_t num_split, "));
+  EXPECT_THAT(split.header,
+              HasSubstr("Outputs Split(const LocatedOutput& value, int64_t num_split, "));
   EXPECT_THAT(split.source, HasSubstr("return results.NextOutputs(num_split);"));
   const GeneratedOps many =
       Generate({.name = "Parse",
@@ -113,9 +115,10 @@ TEST(GenerateOps, ListsOfOutputsKnowTheirLength) {
                             {"shapes", Repeat("N", "int64")},
                             {"dense_values", List("Tdense")}},
                 .attrs = {{"N", Ints{.min = 0}}, {"types", TypeList{}}, {"Tdense", TypeList{}}}});
-  EXPECT_THAT(many.header,
-              HasSubstr("ParseOutputs Parse(\n    GraphSink& graph,\n    const Outputs& keys,\n    "
-                        "const Outputs& dense,\n    const std::vector<DType>& types,\n"));
+  EXPECT_THAT(
+      many.header,
+      HasSubstr("ParseOutputs Parse(\n    const LocatedSink& graph,\n    const Outputs& keys,\n    "
+                "const Outputs& dense,\n    const std::vector<DType>& types,\n"));
   EXPECT_THAT(many.source, HasSubstr("return {.ids = results.NextOutputs(keys.size()), "
                                      ".values = results.NextOutputs(types.size()), "
                                      ".shapes = results.NextOutputs(keys.size()), "
@@ -157,7 +160,7 @@ TEST(GenerateOps, NamesThatCppDoesNotAllow) {
   const GeneratedOps ops = Generate({.name = "Cast",
                                      .inputs = {{"default", "float"}},
                                      .outputs = {{"new", "float"}, {"y", "float"}}});
-  EXPECT_THAT(ops.header, HasSubstr("CastOutputs Cast(Output default_, "));
+  EXPECT_THAT(ops.header, HasSubstr("CastOutputs Cast(const LocatedOutput& default_, "));
   EXPECT_THAT(ops.header, HasSubstr("  Output new_;\n"));
 }
 

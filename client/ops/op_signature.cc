@@ -180,15 +180,17 @@ OpSignature::OpSignature(const OpDef& op) : function(op.name) {
 }
 
 void OpSignature::AddInputs(const OpDef& op) {
-  // A function with one input takes an Output: a number does not say to which graph it belongs.
+  // A function with one input takes no number: it does not say to which graph it belongs.
   has_operands =
       op.inputs.size() > 1 && std::any_of(op.inputs.begin(), op.inputs.end(), MayBeNumbers);
   for (const ArgDef& arg : op.inputs) {
     const bool list = arg.type.list || !arg.type.count.empty();
     const std::string name = Identifier(arg.name);
-    const char* const single = has_operands ? "const Operand&" : "Output";
+    const char* const single = has_operands ? "const Operand&" : "const LocatedOutput&";
     arguments.push_back({list ? "const Outputs&" : single, name, arg.doc});
-    inputs.push_back(has_operands ? StrCat("{", name, ", ", TypeOfInput(arg, op), "}") : name);
+    inputs.push_back(has_operands ? StrCat("{", name, ", ", TypeOfInput(arg, op), "}")
+                     : list       ? name
+                                  : name + ".Noted()");
     const std::string length = list ? name + ".size()" : "";
     if (DTypeFromName(arg.type.type) == DType::kInvalid) {
       inferred_.push_back({arg.type.type, length});

@@ -5,7 +5,6 @@
 #include <type_traits>
 
 #include "core/base/check.h"
-#include "core/graph/builder.h"
 #include "core/tensor/numbers.h"
 #include "core/tensor/type_lists.h"
 
@@ -45,15 +44,16 @@ DType TypeOfTensors(std::initializer_list<TypedInput> inputs, std::string_view t
   for (const TypedInput& input : inputs) {
     if (type.empty() || type != input.type) continue;
     if (input.list != nullptr && !input.list->empty()) return input.list->front().dtype();
-    if (input.list == nullptr && input.operand->is_output()) return input.operand->output().dtype();
+    if (input.list == nullptr && input.operand->is_tensor())
+      return input.operand->tensor().output().dtype();
   }
   return DType::kInvalid;
 }
 
 GraphSink* SinkOf(const char* op, std::initializer_list<TypedInput> inputs) {
   for (const TypedInput& input : inputs) {
-    if (input.list == nullptr && input.operand->output().sink != nullptr) {
-      return input.operand->output().sink;
+    if (input.list == nullptr && input.operand->tensor().output().sink != nullptr) {
+      return input.operand->tensor().output().sink;
     }
     for (size_t i = 0; input.list != nullptr && i < input.list->size(); ++i) {
       if ((*input.list)[i].sink != nullptr) return (*input.list)[i].sink;
@@ -63,12 +63,15 @@ GraphSink* SinkOf(const char* op, std::initializer_list<TypedInput> inputs) {
   return nullptr;
 }
 
-// Says to the builder of the graph, if it has one, which line makes its next node.
-void NoteLine(std::initializer_list<TypedInput> inputs) {
+// Says to the graph which line makes its next node.
+void NoteLine(const LocatedSink* graph, std::initializer_list<TypedInput> inputs) {
+  if (graph != nullptr) {
+    graph->Noted();
+    return;
+  }
   for (const TypedInput& input : inputs) {
-    if (input.list != nullptr || input.operand->file() == nullptr) continue;
-    auto* const builder = dynamic_cast<GraphBuilder*>(input.operand->output().sink);
-    if (builder != nullptr) builder->NoteSourceLine({input.operand->file(), input.operand->line()});
+    if (input.list != nullptr || !input.operand->is_tensor()) continue;
+    input.operand->tensor().Noted();
     return;
   }
 }
@@ -87,20 +90,20 @@ StatusOr<Tensor> Operand::ValueAs(DType dtype) const {
   return NumbersAs(given_, dtype);
 }
 
-std::vector<NodeInput> AsInputs(GraphSink* graph, const char* op,
+std::vector<NodeInput> AsInputs(const LocatedSink* graph, const char* op,
                                 std::initializer_list<TypedInput> inputs) {
   std::vector<NodeInput> resolved;
   for (const TypedInput& input : inputs) {
     if (input.list != nullptr) {
       resolved.emplace_back(*input.list);
-    } else if (input.operand->is_output()) {
-      resolved.emplace_back(input.operand->output());
+    } else if (input.operand->is_tensor()) {
+      resolved.emplace_back(input.operand->tensor().output());
     } else {
-      GraphSink& sink = graph != nullptr ? *graph : *SinkOf(op, inputs);
+      GraphSink& sink = graph != nullptr ? *graph->sink : *SinkOf(op, inputs);
       const DType tensors = TypeOfTensors(inputs, input.type);
       const auto value = input.operand->ValueAs(tensors == DType::kInvalid ? input.dtype : tensors);
       if (value.ok()) {
-        NoteLine(inputs);
+        NoteLine(graph, inputs);
         resolved.emplace_back(Constant(sink, *value));
       } else {
         if (sink.status().ok()) sink.Fail(Annotate(value.status(), StrCat("arguments of ", op)));
@@ -108,7 +111,7 @@ std::vector<NodeInput> AsInputs(GraphSink* graph, const char* op,
       }
     }
   }
-  NoteLine(inputs);
+  NoteLine(graph, inputs);
   return resolved;
 }
 

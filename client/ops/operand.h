@@ -22,17 +22,15 @@ namespace penstock::ops {
 
 class Operand {
  public:
-  // `file` and `line` are those of the call of the op's function, for errors
-  // (GraphBuilder::NoteSourceLine).
-  Operand(Output output, const char* file = __builtin_FILE(),
-          int line = __builtin_LINE())  // NOLINT
-      : output_(output), file_(file), line_(line) {}
+  Operand(Output output, const char* file = __builtin_FILE(),  // NOLINT
+          int line = __builtin_LINE())
+      : tensor_(output, file, line) {}
   // A variable, or any other type that converts to an Output.
   template <class T>
   requires(std::convertible_to<const T&, Output> && !std::same_as<T, Output>)
       Operand(const T& value, const char* file = __builtin_FILE(),  // NOLINT
               int line = __builtin_LINE())
-      : output_(value), file_(file), line_(line) {}
+      : tensor_(value, file, line) {}
   Operand(bool value) : given_(Tensor::Scalar(value)) {}                    // NOLINT
   Operand(const char* text) : given_(Tensor::Scalar<std::string>(text)) {}  // NOLINT
   Operand(const std::string& text) : given_(Tensor::Scalar(text)) {}        // NOLINT
@@ -49,18 +47,15 @@ class Operand {
   // A constant with exactly this type.
   Operand(Tensor value) : given_(std::move(value)), exact_(true) {}  // NOLINT
 
-  bool is_output() const { return !given_.valid(); }
-  const Output& output() const { return output_; }
-  const char* file() const { return file_; }  // null if the operand is not a tensor
-  int line() const { return line_; }
+  bool is_tensor() const { return !given_.valid(); }
+  // The tensor, and the line of the call of the op's function; none if the operand is no tensor.
+  const LocatedOutput& tensor() const { return tensor_; }
   // Returns the numbers as a tensor of `dtype` (kInvalid: any type). InvalidArgument if `dtype`
   // cannot represent them.
   StatusOr<Tensor> ValueAs(DType dtype) const;
 
  private:
-  Output output_;
-  const char* file_ = nullptr;
-  int line_ = 0;
+  LocatedOutput tensor_;
   Tensor given_;        // of type int64, double, bool or string
   bool exact_ = false;  // the constant keeps the type of `given_`
 };
@@ -80,8 +75,8 @@ struct TypedInput {
 
 // Returns the inputs of `op`, for generated functions. Numbers become constants of `graph` (null:
 // of the graph of an operand that is a tensor). The next node of that graph has the source line of
-// the operands.
-std::vector<NodeInput> AsInputs(GraphSink* graph, const char* op,
+// `graph` or, if that is null, of the operands.
+std::vector<NodeInput> AsInputs(const LocatedSink* graph, const char* op,
                                 std::initializer_list<TypedInput> inputs);
 
 }  // namespace penstock::ops

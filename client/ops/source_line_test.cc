@@ -3,9 +3,11 @@
 // Tests that errors name the line of the program that made a node.
 #include <string>
 
+#include "client/gradients.h"
 #include "client/ops/ops.h"
 #include "client/program.h"
 #include "client/session.h"
+#include "client/variable.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -45,19 +47,53 @@ TEST(SourceLine, OfANodeThatFailsInAStep) {
               Not(HasSubstr("made at")));
 }
 
-// A line belongs only to the nodes of its own call: nodes that are made without an Operand have
-// none.
-TEST(SourceLine, IsNotTakenFromAnotherNode) {
-  Program program;
-  const Output x = ops::Placeholder(program, DType::kFloat);
-  const Output y = ops::Mul(ops::Add(x, 1), 2);
+class SourceLines : public testing::Test {
+ protected:
+  int LineOf(Output output) const { return program_.SourceLineOf(*program_.NodeOf(output)).line; }
+  Output Input(Output output, int i) {
+    return program_.OutputOf(program_.NodeOf(output)->input(i).node);
+  }
+
+  Program program_;
+  const Output x_ = ops::Placeholder(program_, DType::kFloat);
+};
+
+TEST_F(SourceLines, OfOpsWithOneTensorAndWithout) {
+  const Output y = ops::Exp(x_);
+  EXPECT_EQ(LineOf(y), __LINE__ - 1);
+  const Output all = ops::Concat(ops::Const(program_, Tensor::Scalar(0)), {x_, x_});
+  EXPECT_EQ(LineOf(all), __LINE__ - 1);
+  EXPECT_EQ(LineOf(Input(all, 0)), __LINE__ - 2);
+  const Variable v(program_, "v", ops::Const(program_, Tensor::Vector<float>({1, 2})));
+  const Output log = ops::Log(v);
+  EXPECT_EQ(LineOf(log), __LINE__ - 1);
+}
+
+TEST_F(SourceLines, OfOperators) {
+  const Output y = 2.0 * x_ + 1 - -x_ / x_;
+  const int line = __LINE__ - 1;
+  for (const Output node : {y, Input(y, 0), Input(y, 1), Input(Input(y, 0), 0),
+                            Input(Input(y, 0), 1), Input(Input(y, 1), 0)}) {
+    EXPECT_EQ(LineOf(node), line) << node.name();
+  }
+}
+
+TEST_F(SourceLines, OfGradientsAreThoseOfTheirOps) {
+  const Output y = ops::Tanh(x_);
+  const int line = __LINE__ - 1;
+  const Output dy = Gradients(program_, {y}, {x_})[0].values;
+  EXPECT_EQ(LineOf(dy), line);
+  EXPECT_EQ(program_.NodeOf(dy)->op_name(), "TanhGrad");
+}
+
+// A line belongs only to the nodes of its own call.
+TEST_F(SourceLines, AreNotTakenFromAnotherNode) {
+  const Output y = ops::Mul(ops::Add(x_, 1), 2);
   const int line = __LINE__ - 1;
   const Output z = Call("Neg", {y});
-  const auto of = [&](Output output) { return program.SourceLineOf(*program.NodeOf(output)).line; };
-  EXPECT_EQ(of(y), line);
-  EXPECT_EQ(of({&program, program.NodeOf(y)->input(0).node->id(), 0}), line);  // the sum
-  EXPECT_EQ(of(z), 0);
-  EXPECT_EQ(of(x), 0);
+  EXPECT_EQ(LineOf(y), line);
+  EXPECT_EQ(LineOf(Input(y, 0)), line);  // the sum
+  EXPECT_EQ(LineOf(z), 0);
 }
 
 }  // namespace

@@ -103,6 +103,8 @@ StatusOr<std::vector<Gradient>> GradientWalk::OpGradient(const Node& node,
 StatusOr<std::vector<Gradient>> GradientWalk::InputGradients(const Node& node,
                                                              std::vector<Gradient> dys) {
   const auto scope = builder_.NameScope(StrCat(node.name(), "_grad"));
+  // An error in a gradient names the program's line, not the one that builds the gradient.
+  const auto line = builder_.SourceLineScope(builder_.SourceLineOf(node));
   StatusOr<std::vector<Gradient>> result;
   switch (FlowOpOf(node)) {
     case FlowOp::kEnter:  // the Enter of a loop that is being built

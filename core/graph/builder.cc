@@ -25,6 +25,7 @@ struct Scopes {
   std::vector<Node*> control_inputs;
   std::vector<std::string> colocate;  // "loc:@x"
   std::string colocated_device;
+  SourceLine line;  // of new nodes, if it is known
   GraphBuilder::Context* context = nullptr;
   std::shared_ptr<const Scopes> outside;  // the settings when the context was opened
 };
@@ -158,7 +159,8 @@ StatusOr<int> GraphBuilder::TryAddNode(NewNode node) {
 int GraphBuilder::AddNode(string_view op, const std::vector<NodeInput>& inputs, Attrs attrs,
                           string_view name) {
   if (!state_->status.ok()) return -1;
-  const SourceLine line = std::exchange(state_->next_line, {});
+  SourceLine line = std::exchange(state_->next_line, {});
+  if (const SourceLine fixed = state_->scopes.back().line; fixed.file != nullptr) line = fixed;
   NewNode node{.op = op,
                .inputs = inputs,
                .attrs = std::move(attrs),
@@ -185,12 +187,12 @@ int GraphBuilder::AddNode(string_view op, const std::vector<NodeInput>& inputs, 
 
 void GraphBuilder::NoteSourceLine(SourceLine line) { state_->next_line = line; }
 
-GraphBuilder::SourceLine GraphBuilder::SourceLineOf(const Node& node) const {
+SourceLine GraphBuilder::SourceLineOf(const Node& node) const {
   const auto id = static_cast<size_t>(node.id());
   return id < state_->lines.size() ? state_->lines[id] : SourceLine();
 }
 
-Status MadeAt(const Status& status, GraphBuilder::SourceLine line) {
+Status MadeAt(const Status& status, SourceLine line) {
   if (status.ok() || line.file == nullptr) return status;
   return WithMessage(status,
                      StrCat(status.message(), " (made at ", line.file, ":", line.line, ")"));
@@ -315,6 +317,12 @@ GraphBuilder::Scope GraphBuilder::ColocateWith(Output with) {
   const auto* groups = node->attr<std::vector<std::string>>(kColocationAttr);
   now.colocate =
       groups != nullptr ? *groups : std::vector<std::string>{StrCat(kColocatedWith, node->name())};
+  return scope;
+}
+
+GraphBuilder::Scope GraphBuilder::SourceLineScope(SourceLine line) {
+  Scope scope = Open();
+  state_->scopes.back().line = line;
   return scope;
 }
 

@@ -34,15 +34,9 @@ class GraphBuilder : public GraphSink {
   const Tensor* output_constant(int node, int index) const override;
   Status status() const override;
   void Fail(Status status) override;
-
-  // A line of the program that builds the graph. `file` lives forever; null: not known.
-  struct SourceLine {
-    const char* file = nullptr;
-    int line = 0;
-  };
-  // Says which line makes the next node. If that node cannot be added, or fails in a step of a
-  // client's session, the error names the line.
-  void NoteSourceLine(SourceLine line);
+  // If the next node cannot be added, or fails in a step of a client's session, the error names the
+  // line.
+  void NoteSourceLine(SourceLine line) override;
   SourceLine SourceLineOf(const Node& node) const;
 
   const Graph& graph() const;
@@ -106,6 +100,9 @@ class GraphBuilder : public GraphSink {
   // Restores the scopes that were in force when the innermost context scope was opened, except for
   // control dependencies. A context uses it to add the nodes that lead into it.
   Scope OutsideScope();
+  // New nodes have this line, whatever NoteSourceLine says: for nodes that are made on behalf of
+  // another one.
+  Scope SourceLineScope(SourceLine line);
   // Inside, name scopes stay in force, but no context, control dependencies, devices or colocation.
   Scope BareScope();
   Context* context() const;  // null if there is none
@@ -119,6 +116,6 @@ class GraphBuilder : public GraphSink {
 
 // Appends the line to the text of an error: " (made at train.cc:57)". Returns OK, or an error
 // without a known line, as it is.
-Status MadeAt(const Status& status, GraphBuilder::SourceLine line);
+Status MadeAt(const Status& status, SourceLine line);
 
 }  // namespace penstock

@@ -90,20 +90,66 @@ Output ConstantLike(Output like, double value) {
   return {like.sink, -1, 0};
 }
 
-Output operator+(Output a, Output b) { return Call("AddV2", {a, b}); }
-Output operator-(Output a, Output b) { return Call("Sub", {a, b}); }
-Output operator*(Output a, Output b) { return Call("Mul", {a, b}); }
-Output operator/(Output a, Output b) {
-  return Call(IsInteger(a.dtype()) ? "FloorDiv" : "RealDiv", {a, b});
+Output LocatedOutput::Noted() const {
+  if (output_.sink != nullptr) output_.sink->NoteSourceLine(line_);
+  return output_;
 }
-Output operator-(Output a) { return Call("Neg", {a}); }
-Output operator+(Output a, double b) { return a + ConstantLike(a, b); }
-Output operator-(Output a, double b) { return a - ConstantLike(a, b); }
-Output operator*(Output a, double b) { return a * ConstantLike(a, b); }
-Output operator/(Output a, double b) { return a / ConstantLike(a, b); }
-Output operator+(double a, Output b) { return ConstantLike(b, a) + b; }
-Output operator-(double a, Output b) { return ConstantLike(b, a) - b; }
-Output operator*(double a, Output b) { return ConstantLike(b, a) * b; }
-Output operator/(double a, Output b) { return ConstantLike(b, a) / b; }
+
+GraphSink& LocatedSink::Noted() const {
+  sink->NoteSourceLine(line);
+  return *sink;
+}
+
+namespace {
+
+string_view Quotient(const Output& a) { return IsInteger(a.dtype()) ? "FloorDiv" : "RealDiv"; }
+
+Output Number(double value, const LocatedOutput& like) { return ConstantLike(like.Noted(), value); }
+
+// Both operands may be constants without a line; `located` has the line of the expression.
+Output Binary(string_view op, const LocatedOutput& located, Output a, Output b) {
+  located.Noted();
+  return Call(op, {a, b});
+}
+
+}  // namespace
+
+Output operator+(const LocatedOutput& a, const LocatedOutput& b) {
+  return Binary("AddV2", a, a.output(), b.output());
+}
+Output operator-(const LocatedOutput& a, const LocatedOutput& b) {
+  return Binary("Sub", a, a.output(), b.output());
+}
+Output operator*(const LocatedOutput& a, const LocatedOutput& b) {
+  return Binary("Mul", a, a.output(), b.output());
+}
+Output operator/(const LocatedOutput& a, const LocatedOutput& b) {
+  return Binary(Quotient(a.output()), a, a.output(), b.output());
+}
+Output operator-(const LocatedOutput& a) { return Call("Neg", {a.Noted()}); }
+Output operator+(const LocatedOutput& a, double b) {
+  return Binary("AddV2", a, a.output(), Number(b, a));
+}
+Output operator-(const LocatedOutput& a, double b) {
+  return Binary("Sub", a, a.output(), Number(b, a));
+}
+Output operator*(const LocatedOutput& a, double b) {
+  return Binary("Mul", a, a.output(), Number(b, a));
+}
+Output operator/(const LocatedOutput& a, double b) {
+  return Binary(Quotient(a.output()), a, a.output(), Number(b, a));
+}
+Output operator+(double a, const LocatedOutput& b) {
+  return Binary("AddV2", b, Number(a, b), b.output());
+}
+Output operator-(double a, const LocatedOutput& b) {
+  return Binary("Sub", b, Number(a, b), b.output());
+}
+Output operator*(double a, const LocatedOutput& b) {
+  return Binary("Mul", b, Number(a, b), b.output());
+}
+Output operator/(double a, const LocatedOutput& b) {
+  return Binary(Quotient(b.output()), b, Number(a, b), b.output());
+}
 
 }  // namespace penstock

@@ -10,6 +10,7 @@
 // the node and the mistake. Not thread-safe.
 #pragma once
 
+#include <concepts>
 #include <initializer_list>
 #include <string>
 #include <utility>
@@ -44,6 +45,12 @@ struct Output {
 };
 using Outputs = std::vector<Output>;
 
+// A line of the program that builds the graph. `file` lives forever; null: not known.
+struct SourceLine {
+  const char* file = nullptr;
+  int line = 0;
+};
+
 // An argument of an op: one tensor or a list of them.
 struct NodeInput {
   NodeInput(Output output) : outputs{output} {}                            // NOLINT
@@ -71,6 +78,43 @@ class GraphSink {
   // Returns the first error, or OK.
   virtual Status status() const = 0;
   virtual void Fail(Status status) = 0;
+  // Says which line makes the next node, for errors of that node.
+  virtual void NoteSourceLine(SourceLine line) {}
+};
+
+// An argument of a function that adds a node: an Output, or a value that converts to one (a
+// variable), and the line of the call.
+class LocatedOutput {
+ public:
+  LocatedOutput() = default;                                         // no output, no line
+  LocatedOutput(Output output, const char* file = __builtin_FILE(),  // NOLINT
+                int line = __builtin_LINE())
+      : output_(output), line_{file, line} {}
+  template <class T>
+  requires(std::convertible_to<const T&, Output> && !std::same_as<T, Output>)
+      LocatedOutput(const T& value, const char* file = __builtin_FILE(),  // NOLINT
+                    int line = __builtin_LINE())
+      : output_(value), line_{file, line} {}
+
+  const Output& output() const { return output_; }
+  SourceLine line() const { return line_; }
+  // Returns the output. The graph's next node has the line.
+  Output Noted() const;
+
+ private:
+  Output output_;
+  SourceLine line_;
+};
+
+// The graph, as an argument of a function that adds a node, and the line of the call.
+struct LocatedSink {
+  LocatedSink(GraphSink& sink, const char* file = __builtin_FILE(),  // NOLINT
+              int line = __builtin_LINE())
+      : sink(&sink), line{file, line} {}
+  // Returns the graph. Its next node has the line.
+  GraphSink& Noted() const;
+  GraphSink* sink;
+  SourceLine line;
 };
 
 // Adds a node and returns its outputs. The sink is that of the first input that has one. After an
@@ -92,18 +136,18 @@ Output ConstantLike(Output like, double value);
 
 // Arithmetic operators. A number becomes a constant with the other operand's dtype. Integer
 // division is FloorDiv, like Python's and NumPy's //.
-Output operator+(Output a, Output b);
-Output operator-(Output a, Output b);
-Output operator*(Output a, Output b);
-Output operator/(Output a, Output b);
-Output operator-(Output a);
-Output operator+(Output a, double b);
-Output operator-(Output a, double b);
-Output operator*(Output a, double b);
-Output operator/(Output a, double b);
-Output operator+(double a, Output b);
-Output operator-(double a, Output b);
-Output operator*(double a, Output b);
-Output operator/(double a, Output b);
+Output operator+(const LocatedOutput& a, const LocatedOutput& b);
+Output operator-(const LocatedOutput& a, const LocatedOutput& b);
+Output operator*(const LocatedOutput& a, const LocatedOutput& b);
+Output operator/(const LocatedOutput& a, const LocatedOutput& b);
+Output operator-(const LocatedOutput& a);
+Output operator+(const LocatedOutput& a, double b);
+Output operator-(const LocatedOutput& a, double b);
+Output operator*(const LocatedOutput& a, double b);
+Output operator/(const LocatedOutput& a, double b);
+Output operator+(double a, const LocatedOutput& b);
+Output operator-(double a, const LocatedOutput& b);
+Output operator*(double a, const LocatedOutput& b);
+Output operator/(double a, const LocatedOutput& b);
 
 }  // namespace penstock
