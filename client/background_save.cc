@@ -7,17 +7,17 @@
 
 namespace penstock::client {
 
-BackgroundSave::BackgroundSave(Saver& saver, Session& session, std::string prefix, Cut cut,
-                               Env& env, Scheduler& scheduler)
+BackgroundSave::BackgroundSave(Saver& saver, Session& session, std::string prefix,
+                               TakeSnapshot take_snapshot, Env& env, Scheduler& scheduler)
     : saver_(saver),
       session_(session),
       prefix_(std::move(prefix)),
-      name_(StrCat("cut_", absl::Hex(env.RandomU64()))),
-      cut_(std::move(cut)),
+      name_(StrCat("snapshot_", absl::Hex(env.RandomU64()))),
+      take_snapshot_(std::move(take_snapshot)),
       scheduler_(scheduler),
       result_(std::string()) {
   if (!saver_.copies_ahead()) {
-    CutNow();
+    TakeSnapshotNow();
     return;
   }
   Start([this]() -> StatusOr<std::string> {
@@ -38,8 +38,8 @@ void BackgroundSave::Start(std::function<StatusOr<std::string>()> work) {
   });
 }
 
-void BackgroundSave::CutNow() {
-  const StatusOr<int64_t> step = cut_(name_, {.cancellation = &cancellation_});
+void BackgroundSave::TakeSnapshotNow() {
+  const StatusOr<int64_t> step = take_snapshot_(name_, {.cancellation = &cancellation_});
   if (!step.ok()) {
     stage_ = Stage::kEnded;
     result_ = step.status();
@@ -48,7 +48,7 @@ void BackgroundSave::CutNow() {
   stage_ = Stage::kWriting;
   step_ = *step;
   Start([this] {
-    return saver_.SaveCut(session_, name_, prefix_, step_, {.cancellation = &cancellation_});
+    return saver_.SaveSnapshot(session_, name_, prefix_, step_, {.cancellation = &cancellation_});
   });
 }
 
@@ -56,7 +56,7 @@ bool BackgroundSave::Advance() {
   if (stage_ != Stage::kEnded && done_.load(std::memory_order_acquire)) {
     thread_ = nullptr;
     if (stage_ == Stage::kCopying && result_.ok()) {
-      CutNow();
+      TakeSnapshotNow();
     } else {
       stage_ = Stage::kEnded;
     }

@@ -24,13 +24,14 @@ namespace penstock::client {
 
 class BackgroundSave {
  public:
-  // Takes the snapshot of the save `name`, while no update runs, by Saver::Cut. Returns the global
-  // step at that moment.
-  using Cut = std::function<StatusOr<int64_t>(const std::string& name, const RunOptions& options)>;
+  // Takes the snapshot of the save `name`, while no update runs, by Saver::TakeSnapshot. Returns
+  // the global step at that moment.
+  using TakeSnapshot =
+      std::function<StatusOr<int64_t>(const std::string& name, const RunOptions& options)>;
   // Starts the save: on its thread the copying of the large variables, or takes the snapshot at
   // once if the saver copies none ahead.
-  BackgroundSave(Saver& saver, Session& session, std::string prefix, Cut cut, Env& env,
-                 Scheduler& scheduler);
+  BackgroundSave(Saver& saver, Session& session, std::string prefix, TakeSnapshot take_snapshot,
+                 Env& env, Scheduler& scheduler);
   // Cancels the save if it has not ended, and waits until its thread and calls have ended.
   ~BackgroundSave();
   BackgroundSave(const BackgroundSave&) = delete;
@@ -44,25 +45,25 @@ class BackgroundSave {
   StatusOr<std::string> Wait();
 
   // Returns whether the copying is over: the snapshot was taken, or the save has failed.
-  bool cut() const { return stage_ != Stage::kCopying; }
+  bool has_snapshot() const { return stage_ != Stage::kCopying; }
   // Returns the global step of the snapshot; -1 if none was taken.
   int64_t step() const { return step_; }
 
  private:
   enum class Stage { kCopying, kWriting, kEnded };
   void Start(std::function<StatusOr<std::string>()> work);
-  void CutNow();
+  void TakeSnapshotNow();
 
   Saver& saver_;
   Session& session_;
   const std::string prefix_, name_;
-  const Cut cut_;
+  const TakeSnapshot take_snapshot_;
   Scheduler& scheduler_;
   Cancellation cancellation_;
   Stage stage_ = Stage::kCopying;
   int64_t step_ = -1;
-  // The result of the last function that the thread ran, or of a failed cut: at the end, the name
-  // of the checkpoint or an error.
+  // The result of the last function that the thread ran, or of a failed snapshot: at the end, the
+  // name of the checkpoint or an error.
   StatusOr<std::string> result_;
   std::atomic<bool> done_{false};  // set by the thread just before it ends
   std::unique_ptr<Thread> thread_;

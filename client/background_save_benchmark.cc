@@ -68,8 +68,9 @@ void Steps(benchmark::State& state) {
   Env& env = Env::Real();
   const char* const tmp = std::getenv("TMPDIR");
   const std::string directory = StrCat(tmp == nullptr ? "/tmp" : tmp, "/save_benchmark");
-  const auto cut = [&](const std::string& name, const RunOptions& run) -> StatusOr<int64_t> {
-    RETURN_IF_ERROR(saver.Cut(*session, name, run));
+  const auto take_snapshot = [&](const std::string& name,
+                                 const RunOptions& run) -> StatusOr<int64_t> {
+    RETURN_IF_ERROR(saver.TakeSnapshot(*session, name, run));
     return 0;
   };
   for (int i = 0; i < 5; ++i) CHECK_OK(step({}).status());
@@ -79,8 +80,8 @@ void Steps(benchmark::State& state) {
     const double begin = Seconds(env);
     std::unique_ptr<BackgroundSave> save;
     if (saves) {
-      save = std::make_unique<BackgroundSave>(saver, *session, directory + "/model.ckpt", cut, env,
-                                              Scheduler::Real());
+      save = std::make_unique<BackgroundSave>(saver, *session, directory + "/model.ckpt",
+                                              take_snapshot, env, Scheduler::Real());
     }
     while (saves ? !save->Advance() : Seconds(env) - begin < 5) {
       const double step_begin = Seconds(env);

@@ -196,13 +196,14 @@ TEST(BackgroundSaveTest, ASaveIsGivenUpWithItsSession) {
   const std::string directory = NewDirectory();
   const int64_t begin = Env::Real().NowNanos();
   {
-    const auto cut = [&](const std::string& name, const RunOptions& run) -> StatusOr<int64_t> {
-      RETURN_IF_ERROR(saver.Cut(*session, name, run));
+    const auto take_snapshot = [&](const std::string& name,
+                                   const RunOptions& run) -> StatusOr<int64_t> {
+      RETURN_IF_ERROR(saver.TakeSnapshot(*session, name, run));
       return 7;
     };
-    BackgroundSave save(saver, *session, directory + "/model.ckpt", cut, Env::Real(),
+    BackgroundSave save(saver, *session, directory + "/model.ckpt", take_snapshot, Env::Real(),
                         Scheduler::Real());
-    while (!save.cut()) {
+    while (!save.has_snapshot()) {
       ASSERT_FALSE(save.Advance());
       Env::Real().SleepForNanos(1'000'000);
     }

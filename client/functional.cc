@@ -71,7 +71,7 @@ class Results {
   std::vector<TensorArray> arrays_;
 };
 
-bool Count(GraphBuilder& graph, const Outputs& values, size_t wanted) {
+bool HasCount(GraphBuilder& graph, const Outputs& values, size_t wanted) {
   if (!graph.status().ok()) return false;
   if (values.size() == wanted) return true;
   graph.Fail(InvalidArgument("loop '", graph.name_scope(), "': the function gives ", values.size(),
@@ -104,7 +104,7 @@ Outputs Run(GraphBuilder& graph, const Slices& slices, const Outputs& initial,
         const Output index = reverse ? slices.size() - v.back() - 1 : v.back();
         const Outputs before(v.begin(), v.begin() + initial.size());
         Outputs next = fn(before, slices.Read(index));
-        if (!Count(graph, next, initial.size())) return v;
+        if (!HasCount(graph, next, initial.size())) return v;
         const Outputs after = results.Write(v.data() + initial.size(), index, next);
         next.insert(next.end(), after.begin(), after.end());
         next.push_back(v.back() + 1);
@@ -160,7 +160,7 @@ Outputs MapFn(GraphBuilder& graph, const Outputs& elems, const std::vector<DType
       graph, variables, [&](const Outputs& v) { return Less(v.back(), slices.size()); },
       [&](const Outputs& v) {
         const Outputs values = fn(slices.Read(v.back()));
-        if (!Count(graph, values, types.size())) return v;
+        if (!HasCount(graph, values, types.size())) return v;
         Outputs next = results.Write(v.data(), v.back(), values);
         next.push_back(v.back() + 1);
         return next;

@@ -52,7 +52,7 @@ struct Saver::Shard {
   Output save;                  // op
   // The ops of a background save.
   Outputs copy_ahead;  // the last op of a chain; none if no variable is large
-  Output cut, save_cut;
+  Output take_snapshot, save_snapshot;
   // The first outputs of the ops that read the file: the values of variables, the rows of tables,
   // and the changed rows in a checkpoint of changes. Not valid if there are none.
   Output restored, rows, changes;
@@ -105,7 +105,7 @@ Saver::Saver(Program& program, std::vector<Variable> variables, const Options& o
   };
   path_ = placeholder("Const");  // as TensorFlow's savers call it
   temporary_ = placeholder("temporary");
-  if (options.background) cut_name_ = placeholder("cut_name");
+  if (options.background) snapshot_name_ = placeholder("snapshot_name");
 
   std::vector<SavedTable> tables;
   if (whole) tables = SavedTablesOf(program);
@@ -143,7 +143,7 @@ Saver::Saver(Program& program, std::vector<Variable> variables, const Options& o
     if (!mutex.valid()) continue;  // the program has an error
     mutexes[HostOf(program.NodeOf(mutex)->requested_device())].push_back(mutex);
   }
-  Outputs files, saves, copies, cuts, cut_saves;
+  Outputs files, saves, copies, snapshots, snapshot_saves;
   std::vector<Shard> shards;
   for (auto& [host, own] : by_host) {
     const auto on = program.DeviceScope(host);
@@ -157,8 +157,8 @@ Saver::Saver(Program& program, std::vector<Variable> variables, const Options& o
     if (!options.background) continue;
     AddSnapshot(shard);
     copies.insert(copies.end(), shard.copy_ahead.begin(), shard.copy_ahead.end());
-    cuts.push_back(shard.cut);
-    cut_saves.push_back(shard.save_cut);
+    snapshots.push_back(shard.take_snapshot);
+    snapshot_saves.push_back(shard.save_snapshot);
   }
   restore_ = AddRestores(shards, RestoreStep::kOnly);
   if (!tables.empty()) {
@@ -174,8 +174,8 @@ Saver::Saver(Program& program, std::vector<Variable> variables, const Options& o
   save_ = merge(saves);
   if (!options.background) return;
   if (!copies.empty()) copy_ahead_ = program.Group(copies, "copy_ahead");
-  cut_ = program.Group(cuts, "cut");
-  save_cut_ = merge(cut_saves);
+  take_snapshot_ = program.Group(snapshots, "take_snapshot");
+  save_snapshot_ = merge(snapshot_saves);
 }
 
 // Returns `value`, which belongs to `owner`, as a node that fails if it is not finite.
@@ -279,8 +279,8 @@ Output Saver::AddSave(const Shard& shard, Outputs values, bool background) {
 // Adds the ops of a background save. Large resource variables, and those of unknown size, are
 // copied ahead.
 void Saver::AddSnapshot(Shard& shard) {
-  if (!cut_name_.valid()) return;  // the program has an error
-  const std::string snapshot = StrCat(program_.NodeOf(cut_name_)->name(), "/", shard.index);
+  if (!snapshot_name_.valid()) return;  // the program has an error
+  const std::string snapshot = StrCat(program_.NodeOf(snapshot_name_)->name(), "/", shard.index);
   const Outputs locks = Lock(program_, shard.mutexes, {});
   Outputs values;
   std::vector<Variable> large;
@@ -293,7 +293,7 @@ void Saver::AddSnapshot(Shard& shard) {
     large.push_back(variable);
     // The copy is made on the device of the variable.
     const auto here = program_.ColocateWith(variable.handle());
-    values.push_back(Call("SnapshotCut", {cut_name_, Outputs{variable.handle()}},
+    values.push_back(Call("SnapshotCut", {snapshot_name_, Outputs{variable.handle()}},
                           {{"shared_name", StrCat(snapshot, "/", variable.name())},
                            {"dtypes", std::vector<DType>{variable.dtype()}}}));
   }
@@ -304,16 +304,16 @@ void Saver::AddSnapshot(Shard& shard) {
     for (const Variable& variable : large) {
       const auto after = program_.ControlDependencies(shard.copy_ahead);
       const auto here = program_.ColocateWith(variable.handle());
-      shard.copy_ahead = {Call("SnapshotCopyAhead", {cut_name_, Outputs{variable.handle()}},
+      shard.copy_ahead = {Call("SnapshotCopyAhead", {snapshot_name_, Outputs{variable.handle()}},
                                {{"shared_name", StrCat(snapshot, "/", variable.name())}})};
     }
   }
-  Outputs ends = {Call("SnapshotKeep", {cut_name_, values}, {{"shared_name", snapshot}})};
+  Outputs ends = {Call("SnapshotKeep", {snapshot_name_, values}, {{"shared_name", snapshot}})};
   if (!locks.empty()) ends.push_back(Unlock(program_, locks, values));
-  shard.cut = program_.Group(ends, "cut_part", ends[0]);
-  const Outputs taken =
-      CallN("SnapshotTake", {cut_name_}, {{"shared_name", snapshot}, {"dtypes", shard.Types()}});
-  shard.save_cut = AddSave(shard, taken, /*background=*/true);
+  shard.take_snapshot = program_.Group(ends, "take_snapshot_part", ends[0]);
+  const Outputs taken = CallN("SnapshotTake", {snapshot_name_},
+                              {{"shared_name", snapshot}, {"dtypes", shard.Types()}});
+  shard.save_snapshot = AddSave(shard, taken, /*background=*/true);
 }
 
 // Adds the ops that restore the rows of the shard's tables.
@@ -401,28 +401,28 @@ StatusOr<std::string> Saver::Save(Session& session, const std::string& prefix, i
 
 Status Saver::CopyAhead(Session& session, const std::string& save, const RunOptions& options) {
   if (!copy_ahead_.valid()) return OkStatus();
-  return session.Run({{cut_name_, Tensor::Scalar(save)}}, {}, {copy_ahead_}, options).status();
+  return session.Run({{snapshot_name_, Tensor::Scalar(save)}}, {}, {copy_ahead_}, options).status();
 }
 
-Status Saver::Cut(Session& session, const std::string& save, const RunOptions& options) {
-  if (!cut_.valid()) return FailedPrecondition("the saver was made without `background`");
+Status Saver::TakeSnapshot(Session& session, const std::string& save, const RunOptions& options) {
+  if (!take_snapshot_.valid()) return FailedPrecondition("the saver was made without `background`");
   const SavedChanges changes = BeginChanges(save, "");
   std::vector<Feed> feeds = FeedsOf(changes);
-  feeds.push_back({cut_name_, Tensor::Scalar(save)});
-  RETURN_IF_ERROR(session.Run(feeds, {}, {cut_}, options).status());
+  feeds.push_back({snapshot_name_, Tensor::Scalar(save)});
+  RETURN_IF_ERROR(session.Run(feeds, {}, {take_snapshot_}, options).status());
   MutexLock lock(mu_);
-  cut_changes_ = changes;
+  snapshot_changes_ = changes;
   return OkStatus();
 }
 
-StatusOr<std::string> Saver::SaveCut(Session& session, const std::string& save,
-                                     const std::string& prefix, int64_t step,
-                                     const RunOptions& options) {
-  if (!save_cut_.valid()) return FailedPrecondition("the saver was made without `background`");
+StatusOr<std::string> Saver::SaveSnapshot(Session& session, const std::string& save,
+                                          const std::string& prefix, int64_t step,
+                                          const RunOptions& options) {
+  if (!save_snapshot_.valid()) return FailedPrecondition("the saver was made without `background`");
   SavedChanges changes;
   {
     MutexLock lock(mu_);
-    if (cut_changes_.mark == save) changes = cut_changes_;
+    if (snapshot_changes_.mark == save) changes = snapshot_changes_;
   }
   const std::string directory = SplitPath(prefix).first;
   if (!changes.base.empty() && changes.directory != directory) {
@@ -430,8 +430,8 @@ StatusOr<std::string> Saver::SaveCut(Session& session, const std::string& save,
                               changes.directory, "/", changes.base,
                               ", which is in another directory");
   }
-  return RunSave(session, save_cut_, prefix, step, changes, {{cut_name_, Tensor::Scalar(save)}},
-                 options);
+  return RunSave(session, save_snapshot_, prefix, step, changes,
+                 {{snapshot_name_, Tensor::Scalar(save)}}, options);
 }
 
 StatusOr<std::string> Saver::RunSave(Session& session, Output save_op, const std::string& prefix,

@@ -40,9 +40,9 @@ struct SaverOptions {
   // on which it builds, which are kept on the disk. 0: each checkpoint has all rows. The first
   // checkpoint after a Restore has all rows, too.
   int incremental = 0;
-  // Whether to add the nodes for CopyAhead, Cut and SaveCut.
+  // Whether to add the nodes for CopyAhead, TakeSnapshot and SaveSnapshot.
   bool background = false;
-  // The maximum rate at which SaveCut writes on each task. 0: no limit.
+  // The maximum rate at which SaveSnapshot writes on each task. 0: no limit.
   int64_t bytes_per_second = 0;
   // Whether a save fails if a trainable variable or a table contains NaN or infinity:
   // InvalidArgument names it. The check reads the same values that are written.
@@ -63,20 +63,20 @@ class Saver {
   StatusOr<std::string> Save(Session& session, const std::string& prefix, int64_t step);
 
   // A background save, during which updates go on, takes three calls. `save` is a name that no
-  // other save has. First, CopyAhead copies large variables in memory. Then Cut takes a snapshot of
-  // all variables, in a short time. The snapshot shows one moment if no update runs during Cut, or
-  // if the updates hold `mutexes`. Then SaveCut writes the snapshot, even if the variables have
-  // changed since. While there is a snapshot, the first update of a variable that was not copied
-  // ahead copies the variable. REQUIRES SaverOptions::background.
+  // other save has. First, CopyAhead copies large variables in memory. Then TakeSnapshot takes a
+  // snapshot of all variables, in a short time. The snapshot shows one moment if no update runs
+  // during TakeSnapshot, or if the updates hold `mutexes`. Then SaveSnapshot writes the snapshot,
+  // even if the variables have changed since. While there is a snapshot, the first update of a
+  // variable that was not copied ahead copies the variable. REQUIRES SaverOptions::background.
   Status CopyAhead(Session& session, const std::string& save, const RunOptions& options = {});
-  Status Cut(Session& session, const std::string& save, const RunOptions& options = {});
+  Status TakeSnapshot(Session& session, const std::string& save, const RunOptions& options = {});
   // Returns whether there are variables that CopyAhead would copy.
   bool copies_ahead() const { return copy_ahead_.valid(); }
   // Writes the snapshot as Save does. FailedPrecondition if there is no snapshot any more, because
   // another save was begun or a task was lost.
-  StatusOr<std::string> SaveCut(Session& session, const std::string& save,
-                                const std::string& prefix, int64_t step,
-                                const RunOptions& options = {});
+  StatusOr<std::string> SaveSnapshot(Session& session, const std::string& save,
+                                     const std::string& prefix, int64_t step,
+                                     const RunOptions& options = {});
 
   // Returns whether a save failed because of `finite_only`.
   bool IsNonFinite(const Status& saved) const;
@@ -130,18 +130,18 @@ class Saver {
   Program& program_;
   const Options options_;
   KeptCheckpoints kept_;
-  Output path_, temporary_, cut_name_;      // placeholders
-  Output mark_, base_mark_, base_;          // placeholders; for incremental saves of tables
+  Output path_, temporary_, snapshot_name_;  // placeholders
+  Output mark_, base_mark_, base_;           // placeholders; for incremental saves of tables
   std::set<std::string> checks_;            // names of the nodes that fail if a value is not finite
   std::map<std::string, Output> restored_;  // the value in the checkpoint, by variable
   // The slices that each variable with interleaved parts has, by its name in checkpoints.
   std::map<std::string, std::set<std::string>> interleaved_;
   Output save_, restore_;
   Output restore_first_, restore_next_, restore_last_;  // valid if there are tables
-  Output copy_ahead_, cut_, save_cut_;                  // valid if options_.background
+  Output copy_ahead_, take_snapshot_, save_snapshot_;   // valid if options_.background
   Mutex mu_;
-  SavedChanges last_ ABSL_GUARDED_BY(mu_);         // if it has no mark, the next save has all rows
-  SavedChanges cut_changes_ ABSL_GUARDED_BY(mu_);  // the changes of the newest Cut
+  SavedChanges last_ ABSL_GUARDED_BY(mu_);  // if it has no mark, the next save has all rows
+  SavedChanges snapshot_changes_ ABSL_GUARDED_BY(mu_);  // the changes of the newest TakeSnapshot
 };
 
 }  // namespace penstock::client

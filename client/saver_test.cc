@@ -148,17 +148,18 @@ TEST(SaverTest, ACutIsSavedAsItWas) {
   model.RunTo(3);
   EXPECT_FALSE(model.saver.copies_ahead()) << "its variables are small";
   ASSERT_TRUE(model.saver.CopyAhead(*model.session, "a").ok());
-  ASSERT_TRUE(model.saver.Cut(*model.session, "a").ok());
+  ASSERT_TRUE(model.saver.TakeSnapshot(*model.session, "a").ok());
   model.RunTo(9);
-  const auto saved = model.saver.SaveCut(*model.session, "a", directory + "/model.ckpt", 3);
+  const auto saved = model.saver.SaveSnapshot(*model.session, "a", directory + "/model.ckpt", 3);
   ASSERT_TRUE(saved.ok()) << saved.status();
   EXPECT_EQ(model.first(), 10);
   ASSERT_TRUE(model.saver.Restore(*model.session, *saved).ok());
   EXPECT_EQ(model.first(), 4);
   EXPECT_EQ(model.session->Fetch(model.step)->scalar<int64_t>(), 3);
-  EXPECT_EQ(model.saver.SaveCut(*model.session, "a", directory + "/model.ckpt", 3).status().code(),
-            StatusCode::kFailedPrecondition)
-      << "a cut is saved once";
+  EXPECT_EQ(
+      model.saver.SaveSnapshot(*model.session, "a", directory + "/model.ckpt", 3).status().code(),
+      StatusCode::kFailedPrecondition)
+      << "a snapshot is saved once";
 }
 
 TEST(SaverTest, WhatACrashLeftIsClearedAway) {

@@ -41,12 +41,13 @@ Status TrainingLoop::SaveIfDue() {
   if (!options_.save_in_background) return FilterSaveError(Save());
   saved_ns_ = options_.env->NowNanos();
   last_save_step_ = global_step_;
-  const auto cut = [this](const std::string& name, const RunOptions& run) -> StatusOr<int64_t> {
+  const auto take_snapshot = [this](const std::string& name,
+                                    const RunOptions& run) -> StatusOr<int64_t> {
     const HeldUpdates held(hooks_);
-    RETURN_IF_ERROR(saver_->Cut(*session_, name, run));
+    RETURN_IF_ERROR(saver_->TakeSnapshot(*session_, name, run));
     return FetchStep();
   };
-  saving_ = std::make_unique<BackgroundSave>(*saver_, *session_, CheckpointPrefix(), cut,
+  saving_ = std::make_unique<BackgroundSave>(*saver_, *session_, CheckpointPrefix(), take_snapshot,
                                              *options_.env, *options_.scheduler);
   return OkStatus();
 }
@@ -78,7 +79,7 @@ Status TrainingLoop::EndBackgroundSave() {
 // Ends a running save before the training ends with an error: waits if the snapshot was taken, else
 // cancels the save, because the current values may be bad.
 void TrainingLoop::EndOrGiveUpSave() {
-  if (saving_ != nullptr && saving_->cut()) {
+  if (saving_ != nullptr && saving_->has_snapshot()) {
     const Status saved = EndBackgroundSave();
     if (!saved.ok()) Say(LogLevel::kError, "not_saved", StrCat("NOT SAVED: ", saved.message()));
   }
@@ -145,7 +146,8 @@ std::string TrainingLoop::CheckpointPrefix() const {
 Status TrainingLoop::End() {
   // After a signal there may be little time left: then wait only for a save of the last step, and
   // cancel others.
-  if (saving_ != nullptr && saving_->cut() && (saving_->step() == global_step_ || !stopping())) {
+  if (saving_ != nullptr && saving_->has_snapshot() &&
+      (saving_->step() == global_step_ || !stopping())) {
     const Status saved = EndBackgroundSave();
     if (!saved.ok() && !IsTaskLoss(saved)) return saved;
   }

@@ -233,8 +233,8 @@ class IncrementalSaves : public testing::TestWithParam<bool> {
     const auto saved = [&]() -> StatusOr<std::string> {
       if (!GetParam()) return model.saver->Save(*model.session, directory_ + "/model", step);
       const std::string name = StrCat("cut ", step);
-      RETURN_IF_ERROR(model.saver->Cut(*model.session, name));
-      return model.saver->SaveCut(*model.session, name, directory_ + "/model", step);
+      RETURN_IF_ERROR(model.saver->TakeSnapshot(*model.session, name));
+      return model.saver->SaveSnapshot(*model.session, name, directory_ + "/model", step);
     }();
     CHECK_OK(saved.status());
     return *saved;
@@ -388,8 +388,8 @@ TEST(DynamicTable, IsNotSavedIfARowIsNotFinite) {
     const auto save = [&](const std::string& name) -> Status {
       if (!background) return saver.Save(**session, directory + "/model", 1).status();
       RETURN_IF_ERROR(saver.CopyAhead(**session, name));
-      RETURN_IF_ERROR(saver.Cut(**session, name));
-      return saver.SaveCut(**session, name, directory + "/model", 1).status();
+      RETURN_IF_ERROR(saver.TakeSnapshot(**session, name));
+      return saver.SaveSnapshot(**session, name, directory + "/model", 1).status();
     };
     ASSERT_TRUE((*session)->Execute(train).ok());
     EXPECT_TRUE(save("good").ok());

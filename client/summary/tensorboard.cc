@@ -34,7 +34,7 @@ std::string FindInPath(const char* program) {
 }
 
 // Returns `wanted`, or 0 if that port is taken. If `wanted` is 0, returns a free port.
-int FreePort(int wanted) {
+int UnusedPort(int wanted) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return 0;
   const int yes = 1;
@@ -69,8 +69,8 @@ StatusOr<std::unique_ptr<TensorBoard>> TensorBoard::Start(const std::string& fol
     return NotFound("tensorboard is not installed: no such program in PATH. Install it with `pip ",
                     "install tensorboard`, or look at ", folder, " on another machine");
   }
-  int port = FreePort(kUsualPort);
-  if (port == 0) port = FreePort(0);
+  int port = UnusedPort(kUsualPort);
+  if (port == 0) port = UnusedPort(0);
   if (port == 0) return ResourceExhausted("tensorboard: no port is free");
   RETURN_IF_ERROR(env.CreateDirectories(folder));
   const std::string log = StrCat(folder, "/tensorboard.log");

@@ -44,7 +44,7 @@ struct GradientWalk::LoopGradient {
   std::vector<Active> active;
 };
 
-Status GradientWalk::OpenVariables(LoopGradient* loop) {
+Status GradientWalk::AddGradientVariables(LoopGradient* loop) {
   for (LoopVariable& variable : loop->forward.variables()) {
     if (!IsBetween(variable.merge)) continue;
     const EdgeType type = variable.merge->output_type(0);
@@ -127,7 +127,7 @@ Gradient GradientWalk::KeptGradient(const Node& push) {
   return loop_->backward->PopLike(stack->second, builder_.OutputOf(value.node, value.index));
 }
 
-Status GradientWalk::CloseVariables(LoopGradient* loop) {
+Status GradientWalk::SetNextGradients(LoopGradient* loop) {
   for (const LoopGradient::Active& active : loop->active) {
     Output before;
     {
@@ -246,9 +246,9 @@ Status GradientWalk::ProcessLoop(int frame) {
   loop.backward = std::make_unique<BackwardLoop>(*forward_, *forward,
                                                  StrCat(builder_.name_scope(), "while_context"));
   RETURN_IF_ERROR(builder_.status());
-  RETURN_IF_ERROR(OpenVariables(&loop));
+  RETURN_IF_ERROR(AddGradientVariables(&loop));
   RETURN_IF_ERROR(WalkBody(&loop));
-  RETURN_IF_ERROR(CloseVariables(&loop));
+  RETURN_IF_ERROR(SetNextGradients(&loop));
   RETURN_IF_ERROR(AccumulateInvariants(&loop));
   OnLoopGradientBuilt(frame, loop.backward.get());
   return Annotate(builder_.status(), StrCat("gradient of loop '", forward->info().name, "'"));

@@ -78,10 +78,10 @@ class GradientWalk {
   Status ProcessLoop(int frame);
   struct LoopGradient;
   // Adds a variable to the backward loop for the gradient of each loop-carried value.
-  Status OpenVariables(LoopGradient* loop);
+  Status AddGradientVariables(LoopGradient* loop);
   Status WalkBody(LoopGradient* loop);
   // Sets the next value of each of these variables, and contributes its value after the loop.
-  Status CloseVariables(LoopGradient* loop);
+  Status SetNextGradients(LoopGradient* loop);
   Status AccumulateInvariants(LoopGradient* loop);
   // Returns whether the gradient uses values that the loop `frame` has kept for it.
   bool UsesKeptValues(int frame) const;

@@ -155,8 +155,8 @@ StatusOr<bool> InputStream::ReadLine(std::string* line) {
       ++offset_;
       break;
     }
-    if (static_cast<int64_t>(line->size()) > kPieceBytesMax) {
-      return error_ = DataLoss("'", path_, "' has a line of more than ", kPieceBytesMax,
+    if (static_cast<int64_t>(line->size()) > kMaxRecordBytes) {
+      return error_ = DataLoss("'", path_, "' has a line of more than ", kMaxRecordBytes,
                                " bytes, which ends after offset ", offset_);
     }
   }

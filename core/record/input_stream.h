@@ -22,7 +22,7 @@ class InputStream {
  public:
   // The largest record or line, in bytes; longer ones are errors, because a small compressed file
   // may contain a very long one.
-  static constexpr int64_t kPieceBytesMax = (int64_t{1} << 31) - 1;
+  static constexpr int64_t kMaxRecordBytes = (int64_t{1} << 31) - 1;
 
   static StatusOr<std::unique_ptr<InputStream>> Open(Env& env, const std::string& path,
                                                      Compression compression);

@@ -37,9 +37,9 @@ StatusOr<bool> RecordReader::Read(std::string* record) {
   RETURN_IF_ERROR(ReadChecked(kLengthBytes, start, "length", &header_));
   if (header_.empty()) return false;
   const uint64_t length = LittleEndian<uint64_t>(header_.data());
-  if (length > uint64_t{InputStream::kPieceBytesMax}) {
-    return Damaged(start, StrCat("claims ", length, " bytes; at most ", InputStream::kPieceBytesMax,
-                                 " are read"));
+  if (length > uint64_t{InputStream::kMaxRecordBytes}) {
+    return Damaged(start, StrCat("claims ", length, " bytes; at most ",
+                                 InputStream::kMaxRecordBytes, " are read"));
   }
   RETURN_IF_ERROR(ReadChecked(static_cast<int64_t>(length), start, "data", record));
   return true;

@@ -10,7 +10,7 @@ namespace penstock::collective {
 namespace {
 
 constexpr int64_t kWaitNanosMax = 60'000'000'000;
-constexpr int64_t kFormNanos = static_cast<int64_t>(kFormSeconds * 1e9);
+constexpr int64_t kMaxWaitNanos = static_cast<int64_t>(kMaxWaitSeconds * 1e9);
 constexpr size_t kEndedGroupsMax = 4096;
 
 }  // namespace
@@ -77,7 +77,7 @@ void EarlyMessages::Expire(int64_t now_ns) {
                               " have waited longer than a minute for the group to form here, and "
                               "were dropped"));
     }
-    it = waited_ns > kFormNanos ? Erase(it) : std::next(it);
+    it = waited_ns > kMaxWaitNanos ? Erase(it) : std::next(it);
   }
 }
 

@@ -21,7 +21,7 @@
 namespace penstock::collective {
 
 // How long a call waits for the other ranks, unless it sets a timeout.
-inline constexpr double kFormSeconds = 600;
+inline constexpr double kMaxWaitSeconds = 600;
 
 class EarlyMessages {
  public:
@@ -50,7 +50,7 @@ class EarlyMessages {
   // Drops all messages of each group of which `task` has sent a message: such a group cannot form
   // without that task.
   void ForgetGroupsOf(const TaskName& task);
-  // Drops the messages that have waited for too long, and remembers for kFormSeconds that their
+  // Drops the messages that have waited for too long, and remembers for kMaxWaitSeconds that their
   // groups have lost messages.
   void Expire(int64_t now_ns);
   int64_t bytes() const { return bytes_; }

@@ -158,7 +158,7 @@ void Exchange::Wait(const GroupKey& key, Waiting waiting, const std::vector<Task
     if (BeginFormed(key, session, waiting.step_id, device, waiting.call, pending)) return;
     return Wait(key, std::move(waiting), tasks);
   }
-  if (asked <= 0) ArmTimer(key, pending, kFormSeconds, instance);
+  if (asked <= 0) ArmTimer(key, pending, kMaxWaitSeconds, instance);
   // A lost task fails the call; each reachable task will receive the Join.
   for (const TaskId& task : tasks) links_.Connect(task);
   Actions actions;

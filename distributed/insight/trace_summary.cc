@@ -181,19 +181,19 @@ std::vector<TracedCost> CostsOf(const ClusterTrace& trace) {
 }
 
 const ClusterTrace::Step* MedianStep(const ClusterTrace& trace) {
-  struct Alike {
+  struct StepsOfAKind {
     int64_t nanos = 0;
     std::vector<const ClusterTrace::Step*> steps;
   };
-  std::map<std::pair<std::vector<std::string>, std::vector<std::string>>, Alike> kinds;
+  std::map<std::pair<std::vector<std::string>, std::vector<std::string>>, StepsOfAKind> kinds;
   for (const ClusterTrace::Step& step : trace.steps) {
-    Alike& alike = kinds[{step.fetches, step.targets}];
-    alike.nanos += step.end_ns - step.start_ns;
-    alike.steps.push_back(&step);
+    StepsOfAKind& kind = kinds[{step.fetches, step.targets}];
+    kind.nanos += step.end_ns - step.start_ns;
+    kind.steps.push_back(&step);
   }
-  Alike* most = nullptr;
-  for (auto& [names, alike] : kinds) {
-    if (most == nullptr || alike.nanos > most->nanos) most = &alike;
+  StepsOfAKind* most = nullptr;
+  for (auto& [names, kind] : kinds) {
+    if (most == nullptr || kind.nanos > most->nanos) most = &kind;
   }
   if (most == nullptr) return nullptr;
   const auto middle = most->steps.begin() + static_cast<ptrdiff_t>(most->steps.size() / 2);

@@ -95,7 +95,7 @@ StatusOr<std::shared_ptr<MasterSession>> MasterSession::Create(Options options) 
 }
 
 Status MasterSession::CreateInTasks() {
-  WorkerSessionOptions session{.handle = handle(), .isolate = options_.session.isolate_state};
+  WorkerSessionOptions session{.handle = handle(), .isolate_state = options_.session.isolate_state};
   for (const SessionTask& task : tasks()) session.tasks.push_back(task.id);
   Wait wait(*options_.services.threads, "the tasks to begin a session");
   {

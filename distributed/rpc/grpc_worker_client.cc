@@ -60,7 +60,7 @@ class GrpcWorkerClient final : public WorkerClient {
     wire::CreateSessionRequest request;
     request.set_incarnation(options.incarnation);
     request.set_session_handle(session.handle);
-    request.set_isolate(session.isolate);
+    request.set_isolate(session.isolate_state);
     request.set_lease_ms(session.lease_ms);
     for (const TaskId& task : session.tasks) {
       wire::TaskIncarnation* const t = request.add_task();

@@ -107,7 +107,7 @@ Status WorkerService::CreateSession(const wire::CreateSessionRequest& request) {
   RETURN_IF_ERROR(CheckIncarnation(request.incarnation()));
   if (request.session_handle().empty()) return InvalidArgument("a session without a handle");
   WorkerSessionOptions options{.handle = request.session_handle(),
-                               .isolate = request.isolate(),
+                               .isolate_state = request.isolate(),
                                .lease_ms = std::max<int64_t>(0, request.lease_ms())};
   for (const wire::TaskIncarnation& task : request.task()) {
     options.tasks.push_back({task.task(), task.address(), task.incarnation()});

@@ -134,7 +134,7 @@ Status Worker::CreateSession(const WorkerSessionOptions& options) {
     ASSIGN_OR_RETURN(TaskName name, TaskName::Parse(task.name));
     session->tasks[std::move(name)] = task;
   }
-  if (options.isolate) {
+  if (options.isolate_state) {
     for (const auto& device : devices_) {
       session->isolated[device->name()] = std::make_shared<ResourceStore>();
     }

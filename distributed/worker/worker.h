@@ -35,10 +35,10 @@ namespace penstock {
 
 // The session that CreateSession makes in a worker.
 struct WorkerSessionOptions {
-  std::string handle;         // unique in the cluster
-  bool isolate = false;       // true: the session has resources of its own
-  std::vector<TaskId> tasks;  // all tasks that the session uses, with incarnations
-  int64_t lease_ms = 0;       // deleted if the master is silent for this long; 0: never
+  std::string handle;          // unique in the cluster
+  bool isolate_state = false;  // true: the session has resources of its own
+  std::vector<TaskId> tasks;   // all tasks that the session uses, with incarnations
+  int64_t lease_ms = 0;        // deleted if the master is silent for this long; 0: never
 };
 
 // The part of a step that one task runs. Pointers are borrowed until `done`.

@@ -192,7 +192,7 @@ TEST_F(WorkerStateTest, VariablesOutliveTheSession) {
 
 TEST_F(WorkerStateTest, AnIsolatedSessionHasItsOwn) {
   Working([&] {
-    worker_->Begin("s", {.isolate = true});
+    worker_->Begin("s", {.isolate_state = true});
     ASSERT_EQ(worker().RegisterGraph("s", 1, Variable()), OkStatus());
     ASSERT_EQ(worker_->Run("s", 1, 1).status, OkStatus());
     EXPECT_THAT(worker_->Held(), IsEmpty());

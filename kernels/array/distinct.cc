@@ -9,8 +9,8 @@ namespace penstock {
 namespace {
 
 template <class T>
-Keys FloatKeys(const Tensor& vector) {
-  Keys keys;
+ElementKeys FloatKeys(const Tensor& vector) {
+  ElementKeys keys;
   keys.bits.resize(vector.num_elements());
   const T* data = vector.data<T>();
   for (size_t i = 0; i < keys.bits.size(); ++i) {
@@ -26,8 +26,8 @@ Keys FloatKeys(const Tensor& vector) {
 }
 
 template <class Bits>
-Keys BitKeys(const Tensor& vector) {
-  Keys keys;
+ElementKeys BitKeys(const Tensor& vector) {
+  ElementKeys keys;
   const auto* data = static_cast<const Bits*>(vector.raw_data());
   keys.bits.assign(data, data + vector.num_elements());
   return keys;
@@ -35,7 +35,7 @@ Keys BitKeys(const Tensor& vector) {
 
 }  // namespace
 
-Keys KeysOf(const Tensor& vector) {
+ElementKeys KeysOf(const Tensor& vector) {
   switch (vector.dtype()) {
     case DType::kHalf:
       return FloatKeys<half>(vector);

@@ -24,7 +24,7 @@ std::vector<int64_t> PlacesNotIn(const Tensor& x, const Tensor& y) {
     }
     return places;
   }
-  const Keys keys = KeysOf(x), excluded = KeysOf(y);
+  const ElementKeys keys = KeysOf(x), excluded = KeysOf(y);
   const absl::flat_hash_set<uint64_t> set(excluded.bits.begin(), excluded.bits.end());
   for (int64_t i = 0; i < x.num_elements(); ++i) {
     if (keys.is_nan(i) || !set.contains(keys.bits[i])) places.push_back(i);

@@ -43,7 +43,7 @@ Distinct DistinctOf(const Tensor& x) {
         x.num_elements(), [&](int64_t i) { return string_view(strings[i]); },
         [](int64_t) { return false; });
   }
-  const Keys keys = KeysOf(x);
+  const ElementKeys keys = KeysOf(x);
   return FindDistinct<uint64_t>(
       x.num_elements(), [&](int64_t i) { return keys.bits[i]; },
       [&](int64_t i) { return keys.is_nan(i); });

@@ -21,23 +21,23 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 Tensor Batch(int64_t count, int64_t size) {
-  return Must(Dataset1("BatchDataset").In(Range(count)).In(Int(size)).Run1());
+  return Must(DatasetRunner("BatchDataset").In(Range(count)).In(Int(size)).Run1());
 }
 StatusOr<Tensor> Rebatch(std::vector<int64_t> sizes, bool drop_remainder) {
-  return Dataset1("RebatchDatasetV2")
+  return DatasetRunner("RebatchDatasetV2")
       .In(Batch(7, 3))
       .In(Tensor::Vector(sizes))
       .In(Tensor::Scalar(drop_remainder))
       .Run1();
 }
 StatusOr<Tensor> ForReplicas(const Tensor& input, int64_t replicas) {
-  return Dataset1("RebatchDataset").In(input).In(Int(replicas)).Run1();
+  return DatasetRunner("RebatchDataset").In(input).In(Int(replicas)).Run1();
 }
 StatusOr<Tensor> Sleep(int64_t micros) {
-  return Dataset1("SleepDataset").In(Range(3)).In(Int(micros)).Run1();
+  return DatasetRunner("SleepDataset").In(Range(3)).In(Int(micros)).Run1();
 }
 StatusOr<Tensor> DenseToSparse(int64_t size, std::vector<int64_t> row_shape) {
-  return Dataset1("DenseToSparseBatchDataset")
+  return DatasetRunner("DenseToSparseBatchDataset")
       .In(Batch(5, 2))
       .In(Int(size))
       .In(Tensor::Vector(row_shape))
@@ -79,7 +79,7 @@ constexpr char kLibrary[] = R"(
 Tensor GroupByReducer(int64_t count) {
   tensorflow::FunctionDefLibrary library;
   CHECK(google::protobuf::TextFormat::ParseFromString(kLibrary, &library));
-  OpRunner run = Dataset1("GroupByReducerDataset");
+  OpRunner run = DatasetRunner("GroupByReducerDataset");
   for (const char* function : {"key", "init", "reduce", "finalize"}) {
     run.Attr(StrCat(function, "_func"),
              FunctionName{.name = function, .attrs = std::make_shared<Attrs>()});

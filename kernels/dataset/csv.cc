@@ -50,9 +50,9 @@ class CsvRecords final : public FilePieces {
       if (!found) return false;
       const auto size = static_cast<int64_t>(line.size());
       const int64_t line_end = stream_->offset() - before - size;  // in bytes
-      if (static_cast<int64_t>(record->size()) + size > InputStream::kPieceBytesMax) {
+      if (static_cast<int64_t>(record->size()) + size > InputStream::kMaxRecordBytes) {
         return ResourceExhausted("a record of ", stream_->path(), " has more than ",
-                                 InputStream::kPieceBytesMax, " bytes");
+                                 InputStream::kMaxRecordBytes, " bytes");
       }
       quoted = format_.quotes && EndsInQuotes(line, format_.delimiter, quoted);
       *record += line;

@@ -28,7 +28,7 @@ struct Csv {
     std::ofstream(path) << text;
     std::vector<DType> types;
     for (const Tensor& value : defaults) types.push_back(value.dtype());
-    return Dataset1("CSVDatasetV2", types, std::vector<PartialShape>(types.size()))
+    return DatasetRunner("CSVDatasetV2", types, std::vector<PartialShape>(types.size()))
         .In(Tensor::Vector<std::string>({path}))
         .In(Tensor::Scalar<std::string>(""))
         .In(Int(0))

@@ -68,9 +68,9 @@ Status CheckBody(Env& env, const std::string& path, const Lengths& lengths) {
 
 StatusOr<int64_t> Bytes(const KernelContext& ctx, int i, const char* name, int64_t min) {
   ASSIGN_OR_RETURN(const int64_t bytes, ScalarInput<int64_t>(ctx, i, name));
-  if (bytes >= min && bytes <= InputStream::kPieceBytesMax) return bytes;
+  if (bytes >= min && bytes <= InputStream::kMaxRecordBytes) return bytes;
   return InvalidArgument("`", name, "` must be ", min > 0 ? "> 0" : ">= 0", " and at most ",
-                         InputStream::kPieceBytesMax, ", is ", bytes);
+                         InputStream::kMaxRecordBytes, ", is ", bytes);
 }
 
 template <bool kCompression>

@@ -37,13 +37,13 @@ inline Tensor Must(StatusOr<Tensor> tensor) {
   return *std::move(tensor);
 }
 
-inline OpRunner Dataset1(const char* op, std::vector<DType> types = {DType::kInt64},
-                         std::vector<PartialShape> shapes = {PartialShape()}) {
+inline OpRunner DatasetRunner(const char* op, std::vector<DType> types = {DType::kInt64},
+                              std::vector<PartialShape> shapes = {PartialShape()}) {
   return OpRunner(op).Attr("output_types", types).Attr("output_shapes", shapes);
 }
 
 inline Tensor Range(int64_t stop) {
-  return Must(Dataset1("RangeDataset").In(Int(0)).In(Int(stop)).In(Int(1)).Run1());
+  return Must(DatasetRunner("RangeDataset").In(Int(0)).In(Int(stop)).In(Int(1)).Run1());
 }
 
 inline IteratorPtr NewIterator(Place& place, const Tensor& dataset) {

@@ -24,19 +24,20 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 Tensor Shuffle(const Tensor& input, int64_t size, int64_t seed) {
-  return Must(Dataset1("ShuffleDataset").In(input).In(Int(size)).In(Int(seed)).In(Int(0)).Run1());
+  return Must(
+      DatasetRunner("ShuffleDataset").In(input).In(Int(size)).In(Int(seed)).In(Int(0)).Run1());
 }
 Tensor Repeat(const Tensor& input, int64_t count) {
-  return Must(Dataset1("RepeatDataset").In(input).In(Int(count)).Run1());
+  return Must(DatasetRunner("RepeatDataset").In(input).In(Int(count)).Run1());
 }
 Tensor Batch(const Tensor& input, int64_t size) {
-  return Must(Dataset1("BatchDataset").In(input).In(Int(size)).Run1());
+  return Must(DatasetRunner("BatchDataset").In(input).In(Int(size)).Run1());
 }
 Tensor Prefetch(const Tensor& input, int64_t size) {
-  return Must(Dataset1("PrefetchDataset").In(input).In(Int(size)).Run1());
+  return Must(DatasetRunner("PrefetchDataset").In(input).In(Int(size)).Run1());
 }
 Tensor Window(const Tensor& input, int64_t size, int64_t shift) {
-  return Must(Dataset1("WindowDataset")
+  return Must(DatasetRunner("WindowDataset")
                   .In(input)
                   .In(Int(size))
                   .In(Int(shift))
@@ -126,7 +127,7 @@ std::string Library() {
 }
 
 OpRunner WithFunction(const char* op, const char* function) {
-  return Dataset1(op)
+  return DatasetRunner(op)
       .Device("CPU")
       .Attr("f", FunctionName{.name = function, .attrs = std::make_shared<Attrs>()})
       .Attr(kFunctionsAttr, Library());

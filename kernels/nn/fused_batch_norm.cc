@@ -167,14 +167,14 @@ OpDef FusedBatchNormDef(const char* u, bool v3, const char* grad_op) {
                   {"batch_variance", u},
                   {"reserve_space_1", u},
                   {"reserve_space_2", u}},
-      .types = {{"T", *u == 'T' ? kBatchNormType : kBatchNormTypes}},
+      .types = {{"T", *u == 'T' ? kBatchNormOldInputTypes : kBatchNormInputTypes}},
       .attrs = BatchNormAttrs(false, v3),
       .shape = FusedBatchNormShape,
       .gradient = [grad_op](const GradientScope& g) { return FusedBatchNormGradient(g, grad_op); },
       .examples = {{.inputs = {{{{2, 2, 2, 3}}}, {{{3}}}, {{{3}}}, {{{0}}}, {{{0}}}}},
                    {.inputs = {{{{2, 3, 2, 2}}}, {{{3}}}, {{{3}}}, {{{3}}}, {{{3}}}},
                     .attrs = {{"data_format", "NCHW"}, {"is_training", false}}}}};
-  if (*u != 'T') def.types.push_back({"U", kBatchNormType});
+  if (*u != 'T') def.types.push_back({"U", kBatchNormOldInputTypes});
   if (v3) def.outputs.push_back({"reserve_space_3", u});
   return def;
 }

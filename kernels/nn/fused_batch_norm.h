@@ -70,8 +70,8 @@ inline StatusOr<PartialShape> ChannelsShape(ShapeScope& s, const PartialShape& i
   return channels;
 }
 
-inline const DTypes kBatchNormType = {DType::kFloat};
-inline const DTypes kBatchNormTypes = {DType::kHalf, DType::kBfloat16, DType::kFloat};
+inline const DTypes kBatchNormOldInputTypes = {DType::kFloat};
+inline const DTypes kBatchNormInputTypes = {DType::kHalf, DType::kBfloat16, DType::kFloat};
 
 inline std::vector<AttrDef> BatchNormAttrs(bool grad, bool volumes) {
   OneOf formats{{"NHWC", "NCHW"}};

@@ -155,12 +155,12 @@ OpDef FusedBatchNormGradDef(const char* u, bool v3) {
                  {"reserve_space_1", u},
                  {"reserve_space_2", u}},
       .outputs = {{"x_backprop", "T"}, {"scale_backprop", u}, {"offset_backprop", u}},
-      .types = {{"T", *u == 'T' ? kBatchNormType : kBatchNormTypes}},
+      .types = {{"T", *u == 'T' ? kBatchNormOldInputTypes : kBatchNormInputTypes}},
       .attrs = BatchNormAttrs(true, v3),
       .shape = FusedBatchNormGradShape,
       .gradient = FusedBatchNormGradGradient,
       .examples = {{.inputs = {{{{2, 2, 2, 3}}}, {{{2, 2, 2, 3}}}, {{{3}}}, {{{3}}}, {{{3}}}}}}};
-  if (*u != 'T') def.types.push_back({"U", kBatchNormType});
+  if (*u != 'T') def.types.push_back({"U", kBatchNormOldInputTypes});
   if (v3) {
     def.inputs.push_back({"reserve_space_3", u});
     def.examples[0].inputs.push_back({{{0}}});

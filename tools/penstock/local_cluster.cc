@@ -30,7 +30,7 @@ constexpr int kStoppedByUser = 130;  // the shells' exit code for a program ende
 
 // Returns free ports. Keeps all of them bound until the last one is found, so that they are
 // distinct.
-StatusOr<std::vector<int>> FreePorts(int count) {
+StatusOr<std::vector<int>> UnusedPorts(int count) {
   std::vector<int> sockets, ports;
   Status status;
   for (int i = 0; i < count && status.ok(); ++i) {
@@ -74,7 +74,7 @@ Status LocalCluster::Start() {
   const bool replicas = options_.ps_replicas > 1;
   const int num_tasks = options_.num_ps + options_.num_workers;
   const int num_processes = num_tasks + (replicas ? options_.num_ps : 0);
-  ASSIGN_OR_RETURN(const std::vector<int> ports, FreePorts(num_processes));
+  ASSIGN_OR_RETURN(const std::vector<int> ports, UnusedPorts(num_processes));
   ps_hosts_ = Hosts(ports, 0, options_.num_ps);
   worker_hosts_ = Hosts(ports, options_.num_ps, num_tasks);
   ps_replica_hosts_ = Hosts(ports, num_tasks, num_processes);

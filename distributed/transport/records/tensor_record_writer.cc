@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-constexpr size_t kPieceBytesMax = size_t{128} << 10;
+constexpr size_t kMaxChunkBytes = size_t{128} << 10;
 
 size_t HeaderBytes(const OutgoingTensor& tensor) {
   // Leaves room for the key's text: it is not known yet whether the key already has a number.
@@ -63,7 +63,7 @@ StatusOr<bool> TensorRecordWriter::Write(const OutgoingTensor& tensor, Place pla
 Status TensorRecordWriter::WritePieces(const OutgoingTensor& tensor, size_t* sent) {
   while (*sent < tensor.bytes()) {
     ASSIGN_OR_RETURN(const size_t room, ring_.Room());
-    const size_t count = std::min(kPieceBytesMax, tensor.bytes() - *sent);
+    const size_t count = std::min(kMaxChunkBytes, tensor.bytes() - *sent);
     if (room < sizeof(RecordHead) + count) return OkStatus();
     const RecordHead head = {RecordKind::kPiece, static_cast<uint32_t>(count)};
     ring_.Append(&head, sizeof(head));
