@@ -16,8 +16,8 @@ constexpr int kParts = 4, kRows = 8;
 
 // A linear model that also looks up a row. Its weights, its data and all sums of products are small
 // multiples of powers of two, so sums are exact in any order.
-struct Model {
-  explicit Model(Program& program)
+struct BatchModel {
+  explicit BatchModel(Program& program)
       : w(program, "w", {3, 2}, Zeros()),
         table(program, "table", {4, 2}, Zeros()),
         x(CallIn(program, "Placeholder", {},
@@ -46,16 +46,16 @@ Status Initialize(Session& session, Program& program) {
   return session.Execute(program.Initialize(program.variables()));
 }
 
-bool SameBits(const Tensor& a, const Tensor& b) {
+bool SameTensor(const Tensor& a, const Tensor& b) {
   return a.shape() == b.shape() && std::memcmp(a.raw_data(), b.raw_data(), a.bytes()) == 0;
 }
 
 TEST(Accumulation, SeveralMiniBatchesMakeTheUpdateOfOneBigBatch) {
   Program big;
-  const Model whole(big);
+  const BatchModel whole(big);
   const Output train_whole = GradientDescent(0.25).Minimize(big, whole.loss);
   Program small;
-  const Model part(small);
+  const BatchModel part(small);
   GradientDescent optimizer(0.25);
   const Accumulation sum =
       AccumulateGradients(small, optimizer.ComputeGradients(small, part.loss), kParts);
@@ -74,8 +74,8 @@ TEST(Accumulation, SeveralMiniBatchesMakeTheUpdateOfOneBigBatch) {
     }
     const Status applied = session->Execute(train);
     ASSERT_TRUE(applied.ok()) << applied;
-    EXPECT_TRUE(SameBits(*session->Fetch(part.w), *big_session->Fetch(whole.w))) << step;
-    EXPECT_TRUE(SameBits(*session->Fetch(part.table), *big_session->Fetch(whole.table))) << step;
+    EXPECT_TRUE(SameTensor(*session->Fetch(part.w), *big_session->Fetch(whole.w))) << step;
+    EXPECT_TRUE(SameTensor(*session->Fetch(part.table), *big_session->Fetch(whole.table))) << step;
   }
   EXPECT_EQ(session->Fetch(small.GlobalStep())->scalar<int64_t>(), 3);
 }
@@ -100,7 +100,7 @@ TEST(Accumulation, AddsInOrder) {
   for (float& value : expected) value /= kParts;
   const auto mean = session->Fetch(sum.gradients[0].gradient.values);
   ASSERT_TRUE(mean.ok()) << mean.status();
-  EXPECT_TRUE(SameBits(*mean, Tensor::Vector(expected)));
+  EXPECT_TRUE(SameTensor(*mean, Tensor::Vector(expected)));
 }
 
 // Several steps run at once in one session. Each adds its gradients; one update waits for all of

@@ -23,7 +23,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 // 2 MiB: large enough to be copied before the snapshot
-constexpr int64_t kRows = 2048, kLength = 256;
+constexpr int64_t kSavedRows = 2048, kLength = 256;
 
 Output Number(Program& program, int64_t value) {
   return Constant(program, Tensor::Scalar<int64_t>(value));
@@ -31,14 +31,14 @@ Output Number(Program& program, int64_t value) {
 
 // A step adds 1 to a row of a table, to all elements of a matrix, to a number and to the global
 // step.
-struct Model {
-  Model()
-      : table(program, "table", {kRows, kLength}, Zeros()),
-        matrix(program, "matrix", {kRows, kLength}, Zeros()),
+struct SavedModel {
+  SavedModel()
+      : table(program, "table", {kSavedRows, kLength}, Zeros()),
+        matrix(program, "matrix", {kSavedRows, kLength}, Zeros()),
         number(program, "number", {}, Zeros()) {
-    const Output row =
-        program.GlobalStep() -
-        Call("FloorDiv", {program.GlobalStep(), Number(program, kRows)}) * Number(program, kRows);
+    const Output row = program.GlobalStep() -
+                       Call("FloorDiv", {program.GlobalStep(), Number(program, kSavedRows)}) *
+                           Number(program, kSavedRows);
     const Output ones =
         Constant(program, Tensor::Of<float>({1, kLength}, std::vector<float>(kLength, 1)));
     const Output index = ExpandDims(row, Constant(program, Tensor::Scalar<int32_t>(0)));
@@ -53,7 +53,7 @@ struct Model {
   Output train;
 };
 
-std::string NewDirectory() {
+std::string BackgroundDirectory() {
   return StrCat(testing::TempDir(), "/background_", Env::Real().RandomU64());
 }
 
@@ -70,9 +70,9 @@ void ExpectOneMoment(const std::string& checkpoint) {
   EXPECT_EQ(sum, static_cast<double>(step * kLength)) << checkpoint;
 }
 
-struct Trainer : TrainingHook {
-  Trainer() {
-    options.checkpoint_dir = NewDirectory();
+struct SavingTrainer : TrainingHook {
+  SavingTrainer() {
+    options.checkpoint_dir = BackgroundDirectory();
     options.save_every_seconds = 0;
     options.stop_on_signals = false;
     options.say = [this](const std::string& line) { said.push_back(line); };
@@ -99,7 +99,7 @@ struct Trainer : TrainingHook {
     std::string checkpoint;
     int64_t at, told_at;
   };
-  Model model;
+  SavedModel model;
   TrainingOptions options;
   std::optional<TrainingLoop> loop;
   std::vector<std::string> said;
@@ -109,7 +109,7 @@ struct Trainer : TrainingHook {
 };
 
 TEST(BackgroundSaveTest, CheckpointsAreOfOneMomentWhileStepsGoOn) {
-  Trainer trainer;
+  SavingTrainer trainer;
   trainer.options.save_every_steps = 20;
   trainer.options.keep_checkpoints = 0;
   trainer.options.max_steps = 600;
@@ -127,7 +127,7 @@ TEST(BackgroundSaveTest, CheckpointsAreOfOneMomentWhileStepsGoOn) {
 }
 
 TEST(BackgroundSaveTest, StepsDoNotWaitForASlowDisk) {
-  Trainer trainer;
+  SavingTrainer trainer;
   trainer.options.save_every_steps = 5;
   trainer.options.save_bytes_per_second = 8 << 20;  // so a save takes half a second
   trainer.options.max_steps = 20'000;
@@ -144,7 +144,7 @@ TEST(BackgroundSaveTest, StepsDoNotWaitForASlowDisk) {
 }
 
 TEST(BackgroundSaveTest, ASaveThatFailsIsToldAndTriedAgain) {
-  Trainer trainer;
+  SavingTrainer trainer;
   const std::string directory = trainer.options.checkpoint_dir, away = directory + "_away";
   trainer.options.save_every_steps = 10;
   trainer.options.max_steps = 20'000;
@@ -171,7 +171,7 @@ TEST(BackgroundSaveTest, ASaveThatFailsIsToldAndTriedAgain) {
 }
 
 TEST(BackgroundSaveTest, NothingThatIsNotFiniteIsSaved) {
-  Trainer trainer;
+  SavingTrainer trainer;
   trainer.options.save_every_steps = 10;
   trainer.options.max_steps = 20'000;
   const Output spoil = trainer.model.number.Assign(
@@ -189,11 +189,11 @@ TEST(BackgroundSaveTest, NothingThatIsNotFiniteIsSaved) {
 }
 
 TEST(BackgroundSaveTest, ASaveIsGivenUpWithItsSession) {
-  Model model;
+  SavedModel model;
   Saver saver(model.program, {}, {.background = true, .bytes_per_second = 1 << 10});
   const auto session = *Session::New(model.program);
   CHECK_OK(session->Execute(model.program.Initialize(model.program.variables())));
-  const std::string directory = NewDirectory();
+  const std::string directory = BackgroundDirectory();
   const int64_t begin = Env::Real().NowNanos();
   {
     const auto take_snapshot = [&](const std::string& name,

@@ -26,10 +26,10 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr int kWorkers = 3, kRows = 8;
+constexpr int kWorkers = 3, kRankRows = 8;
 
 // Returns the rows [first, first + rows) of a step's big batch; the numbers are arbitrary.
-Tensor Batch(int64_t step, int first, int rows) {
+Tensor RankBatch(int64_t step, int first, int rows) {
   std::vector<float> values;
   for (int i = first; i < first + rows; ++i) {
     for (int j = 0; j < 3; ++j) {
@@ -39,8 +39,8 @@ Tensor Batch(int64_t step, int first, int rows) {
   return Tensor::Of<float>({rows, 3}, values);
 }
 
-struct Net {
-  explicit Net(Program& program)
+struct RankNet {
+  explicit RankNet(Program& program)
       : x(CallIn(program, "Placeholder", {},
                  {{"dtype", DType::kFloat}, {"shape", PartialShape({-1, 3})}})),
         w1(program, "w1", {3, 5}, GlorotUniform(1)),
@@ -74,7 +74,7 @@ Ended TrainReplica(TestCluster& cluster, int worker, int64_t batches, int64_t bu
   CollectiveReplicas replicas(
       program, {.workers = kWorkers, .worker = worker, .bucket_bytes = bucket_bytes});
   const auto scope = program.DeviceFunctionScope(replicas.Devices());
-  const Net net(program);
+  const RankNet net(program);
   Momentum optimizer(0.1, 0.9);
   const auto gradients = replicas.Average(optimizer.ComputeGradients(program, net.loss));
   const Output train = optimizer.ApplyGradients(program, gradients, program.GlobalStep());
@@ -86,7 +86,7 @@ Ended TrainReplica(TestCluster& cluster, int worker, int64_t batches, int64_t bu
   TrainingStep step{.train = train, .inputs = {net.x}, .measures = {{"loss", loss}}};
   step.next_batch = [&](int64_t number) -> StatusOr<std::vector<Tensor>> {
     if (number >= batches) return OutOfRange("no more rows");
-    return std::vector<Tensor>{Batch(number, worker * kRows, kRows)};
+    return std::vector<Tensor>{RankBatch(number, worker * kRankRows, kRankRows)};
   };
   TrainingLoop loop(program, step, options);
   ended.status = loop.Run();
@@ -115,11 +115,11 @@ std::vector<Ended> TrainAll(TestCluster& cluster, const std::vector<int64_t>& ba
 Ended TrainAlone() {
   Ended ended;
   Program program;
-  const Net net(program);
+  const RankNet net(program);
   Momentum optimizer(0.1, 0.9);
   TrainingStep step{.train = optimizer.Minimize(program, net.loss), .inputs = {net.x}};
   step.next_batch = [&](int64_t number) -> StatusOr<std::vector<Tensor>> {
-    return std::vector<Tensor>{Batch(number, 0, kWorkers * kRows)};
+    return std::vector<Tensor>{RankBatch(number, 0, kWorkers * kRankRows)};
   };
   TrainingLoop loop(program, step, Quiet(&ended));
   ended.status = loop.Run();

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "core/base/sim/sim_scheduler.h"
+#include "core/base/testing/durations.h"
 #include "gtest/gtest.h"
 
 namespace penstock::client {
@@ -76,8 +77,6 @@ TEST(CoordinatorTest, OneThatGoesAwayStopsItsThreads) {
   }
   EXPECT_EQ(ended, 3);
 }
-
-constexpr int64_t kMilli = 1'000'000;
 
 // The coordinator's threads run on a SimScheduler, so all waits are on its simulated clock.
 TEST(CoordinatorTest, TheFirstErrorEndsAll) {

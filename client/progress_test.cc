@@ -27,9 +27,9 @@ class ClockEnv final : public ForwardingEnv {
 };
 
 // Collects the lines written to a file that is not a terminal.
-struct Log {
-  Log() : file(std::tmpfile()) {}
-  ~Log() { std::fclose(file); }
+struct ProgressLog {
+  ProgressLog() : file(std::tmpfile()) {}
+  ~ProgressLog() { std::fclose(file); }
   std::string text() {
     std::string all(std::ftell(file), '\0');
     std::rewind(file);
@@ -40,7 +40,7 @@ struct Log {
 };
 
 TEST(ProgressTest, SaysHowFarHowFastAndHowLong) {
-  Log log;
+  ProgressLog log;
   ClockEnv env;
   Progress progress({.label = "worker 1", .max_steps = 1000, .examples_per_step = 128}, log.file,
                     env);
@@ -54,7 +54,7 @@ TEST(ProgressTest, SaysHowFarHowFastAndHowLong) {
 
 TEST(ProgressTest, InALogOfJsonTheNumbersAreFields) {
   SetLogOptions({.format = LogFormat::kJson});
-  Log log;
+  ProgressLog log;
   ClockEnv env;
   testing::internal::CaptureStderr();
   {
@@ -79,7 +79,7 @@ TEST(ProgressTest, InALogOfJsonTheNumbersAreFields) {
 }
 
 TEST(ProgressTest, ElsewhereThanOnATerminalALineNowAndThen) {
-  Log log;
+  ProgressLog log;
   ClockEnv env;
   {
     Progress progress({.max_steps = 100, .plain_seconds = 5}, log.file, env);
@@ -97,7 +97,7 @@ TEST(ProgressTest, ElsewhereThanOnATerminalALineNowAndThen) {
 }
 
 TEST(ProgressTest, TheLastStepIsAlwaysShown) {
-  Log log;
+  ProgressLog log;
   ClockEnv env;
   {
     Progress progress({}, log.file, env);
@@ -107,7 +107,7 @@ TEST(ProgressTest, TheLastStepIsAlwaysShown) {
 }
 
 TEST(ProgressTest, GoingBackToACheckpointStartsTheRateAgain) {
-  Log log;
+  ProgressLog log;
   ClockEnv env;
   Progress progress({}, log.file, env);
   progress.Step(100);

@@ -13,7 +13,7 @@
 namespace penstock::client {
 namespace {
 
-constexpr int kTowers = 4, kRows = 8;
+constexpr int kTowers = 4, kTowerRows = 8;
 
 // Returns the rows [begin, begin + rows) of the big batch; the numbers are arbitrary.
 Tensor Batch(int begin, int rows) {
@@ -57,13 +57,14 @@ Result Train(bool towers) {
   if (towers) {
     const std::vector<std::string> devices(kTowers, "/device:CPU:0");
     const Towers built = BuildTowers(program, optimizer, devices, [&](int i) {
-      return net.Loss(Constant(program, Batch(i * kRows, kRows)), Rows(program, i * kRows, kRows));
+      return net.Loss(Constant(program, Batch(i * kTowerRows, kTowerRows)),
+                      Rows(program, i * kTowerRows, kTowerRows));
     });
     loss = built.loss;
     train = optimizer.ApplyGradients(program, built.gradients, program.GlobalStep());
   } else {
-    loss =
-        net.Loss(Constant(program, Batch(0, kTowers * kRows)), Rows(program, 0, kTowers * kRows));
+    loss = net.Loss(Constant(program, Batch(0, kTowers * kTowerRows)),
+                    Rows(program, 0, kTowers * kTowerRows));
     train = optimizer.Minimize(program, loss);
   }
   auto session = *Session::New(program);

@@ -17,7 +17,7 @@
 namespace penstock::client {
 namespace {
 
-constexpr int64_t kInputs = 16, kWorkers = 2, kSteps = 400, kBatch = 64, kTested = 2000;
+constexpr int64_t kInputs = 16, kRoundedWorkers = 2, kSteps = 400, kBatch = 64, kTested = 2000;
 
 // Points around the origin, labelled by whether their distance from it is above the median.
 struct Points {
@@ -71,7 +71,7 @@ struct Learned {
 
 Learned Train(bool rounded, TestCluster& cluster) {
   std::vector<std::unique_ptr<Worker>> workers;
-  for (int task = 0; task < kWorkers; ++task) {
+  for (int task = 0; task < kRoundedWorkers; ++task) {
     workers.push_back(std::make_unique<Worker>(task));
     auto session = Session::New(workers.back()->program, cluster.target("worker", task),
                                 {.operation_timeout_ms = 60'000, .bfloat16_transfers = rounded});
@@ -80,7 +80,7 @@ Learned Train(bool rounded, TestCluster& cluster) {
   }
   CHECK_OK(workers[0]->session->Execute(workers[0]->init));
   for (int step = 0; step < kSteps; ++step) {
-    Worker& worker = *workers[step % kWorkers];
+    Worker& worker = *workers[step % kRoundedWorkers];
     const Points batch(kBatch, 100 + step);
     CHECK_OK(
         worker.session->Execute(worker.train, {{worker.x, batch.x}, {worker.label, batch.label}}));
@@ -97,7 +97,7 @@ Learned Train(bool rounded, TestCluster& cluster) {
 }
 
 TEST(RoundedTransfersTest, ATrainingLearnsAsWell) {
-  TestCluster cluster({{"ps", 1}, {"worker", kWorkers}});
+  TestCluster cluster({{"ps", 1}, {"worker", kRoundedWorkers}});
   const Learned exact = Train(false, cluster), rounded = Train(true, cluster);
   EXPECT_GT(exact.accuracy, 0.8);
   EXPECT_NE(exact.first, rounded.first) << "or nothing was rounded";

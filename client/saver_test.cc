@@ -120,16 +120,16 @@ TEST(SaverTest, KeepsTheNewestCheckpoints) {
 }
 
 // A clock that the test sets.
-class Clock : public ForwardingEnv {
+class SetClock : public ForwardingEnv {
  public:
-  Clock() : ForwardingEnv(Env::Real()) {}
+  SetClock() : ForwardingEnv(Env::Real()) {}
   int64_t WallMicros() override { return hours * 3'600'000'000; }
   int64_t hours = 1000;
 };
 
 TEST(SaverTest, KeepsOneOfEverySoManyHoursForGood) {
   const std::string directory = NewDirectory();
-  Clock clock;
+  SetClock clock;
   Model model({.keep = 2, .keep_every_hours = 10, .env = &clock});
   for (int64_t step = 0; step < 30; ++step) {  // one save per hour
     ASSERT_TRUE(model.saver.Save(*model.session, directory + "/model.ckpt", step).ok());

@@ -26,7 +26,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-std::string NewDirectory() {
+std::string TrainingDirectory() {
   return StrCat(testing::TempDir(), "/training_", Env::Real().RandomU64());
 }
 
@@ -169,7 +169,7 @@ TEST(TrainingLoopTest, TrainsToTheLastStepOnThisProcess) {
 }
 
 TEST(TrainingLoopTest, GoesOnFromTheLastCheckpoint) {
-  const std::string directory = NewDirectory();
+  const std::string directory = TrainingDirectory();
   for (const int64_t last : {5, 12, 12}) {
     Server server;
     Trainer trainer(server);
@@ -183,7 +183,7 @@ TEST(TrainingLoopTest, GoesOnFromTheLastCheckpoint) {
 }
 
 TEST(TrainingLoopTest, SavesEveryFewSteps) {
-  const std::string directory = NewDirectory();
+  const std::string directory = TrainingDirectory();
   Server server;
   Trainer trainer(server);
   trainer.options.checkpoint_dir = directory;
@@ -197,7 +197,7 @@ TEST(TrainingLoopTest, SavesEveryFewSteps) {
 TEST(TrainingLoopTest, LostVariablesComeBackFromTheCheckpoint) {
   Server server;
   Trainer trainer(server);
-  trainer.options.checkpoint_dir = NewDirectory();
+  trainer.options.checkpoint_dir = TrainingDirectory();
   trainer.options.save_every_steps = 4;
   trainer.options.max_steps = 10;
   bool crashed = false;
@@ -322,7 +322,7 @@ TEST(TrainingLoopTest, AWorkerDoesNotWaitForEver) {
 }
 
 TEST(TrainingLoopTest, TheEndOfTheDataEndsTheLoopInGoodOrder) {
-  const std::string directory = NewDirectory();
+  const std::string directory = TrainingDirectory();
   Program program;
   const Output x = CallIn(program, "Placeholder", {},
                           {{"dtype", DType::kFloat}, {"shape", PartialShape::Scalar()}});
@@ -370,15 +370,15 @@ std::string TrainTo(int64_t last, const std::string& directory) {
 }
 
 TEST(TrainingLoopTest, AResumedTrainingIsTheUninterruptedOneBitForBit) {
-  const std::string interrupted = NewDirectory();
+  const std::string interrupted = TrainingDirectory();
   TrainTo(7, interrupted);
   const std::string resumed = TrainTo(20, interrupted);
-  EXPECT_EQ(resumed, TrainTo(20, NewDirectory()));
-  EXPECT_NE(resumed, TrainTo(19, NewDirectory())) << "or nothing was compared";
+  EXPECT_EQ(resumed, TrainTo(20, TrainingDirectory()));
+  EXPECT_NE(resumed, TrainTo(19, TrainingDirectory())) << "or nothing was compared";
 }
 
 TEST(TrainingLoopTest, SigtermEndsTheLoopAfterTheStepAndSaves) {
-  const std::string directory = NewDirectory();
+  const std::string directory = TrainingDirectory();
   Server server;
   Trainer trainer(server);
   trainer.options.checkpoint_dir = directory;
@@ -395,7 +395,7 @@ TEST(TrainingLoopTest, SigtermEndsTheLoopAfterTheStepAndSaves) {
 }
 
 TEST(TrainingLoopTest, ASaveThatFailsIsReportedAndTrainingGoesOn) {
-  const std::string directory = NewDirectory();
+  const std::string directory = TrainingDirectory();
   Server server;
   Trainer trainer(server);
   trainer.options.checkpoint_dir = directory;

@@ -44,8 +44,8 @@ Tensor AnyFloats() {
 
 // A variable on the ps; on the worker its value times one, and the reshaped value
 // `moved`.
-struct Model {
-  explicit Model(GraphBuilder& g, const Attrs& attrs = {}) {
+struct TransferModel {
+  explicit TransferModel(GraphBuilder& g, const Attrs& attrs = {}) {
     {
       const auto ps = g.DeviceScope(kPs);
       w = CallIn(
@@ -129,7 +129,7 @@ bool SameBits(const Tensor& a, const Tensor& b) {
 TEST_P(TransfersTest, ATracedStepTellsBytesAndEndsOfEach) {
   auto session = cluster_->NewSession();
   GraphBuilder g;
-  const Model model(g);
+  const TransferModel model(g);
   const Feeds feeds = {{model.x.name(), AnyFloats()}};
   Step(*session, g, feeds, {}, {"Assign"});
   EXPECT_EQ(Received(kPsTask).count, 1);
@@ -156,7 +156,7 @@ TEST_P(TransfersTest, ATracedStepTellsBytesAndEndsOfEach) {
 TEST_P(TransfersTest, RoundedFloatsAreHalfAsLargeAndNearlyTheSame) {
   auto session = cluster_->NewSession({.bfloat16_transfers = true});
   GraphBuilder g;
-  const Model model(g);
+  const TransferModel model(g);
   const Tensor floats = AnyFloats();
   Step(*session, g, {{model.x.name(), floats}}, {}, {"Assign"});
   EXPECT_EQ(Received(kPsTask).bytes, kSize * 4) << "an assigned value is kept";
@@ -189,7 +189,7 @@ TEST_P(TransfersTest, RoundedFloatsAreHalfAsLargeAndNearlyTheSame) {
 TEST_P(TransfersTest, WhatIsKeptOrFetchedHasItsBits) {
   auto session = cluster_->NewSession({.bfloat16_transfers = true});
   GraphBuilder g;
-  const Model model(g);
+  const TransferModel model(g);
   const Tensor floats = AnyFloats();
   Step(*session, g, {{model.x.name(), floats}}, {}, {"Assign"});
   Step(*session, g, {}, {model.read.name()});
@@ -204,7 +204,7 @@ TEST_P(TransfersTest, ANodeChoosesForItself) {
   for (const char* type : {"float", "bfloat16"}) {
     auto session = cluster_->NewSession({.bfloat16_transfers = std::string(type) == "float"});
     GraphBuilder g;
-    const Model model(g, {{"_send_as", std::string(type)}});
+    const TransferModel model(g, {{"_send_as", std::string(type)}});
     Step(*session, g, {{model.x.name(), AnyFloats()}}, {}, {"Assign"});
     Step(*session, g, {}, {model.used.name()});
     EXPECT_EQ(Received(kWorkerTask).bytes, kSize * (std::string(type) == "float" ? 4 : 2));

@@ -28,23 +28,23 @@ namespace {
 using testing::ContainsRegex;
 using testing::HasSubstr;
 
-constexpr int64_t kRows = 300, kWidth = 4;
+constexpr int64_t kKeys = 300, kWidth = 4;
 
-std::vector<int64_t> BatchOf(int64_t step) {
-  return {2, step, 2, 7 * step % kRows, kRows - 1, step, 2, 2, 149, 150 + step};
+std::vector<int64_t> KeysOf(int64_t step) {
+  return {2, step, 2, 7 * step % kKeys, kKeys - 1, step, 2, 2, 149, 150 + step};
 }
 
 Tensor AllIds() {
-  std::vector<int64_t> ids(kRows);
-  for (int64_t i = 0; i < kRows; ++i) ids[i] = i;
+  std::vector<int64_t> ids(kKeys);
+  for (int64_t i = 0; i < kKeys; ++i) ids[i] = i;
   return Tensor::Vector(ids);
 }
 
 // Trains a table and the variable `bias`. The loss uses EmbeddingLookup and EmbeddingLookupSparse.
-struct Model {
-  Model(const TableInitializer& initializer, const TableMethod& method,
-        const DynamicTableOptions& options, const std::optional<std::string>& worker = {},
-        int64_t width = kWidth, const SaverOptions& saving = {}) {
+struct TableModel {
+  TableModel(const TableInitializer& initializer, const TableMethod& method,
+             const DynamicTableOptions& options, const std::optional<std::string>& worker = {},
+             int64_t width = kWidth, const SaverOptions& saving = {}) {
     std::optional<GraphBuilder::Scope> placed;
     if (worker) {
       placed.emplace(program.DeviceFunctionScope(
@@ -63,9 +63,9 @@ struct Model {
     Finish(saving);
   }
   // The same model, with a partitioned variable in place of the dynamic table.
-  Model(const Initializer& initializer, std::unique_ptr<Optimizer> method) {
+  TableModel(const Initializer& initializer, std::unique_ptr<Optimizer> method) {
     AddInputs();
-    const PartitionedVariable variable(program, "table", {kRows, kWidth}, initializer);
+    const PartitionedVariable variable(program, "table", {kKeys, kWidth}, initializer);
     bias.emplace(program, "bias", Shape({1}), Zeros());
     optimizer = std::make_unique<GradientDescent>(0.005);
     const Output loss = Loss(EmbeddingLookup(variable, ids),
@@ -84,7 +84,7 @@ struct Model {
     return OkStatus();
   }
   Status Step(int64_t step) {
-    const auto batch = BatchOf(step);
+    const auto batch = KeysOf(step);
     const int64_t n = std::ssize(batch);
     return session->Execute(train, {{ids, Tensor::Vector<int64_t>(batch)},
                                     {splits, Tensor::Vector<int64_t>({0, n / 2, n})}});
@@ -146,9 +146,9 @@ INSTANTIATE_TEST_SUITE_P(All, DynamicTableMethod, testing::ValuesIn(Pairs()),
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(DynamicTableMethod, TrainsAsAVariableDoes) {
-  Model variable(Filled(0.5), GetParam().variable());
-  Model table(TableInitializer::Constant(0.5f), GetParam().table, {.parts = 3});
-  for (Model* model : {&variable, &table}) {
+  TableModel variable(Filled(0.5), GetParam().variable());
+  TableModel table(TableInitializer::Constant(0.5f), GetParam().table, {.parts = 3});
+  for (TableModel* model : {&variable, &table}) {
     ASSERT_TRUE(model->Open().ok()) << model->program.status();
     ASSERT_TRUE(model->session->Execute(model->init).ok());
     for (int64_t step = 0; step < 8; ++step) {
@@ -169,7 +169,7 @@ TEST(DynamicTable, IsRestoredToOtherNumbersOfParts) {
       StrCat(testing::TempDir(), "/dynamic_table_", Env::Real().RandomU64());
   ASSERT_TRUE(Env::Real().CreateDirectories(directory).ok());
   const auto initializer = TableInitializer::Normal(0, 1, 5);
-  Model saved(initializer, TableMethod::Adam(0.01), {.parts = 2, .max_age = 100});
+  TableModel saved(initializer, TableMethod::Adam(0.01), {.parts = 2, .max_age = 100});
   ASSERT_TRUE(saved.Open().ok()) << saved.program.status();
   ASSERT_TRUE(saved.session->Execute(saved.init).ok());
   const Tensor initial = saved.All();
@@ -183,11 +183,11 @@ TEST(DynamicTable, IsRestoredToOtherNumbersOfParts) {
   ASSERT_TRUE(saved.Step(6).ok());
   for (const int parts : {1, 2, 5}) {
     // The memory has room for a row of each shard; the rest is on disk.
-    Model restored(initializer, TableMethod::Adam(0.01),
-                   {.parts = parts,
-                    .max_rows = 16 * parts,
-                    .max_age = 100,
-                    .spill_directory = directory + "/spill"});
+    TableModel restored(initializer, TableMethod::Adam(0.01),
+                        {.parts = parts,
+                         .max_rows = 16 * parts,
+                         .max_age = 100,
+                         .spill_directory = directory + "/spill"});
     ASSERT_TRUE(restored.Open().ok());
     const auto found = restored.saver->RestoreNewestGood(*restored.session, directory);
     ASSERT_TRUE(found.ok()) << found.status();
@@ -201,16 +201,16 @@ TEST(DynamicTable, IsRestoredToOtherNumbersOfParts) {
         *restored.session->Fetch(restored.program.AreInitialized(restored.program.globals()));
     for (const bool each : made.flat<bool>()) EXPECT_TRUE(each);
   }
-  const auto error = [&](Model& model) {
+  const auto error = [&](TableModel& model) {
     CHECK_OK(model.Open());
     return std::string(
         model.saver->RestoreNewestGood(*model.session, directory).status().message());
   };
-  Model wider(initializer, TableMethod::Adam(0.01), {}, {}, 6);
+  TableModel wider(initializer, TableMethod::Adam(0.01), {}, {}, 6);
   EXPECT_THAT(error(wider), HasSubstr("rows for table 'table/part_0': values must be float"));
-  Model other(initializer, TableMethod::Adagrad(0.01), {});
+  TableModel other(initializer, TableMethod::Adagrad(0.01), {});
   EXPECT_THAT(error(other), HasSubstr("slots must be float"));
-  Model buckets(initializer, TableMethod::Adam(0.01), {.buckets = 8});
+  TableModel buckets(initializer, TableMethod::Adam(0.01), {.buckets = 8});
   // Several tensors are read at the same time, so the error may name any of them.
   EXPECT_THAT(error(buckets), ContainsRegex("Key table/bucket_[0-7]_of_8/.* not found"));
 }
@@ -221,15 +221,15 @@ class IncrementalSaves : public testing::TestWithParam<bool> {
   static constexpr int kIncremental = 2;
 
   IncrementalSaves() { CHECK_OK(Env::Real().CreateDirectories(directory_)); }
-  static std::unique_ptr<Model> Make(int parts, int keep = 0, int incremental = kIncremental) {
-    auto model = std::make_unique<Model>(
+  static std::unique_ptr<TableModel> Make(int parts, int keep = 0, int incremental = kIncremental) {
+    auto model = std::make_unique<TableModel>(
         TableInitializer::Normal(0, 1, 5), TableMethod::Adam(0.01),
         DynamicTableOptions{.parts = parts, .max_age = 100}, std::nullopt, kWidth,
         SaverOptions{.keep = keep, .incremental = incremental, .background = GetParam()});
     CHECK_OK(model->Open());
     return model;
   }
-  std::string Save(Model& model, int64_t step) const {
+  std::string Save(TableModel& model, int64_t step) const {
     const auto saved = [&]() -> StatusOr<std::string> {
       if (!GetParam()) return model.saver->Save(*model.session, directory_ + "/model", step);
       const std::string name = StrCat("cut ", step);
@@ -346,7 +346,7 @@ TEST_P(IncrementalSaves, AreCompleteForATableThatIsNew) {
 }
 
 TEST(DynamicTable, IsEmptiedWhenItIsInitialised) {
-  Model model(TableInitializer::Constant(1), TableMethod::GradientDescent(0.1), {.parts = 2});
+  TableModel model(TableInitializer::Constant(1), TableMethod::GradientDescent(0.1), {.parts = 2});
   ASSERT_TRUE(model.Open().ok());
   ASSERT_TRUE(model.session->Execute(model.init).ok());
   ASSERT_TRUE(model.Step(1).ok());
@@ -356,7 +356,7 @@ TEST(DynamicTable, IsEmptiedWhenItIsInitialised) {
 }
 
 TEST(DynamicTable, DropsRowsOnRequest) {
-  Model model(TableInitializer::Constant(1), TableMethod::GradientDescent(0.1), {.parts = 2});
+  TableModel model(TableInitializer::Constant(1), TableMethod::GradientDescent(0.1), {.parts = 2});
   const Output erase =
       model.table->Erase(Constant(model.program, Tensor::Vector<int64_t>({2, 149, 77})));
   ASSERT_TRUE(model.Open().ok()) << model.program.status();
@@ -429,11 +429,12 @@ TEST(DynamicTable, MistakesAreNamed) {
 TEST(DynamicTable, TrainsOnACluster) {
   TestCluster cluster({{"ps", 2}, {"worker", 2}});
   const auto make = [](const std::optional<std::string>& worker) {
-    return std::make_unique<Model>(TableInitializer::Uniform(-1, 1, 9), TableMethod::Adagrad(0.3),
-                                   DynamicTableOptions{.parts = 2}, worker);
+    return std::make_unique<TableModel>(TableInitializer::Uniform(-1, 1, 9),
+                                        TableMethod::Adagrad(0.3), DynamicTableOptions{.parts = 2},
+                                        worker);
   };
   const auto local = make({});
-  std::vector<std::unique_ptr<Model>> workers;
+  std::vector<std::unique_ptr<TableModel>> workers;
   for (int i = 0; i < 2; ++i) {
     workers.push_back(make(StrCat("/job:worker/task:", i)));
     ASSERT_TRUE(workers[i]->Open(cluster.target("worker", i)).ok()) << workers[i]->program.status();

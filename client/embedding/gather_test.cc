@@ -20,15 +20,15 @@
 namespace penstock::client {
 namespace {
 
-constexpr int64_t kRows = 500, kDepth = 4;
-constexpr int64_t kTableBytes = kRows * kDepth * 8;
+constexpr int64_t kGatheredRows = 500, kGatheredDepth = 4;
+constexpr int64_t kTableBytes = kGatheredRows * kGatheredDepth * 8;
 
-struct Method {
+struct GatherMethod {
   const char* name;
   std::function<std::unique_ptr<Optimizer>()> make;
 };
 
-std::vector<Method> Methods() {
+std::vector<GatherMethod> GatherMethods() {
   return {
       {"GradientDescent", [] { return std::make_unique<GradientDescent>(0.1); }},
       {"Momentum", [] { return std::make_unique<Momentum>(0.05, 0.8); }},
@@ -65,7 +65,7 @@ std::vector<Lookup> Lookups() {
   };
 }
 
-using Param = std::tuple<Method, Lookup>;
+using Param = std::tuple<GatherMethod, Lookup>;
 
 class EmbeddingTest : public testing::TestWithParam<Param> {
  protected:
@@ -86,7 +86,7 @@ class EmbeddingTest : public testing::TestWithParam<Param> {
           ReplicaDeviceSetter({.ps_tasks = 1, .worker_device = "/job:worker/task:0"})));
     }
     const auto& [method, lookup] = GetParam();
-    const Variable table(program, "table", {kRows, kDepth}, RandomUniform(-1, 1, 3),
+    const Variable table(program, "table", {kGatheredRows, kGatheredDepth}, RandomUniform(-1, 1, 3),
                          {.dtype = DType::kDouble, .ref = lookup.ref});
     const Output ids = CallIn(program, "Placeholder", {},
                               {{"dtype", DType::kInt64}, {"shape", PartialShape({-1})}});
@@ -104,7 +104,8 @@ class EmbeddingTest : public testing::TestWithParam<Param> {
     RunMetadata metadata;
     for (int64_t step = 0; step < 5; ++step) {
       // Some rows repeat, within a step and from step to step.
-      const Tensor batch = Tensor::Vector<int64_t>({2, step, 2, 10 * step, kRows - 1, step});
+      const Tensor batch =
+          Tensor::Vector<int64_t>({2, step, 2, 10 * step, kGatheredRows - 1, step});
       metadata = {};
       RETURN_IF_ERROR(
           session->Run({{ids, batch}}, {}, {train}, {.trace = true}, &metadata).status());
@@ -131,7 +132,7 @@ class EmbeddingTest : public testing::TestWithParam<Param> {
 TestCluster* EmbeddingTest::cluster_ = nullptr;
 
 INSTANTIATE_TEST_SUITE_P(All, EmbeddingTest,
-                         testing::Combine(testing::ValuesIn(Methods()),
+                         testing::Combine(testing::ValuesIn(GatherMethods()),
                                           testing::ValuesIn(Lookups())),
                          [](const auto& info) {
                            return StrCat(std::get<0>(info.param).name, "_",

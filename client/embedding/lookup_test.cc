@@ -23,7 +23,7 @@ namespace {
 using testing::HasSubstr;
 using Values = std::vector<double>;
 
-constexpr int64_t kRows = 7, kDepth = 2;
+constexpr int64_t kLookupRows = 7, kLookupDepth = 2;
 const std::vector<int64_t> kExamples = {0, 0, 2, 2, 2, 3};
 const std::vector<int64_t> kIds = {6, 1, 3, 3, 0, 1};
 const Values kWeights = {0.5, 2, 1.5, -0.25, 1, 3};
@@ -47,7 +47,7 @@ struct Layout {
 class LookupTest : public testing::TestWithParam<Layout> {
  protected:
   LookupTest()
-      : table(program, "table", {kRows, kDepth}, RowsOfTheTable(),
+      : table(program, "table", {kLookupRows, kLookupDepth}, RowsOfTheTable(),
               {.parts = GetParam().parts,
                .strategy = GetParam().strategy,
                .variable = {.dtype = DType::kDouble, .ref = GetParam().ref}}) {}
@@ -59,7 +59,7 @@ class LookupTest : public testing::TestWithParam<Layout> {
       Values values;
       for (int64_t row = 0; row < shape.shape.dim(0); ++row) {
         const int64_t id = GetParam().IdOf(shape.start, part, row);
-        for (int64_t column = 0; column < kDepth; ++column) {
+        for (int64_t column = 0; column < kLookupDepth; ++column) {
           values.push_back(TableAt(id, column));
         }
       }
@@ -98,13 +98,14 @@ class LookupTest : public testing::TestWithParam<Layout> {
     return Gradients(program, {loss}, handles);
   }
   Values ById(const std::vector<Gradient>& gradients) {
-    Values by_id(kRows * kDepth);
+    Values by_id(kLookupRows * kLookupDepth);
     for (size_t part = 0; part < gradients.size(); ++part) {
       const auto values = Fetch(Dense(gradients[part]));
       EXPECT_TRUE(values.ok()) << values.status();
-      for (int64_t row = 0; values.ok() && row * kDepth < std::ssize(*values); ++row) {
+      for (int64_t row = 0; values.ok() && row * kLookupDepth < std::ssize(*values); ++row) {
         const int64_t id = GetParam().IdOf(table.starts()[part], static_cast<int>(part), row);
-        for (int c = 0; c < kDepth; ++c) by_id[id * kDepth + c] = (*values)[row * kDepth + c];
+        for (int c = 0; c < kLookupDepth; ++c)
+          by_id[id * kLookupDepth + c] = (*values)[row * kLookupDepth + c];
       }
     }
     return by_id;
@@ -139,15 +140,15 @@ TEST_P(LookupTest, RowsComeInTheShapeOfTheIds) {
   const Output rows = EmbeddingLookup(table, Constant(program, Tensor::Of<int32_t>({2, 3}, ids)));
   const Output none = EmbeddingLookup(table, Constant(program, Tensor::Of<int64_t>({0, 3}, {})));
   Start();
-  EXPECT_EQ(rows.shape(), PartialShape({2, 3, kDepth}));
+  EXPECT_EQ(rows.shape(), PartialShape({2, 3, kLookupDepth}));
   Values want;
   for (const int32_t id : ids) {
-    for (int c = 0; c < kDepth; ++c) want.push_back(TableAt(id, c));
+    for (int c = 0; c < kLookupDepth; ++c) want.push_back(TableAt(id, c));
   }
   ExpectNear(Fetch(rows), want, 0);
   const auto empty = session->Fetch(none);
   ASSERT_TRUE(empty.ok()) << empty.status();
-  EXPECT_EQ(empty->shape(), Shape({0, 3, kDepth}));
+  EXPECT_EQ(empty->shape(), Shape({0, 3, kLookupDepth}));
 }
 
 TEST_P(LookupTest, CombinationsAndGradientsAreTensorFlows) {
@@ -169,7 +170,9 @@ TEST_P(LookupTest, CombinationsAndGradientsAreTensorFlows) {
     std::string combiner;
     int weighted;
     words >> max_norm >> combiner >> weighted;
-    Case c{.line = line, .rows = Values(4 * kDepth), .by_id = Values(kRows * kDepth)};
+    Case c{.line = line,
+           .rows = Values(4 * kLookupDepth),
+           .by_id = Values(kLookupRows * kLookupDepth)};
     for (double& value : c.rows) words >> value;
     for (double& value : c.by_id) words >> value;
     ASSERT_TRUE(words) << line;
@@ -201,7 +204,7 @@ TEST_P(LookupTest, ShorteningHasAGradientAtZero) {
     const Status zeroed = session->Execute(part.Assign(ZerosLike(part)));
     ASSERT_TRUE(zeroed.ok()) << zeroed;
   }
-  ExpectNear(ById(gradients), Values(kRows * kDepth), 0);
+  ExpectNear(ById(gradients), Values(kLookupRows * kLookupDepth), 0);
 }
 
 TEST_P(LookupTest, EachRowOfAPartHasItsGradientOnce) {
@@ -255,8 +258,8 @@ TEST_P(LookupTest, TrailingExamplesWithoutIdsAreZeros) {
 }
 
 TEST_P(LookupTest, IdsOutOfRangeFailTheStep) {
-  for (const int64_t id :
-       {int64_t{-1}, kRows, kRows + 1, int64_t{1} << 40, std::numeric_limits<int64_t>::min()}) {
+  for (const int64_t id : {int64_t{-1}, kLookupRows, kLookupRows + 1, int64_t{1} << 40,
+                           std::numeric_limits<int64_t>::min()}) {
     const Output rows = EmbeddingLookup(table, Longs({1, id, 1}));
     Start();
     const auto fetched = Fetch(rows);

@@ -61,10 +61,12 @@ class SourceLines : public testing::Test {
 TEST_F(SourceLines, OfOpsWithOneTensorAndWithout) {
   const Output y = ops::Exp(x_);
   EXPECT_EQ(LineOf(y), __LINE__ - 1);
-  const Output all = ops::Concat(ops::Const(program_, Tensor::Scalar(0)), {x_, x_});
+  const Output all =
+      ops::Concat(ops::Const(program_, DType::kInt32, Tensor::Scalar<int32_t>(0)), {x_, x_});
   EXPECT_EQ(LineOf(all), __LINE__ - 1);
   EXPECT_EQ(LineOf(Input(all, 0)), __LINE__ - 2);
-  const Variable v(program_, "v", ops::Const(program_, Tensor::Vector<float>({1, 2})));
+  const Variable v(program_, "v",
+                   ops::Const(program_, DType::kFloat, Tensor::Vector<float>({1, 2})));
   const Output log = ops::Log(v);
   EXPECT_EQ(LineOf(log), __LINE__ - 1);
 }

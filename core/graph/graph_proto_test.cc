@@ -23,8 +23,8 @@ tensorflow::GraphDef FromText(const std::string& text) {
 }
 
 // Returns the text of a NodeDef. `more` is the text of its attributes.
-std::string Node(const std::string& name, const std::string& op,
-                 const std::vector<std::string>& inputs = {}, const std::string& more = "") {
+std::string NodeText(const std::string& name, const std::string& op,
+                     const std::vector<std::string>& inputs = {}, const std::string& more = "") {
   std::string text = StrCat("node { name: '", name, "' op: '", op, "' ");
   for (const std::string& input : inputs) StrAppend(&text, "input: '", input, "' ");
   return text + more + " }\n";
@@ -33,12 +33,12 @@ std::string Attr(const std::string& name, const std::string& value) {
   return StrCat(" attr { key: '", name, "' value { ", value, " } }");
 }
 const std::string kFloatT = Attr("T", "type: DT_FLOAT");
-const std::string kX = Node("x", "Placeholder", {}, Attr("dtype", "type: DT_FLOAT"));
-const std::string kI = Node("i", "Placeholder", {}, Attr("dtype", "type: DT_INT32"));
+const std::string kX = NodeText("x", "Placeholder", {}, Attr("dtype", "type: DT_FLOAT"));
+const std::string kI = NodeText("i", "Placeholder", {}, Attr("dtype", "type: DT_INT32"));
 
 std::string ErrorOf(const std::string& text, const ImportLimits& limits = {}) {
   Graph graph(TestOps());
-  EXPECT_TRUE(ImportGraph(FromText(Node("old", "NoOp")), &graph).ok());
+  EXPECT_TRUE(ImportGraph(FromText(NodeText("old", "NoOp")), &graph).ok());
   const Status status = ImportGraph(FromText(text), &graph, limits);
   EXPECT_FALSE(status.ok()) << text;
   // A failed import leaves the graph unchanged.
@@ -58,32 +58,34 @@ std::string Import(const std::string& text) {
 }
 
 TEST(ImportGraph, AcceptsAnyOrderAndEveryWayToNameAnInput) {
-  EXPECT_EQ(Import(Node("sum", "AddV2", {"two:1", "x:0", "^n", "^i"}, kFloatT) +
-                   Node("two", "Two", {"x"}, kFloatT) + kX + Node("n", "NoOp", {"^x"}) + kI),
-            "sum = AddV2(two:1, x, ^n, ^i)\ntwo = Two(x)\nx = Placeholder()\nn = NoOp(^x)\n"
-            "i = Placeholder()\n");
+  EXPECT_EQ(
+      Import(NodeText("sum", "AddV2", {"two:1", "x:0", "^n", "^i"}, kFloatT) +
+             NodeText("two", "Two", {"x"}, kFloatT) + kX + NodeText("n", "NoOp", {"^x"}) + kI),
+      "sum = AddV2(two:1, x, ^n, ^i)\ntwo = Two(x)\nx = Placeholder()\nn = NoOp(^x)\n"
+      "i = Placeholder()\n");
 }
 
 TEST(ImportGraph, KeepsLoops) {
   const std::string loop =
-      kX + Node("enter", "Enter", {"x"}, kFloatT + Attr("frame_name", "s: 'f'")) +
-      Node("merge", "Merge", {"enter", "next:0"}, kFloatT + Attr("N", "i: 2")) +
-      Node("body", "Identity", {"merge"}, kFloatT) +
-      Node("next", "NextIteration", {"body"}, kFloatT) + Node("exit", "Exit", {"merge"}, kFloatT);
+      kX + NodeText("enter", "Enter", {"x"}, kFloatT + Attr("frame_name", "s: 'f'")) +
+      NodeText("merge", "Merge", {"enter", "next:0"}, kFloatT + Attr("N", "i: 2")) +
+      NodeText("body", "Identity", {"merge"}, kFloatT) +
+      NodeText("next", "NextIteration", {"body"}, kFloatT) +
+      NodeText("exit", "Exit", {"merge"}, kFloatT);
   EXPECT_THAT(Import(loop), HasSubstr("merge = Merge(enter, next)\n"));
 }
 
 TEST(ImportGraph, FillsInDefaultsAndKeepsWhatItDoesNotKnow) {
   Graph graph(TestOps());
-  ASSERT_TRUE(ImportGraph(FromText(Node("a", "Any", {},
-                                        Attr("Tout", "list { type: DT_INT32 }") +
-                                            Attr("sizes", "list { }") + Attr("Tin", "list { }") +
-                                            Attr("_class", "list { s: 'loc:@b' }") +
-                                            Attr("future", "i: 3") + Attr("unreadable", "") +
-                                            Attr("newer_type", "type: 31"))),
+  ASSERT_TRUE(ImportGraph(FromText(NodeText(
+                              "a", "Any", {},
+                              Attr("Tout", "list { type: DT_INT32 }") + Attr("sizes", "list { }") +
+                                  Attr("Tin", "list { }") + Attr("_class", "list { s: 'loc:@b' }") +
+                                  Attr("future", "i: 3") + Attr("unreadable", "") +
+                                  Attr("newer_type", "type: 31"))),
                           &graph)
                   .ok());
-  const class Node* a = graph.FindNode("a");
+  const Node* a = graph.FindNode("a");
   EXPECT_EQ(*a->attr<std::string>("mode"), "fast");
   EXPECT_EQ(*a->attr<float>("ratio"), 0.5f);
   EXPECT_TRUE(a->attr<std::vector<int64_t>>("sizes")->empty());
@@ -96,7 +98,7 @@ TEST(ImportGraph, FillsInDefaultsAndKeepsWhatItDoesNotKnow) {
 TEST(ImportGraph, ExtendsAGraph) {
   Graph graph(TestOps());
   ASSERT_TRUE(ImportGraph(FromText(kX), &graph).ok());
-  ASSERT_TRUE(ImportGraph(FromText(Node("y", "Identity", {"x"}, kFloatT)), &graph).ok());
+  ASSERT_TRUE(ImportGraph(FromText(NodeText("y", "Identity", {"x"}, kFloatT)), &graph).ok());
   EXPECT_EQ(Print(graph), "x = Placeholder()\ny = Identity(x)\n");
   EXPECT_THAT(std::string(ImportGraph(FromText(kI + kX), &graph).message()),
               HasSubstr("node 'x': the graph already has a node of this name"));
@@ -117,80 +119,85 @@ TEST(ImportGraph, RefusesMalformedGraphsAndSaysWhy) {
     std::string text;
     const char* want;
   } kCases[] = {
-      {Node("a", "Nope"), "node 'a': there is no op 'Nope'"},
-      {Node("a", "noop"), "did you mean 'NoOp'"},
-      {Node("a", ""), "node 'a': there is no op ''"},
-      {Node("a", "F", {"old"}) + "library { function { signature { name: 'F' } } }",
+      {NodeText("a", "Nope"), "node 'a': there is no op 'Nope'"},
+      {NodeText("a", "noop"), "did you mean 'NoOp'"},
+      {NodeText("a", ""), "node 'a': there is no op ''"},
+      {NodeText("a", "F", {"old"}) + "library { function { signature { name: 'F' } } }",
        "node 'a': function 'F' takes 0 inputs, the call has 1"},
-      {Node("", "NoOp"), "'' is not a valid node name"},
-      {Node("a:0", "NoOp"), "'a:0' is not a valid node name"},
-      {Node("^a", "NoOp"), "'^a' is not a valid node name"},
-      {Node("a b", "NoOp"), "'a b' is not a valid node name"},
-      {Node("a", "NoOp") + Node("a", "NoOp"), "node 'a': the graph already has"},
-      {Node("old", "NoOp"), "node 'old': the graph already has"},
+      {NodeText("", "NoOp"), "'' is not a valid node name"},
+      {NodeText("a:0", "NoOp"), "'a:0' is not a valid node name"},
+      {NodeText("^a", "NoOp"), "'^a' is not a valid node name"},
+      {NodeText("a b", "NoOp"), "'a b' is not a valid node name"},
+      {NodeText("a", "NoOp") + NodeText("a", "NoOp"), "node 'a': the graph already has"},
+      {NodeText("old", "NoOp"), "node 'old': the graph already has"},
 
       // Mistakes in the inputs of nodes.
-      {Node("a", "Identity", {"gone"}, kFloatT), "node 'a': its input 'gone' does not exist"},
-      {Node("a", "NoOp", {"^gone"}), "node 'a': its input 'gone' does not exist"},
-      {Node("a", "Identity", {""}, kFloatT), "node 'a': '' is not a tensor name"},
-      {Node("a", "Identity", {"^"}, kFloatT), "node 'a': '^' is not a tensor name"},
-      {Node("a", "Identity", {"x:"}, kFloatT) + kX, "'x:' is not a tensor name"},
-      {Node("a", "Identity", {"x:-1"}, kFloatT) + kX, "'x:-1' is not a tensor name"},
-      {Node("a", "Identity", {"x:4294967296"}, kFloatT) + kX, "is not a tensor name"},
-      {Node("a", "Identity", {"x:0:0"}, kFloatT) + kX, "'x:0:0' is not a tensor name"},
-      {kX + Node("a", "Identity", {"x:1"}, kFloatT),
+      {NodeText("a", "Identity", {"gone"}, kFloatT), "node 'a': its input 'gone' does not exist"},
+      {NodeText("a", "NoOp", {"^gone"}), "node 'a': its input 'gone' does not exist"},
+      {NodeText("a", "Identity", {""}, kFloatT), "node 'a': '' is not a tensor name"},
+      {NodeText("a", "Identity", {"^"}, kFloatT), "node 'a': '^' is not a tensor name"},
+      {NodeText("a", "Identity", {"x:"}, kFloatT) + kX, "'x:' is not a tensor name"},
+      {NodeText("a", "Identity", {"x:-1"}, kFloatT) + kX, "'x:-1' is not a tensor name"},
+      {NodeText("a", "Identity", {"x:4294967296"}, kFloatT) + kX, "is not a tensor name"},
+      {NodeText("a", "Identity", {"x:0:0"}, kFloatT) + kX, "'x:0:0' is not a tensor name"},
+      {kX + NodeText("a", "Identity", {"x:1"}, kFloatT),
        "input 0 ('x') is output 1 of 'x', which has 1"},
-      {Node("a", "Identity", {"x:1"}, kFloatT) + kX,
+      {NodeText("a", "Identity", {"x:1"}, kFloatT) + kX,
        "input 0 ('x') is output 1 of 'x', which has 1"},
-      {kX + Node("a", "Identity", {}, kFloatT),
+      {kX + NodeText("a", "Identity", {}, kFloatT),
        "node 'a': op Identity takes 1 inputs here, 0 given"},
-      {kX + Node("a", "Identity", {"x", "x"}, kFloatT), "takes 1 inputs here, 2 given"},
-      {kX + Node("a", "NoOp", {"x"}), "node 'a': op NoOp takes 0 inputs here, 1 given"},
-      {kX + Node("a", "AddV2", {"x", "^x", "x"}, kFloatT),
+      {kX + NodeText("a", "Identity", {"x", "x"}, kFloatT), "takes 1 inputs here, 2 given"},
+      {kX + NodeText("a", "NoOp", {"x"}), "node 'a': op NoOp takes 0 inputs here, 1 given"},
+      {kX + NodeText("a", "AddV2", {"x", "^x", "x"}, kFloatT),
        "input 'x' stands after a control input"},
-      {kI + Node("a", "Identity", {"i"}, kFloatT), "input 0 ('x') must be float, 'i:0' is int32"},
-      {Node("a", "Identity", {"i"}, kFloatT) + kI, "input 0 ('x') must be float, 'i:0' is int32"},
-      {kX + Node("a", "Assign", {"x", "x"}, kFloatT), "must be float_ref, 'x:0' is float"},
-      {Node("a", "Assign", {"x", "x"}, kFloatT) + kX, "must be float_ref, 'x:0' is float"},
+      {kI + NodeText("a", "Identity", {"i"}, kFloatT),
+       "input 0 ('x') must be float, 'i:0' is int32"},
+      {NodeText("a", "Identity", {"i"}, kFloatT) + kI,
+       "input 0 ('x') must be float, 'i:0' is int32"},
+      {kX + NodeText("a", "Assign", {"x", "x"}, kFloatT), "must be float_ref, 'x:0' is float"},
+      {NodeText("a", "Assign", {"x", "x"}, kFloatT) + kX, "must be float_ref, 'x:0' is float"},
 
       // Cycles that are not loops.
-      {Node("a", "Identity", {"a"}, kFloatT), "cycle of 1 nodes: 'a' -> 'a'"},
-      {Node("a", "NoOp", {"^a"}), "cycle of 1 nodes: 'a' -> 'a'"},
-      {Node("a", "Identity", {"b"}, kFloatT) + Node("b", "Identity", {"c"}, kFloatT) +
-           Node("c", "Identity", {"a"}, kFloatT),
+      {NodeText("a", "Identity", {"a"}, kFloatT), "cycle of 1 nodes: 'a' -> 'a'"},
+      {NodeText("a", "NoOp", {"^a"}), "cycle of 1 nodes: 'a' -> 'a'"},
+      {NodeText("a", "Identity", {"b"}, kFloatT) + NodeText("b", "Identity", {"c"}, kFloatT) +
+           NodeText("c", "Identity", {"a"}, kFloatT),
        "cycle of 3 nodes: 'a' -> 'c' -> 'b' -> 'a'"},
-      {kX + Node("m", "Merge", {"x", "b"}, kFloatT + Attr("N", "i: 2")) +
-           Node("b", "Identity", {"m"}, kFloatT),
+      {kX + NodeText("m", "Merge", {"x", "b"}, kFloatT + Attr("N", "i: 2")) +
+           NodeText("b", "Identity", {"m"}, kFloatT),
        "cycle of 2 nodes"},
 
       // Mistakes in attributes.
-      {kX + Node("a", "Identity", {"x"}), "node 'a': attribute 'T'"},
-      {kX + Node("a", "Identity", {"x"}, Attr("T", "i: 1")), "node 'a': attribute 'T'"},
-      {kX + Node("a", "Identity", {"x"}, Attr("T", "type: 77")), "node 'a': attribute 'T': "},
-      {kX + Node("a", "Identity", {"x"}, Attr("T", "type: 101")), "node 'a': attribute 'T'"},
-      {kX + Node("a", "Identity", {"x"}, Attr("T", "type: 0")), "node 'a': attribute 'T'"},
-      {kX + Node("a", "Identity", {"x"}, Attr("T", "")), "attribute 'T': no value"},
-      {kX + Node("a", "Identity", {"x"}, Attr("T", "placeholder: 'T'")), "placeholder 'T'"},
-      {kX + Node("a", "Identity", {"x"}, Attr("T", "list { type: DT_FLOAT }")), "attribute 'T'"},
-      {Node("a", "Const", {}, Attr("dtype", "type: DT_INT32")), "attribute 'value'"},
-      {Node("a", "Const", {},
-            Attr("dtype", "type: DT_INT32") +
-                Attr("value", "tensor { dtype: DT_INT32 tensor_content: 'ab' }")),
+      {kX + NodeText("a", "Identity", {"x"}), "node 'a': attribute 'T'"},
+      {kX + NodeText("a", "Identity", {"x"}, Attr("T", "i: 1")), "node 'a': attribute 'T'"},
+      {kX + NodeText("a", "Identity", {"x"}, Attr("T", "type: 77")), "node 'a': attribute 'T': "},
+      {kX + NodeText("a", "Identity", {"x"}, Attr("T", "type: 101")), "node 'a': attribute 'T'"},
+      {kX + NodeText("a", "Identity", {"x"}, Attr("T", "type: 0")), "node 'a': attribute 'T'"},
+      {kX + NodeText("a", "Identity", {"x"}, Attr("T", "")), "attribute 'T': no value"},
+      {kX + NodeText("a", "Identity", {"x"}, Attr("T", "placeholder: 'T'")), "placeholder 'T'"},
+      {kX + NodeText("a", "Identity", {"x"}, Attr("T", "list { type: DT_FLOAT }")),
+       "attribute 'T'"},
+      {NodeText("a", "Const", {}, Attr("dtype", "type: DT_INT32")), "attribute 'value'"},
+      {NodeText("a", "Const", {},
+                Attr("dtype", "type: DT_INT32") +
+                    Attr("value", "tensor { dtype: DT_INT32 tensor_content: 'ab' }")),
        "node 'a': attribute 'value': tensor_content has 2 bytes"},
-      {kX + Node("a", "AddN", {"x"}, kFloatT + Attr("N", "i: 0")), "attribute 'N'"},
-      {kX + Node("a", "AddN", {"x"}, kFloatT + Attr("N", "i: -5")), "attribute 'N'"},
-      {kX + Node("a", "AddN", {"x"}, kFloatT + Attr("N", "i: 2")), "takes 2 inputs here, 1 given"},
-      {kX + Node("a", "AddN", {"x"}, kFloatT + Attr("N", "i: 9000000000000")), "node 'a'"},
-      {Node("a", "Any", {}, Attr("Tin", "list { }") + Attr("Tout", "list { }")),
+      {kX + NodeText("a", "AddN", {"x"}, kFloatT + Attr("N", "i: 0")), "attribute 'N'"},
+      {kX + NodeText("a", "AddN", {"x"}, kFloatT + Attr("N", "i: -5")), "attribute 'N'"},
+      {kX + NodeText("a", "AddN", {"x"}, kFloatT + Attr("N", "i: 2")),
+       "takes 2 inputs here, 1 given"},
+      {kX + NodeText("a", "AddN", {"x"}, kFloatT + Attr("N", "i: 9000000000000")), "node 'a'"},
+      {NodeText("a", "Any", {}, Attr("Tin", "list { }") + Attr("Tout", "list { }")),
        "attribute 'Tout'"},
-      {Node("a", "Any", {},
-            Attr("Tin", "list { }") + Attr("Tout", "list { type: DT_FLOAT }") +
-                Attr("mode", "s: 'other'")),
+      {NodeText("a", "Any", {},
+                Attr("Tin", "list { }") + Attr("Tout", "list { type: DT_FLOAT }") +
+                    Attr("mode", "s: 'other'")),
        "attribute 'mode'"},
-      {Node("a", "Any", {}, Attr("Tin", "list { i: 1 }") + Attr("Tout", "list { type: DT_FLOAT }")),
+      {NodeText("a", "Any", {},
+                Attr("Tin", "list { i: 1 }") + Attr("Tout", "list { type: DT_FLOAT }")),
        "attribute 'Tin'"},
-      {Node("a", "Placeholder", {},
-            Attr("dtype", "type: DT_FLOAT") + Attr("shape", "shape { dim { size: -9 } }")),
+      {NodeText("a", "Placeholder", {},
+                Attr("dtype", "type: DT_FLOAT") + Attr("shape", "shape { dim { size: -9 } }")),
        "node 'a': attribute 'shape': "},
   };
   for (const auto& c : kCases) EXPECT_THAT(ErrorOf(c.text), HasSubstr(c.want)) << c.text;
@@ -201,7 +208,8 @@ TEST(ImportGraph, HoldsItsLimits) {
   const std::string constant =
       Attr("dtype", "type: DT_FLOAT") +
       Attr("value", "tensor { dtype: DT_FLOAT tensor_shape { dim { size: 100 } } }");
-  const std::string two = Node("a", "Const", {}, constant) + Node("b", "Const", {}, constant);
+  const std::string two =
+      NodeText("a", "Const", {}, constant) + NodeText("b", "Const", {}, constant);
   EXPECT_THAT(ErrorOf(two, {.tensor_bytes_max = 799}),
               HasSubstr("node 'b': attribute 'value': a float tensor of shape [100] takes 400 "
                         "bytes, at most 399"));
@@ -212,13 +220,13 @@ TEST(ImportGraph, HoldsItsLimits) {
 // Damaged bytes are rejected or accepted, but never do harm.
 TEST(ImportGraph, SurvivesMutatedBytes) {
   const std::string good =
-      FromText(kX + Node("two", "Two", {"x"}, kFloatT) +
-               Node("sum", "AddN", {"two:1", "x", "^two"}, kFloatT + Attr("N", "i: 2")) +
-               Node("c", "Const", {},
-                    Attr("dtype", "type: DT_STRING") +
-                        Attr("value",
-                             "tensor { dtype: DT_STRING tensor_shape { dim { size: 2 } } "
-                             "tensor_content: '\\1\\1ab' }")))
+      FromText(kX + NodeText("two", "Two", {"x"}, kFloatT) +
+               NodeText("sum", "AddN", {"two:1", "x", "^two"}, kFloatT + Attr("N", "i: 2")) +
+               NodeText("c", "Const", {},
+                        Attr("dtype", "type: DT_STRING") +
+                            Attr("value",
+                                 "tensor { dtype: DT_STRING tensor_shape { dim { size: 2 } } "
+                                 "tensor_content: '\\1\\1ab' }")))
           .SerializeAsString();
   const google::protobuf::LogSilencer quiet;
   std::mt19937 random(17);
@@ -248,12 +256,13 @@ std::string Bytes(const Graph& graph, const std::string& path) {
 Graph SomeGraph() {
   Graph graph(TestOps());
   const Status status = ImportGraph(
-      FromText(Node("sum", "AddN", {"x", "two:1", "two", "^n", "^i"}, kFloatT + Attr("N", "i: 3")) +
-               Node("two", "Two", {"x"}, kFloatT + " device: '/job:ps/task:1'") + kX + kI +
-               Node("n", "NoOp", {"^x"}, Attr("_class", "list { s: 'loc:@x' }")) +
-               Node("c", "Const", {},
-                    Attr("dtype", "type: DT_HALF") +
-                        Attr("value", "tensor { dtype: DT_HALF half_val: 15360 }"))),
+      FromText(
+          NodeText("sum", "AddN", {"x", "two:1", "two", "^n", "^i"}, kFloatT + Attr("N", "i: 3")) +
+          NodeText("two", "Two", {"x"}, kFloatT + " device: '/job:ps/task:1'") + kX + kI +
+          NodeText("n", "NoOp", {"^x"}, Attr("_class", "list { s: 'loc:@x' }")) +
+          NodeText("c", "Const", {},
+                   Attr("dtype", "type: DT_HALF") +
+                       Attr("value", "tensor { dtype: DT_HALF half_val: 15360 }"))),
       &graph);
   EXPECT_TRUE(status.ok()) << status;
   return graph;
@@ -303,8 +312,8 @@ TEST(GraphFile, ErrorsNameTheFile) {
 TEST(GraphProto, GradientsOfFunctionsAreImported) {
   const std::string types = Attr("Tin", "list { type: DT_FLOAT type: DT_FLOAT }") +
                             Attr("Tout", "list { type: DT_FLOAT }");
-  const std::string gradient =
-      kX + Node("d", "SymbolicGradient", {"x", "x"}, types + Attr("f", "func { name: 'square' }"));
+  const std::string gradient = kX + NodeText("d", "SymbolicGradient", {"x", "x"},
+                                             types + Attr("f", "func { name: 'square' }"));
   const std::string library = R"(library { function {
       signature { name: 'square' input_arg { name: 'x' type: DT_FLOAT }
                   output_arg { name: 'y' type: DT_FLOAT } }

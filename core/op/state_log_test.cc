@@ -18,13 +18,13 @@ namespace {
 using Texts = std::vector<std::string>;
 
 // A number with an Add operation.
-class Counter : public Resource {
+class LoggedCounter : public Resource {
  public:
-  explicit Counter(const char* type = "Counter") : type_(type) {}
+  explicit LoggedCounter(const char* type = "LoggedCounter") : type_(type) {}
   const char* TypeName() const override { return type_; }
-  std::string DebugString() const override { return StrCat("Counter ", count); }
+  std::string DebugString() const override { return StrCat("LoggedCounter ", count); }
   const char* OpaqueReason() const override {
-    return type_ == string_view("Counter") ? nullptr : "it counts what is outside";
+    return type_ == string_view("LoggedCounter") ? nullptr : "it counts what is outside";
   }
   std::vector<Tensor> Describe() const override { return {Value(count)}; }
   Status Replay(const ResourceChange& change, const UpdateOrigin& origin) override {
@@ -53,23 +53,24 @@ class Counter : public Resource {
   const char* const type_;
 };
 
-const ResourceMakerDeclaration maker("Counter",
+const ResourceMakerDeclaration maker("LoggedCounter",
                                      [](const std::string&, const ReplayValues& values,
                                         Env&) -> StatusOr<std::shared_ptr<Resource>> {
                                        RETURN_IF_ERROR(values.Expect(1));
-                                       auto counter = std::make_shared<Counter>();
+                                       auto counter = std::make_shared<LoggedCounter>();
                                        ASSIGN_OR_RETURN(counter->count, values.Int(0));
                                        return counter;
                                      });
 
-std::shared_ptr<Counter> CounterIn(ResourceStore& store, const char* container, const char* name,
-                                   const char* type = "Counter", const UpdateOrigin& origin = {}) {
+std::shared_ptr<LoggedCounter> CounterIn(ResourceStore& store, const char* container,
+                                         const char* name, const char* type = "LoggedCounter",
+                                         const UpdateOrigin& origin = {}) {
   const auto make = [&]() -> StatusOr<std::shared_ptr<Resource>> {
-    return std::make_shared<Counter>(type);
+    return std::make_shared<LoggedCounter>(type);
   };
   const auto made = store.LookupOrCreate(container, name, type, make, origin);
   CHECK_OK(made.status());
-  return std::static_pointer_cast<Counter>(*made);
+  return std::static_pointer_cast<LoggedCounter>(*made);
 }
 
 TEST(StateLog, SeesEveryChangeAndWhoMadeIt) {
@@ -77,7 +78,7 @@ TEST(StateLog, SeesEveryChangeAndWhoMadeIt) {
   ResourceStore store;
   ASSERT_TRUE(store.AttachLog(&log).ok());
   const UpdateOrigin origin{7, 9, "/job:ps/replica:0/task:1/device:CPU:0", "train/add"};
-  CounterIn(store, "c", "a", "Counter", origin)->Add(5, origin);
+  CounterIn(store, "c", "a", "LoggedCounter", origin)->Add(5, origin);
   CounterIn(store, "c", "a")->Add(-1, {.step_id = 8});
   ASSERT_TRUE(store.Remove("c", "a", {.step_id = 9}).ok());
   EXPECT_EQ(log.Texts(), (Texts{"a 0 create int64[] 0", "a 1 add int64[] 5", "a 2 add int64[] -1",
@@ -89,7 +90,7 @@ TEST(StateLog, SeesEveryChangeAndWhoMadeIt) {
     EXPECT_EQ(entries[i].device, origin.device);
     EXPECT_EQ(entries[i].node, "train/add");
     EXPECT_EQ(entries[i].parts[0].container, "c");
-    EXPECT_EQ(entries[i].parts[0].type, "Counter");
+    EXPECT_EQ(entries[i].parts[0].type, "LoggedCounter");
     EXPECT_EQ(entries[i].parts[0].opaque, "");
   }
   EXPECT_EQ(entries[3].step_id, 9);
@@ -112,7 +113,7 @@ TEST(StateLog, IsAttachedOnceAndBeforeTheFirstResource) {
   CounterIn(used, "", "a");
   EXPECT_EQ(used.AttachLog(&log),
             FailedPrecondition("a log must be attached before there are resources; there is a "
-                               "Counter 'a' in container 'localhost'"));
+                               "LoggedCounter 'a' in container 'localhost'"));
 }
 
 TEST(StateLog, ClearingIsOneRecord) {
@@ -179,17 +180,19 @@ TEST(StateReplayer, RefusesWhatDoesNotFit) {
                         const char* opaque = "") {
     ResourceStore replica;
     StateReplayer replayer(replica, Env::Real());
-    const ResourceChange create{{"c", "a", "Counter", 1}, 0, kCreateAction, {Value(int64_t{0})}};
+    const ResourceChange create{
+        {"c", "a", "LoggedCounter", 1}, 0, kCreateAction, {Value(int64_t{0})}};
     RETURN_IF_ERROR(replayer.Apply({.origin = {}, .parts = {&create, 1}}));
     const bool creates = action == string_view(kCreateAction);
     const ResourceChange change{
         {"c", creates ? "b" : "a", type, creates ? 2u : 1u}, 1, action, std::move(values), opaque};
     return replayer.Apply({.origin = {}, .parts = {&change, 1}});
   };
-  EXPECT_TRUE(apply("Counter", "add", {Value(int64_t{1})}).ok());
-  EXPECT_EQ(apply("Counter", "add", {}).code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(apply("Counter", "add", {Tensor::Scalar(1.f)}).code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(apply("Counter", "burn", {}).code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(apply("LoggedCounter", "add", {Value(int64_t{1})}).ok());
+  EXPECT_EQ(apply("LoggedCounter", "add", {}).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(apply("LoggedCounter", "add", {Tensor::Scalar(1.f)}).code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(apply("LoggedCounter", "burn", {}).code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(apply("Unheard", kCreateAction, {}).code(), StatusCode::kInvalidArgument);
   const Status opaque = apply("Outside", kCreateAction, {}, "it counts what is outside");
   EXPECT_EQ(opaque.code(), StatusCode::kUnimplemented);
@@ -207,14 +210,15 @@ TEST(StateReplayer, RefusesRecordsThatContradictEarlierOnes) {
     return replayer.Apply({.origin = {}, .parts = {&change, 1}}).code();
   };
   const std::vector<Tensor> zero = {Value(int64_t{0})};
-  EXPECT_EQ(apply("a", "Counter", 1, 0, kCreateAction, zero), StatusCode::kOk);
-  EXPECT_EQ(apply("b", "Counter", 2, 0, kCreateAction, zero), StatusCode::kOk);
+  EXPECT_EQ(apply("a", "LoggedCounter", 1, 0, kCreateAction, zero), StatusCode::kOk);
+  EXPECT_EQ(apply("b", "LoggedCounter", 2, 0, kCreateAction, zero), StatusCode::kOk);
   EXPECT_EQ(apply("a", "Queue", 1, 1, "add", zero), StatusCode::kDataLoss);
-  EXPECT_EQ(apply("b", "Counter", 1, 0, kRemoveAction, {}), StatusCode::kDataLoss);
+  EXPECT_EQ(apply("b", "LoggedCounter", 1, 0, kRemoveAction, {}), StatusCode::kDataLoss);
   EXPECT_EQ(replica.List().size(), 2u);
-  EXPECT_EQ(apply("c", "Counter", 3, std::numeric_limits<int64_t>::max(), kCreateAction, zero),
-            StatusCode::kInvalidArgument);
-  EXPECT_EQ(apply("c", "Counter", 3, -1, kCreateAction, zero), StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      apply("c", "LoggedCounter", 3, std::numeric_limits<int64_t>::max(), kCreateAction, zero),
+      StatusCode::kInvalidArgument);
+  EXPECT_EQ(apply("c", "LoggedCounter", 3, -1, kCreateAction, zero), StatusCode::kInvalidArgument);
   EXPECT_EQ(replica.List().size(), 2u);
 }
 
@@ -228,7 +232,7 @@ TEST(StateLog, OpaqueResourcesSayWhy) {
 }
 
 TEST(ReplayValues, ShapesAndTypes) {
-  ResourceChange change{{"c", "a", "Counter", 1}, 0, "create"};
+  ResourceChange change{{"c", "a", "LoggedCounter", 1}, 0, "create"};
   for (const PartialShape& shape :
        {PartialShape(), PartialShape({2, -1}), PartialShape::Scalar()}) {
     change.values = {Value(shape), Value(DType::kBfloat16)};

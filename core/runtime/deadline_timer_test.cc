@@ -11,11 +11,10 @@
 #include "core/base/mutex.h"
 #include "core/base/sim/sim_env.h"
 #include "core/base/sim/sim_scheduler.h"
+#include "core/base/testing/durations.h"
 
 namespace penstock {
 namespace {
-
-constexpr int64_t kMilli = 1'000'000;
 
 // A list of numbers. WaitFor waits until the list has `n` numbers, for at most 10 seconds.
 class Notes {

@@ -11,7 +11,8 @@
 #include <optional>
 #include <thread>
 
-#include "core/base/join.h"
+#include "core/base/testing/durations.h"
+#include "core/runtime/testing/run_step.h"
 #include "core/runtime/testing/test_flow.h"
 #include "core/runtime/testing/test_ops.h"
 
@@ -20,16 +21,6 @@ namespace {
 
 using testing::HasSubstr;
 using Values = FlowBuilder::Values;
-constexpr int64_t kMilli = 1'000'000;
-
-enum class How { kRun, kRunAsync };
-
-Status RunStep(Executor& executor, const StepArgs& args, How how) {
-  if (how == How::kRun) return executor.Run(args);
-  Wait wait(Scheduler::Real(), "the end of a step");
-  executor.RunAsync(args, wait.done());
-  return wait.Get();
-}
 
 class ExecutorFlowTest : public testing::TestWithParam<How> {
  protected:

@@ -8,19 +8,12 @@
 #include <optional>
 #include <thread>
 
-#include "core/base/join.h"
 #include "core/runtime/testing/random_program.h"
+#include "core/runtime/testing/run_step.h"
 #include "core/runtime/testing/test_ops.h"
 
 namespace penstock {
 namespace {
-
-Status RunSomehow(Executor& executor, const StepArgs& args, bool async) {
-  if (!async) return executor.Run(args);
-  Wait wait(Scheduler::Real(), "the end of a step");
-  executor.RunAsync(args, wait.done());
-  return wait.Get();
-}
 
 std::vector<int64_t> Numbers(const std::vector<Tensor>& tensors) {
   std::vector<int64_t> numbers;
@@ -37,7 +30,8 @@ void RunProgram(TestTask& task, uint32_t seed, RandomProgram::Kinds kinds) {
     TestStep step(program.num_fetches(), {Tensor::Scalar(feeds[0]), Tensor::Scalar(feeds[1])});
     StepStatsCollector stats;
     if (run == 1) step.stats = &stats;
-    const Status status = RunSomehow(*executor, step.Args(), run % 2 == 1);
+    const Status status =
+        RunStep(*executor, step.Args(), run % 2 == 1 ? How::kRunAsync : How::kRun);
     ASSERT_TRUE(status.ok()) << status;
     ASSERT_EQ(Numbers(step.fetches), program.Expected(feeds));
   }
@@ -75,7 +69,8 @@ TEST_P(ExecutorRandomFlowTest, Cancellations) {
         Env::Real().SleepForNanos((seed * 7 + run * 13) % 150 * 1000);
         step.cancellation.Cancel(Aborted("enough"));
       });
-      const Status status = RunSomehow(*executor, step.Args(), run % 2 == 1);
+      const Status status =
+          RunStep(*executor, step.Args(), run % 2 == 1 ? How::kRunAsync : How::kRun);
       canceller.join();
       if (status.ok()) {
         EXPECT_EQ(Numbers(step.fetches), program.Expected(feeds));
@@ -101,7 +96,9 @@ TEST_P(ExecutorRandomFlowTest, StepsSideBySide) {
         for (int run = 0; run < 5; ++run) {
           TestStep step(program.num_fetches(),
                         {Tensor::Scalar<int64_t>(t), Tensor::Scalar<int64_t>(run)});
-          EXPECT_TRUE(RunSomehow(*executor, step.Args(), (run + t) % 2 == 0).ok());
+          EXPECT_TRUE(
+              RunStep(*executor, step.Args(), (run + t) % 2 == 0 ? How::kRunAsync : How::kRun)
+                  .ok());
           EXPECT_EQ(Numbers(step.fetches), program.Expected({t, run}));
         }
       });

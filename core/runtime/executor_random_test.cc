@@ -12,7 +12,7 @@
 #include <set>
 #include <thread>
 
-#include "core/base/join.h"
+#include "core/runtime/testing/run_step.h"
 #include "core/runtime/testing/test_ops.h"
 
 namespace penstock {
@@ -170,13 +170,6 @@ void ExpectOrder(const RandomGraph& graph, const std::vector<DeviceStats>& stats
   }
 }
 
-Status RunSomehow(Executor& executor, const StepArgs& args, bool async) {
-  if (!async) return executor.Run(args);
-  Wait wait(Scheduler::Real(), "the end of a step");
-  executor.RunAsync(args, wait.done());
-  return wait.Get();
-}
-
 void CheckFetches(const std::vector<std::optional<int64_t>>& expected,
                   const std::vector<Tensor>& fetches) {
   for (size_t i = 0; i < expected.size(); ++i) {
@@ -198,7 +191,8 @@ void RunGraph(TestTask& task, uint32_t seed, const Kinds& kinds) {
     TestStep step(graph.num_fetches(), {Tensor::Scalar(feeds[0]), Tensor::Scalar(feeds[1])});
     StepStatsCollector stats;
     if (run == 1) step.stats = &stats;
-    const Status status = RunSomehow(*executor, step.Args(), run % 2 == 1);
+    const Status status =
+        RunStep(*executor, step.Args(), run % 2 == 1 ? How::kRunAsync : How::kRun);
     if (failures.empty()) {
       ASSERT_TRUE(status.ok()) << status;
       CheckFetches(twin.Interpret(feeds), step.fetches);
@@ -257,7 +251,8 @@ TEST_P(ExecutorRandomTest, Cancellations) {
         Env::Real().SleepForNanos((seed * 7 + run * 13) % 80 * 1000);
         step.cancellation.Cancel(Aborted("enough"));
       });
-      const Status status = RunSomehow(*executor, step.Args(), run % 2 == 1);
+      const Status status =
+          RunStep(*executor, step.Args(), run % 2 == 1 ? How::kRunAsync : How::kRun);
       canceller.join();
       if (status.ok()) {
         CheckFetches(expected, step.fetches);
@@ -288,7 +283,9 @@ TEST_P(ExecutorRandomTest, StepsSideBySide) {
         for (int run = 0; run < 10; ++run) {
           TestStep step(graph.num_fetches(),
                         {Tensor::Scalar<int64_t>(t), Tensor::Scalar<int64_t>(100)});
-          EXPECT_TRUE(RunSomehow(*executor, step.Args(), (run + t) % 3 == 0).ok());
+          EXPECT_TRUE(
+              RunStep(*executor, step.Args(), (run + t) % 3 == 0 ? How::kRunAsync : How::kRun)
+                  .ok());
           CheckFetches(expected[t], step.fetches);
         }
       });
@@ -309,7 +306,8 @@ TEST_P(ExecutorRandomTest, Deadlines) {
     for (int run = 0; run < 4; ++run) {
       TestStep step(graph.num_fetches(), {Tensor::Scalar<int64_t>(1), Tensor::Scalar<int64_t>(2)});
       step.deadline_ns = Env::Real().NowNanos() + (seed * 3 + run * 17) % 100 * 1000;
-      const Status status = RunSomehow(*executor, step.Args(), run % 2 == 0);
+      const Status status =
+          RunStep(*executor, step.Args(), run % 2 == 0 ? How::kRunAsync : How::kRun);
       if (status.ok()) {
         CheckFetches(expected, step.fetches);
       } else {

@@ -8,27 +8,18 @@
 #include <thread>
 
 #include "core/base/error_origin.h"
-#include "core/base/join.h"
+#include "core/base/testing/durations.h"
 #include "core/op/testing/recording_log.h"
+#include "core/runtime/testing/run_step.h"
 #include "core/runtime/testing/test_ops.h"
 
 namespace penstock {
 namespace {
 
 using testing::HasSubstr;
-constexpr int64_t kMilli = 1'000'000;
 Tensor Int(int64_t value) { return Tensor::Scalar(value); }
 
 // The two ways of running a step must give the same results.
-enum class How { kRun, kRunAsync };
-
-Status RunStep(Executor& executor, const StepArgs& args, How how) {
-  if (how == How::kRun) return executor.Run(args);
-  Wait wait(Scheduler::Real(), "the end of a step");
-  executor.RunAsync(args, wait.done());
-  return wait.Get();
-}
-
 class ExecutorTest : public testing::TestWithParam<How> {
  protected:
   Status Run(Graph graph, TestStep& step) {

@@ -6,23 +6,14 @@
 #include <atomic>
 #include <thread>
 
-#include "core/base/join.h"
 #include "core/runtime/executor.h"
+#include "core/runtime/testing/run_step.h"
 #include "core/runtime/testing/test_ops.h"
 
 namespace penstock {
 namespace {
 
-Tensor Int(int64_t value) { return Tensor::Scalar(value); }
-
-enum class How { kRun, kRunAsync };
-
-Status RunStep(Executor& executor, const StepArgs& args, How how) {
-  if (how == How::kRun) return executor.Run(args);
-  Wait wait(Scheduler::Real(), "the end of a step");
-  executor.RunAsync(args, wait.done());
-  return wait.Get();
-}
+Tensor Number(int64_t value) { return Tensor::Scalar(value); }
 
 class StepActivityTest : public testing::TestWithParam<How> {
  protected:
@@ -71,7 +62,7 @@ TEST_P(StepActivityTest, StepsGoOnWhileTheyAreLookedAt) {
     }
   });
   for (int i = 0; i < 2'000; ++i) {
-    TestStep step(1, {Int(i)});
+    TestStep step(1, {Number(i)});
     ASSERT_TRUE(RunStep(*executor, step.Args(), GetParam()).ok());
     EXPECT_EQ(step.fetches[0].scalar<int64_t>(), i);
   }

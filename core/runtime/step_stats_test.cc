@@ -16,7 +16,7 @@
 namespace penstock {
 namespace {
 
-Tensor Int(int64_t value) { return Tensor::Scalar(value); }
+Tensor Scalar64(int64_t value) { return Tensor::Scalar(value); }
 
 // The parameter: whether the step runs by RunAsync.
 class StepStatsTest : public testing::TestWithParam<bool> {
@@ -40,7 +40,7 @@ TEST_P(StepStatsTest, SayWhatMemoryWasTaken) {
   Node* const later = g.AddSum("TestAsync", {in_place});
   g.Fetch(later, 0);
   const std::vector<std::string> names = {x->name(), made->name(), in_place->name(), later->name()};
-  const Tensor feed = Int(1);
+  const Tensor feed = Scalar64(1);
   StepStatsCollector stats;
   TestStep step(1, {feed});
   step.stats = &stats;
@@ -86,7 +86,7 @@ TEST_P(StepStatsTest, SayWhatHappened) {
   g.Fetch(end, 0);
   g.Fetch(alias, 1, 1);
   StepStatsCollector stats;
-  TestStep step(2, {Int(1)});
+  TestStep step(2, {Scalar64(1)});
   step.stats = &stats;
   const int64_t before = Env::Real().WallMicros() * 1000;
   ASSERT_TRUE(Run(g.Take(), step).ok());

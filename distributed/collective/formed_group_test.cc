@@ -13,12 +13,12 @@ namespace penstock::collective {
 namespace {
 
 constexpr int kBroadcasts = 6000;
-const TaskName kSelf{.job = "worker", .task = 0}, kPeer{.job = "worker", .task = 1};
+const TaskName kOwnRank{.job = "worker", .task = 0}, kOtherRank{.job = "worker", .task = 1};
 
-std::string DeviceOf(const TaskName& task) { return task.ToString() + "/device:CPU:0"; }
+std::string RankDevice(const TaskName& task) { return task.ToString() + "/device:CPU:0"; }
 
 Rank RankOf(const TaskName& task) {
-  return {.device = *DeviceName::Parse(DeviceOf(task)), .task = task, .session = "s", .nonce = 1};
+  return {.device = *DeviceName::Parse(RankDevice(task)), .task = task, .session = "s", .nonce = 1};
 }
 
 // The source of a broadcast does not wait for the receivers, so their messages may come when it
@@ -28,8 +28,8 @@ TEST(FormedGroupTest, ReceiversOfBroadcastsThatHaveEndedAreForgotten) {
   Status failed;
   const auto group = std::make_shared<FormedGroup>(FormedGroup::Options{
       .key = {.key = 1, .size = 2},
-      .ranks = {RankOf(kSelf), RankOf(kPeer)},
-      .self = kSelf,
+      .ranks = {RankOf(kOwnRank), RankOf(kOtherRank)},
+      .self = kOwnRank,
       .threads = &Scheduler::Real(),
       .send =
           [&](const TaskName&, const HashedKey& key, Tensor, TensorSink::HandedOver handed_over) {
@@ -45,7 +45,7 @@ TEST(FormedGroupTest, ReceiversOfBroadcastsThatHaveEndedAreForgotten) {
                   .group_key = 1,
                   .group_size = 2,
                   .instance_key = 1,
-                  .device = DeviceOf(kSelf),
+                  .device = RankDevice(kOwnRank),
                   .is_source = true,
                   .input = Tensor::Vector<float>({1, 2}),
                   .dtype = DType::kFloat,
@@ -55,7 +55,7 @@ TEST(FormedGroupTest, ReceiversOfBroadcastsThatHaveEndedAreForgotten) {
   ASSERT_EQ(completed, kBroadcasts);
   ASSERT_EQ(sent.size(), static_cast<size_t>(kBroadcasts));
   for (const auto& [execution, fingerprint] : sent) {
-    group->Receive(kPeer,
+    group->Receive(kOtherRank,
                    {.group = group->id(),
                     .execution = execution,
                     .fingerprint = fingerprint,
@@ -70,19 +70,19 @@ TEST(FormedGroupTest, ReceiversOfBroadcastsThatHaveEndedAreForgotten) {
 TEST(FormedGroupTest, ExecutionsThatHaveBegunElsewhereAreKept) {
   const auto group = std::make_shared<FormedGroup>(FormedGroup::Options{
       .key = {.key = 1, .size = 2},
-      .ranks = {RankOf(kSelf), RankOf(kPeer)},
-      .self = kSelf,
+      .ranks = {RankOf(kOwnRank), RankOf(kOtherRank)},
+      .self = kOwnRank,
       .threads = &Scheduler::Real(),
       .send = [](const TaskName&, const HashedKey&, Tensor, TensorSink::HandedOver) {},
       .fail = [](FormedGroup&, const Status& why) { ADD_FAILURE() << why; }});
   const Tensor value = Tensor::Scalar<int32_t>(1);
   for (uint64_t execution = 1; execution <= 2 * FormedGroup::kReceiversMax; ++execution) {
     const Address address{.group = group->id(), .execution = execution, .tag = kReceiver.Number()};
-    group->Receive(kPeer, address, value);
+    group->Receive(kOtherRank, address, value);
     if (execution > 10) continue;
     Address announcement = address;
     announcement.tag = kAnnouncement.Number();
-    group->Receive(kPeer, announcement, value);
+    group->Receive(kOtherRank, announcement, value);
   }
   EXPECT_EQ(group->foreseen(), FormedGroup::kReceiversMax + 10);
 }

@@ -33,7 +33,7 @@ std::string Expand(std::string text) {
   return absl::StrReplaceAll(text, {{"$A", kA}, {"$B", kB}});
 }
 
-wire::TaskReport Task(const std::string& text) {
+wire::TaskReport ReportOf(const std::string& text) {
   wire::TaskReport task;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(Expand(text), &task)) << text;
   return task;
@@ -45,7 +45,7 @@ class ExplainTest : public testing::Test {
     wire::ClusterTask* const task = cluster_.add_task();
     task->set_name(name);
     task->set_address("host:1");
-    *task->mutable_report() = Task(report);
+    *task->mutable_report() = ReportOf(report);
   }
   void AddSilent(const char* name) {
     wire::ClusterTask* const task = cluster_.add_task();
@@ -226,7 +226,8 @@ TEST_F(ExplainTest, ATaskThatDoesNotAnswer) {
           HasSubstr("1 new session of /job:worker/task:0 waits, for 9 s, for /job:ps/task:0")));
 }
 
-// Task A misses B's heartbeats and waits for B's answer, but both tasks have sent their reports.
+// ReportOf A misses B's heartbeats and waits for B's answer, but both tasks have sent their
+// reports.
 TEST_F(ExplainTest, TasksThatCannotReachEachOther) {
   Add(kA, R"(new_session { age_ms: 9000 task: '$B'
                            unanswered { task: '$B' error { message: 'Deadline Exceeded' } } }
@@ -239,7 +240,7 @@ TEST_F(ExplainTest, TasksThatCannotReachEachOther) {
                   HasSubstr("1 new session of /job:worker/task:0 waits, for 9 s, for "
                             "/job:ps/task:0")));
   cluster_.mutable_task(1)->mutable_report()->add_peer()->CopyFrom(
-      Task("peer { task: '$A' heartbeats_missed: 2 silent_ms: 4100 }").peer(0));
+      ReportOf("peer { task: '$A' heartbeats_missed: 2 silent_ms: 4100 }").peer(0));
   EXPECT_THAT(Findings()[0],
               HasSubstr("/job:ps/task:0 and /job:worker/task:0 cannot reach each other, for 9 s"));
 }
@@ -339,7 +340,7 @@ TEST_F(ExplainTest, ASecondLookTellsHowOldAStepIs) {
   EXPECT_TRUE(AgesAreMissing(cluster_));
   const wire::ClusterReport before = cluster_;
   *cluster_.mutable_task(0)->mutable_report()->add_part() =
-      Task("part { step_id: 8 age_ms: -1 computing: true }").part(0);
+      ReportOf("part { step_id: 8 age_ms: -1 computing: true }").part(0);
   LearnAges(before, 1'000, &cluster_);
   EXPECT_THAT(Findings(), ElementsAre(HasSubstr("step 7 computes")));
 }
@@ -347,7 +348,7 @@ TEST_F(ExplainTest, ASecondLookTellsHowOldAStepIs) {
 TEST_F(ExplainTest, NotAllOfManyStepsAreDescribed) {
   for (int i = 0; i < 5; ++i) {
     *cluster_.add_task()->mutable_report() =
-        Task(absl::StrCat("part { step_id: ", i + 1, " age_ms: 2000 computing: true }"));
+        ReportOf(absl::StrCat("part { step_id: ", i + 1, " age_ms: 2000 computing: true }"));
   }
   const Explanation explanation = Explain(cluster_, 1000, 2);
   EXPECT_EQ(explanation.steps.size(), 2u);

@@ -101,7 +101,7 @@ TEST(FindCutPairsTest, NamesATaskThatOnlyTheOperatorReaches) {
               ElementsAre(HasSubstr("/job:worker/task:0 cannot reach /job:ps/task:0, although")));
 }
 
-constexpr char kAwaited[] =
+constexpr char kAwaitedTasks[] =
     "awaited_variable { name { name: 'w' } age_ms: 2000 first_age_ms: 60000 times: 3 }";
 
 std::vector<std::string> Awaited(const std::string& text) {
@@ -109,7 +109,7 @@ std::vector<std::string> Awaited(const std::string& text) {
 }
 
 TEST(FindAwaitedVariablesTest, NamesVariablesAndTheChief) {
-  const auto found = Awaited(absl::StrCat("task { name: '$P' report { ", kAwaited,
+  const auto found = Awaited(absl::StrCat("task { name: '$P' report { ", kAwaitedTasks,
                                           " } } task { name: '$W' report { session {} } }"));
   EXPECT_THAT(found,
               ElementsAre(AllOf(
@@ -121,7 +121,7 @@ TEST(FindAwaitedVariablesTest, NamesVariablesAndTheChief) {
 
 // If the cluster has a job "chief", its task is the chief, else the worker.
 TEST(FindAwaitedVariablesTest, SaysWhatTheChiefLacks) {
-  const std::string tasks = absl::StrCat("task { name: '$P' report { session {} ", kAwaited,
+  const std::string tasks = absl::StrCat("task { name: '$P' report { session {} ", kAwaitedTasks,
                                          " } } task { name: '$W' report {} } ");
   const std::string chief = "task { name: '/job:chief/replica:0/task:0' ";
   EXPECT_THAT(Awaited(tasks), ElementsAre(HasSubstr("/job:worker/task:0, has no session: its")));
@@ -134,7 +134,8 @@ TEST(FindAwaitedVariablesTest, SaysWhatTheChiefLacks) {
 TEST(FindAwaitedVariablesTest, OnlyTheFirstNamesAreListed) {
   std::string text = "task { name: '$P' report { session {} ";
   for (int i = 0; i < 7; ++i) {
-    absl::StrAppend(&text, absl::StrReplaceAll(kAwaited, {{"'w'", absl::StrCat("'w", i, "'")}}));
+    absl::StrAppend(&text,
+                    absl::StrReplaceAll(kAwaitedTasks, {{"'w'", absl::StrCat("'w", i, "'")}}));
   }
   EXPECT_THAT(Awaited(text + " } }"),
               ElementsAre(AllOf(HasSubstr("the variables 'w0', 'w1', 'w2', 'w3', 'w4' and 2 more"),
@@ -149,7 +150,8 @@ TEST(FindAwaitedVariablesTest, AClientThatHasStoppedAskingDoesNotWait) {
   EXPECT_THAT(with("age_ms: 36000 first_age_ms: 60000 times: 3"), IsEmpty());
   EXPECT_THAT(with("age_ms: 900 first_age_ms: 900 times: 3"), IsEmpty());
   EXPECT_THAT(with("age_ms: 900 first_age_ms: 60000 times: 1"), IsEmpty());
-  EXPECT_THAT(Awaited(absl::StrCat("task { name: '$P' report { ", kAwaited, " } }")), IsEmpty())
+  EXPECT_THAT(Awaited(absl::StrCat("task { name: '$P' report { ", kAwaitedTasks, " } }")),
+              IsEmpty())
       << "without a session nobody waits";
 }
 

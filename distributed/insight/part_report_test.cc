@@ -13,7 +13,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr char kCpu[] = "/job:ps/replica:0/task:0/device:CPU:0";
+constexpr char kPsCpu[] = "/job:ps/replica:0/task:0/device:CPU:0";
 const std::vector<DType> kFloat = {DType::kFloat};
 
 class PartReportTest : public testing::Test {
@@ -32,7 +32,7 @@ class PartReportTest : public testing::Test {
   wire::PartReport Report(const StepActivity& activity) {
     EXPECT_TRUE(builder_.status().ok()) << builder_.status();
     wire::PartReport part;
-    AddActivity(builder_.graph(), kCpu, activity, 5'000'000'000, &part);
+    AddActivity(builder_.graph(), kPsCpu, activity, 5'000'000'000, &part);
     return part;
   }
 
@@ -49,7 +49,7 @@ TEST_F(PartReportTest, AWaitForAQueueNamesIt) {
   EXPECT_EQ(part.wait(0).kind(), wire::UseReport::TAKE);
   EXPECT_EQ(part.wait(0).resource().name(), "input");
   EXPECT_EQ(part.wait(0).resource().container(), "mine");
-  EXPECT_EQ(part.wait(0).resource().device(), kCpu);
+  EXPECT_EQ(part.wait(0).resource().device(), kPsCpu);
 }
 
 TEST_F(PartReportTest, AnAgeMayNotBeKnown) {
@@ -64,7 +64,7 @@ TEST_F(PartReportTest, AHandleIsFollowedToItsMaker) {
   builder_.mutable_graph().set_attr(builder_.NodeOf(queue), kPrivateContainerAttr,
                                     std::string("session/s"));
   const Output take = Take(Call("Identity", {queue}));
-  const auto resource = ResourceOf(*NodeOf(take), kCpu);
+  const auto resource = ResourceOf(*NodeOf(take), kPsCpu);
   ASSERT_TRUE(resource.has_value());
   EXPECT_EQ(resource->name(), NodeOf(queue)->name());
   EXPECT_EQ(resource->container(), "session/s");
@@ -102,7 +102,7 @@ TEST_F(PartReportTest, ClearingAStageMakesRoomInIt) {
 
 TEST_F(PartReportTest, ANodeWithoutAHandleHasNoResource) {
   const Output x = Constant(builder_, Tensor::Scalar(1.0f));
-  EXPECT_FALSE(ResourceOf(*NodeOf(x * 2.0), kCpu).has_value());
+  EXPECT_FALSE(ResourceOf(*NodeOf(x * 2.0), kPsCpu).has_value());
 }
 
 TEST_F(PartReportTest, WhatComesAfterAWaitIsHeldUp) {
@@ -128,7 +128,7 @@ TEST_F(PartReportTest, AWaitForATensorNamesItAndItsSource) {
                              {{"tensor_name", "edge_12_layer_1/w:0"},
                               {"send_device", "/job:worker/replica:0/task:1/device:CPU:0"},
                               {"send_device_incarnation", 1},
-                              {"recv_device", kCpu},
+                              {"recv_device", kPsCpu},
                               {"tensor_type", DType::kFloat}});
   const wire::PartReport part = Report({.waits = {{.node = NodeOf(recv), .since_ns = 1}}});
   EXPECT_EQ(part.wait(0).tensor(), "layer_1/w:0");

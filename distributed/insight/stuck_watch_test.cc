@@ -16,13 +16,13 @@ using testing::IsEmpty;
 using testing::StartsWith;
 
 constexpr char kMaster[] = "/job:worker/replica:0/task:0";
-constexpr char kPs[] = "/job:ps/replica:0/task:0";
+constexpr char kStuckPs[] = "/job:ps/replica:0/task:0";
 
 class StuckWatchTest : public testing::Test {
  protected:
   StuckWatchTest() {
     Add(kMaster);
-    Add(kPs);
+    Add(kStuckPs);
   }
 
   void Add(const char* name) {
@@ -60,7 +60,7 @@ constexpr char kWaitsAtPs[] =
 
 std::string OwnStep(int age_ms) {
   return "session { handle: 's' step { step_id: 7 age_ms: " + std::to_string(age_ms) +
-         " running_in: '" + kPs + "' } }";
+         " running_in: '" + kStuckPs + "' } }";
 }
 
 TEST_F(StuckWatchTest, AStepThatWaitsIsTold) {

@@ -19,7 +19,7 @@
 namespace penstock {
 namespace {
 
-constexpr char kWorker[] = "/job:worker/replica:0/task:0";
+constexpr char kReportedWorker[] = "/job:worker/replica:0/task:0";
 constexpr int64_t kSecondNanos = 1'000'000'000;
 
 class TaskReportTest : public testing::Test {
@@ -29,11 +29,9 @@ class TaskReportTest : public testing::Test {
     const auto ps = g_.DeviceScope("/job:ps");
     for (const int64_t rows : {10, 1000}) {
       const std::string name = StrCat("v", rows);
-      const Output variable =
-          CallIn(g_, "VarHandleOp", {},
-                 {{"dtype", DType::kFloat},
-                  {"shape", PartialShape({rows})},
-                  {"shared_name", name}});
+      const Output variable = CallIn(
+          g_, "VarHandleOp", {},
+          {{"dtype", DType::kFloat}, {"shape", PartialShape({rows})}, {"shared_name", name}});
       assigned_.push_back(StrCat("assign_", name));
       const Output value = Constant(g_, Tensor(DType::kFloat, Shape({rows})));
       Call("AssignVariableOp", {variable, value}, {}, assigned_.back());
@@ -74,7 +72,7 @@ TEST_F(TaskReportTest, AnIdleTask) {
   InCluster([&](SimCluster& cluster) {
     scheduler_.SleepUntil(env_.NowNanos() + 5 * kSecondNanos);
     const wire::TaskReport report = ReportTask(cluster.task("worker", 0), env_);
-    EXPECT_EQ(report.self().task(), kWorker);
+    EXPECT_EQ(report.self().task(), kReportedWorker);
     EXPECT_EQ(report.self().incarnation(), cluster.task("worker", 0).self().incarnation);
     EXPECT_GE(report.uptime_ms(), 5000);
     EXPECT_EQ(report.session_size(), 0);
@@ -138,7 +136,7 @@ TEST_F(TaskReportTest, AStepThatWaitsForAQueue) {
     bool sent = false;
     const wire::TaskReport sender = ReportTask(cluster.task("ps", 0), env_);
     for (const wire::SentReport& to : sender.sent()) {
-      sent |= to.to().find(kWorker) == 0 && to.tensors() > 0;
+      sent |= to.to().find(kReportedWorker) == 0 && to.tensors() > 0;
     }
     EXPECT_TRUE(sent);
   });

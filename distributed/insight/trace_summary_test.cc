@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/base/testing/durations.h"
 #include "core/runtime/timeline_label.h"
 #include "distributed/insight/trace_timeline.h"
 #include "gmock/gmock.h"
@@ -15,9 +16,8 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 
-constexpr char kPs[] = "/job:ps/replica:0/task:0";
-constexpr char kWorker[] = "/job:worker/replica:0/task:0";
-constexpr int64_t kMilli = 1'000'000;
+constexpr char kTracedPs[] = "/job:ps/replica:0/task:0";
+constexpr char kTracedWorker[] = "/job:worker/replica:0/task:0";
 
 // Returns the row of a node. All times are in milliseconds.
 NodeStats Ran(const std::string& label, int64_t start, int64_t end) {
@@ -33,7 +33,8 @@ NodeStats Ran(const std::string& label, int64_t start, int64_t end) {
 // Returns a worker's step of `length` ms, most of which is a product; from 1 to 3 ms it
 // waits for w.
 ClusterTrace::Step TrainStep(int64_t begin, int64_t length) {
-  const std::string ps = StrCat(kPs, "/device:CPU:0"), worker = StrCat(kWorker, "/device:CPU:0");
+  const std::string ps = StrCat(kTracedPs, "/device:CPU:0"),
+                    worker = StrCat(kTracedWorker, "/device:CPU:0");
   const std::string edge = StrCat("edge_3_w:0 @", worker);
   const NodeStats arrived{.node = kTransferStats,
                           .transfer = {{.edge = "edge_3_w:0", .from = ps, .to = worker}},
@@ -41,7 +42,7 @@ ClusterTrace::Step TrainStep(int64_t begin, int64_t length) {
   NodeStats product = Ran("y = MatMul(x, _recv_w_0)", begin + 4, begin + length);
   product.scheduled_ns -= kMilli;
   return {
-      .master = kWorker,
+      .master = kTracedWorker,
       .session = "s",
       .fetches = {},
       .targets = {"train"},
@@ -55,14 +56,17 @@ ClusterTrace::Step TrainStep(int64_t begin, int64_t length) {
 }
 
 ClusterTrace Trace() {
-  ClusterTrace trace{.asked = kWorker,
-                     .masters = {{.task = kPs}, {.task = kWorker, .sessions = 1}},
-                     .readings = {{kWorker, kPs, 0, kMilli / 10}},
-                     .protocols = {{{kPs, kWorker}, "shm"}}};
+  ClusterTrace trace{.asked = kTracedWorker,
+                     .masters = {{.task = kTracedPs}, {.task = kTracedWorker, .sessions = 1}},
+                     .readings = {{kTracedWorker, kTracedPs, 0, kMilli / 10}},
+                     .protocols = {{{kTracedPs, kTracedWorker}, "shm"}}};
   for (const int64_t length : {10, 30, 20}) trace.steps.push_back(TrainStep(100 * length, length));
   // Adds a short step of another kind.
-  trace.steps.push_back(
-      {.master = kWorker, .targets = {"save"}, .start_ns = 0, .end_ns = kMilli, .devices = {}});
+  trace.steps.push_back({.master = kTracedWorker,
+                         .targets = {"save"},
+                         .start_ns = 0,
+                         .end_ns = kMilli,
+                         .devices = {}});
   return trace;
 }
 
@@ -71,7 +75,7 @@ TEST(TraceSummaryTest, CostsAreOfAllStepsAndATransferTakesTheTimeOnItsWay) {
   ASSERT_EQ(costs.size(), 4u);
   EXPECT_EQ(costs[0].name, "y");
   EXPECT_EQ(costs[0].op, "MatMul");
-  EXPECT_EQ(costs[0].task, kWorker);
+  EXPECT_EQ(costs[0].task, kTracedWorker);
   EXPECT_EQ(costs[0].nanos, (6 + 26 + 16) * kMilli);
   EXPECT_EQ(costs[0].count, 3);
   EXPECT_EQ(costs[1].name, "w:0 from /job:ps/task:0");
@@ -107,9 +111,10 @@ TEST(TraceSummaryTest, TheTextTellsSharesClocksAndThePath) {
 }
 
 TEST(TraceSummaryTest, WhatIsMissingIsSaid) {
-  ClusterTrace trace{.asked = kWorker,
-                     .masters = {{.task = kPs, .status = Unavailable("no route")},
-                                 {.task = kWorker, .sessions = 1, .cut = "no more ran for 3 s"}}};
+  ClusterTrace trace{
+      .asked = kTracedWorker,
+      .masters = {{.task = kTracedPs, .status = Unavailable("no route")},
+                  {.task = kTracedWorker, .sessions = 1, .cut = "no more ran for 3 s"}}};
   const std::string text = TraceText(trace, CompareClocks(trace));
   EXPECT_THAT(text, HasSubstr("/job:ps/task:0: does not tell: no route\n"));
   EXPECT_THAT(text, HasSubstr("/job:worker/task:0: 0 steps; no more ran for 3 s\n"));

@@ -27,8 +27,8 @@ class WaitGraphTest : public testing::Test {
 
 // Returns the text of a report's part: in step `step`, node `node` waits with `kind` for the queue
 // or lock `resource`. `more` is appended.
-std::string Waiting(const std::string& step, const std::string& node, const std::string& kind,
-                    const std::string& resource, const std::string& more = "") {
+std::string WaitingText(const std::string& step, const std::string& node, const std::string& kind,
+                        const std::string& resource, const std::string& more = "") {
   return "part { step_id: " + step + " wait { node: '" + node + "' kind: " + kind +
          " resource { name: '" + resource + "' } } " + more + " }";
 }
@@ -39,7 +39,7 @@ std::string Use(const std::string& node, const std::string& kind, const std::str
 }
 
 TEST_F(WaitGraphTest, AQueueThatNobodyFillsIsStuck) {
-  Add("a", Waiting("1", "take", "TAKE", "q"));
+  Add("a", WaitingText("1", "take", "TAKE", "q"));
   const WaitGraph graph(cluster_);
   ASSERT_EQ(graph.waits().size(), 1u);
   EXPECT_TRUE(graph.waits()[0].stuck);
@@ -48,7 +48,7 @@ TEST_F(WaitGraphTest, AQueueThatNobodyFillsIsStuck) {
 }
 
 TEST_F(WaitGraphTest, ANodeThatMayRunKeepsAWaitOpen) {
-  Add("a", Waiting("1", "take", "TAKE", "q"));
+  Add("a", WaitingText("1", "take", "TAKE", "q"));
   Add("b", "part { step_id: 2 computing: true " + Use("put", "PUT", "q", "") + " }");
   const WaitGraph graph(cluster_);
   EXPECT_FALSE(graph.waits()[0].stuck);
@@ -57,7 +57,7 @@ TEST_F(WaitGraphTest, ANodeThatMayRunKeepsAWaitOpen) {
 }
 
 TEST_F(WaitGraphTest, OnlyTheOppositeUseOfTheSameQueueEndsAWait) {
-  Add("a", Waiting("1", "take", "TAKE", "q"));
+  Add("a", WaitingText("1", "take", "TAKE", "q"));
   Add("b", "part { step_id: 2 computing: true " + Use("take", "TAKE", "q", "") +
                Use("put", "PUT", "other", "") + " }");
   const WaitGraph graph(cluster_);
@@ -67,10 +67,10 @@ TEST_F(WaitGraphTest, OnlyTheOppositeUseOfTheSameQueueEndsAWait) {
 
 // Each of two steps takes from the queue that the other fills only afterwards.
 TEST_F(WaitGraphTest, StepsThatWaitForEachOtherFormACycle) {
-  Add("a", Waiting("1", "take_p", "TAKE", "p",
-                   Use("put_q", "PUT", "q", "state: HELD_UP behind: 'take_p'")));
-  Add("b", Waiting("2", "take_q", "TAKE", "q",
-                   Use("put_p", "PUT", "p", "state: HELD_UP behind: 'take_q'")));
+  Add("a", WaitingText("1", "take_p", "TAKE", "p",
+                       Use("put_q", "PUT", "q", "state: HELD_UP behind: 'take_p'")));
+  Add("b", WaitingText("2", "take_q", "TAKE", "q",
+                       Use("put_p", "PUT", "p", "state: HELD_UP behind: 'take_q'")));
   const WaitGraph graph(cluster_);
   EXPECT_TRUE(graph.waits()[0].stuck);
   EXPECT_TRUE(graph.waits()[1].stuck);
@@ -81,10 +81,10 @@ TEST_F(WaitGraphTest, StepsThatWaitForEachOtherFormACycle) {
 
 // Two steps wait for each other, but a third step also fills one of the queues.
 TEST_F(WaitGraphTest, OneOpenWayFreesAllWaitsBehindIt) {
-  Add("a", Waiting("1", "take_p", "TAKE", "p",
-                   Use("put_q", "PUT", "q", "state: HELD_UP behind: 'take_p'")));
-  Add("b", Waiting("2", "take_q", "TAKE", "q",
-                   Use("put_p", "PUT", "p", "state: HELD_UP behind: 'take_q'")));
+  Add("a", WaitingText("1", "take_p", "TAKE", "p",
+                       Use("put_q", "PUT", "q", "state: HELD_UP behind: 'take_p'")));
+  Add("b", WaitingText("2", "take_q", "TAKE", "q",
+                       Use("put_p", "PUT", "p", "state: HELD_UP behind: 'take_q'")));
   Add("c", "part { step_id: 3 computing: true " + Use("put_p", "PUT", "p", "") + " }");
   const WaitGraph graph(cluster_);
   EXPECT_FALSE(graph.waits()[0].stuck);
@@ -115,8 +115,8 @@ TEST_F(WaitGraphTest, ATransferSaysWhatItsSourceLacks) {
 
 // Step 2 holds the lock and waits for the queue, so step 1, which waits for the lock, is stuck too.
 TEST_F(WaitGraphTest, ALockIsHeldUpByTheWaitsOfItsHolder) {
-  Add("a", Waiting("1", "lock", "LOCK", "m"));
-  Add("b", Waiting("2", "take", "TAKE", "q", Use("lock", "LOCK", "m", "state: NOT_HELD_UP")));
+  Add("a", WaitingText("1", "lock", "LOCK", "m"));
+  Add("b", WaitingText("2", "take", "TAKE", "q", Use("lock", "LOCK", "m", "state: NOT_HELD_UP")));
   const WaitGraph graph(cluster_);
   EXPECT_TRUE(graph.waits()[0].stuck);
   EXPECT_FALSE(graph.waits()[0].is_unservable());

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/master/client_activity.h"
 
+#include "core/base/testing/durations.h"
 #include "core/runtime/testing/sim_test.h"
 
 namespace penstock {
 namespace {
-
-constexpr int64_t kMilli = 1'000'000;
 
 class ClientActivityTest : public SimTest {};
 

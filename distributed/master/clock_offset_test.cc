@@ -3,12 +3,11 @@
 
 #include <random>
 
+#include "core/base/testing/durations.h"
 #include "gtest/gtest.h"
 
 namespace penstock {
 namespace {
-
-constexpr int64_t kMilli = 1'000'000;
 
 TEST(ClockOffsetTest, NothingIsKnownBeforeTheFirstReading) {
   EXPECT_FALSE(ClockOffset().best().has_value());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/master/master_session.h"
 
+#include "core/base/testing/durations.h"
 #include "distributed/master/testing/fake_tasks_test.h"
 #include "gmock/gmock.h"
 
@@ -13,7 +14,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr int64_t kMilli = 1'000'000;
 constexpr int64_t kDayMs = 24 * 3'600'000;
 
 class MasterSessionTest : public FakeTasksTest {};

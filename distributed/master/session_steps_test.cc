@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "core/base/testing/durations.h"
 #include "core/runtime/testing/sim_test.h"
 #include "distributed/worker/testing/fake_worker_client.h"
 #include "gmock/gmock.h"
@@ -15,10 +16,9 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr int64_t kMilli = 1'000'000;
-constexpr char kPs[] = "/job:ps/replica:0/task:0";
+constexpr char kStepsPs[] = "/job:ps/replica:0/task:0";
 
-// One prepared step, of the target "t", with a part in the task kPs.
+// One prepared step, of the target "t", with a part in the task kStepsPs.
 class SessionStepsTest : public SimTest {
  protected:
   void WithSteps(const std::function<void()>& body) {
@@ -26,7 +26,7 @@ class SessionStepsTest : public SimTest {
       const auto tasks = std::make_shared<SessionTasks>();
       tasks->session_deleted = true;  // nothing to deregister
       tasks->list.push_back(
-          {.id = {.name = kPs, .address = "a:1", .incarnation = 1}, .client = ps_});
+          {.id = {.name = kStepsPs, .address = "a:1", .incarnation = 1}, .client = ps_});
       prepared_ = std::make_shared<PreparedStep>(CallableSpec{.targets = {"t"}});
       prepared_->session = "s";
       prepared_->tasks = tasks;

@@ -17,7 +17,7 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kBytesMax = 1 << 30;
+constexpr int64_t kLogBytesMax = 1 << 30;
 
 class Reader final : public Resource {
  public:
@@ -85,7 +85,7 @@ class ReplicaLogTest : public testing::Test {
   // Sends all pending records; returns how many there were.
   int Feed(bool acknowledge = true) {
     ReplicaLog::Batch batch;
-    if (!log_.TakeBatch(0, kBytesMax, &batch)) return 0;
+    if (!log_.TakeBatch(0, kLogBytesMax, &batch)) return 0;
     const uint64_t committed = batch.committed;
     const int count = static_cast<int>(batch.changes.size());
     CHECK_OK(Push(std::move(batch)));
@@ -103,7 +103,7 @@ class ReplicaLogTest : public testing::Test {
   Env& env_ = Env::Real();
   ReplicaLog log_{env_, Scheduler::Real()}, shadow_log_{env_, Scheduler::Real()};
   ResourceStore store_, shadow_store_;
-  ShadowState shadow_{shadow_store_, env_, kBytesMax};
+  ShadowState shadow_{shadow_store_, env_, kLogBytesMax};
   uint64_t pushes_ = 0;
   std::map<int64_t, std::optional<Status>> ends_;
 };

@@ -15,6 +15,7 @@
 #include "core/base/join.h"
 #include "core/base/sim/sim_env.h"
 #include "core/base/sim/sim_scheduler.h"
+#include "core/base/testing/durations.h"
 #include "core/op/variable.h"
 #include "distributed/replica/replica.h"
 #include "distributed/replica/witness.h"
@@ -23,7 +24,6 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kMilli = 1'000'000;
 constexpr int kFaults = 8, kStepsAfter = 20;
 constexpr int kVariables = 3;
 

@@ -9,6 +9,7 @@
 
 #include "core/base/sim/sim_env.h"
 #include "core/base/sim/sim_scheduler.h"
+#include "core/base/testing/durations.h"
 #include "core/op/variable.h"
 #include "distributed/replica/replica.h"
 #include "gmock/gmock.h"
@@ -18,7 +19,6 @@ namespace penstock {
 namespace {
 
 constexpr char kTask[] = "/job:ps/replica:0/task:0";
-constexpr int64_t kMilli = 1'000'000;
 constexpr uint64_t kEpoch = 7;
 
 // Answers each call at once, with the answer that the test has set.

@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kPiece = 12, kBytesMax = 1 << 20;
+constexpr int64_t kPiece = 12, kValueBytesMax = 1 << 20;
 
 std::vector<wire::ValuePiece> PiecesOf(const Tensor& value) {
   std::vector<wire::ValuePiece> pieces;
@@ -34,7 +34,7 @@ TEST(ValuePiecesTest, AreTheValueAgain) {
   PieceReader reader;
   for (const wire::ValuePiece& piece : pieces) {
     EXPECT_FALSE(reader.Take().ok()) << "not all of it is there";
-    ASSERT_EQ(reader.Add(piece, kBytesMax), OkStatus());
+    ASSERT_EQ(reader.Add(piece, kValueBytesMax), OkStatus());
   }
   EXPECT_EQ(reader.bytes(), 32);
   const StatusOr<Tensor> value = reader.Take();
@@ -54,7 +54,7 @@ TEST(ValuePiecesTest, ARecordFindsItsValues) {
   PieceReader reader;
   EXPECT_TRUE(absl::IsInvalidArgument(RecordFromProto(record, &bytes_left, &reader).status()));
   for (const wire::ValuePiece& piece : PiecesOf(Matrix())) {
-    ASSERT_EQ(reader.Add(piece, kBytesMax), OkStatus());
+    ASSERT_EQ(reader.Add(piece, kValueBytesMax), OkStatus());
   }
   bytes_left = 8;
   const StatusOr<KeptChange> back = RecordFromProto(record, &bytes_left, &reader);
@@ -65,7 +65,7 @@ TEST(ValuePiecesTest, ARecordFindsItsValues) {
 
   record.mutable_part(0)->add_in_pieces(0);  // not in ascending order
   for (const wire::ValuePiece& piece : PiecesOf(Matrix())) {
-    ASSERT_EQ(reader.Add(piece, kBytesMax), OkStatus());
+    ASSERT_EQ(reader.Add(piece, kValueBytesMax), OkStatus());
   }
   bytes_left = 8;
   EXPECT_TRUE(absl::IsInvalidArgument(RecordFromProto(record, &bytes_left, &reader).status()));
@@ -74,24 +74,24 @@ TEST(ValuePiecesTest, ARecordFindsItsValues) {
 TEST(ValuePiecesTest, MayComeFromAnybody) {
   const std::vector<wire::ValuePiece> pieces = PiecesOf(Matrix());
   PieceReader reader;
-  EXPECT_TRUE(absl::IsInvalidArgument(reader.Add(pieces[1], kBytesMax))) << "no value begins";
+  EXPECT_TRUE(absl::IsInvalidArgument(reader.Add(pieces[1], kValueBytesMax))) << "no value begins";
   EXPECT_TRUE(absl::IsResourceExhausted(reader.Add(pieces[0], 31)));
-  ASSERT_EQ(reader.Add(pieces[0], kBytesMax), OkStatus());
-  EXPECT_TRUE(absl::IsInvalidArgument(reader.Add(pieces[0], kBytesMax))) << "a second begins";
-  EXPECT_TRUE(absl::IsInvalidArgument(reader.Add(pieces[2], kBytesMax))) << "one is missing";
+  ASSERT_EQ(reader.Add(pieces[0], kValueBytesMax), OkStatus());
+  EXPECT_TRUE(absl::IsInvalidArgument(reader.Add(pieces[0], kValueBytesMax))) << "a second begins";
+  EXPECT_TRUE(absl::IsInvalidArgument(reader.Add(pieces[2], kValueBytesMax))) << "one is missing";
   wire::ValuePiece wrong = pieces[1];
   *wrong.mutable_elements() = PiecesOf(Tensor::Vector<double>({1, 2}))[0].elements();
-  EXPECT_TRUE(absl::IsInvalidArgument(reader.Add(wrong, kBytesMax))) << "another type";
+  EXPECT_TRUE(absl::IsInvalidArgument(reader.Add(wrong, kValueBytesMax))) << "another type";
   wrong = pieces[1];
   wrong.mutable_elements()->mutable_tensor_shape()->mutable_dim(0)->set_size(int64_t{1} << 40);
-  EXPECT_FALSE(reader.Add(wrong, kBytesMax).ok()) << "more elements than it has";
+  EXPECT_FALSE(reader.Add(wrong, kValueBytesMax).ok()) << "more elements than it has";
   wire::ValuePiece huge;
   *huge.mutable_whole() = pieces[0].whole();
   for (auto& dim : *huge.mutable_whole()->mutable_tensor_shape()->mutable_dim()) {
     dim.set_size(int64_t{1} << 30);
   }
   reader.Clear();
-  EXPECT_TRUE(absl::IsResourceExhausted(reader.Add(huge, kBytesMax)));
+  EXPECT_TRUE(absl::IsResourceExhausted(reader.Add(huge, kValueBytesMax)));
 }
 
 }  // namespace

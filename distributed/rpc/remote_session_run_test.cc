@@ -25,7 +25,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr std::chrono::seconds kSoon(30);
+constexpr std::chrono::seconds kRunSoon(30);
 constexpr char kOf[] = ", running a step of ";
 
 void AddTensor(const std::string& name, float value, RunStepResponse* response) {
@@ -237,7 +237,7 @@ class HeldStepTest : public RemoteSessionRunTest {
   HeldStepTest() {
     master_.run_step.Do([this](auto&, auto&, auto*) {
       came_.release();
-      EXPECT_TRUE(released_.try_acquire_for(kSoon));
+      EXPECT_TRUE(released_.try_acquire_for(kRunSoon));
       return grpc::Status::OK;
     });
   }
@@ -245,7 +245,7 @@ class HeldStepTest : public RemoteSessionRunTest {
   Status RunUntil(const RunOptions& options, const std::function<void()>& end) {
     Status status;
     std::thread client([&] { status = Run({"a:0"}, options); });
-    EXPECT_TRUE(came_.try_acquire_for(kSoon));
+    EXPECT_TRUE(came_.try_acquire_for(kRunSoon));
     end();
     client.join();
     released_.release();

@@ -19,7 +19,7 @@ using testing::ElementsAre;
 using testing::UnorderedElementsAre;
 using MasterEnd = grpc::ClientReaderWriter<wire::RunGraphRequests, wire::RunGraphResponses>;
 
-constexpr std::chrono::seconds kSoon(30);
+constexpr std::chrono::seconds kSinkSoon(30);
 
 class RunGraphSinkTest : public testing::Test {
  protected:
@@ -58,7 +58,7 @@ class RunGraphSinkTest : public testing::Test {
   };
   std::unique_ptr<Stream> Open() {
     auto stream = std::make_unique<Stream>();
-    stream->context.set_deadline(std::chrono::system_clock::now() + kSoon);
+    stream->context.set_deadline(std::chrono::system_clock::now() + kSinkSoon);
     stream->calls = stub_->RunGraphs(&stream->context);
     return stream;
   }
@@ -69,7 +69,7 @@ class RunGraphSinkTest : public testing::Test {
     ASSERT_TRUE(stream.calls->Write(requests));
     MutexLock lock(mu_);
     for (const uint64_t step : steps) {
-      while (answers_.count(step) == 0) ASSERT_TRUE(changed_.WaitFor(mu_, kSoon));
+      while (answers_.count(step) == 0) ASSERT_TRUE(changed_.WaitFor(mu_, kSinkSoon));
     }
   }
   // Ends a step of the worker.
@@ -94,7 +94,7 @@ class RunGraphSinkTest : public testing::Test {
   }
   std::vector<int64_t> AwaitAborted(size_t count) {
     MutexLock lock(mu_);
-    while (aborted_.size() < count && changed_.WaitFor(mu_, kSoon)) {
+    while (aborted_.size() < count && changed_.WaitFor(mu_, kSinkSoon)) {
     }
     return aborted_;
   }

@@ -24,7 +24,7 @@ using testing::UnorderedElementsAre;
 using Steps = std::vector<uint64_t>;
 using WorkerEnd = grpc::ServerReaderWriter<wire::RunGraphResponses, wire::RunGraphRequests>;
 
-constexpr std::chrono::seconds kSoon(30);
+constexpr std::chrono::seconds kStreamSoon(30);
 
 // Reads until `count` steps have arrived, or the stream has ended.
 Steps TakeSteps(WorkerEnd& stream, size_t count) {
@@ -105,11 +105,11 @@ class RunGraphStreamTest : public testing::Test {
     stream_->Open();
     std::vector<std::future<Status>> steps;
     for (uint64_t id = 1; id <= count; ++id) steps.push_back(Run(id));
-    EXPECT_TRUE(came_.try_acquire_for(kSoon));
+    EXPECT_TRUE(came_.try_acquire_for(kStreamSoon));
     return steps;
   }
   static Status Get(std::future<Status> ended) {
-    if (ended.wait_for(kSoon) != std::future_status::ready) return Internal("has not ended");
+    if (ended.wait_for(kStreamSoon) != std::future_status::ready) return Internal("has not ended");
     return ended.get();
   }
 
@@ -220,7 +220,7 @@ TEST_F(RunGraphStreamTest, AnAbandonedStepEndsAtOnceAndItsAnswerIsIgnored) {
   std::binary_semaphore abandoned(0);
   Serve([&](WorkerEnd& stream) {
     TakeSteps(stream, 2);
-    EXPECT_TRUE(abandoned.try_acquire_for(kSoon));
+    EXPECT_TRUE(abandoned.try_acquire_for(kStreamSoon));
     Answer(stream, {1});
     Answer(stream, {2});
     return AwaitEnd(stream);
@@ -244,7 +244,7 @@ TEST_F(RunGraphStreamTest, AnAnswerFromBeforeTheEndCounts) {
     Answer(stream, {1, 2});
     return grpc::Status::OK;
   });
-  EXPECT_TRUE(TryRun(1, [&](const Status&) { EXPECT_TRUE(lost.try_acquire_for(kSoon)); }));
+  EXPECT_TRUE(TryRun(1, [&](const Status&) { EXPECT_TRUE(lost.try_acquire_for(kStreamSoon)); }));
   auto second = Run(2);
   EXPECT_TRUE(TryRun(3, [&](const Status&) { lost.release(); }));
   stream_->Open();

@@ -17,8 +17,8 @@ constexpr char kOther[] = "/job:worker/replica:0/task:10";
 
 TaskName Name(const char* task) { return *TaskName::Parse(task); }
 
-HashedKey Key(const std::string& tensor, const std::string& to = kTask,
-              const std::string& device = "/device:CPU:0") {
+HashedKey StepKey(const std::string& tensor, const std::string& to = kTask,
+                  const std::string& device = "/device:CPU:0") {
   return HashedKey(
       {.src_device = StrCat(kTask, "/device:CPU:0"), .dst_device = to + device, .tensor = tensor});
 }
@@ -73,46 +73,46 @@ TEST_F(StepTest, KnowsWhatItIs) {
 // The name of this task, "/job:worker/replica:0/task:1", is a prefix of the name of task 10.
 TEST_F(StepTest, ATensorForAnotherTaskLeaves) {
   step_->Subscribe(Name(kOther), sink_);
-  ASSERT_EQ(Send(Key("x", kOther)), OkStatus());
+  ASSERT_EQ(Send(StepKey("x", kOther)), OkStatus());
   EXPECT_THAT(sink_->sent, ElementsAre("x"));
   Receiver receiver;
-  ASSERT_EQ(Send(Key("y", kTask, "/device:GPU:3")), OkStatus());
-  step_->Recv(Key("y", kTask, "/device:GPU:3"), receiver.Take());
+  ASSERT_EQ(Send(StepKey("y", kTask, "/device:GPU:3")), OkStatus());
+  step_->Recv(StepKey("y", kTask, "/device:GPU:3"), receiver.Take());
   EXPECT_EQ(receiver.ended, "value");
   EXPECT_THAT(sink_->sent, ElementsAre("x")) << "all devices of its task are its own";
 }
 
 TEST_F(StepTest, EachConsumerHasItsOwn) {
-  ASSERT_EQ(Send(Key("x", kOther)), OkStatus());
-  ASSERT_EQ(Send(Key("y", "/job:ps/replica:0/task:0")), OkStatus());
+  ASSERT_EQ(Send(StepKey("x", kOther)), OkStatus());
+  ASSERT_EQ(Send(StepKey("y", "/job:ps/replica:0/task:0")), OkStatus());
   step_->Subscribe(Name(kOther), sink_);
   EXPECT_THAT(sink_->sent, ElementsAre("x"));
 }
 
 TEST_F(StepTest, DeadValuesTravelAsSuch) {
-  ASSERT_EQ(step_->Send(Key("x", kOther), Tensor(), true), OkStatus());
+  ASSERT_EQ(step_->Send(StepKey("x", kOther), Tensor(), true), OkStatus());
   step_->Subscribe(Name(kOther), sink_);
   EXPECT_THAT(sink_->sent, ElementsAre("x dead"));
   Receiver receiver;
-  step_->Recv(Key("y"), receiver.Take());
-  step_->Deliver(Key("y"), Tensor(), true);
+  step_->Recv(StepKey("y"), receiver.Take());
+  step_->Deliver(StepKey("y"), Tensor(), true);
   EXPECT_EQ(receiver.ended, "dead");
 }
 
 TEST_F(StepTest, ADestinationIsAFullName) {
-  EXPECT_EQ(Send(Key("x", "/job:ps/replica:0/task:0", "")),
+  EXPECT_EQ(Send(StepKey("x", "/job:ps/replica:0/task:0", "")),
             InvalidArgument("'/job:ps/replica:0/task:0' is not a full device name"));
-  EXPECT_EQ(Send(Key("x", "", "")).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(Send(StepKey("x", "", "")).code(), StatusCode::kInvalidArgument);
   EXPECT_FALSE(step_->cancellation().cancelled());
 }
 
 // A producer that sends a key twice is broken: its values cannot be trusted.
 TEST_F(StepTest, ATensorThatComesTwiceEndsTheStep) {
   Receiver other;
-  step_->Recv(Key("y"), other.Take());
-  step_->Deliver(Key("x"), Tensor::Scalar(1.0f), false);
+  step_->Recv(StepKey("y"), other.Take());
+  step_->Deliver(StepKey("x"), Tensor::Scalar(1.0f), false);
   EXPECT_EQ(other.ended, "none");
-  step_->Deliver(Key("x"), Tensor::Scalar(2.0f), false);
+  step_->Deliver(StepKey("x"), Tensor::Scalar(2.0f), false);
   EXPECT_TRUE(step_->cancellation().cancelled());
   EXPECT_EQ(other.ended, step_->cancellation().status().ToString());
 }
@@ -121,16 +121,16 @@ TEST_F(StepTest, TheFirstCancelCounts) {
   step_->Cancel(Unavailable("ps 0 is gone"));
   step_->Cancel(Cancelled("a consequence"));
   EXPECT_EQ(step_->cancellation().status(), Unavailable("ps 0 is gone"));
-  EXPECT_EQ(Send(Key("x", kOther)), Unavailable("ps 0 is gone"));
-  EXPECT_EQ(Send(Key("x")), Unavailable("ps 0 is gone"));
+  EXPECT_EQ(Send(StepKey("x", kOther)), Unavailable("ps 0 is gone"));
+  EXPECT_EQ(Send(StepKey("x")), Unavailable("ps 0 is gone"));
   Receiver receiver;
-  step_->Recv(Key("y"), receiver.Take());
+  step_->Recv(StepKey("y"), receiver.Take());
   EXPECT_EQ(receiver.ended, Unavailable("ps 0 is gone").ToString());
 }
 
 TEST_F(StepTest, WhatIsOnItsWayIsDroppedWithTheStep) {
   step_->Subscribe(Name(kOther), sink_);
-  ASSERT_EQ(Send(Key("x", kOther)), OkStatus());
+  ASSERT_EQ(Send(StepKey("x", kOther)), OkStatus());
   step_->Cancel(Cancelled("closed"));
   EXPECT_THAT(sink_->dropped, ElementsAre(7));
   const auto late = std::make_shared<RecordingSink>();
@@ -141,8 +141,8 @@ TEST_F(StepTest, WhatIsOnItsWayIsDroppedWithTheStep) {
 TEST_F(StepTest, WhenSentCountsAllTensors) {
   Status status = Internal("not yet");
   step_->Subscribe(Name(kOther), sink_);
-  ASSERT_EQ(Send(Key("x", kOther)), OkStatus());
-  ASSERT_EQ(Send(Key("y", kOther)), OkStatus());
+  ASSERT_EQ(Send(StepKey("x", kOther)), OkStatus());
+  ASSERT_EQ(Send(StepKey("y", kOther)), OkStatus());
   std::move(sink_->held.back())();
   sink_->held.pop_back();
   step_->WhenSent(Done([&](const Status& s) { status = s; }));
@@ -153,14 +153,14 @@ TEST_F(StepTest, WhenSentCountsAllTensors) {
 
 TEST_F(StepTest, WithNothingToSendWhenSentEndsAtOnce) {
   Status status = Internal("not yet");
-  ASSERT_EQ(Send(Key("x")), OkStatus());
+  ASSERT_EQ(Send(StepKey("x")), OkStatus());
   step_->WhenSent(Done([&](const Status& s) { status = s; }));
   EXPECT_EQ(status, OkStatus());
 }
 
 TEST_F(StepTest, AfterAnAbortWhenSentEndsWithIt) {
   Status status;
-  ASSERT_EQ(Send(Key("x", kOther)), OkStatus());
+  ASSERT_EQ(Send(StepKey("x", kOther)), OkStatus());
   step_->Abort(Aborted("ps 0 has restarted"));
   step_->WhenSent(Done([&](const Status& s) { status = s; }));
   EXPECT_EQ(status, Aborted("ps 0 has restarted"));

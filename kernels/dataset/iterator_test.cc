@@ -30,7 +30,7 @@ Tensor Shuffle(const Tensor& input, int64_t size, int64_t seed) {
 Tensor Repeat(const Tensor& input, int64_t count) {
   return Must(DatasetRunner("RepeatDataset").In(input).In(Int(count)).Run1());
 }
-Tensor Batch(const Tensor& input, int64_t size) {
+Tensor BatchDataset(const Tensor& input, int64_t size) {
   return Must(DatasetRunner("BatchDataset").In(input).In(Int(size)).Run1());
 }
 Tensor Prefetch(const Tensor& input, int64_t size) {
@@ -49,7 +49,7 @@ Tensor Window(const Tensor& input, int64_t size, int64_t shift) {
 // plus(x) is x + 1. six(x) is 6 / x rounded down, and fails for 0. ranges(x) is the dataset of the
 // numbers from 0 to x - 1. seeded(x) and unseeded(x) are random numbers. case(x) is plus(x), six(x)
 // or plus(x) if x is 0, 1 or more. if(x) is plus(x) if x is 0, else six(x).
-constexpr char kLibrary[] = R"(
+constexpr char kIteratorLibrary[] = R"(
   function { signature { name: 'plus' input_arg { name: 'x' type: DT_INT64 }
                          output_arg { name: 'y' type: DT_INT64 } }
     node_def { name: 'one' op: 'Const' attr { key: 'dtype' value { type: DT_INT64 } }
@@ -122,7 +122,7 @@ constexpr char kLibrary[] = R"(
 
 std::string Library() {
   tensorflow::FunctionDefLibrary library;
-  CHECK(google::protobuf::TextFormat::ParseFromString(kLibrary, &library));
+  CHECK(google::protobuf::TextFormat::ParseFromString(kIteratorLibrary, &library));
   return library.SerializeAsString();
 }
 
@@ -205,7 +205,7 @@ Tensor Faulty(int64_t stops_at, int64_t fails_at) {
 
 TEST(Iterator, TheEndStays) {
   Place place;
-  const IteratorPtr iterator = NewIterator(place, Batch(Range(3), 2));
+  const IteratorPtr iterator = NewIterator(place, BatchDataset(Range(3), 2));
   EXPECT_THAT(Rest(place, *iterator), ElementsAre("0 1", "2", "end"));
   EXPECT_EQ(Next(place, *iterator), "end");
 }
@@ -269,10 +269,10 @@ TEST(Iterator, ShuffledElementsAreAllThere) {
   EXPECT_THAT(found, testing::UnorderedElementsAreArray(sorted));
 }
 
-std::vector<std::function<Tensor()>> Saveable() {
+std::vector<std::function<Tensor()>> SaveableDatasets() {
   return {
       [] { return Range(9); },
-      [] { return Batch(Repeat(Range(5), 3), 4); },
+      [] { return BatchDataset(Repeat(Range(5), 3), 4); },
       [] { return Shuffle(Range(20), 6, 5); },
       [] { return Repeat(Shuffle(Range(8), 3, 5), 2); },
       [] { return Prefetch(Map(Shuffle(Range(12), 4, 1), "plus"), 3); },
@@ -284,7 +284,7 @@ std::vector<std::function<Tensor()>> Saveable() {
 }
 
 TEST(Iterator, GoesOnFromASavedState) {
-  for (const auto& make : Saveable()) {
+  for (const auto& make : SaveableDatasets()) {
     for (int taken = 0; taken < 9; ++taken) {
       Place place;
       const IteratorPtr first = NewIterator(place, make());
@@ -300,7 +300,7 @@ TEST(Iterator, GoesOnFromASavedState) {
 
 TEST(Iterator, RefusesStatesThatDoNotFit) {
   Place place;
-  for (const auto& make : Saveable()) {
+  for (const auto& make : SaveableDatasets()) {
     const IteratorPtr saved = NewIterator(place, make());
     Next(place, *saved);
     std::vector<Tensor> state = Save(place, *saved);

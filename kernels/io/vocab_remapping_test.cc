@@ -11,13 +11,13 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string Path(const std::string& name) {
+std::string VocabularyPath(const std::string& name) {
   return StrCat(testing::TempDir(), testing::UnitTest::GetInstance()->current_test_info()->name(),
                 "-", name);
 }
 std::string WriteVocabulary(const std::string& name, const std::string& text) {
-  CHECK_OK(Env::Real().WriteFileAtomically(Path(name), text));
-  return Path(name);
+  CHECK_OK(Env::Real().WriteFileAtomically(VocabularyPath(name), text));
+  return VocabularyPath(name);
 }
 
 StatusOr<std::vector<Tensor>> Remap(const std::string& old_words, int64_t offset, int64_t count,
@@ -59,7 +59,7 @@ class LoadAndRemapMatrix : public testing::Test {
       matrix.mutable_data<float>()[i] = static_cast<float>(i / 3 * 10 + i % 3);
     }
     ASSERT_TRUE(OpRunner("SaveV2")
-                    .In(Tensor::Scalar(Path("ckpt")))
+                    .In(Tensor::Scalar(VocabularyPath("ckpt")))
                     .In(Tensor::Vector<std::string>({"m", "v"}))
                     .In(Tensor::Vector<std::string>({"", ""}))
                     .InList({matrix, Tensor::Vector<float>({1, 2})})
@@ -70,7 +70,7 @@ class LoadAndRemapMatrix : public testing::Test {
                         const std::vector<float>& initial, int64_t num_cols,
                         const std::string& name = "m") {
     return OpRunner("LoadAndRemapMatrix")
-        .In(Tensor::Scalar(Path("ckpt")))
+        .In(Tensor::Scalar(VocabularyPath("ckpt")))
         .In(Tensor::Scalar(name))
         .In(Tensor::Vector(rows))
         .In(Tensor::Vector(columns))

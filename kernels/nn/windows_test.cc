@@ -17,7 +17,7 @@ using ::testing::FloatNear;
 using ::testing::HasSubstr;
 using ::testing::Pointwise;
 
-Tensor Floats(const Shape& shape, const std::vector<float>& values) {
+Tensor WindowFloats(const Shape& shape, const std::vector<float>& values) {
   return Tensor::Of<float>(shape, values);
 }
 StatusOr<std::vector<Tensor>> RunAll(const char* op, std::vector<Tensor> inputs,
@@ -32,12 +32,12 @@ StatusOr<Tensor> RunOne(const char* op, std::vector<Tensor> inputs, const Attrs&
   return outputs[0];
 }
 auto Near(const std::vector<float>& values) { return Pointwise(FloatNear(1e-6f), values); }
-const std::vector<int64_t> kOnes = {1, 1, 1, 1};
+const std::vector<int64_t> kOnesVector = {1, 1, 1, 1};
 
 TEST(DepthwiseConvTest, ChannelsAreConvolvedAlone) {
-  const Attrs attrs = {{"strides", kOnes}, {"padding", "SAME"}};
-  const Tensor x = Floats({1, 3, 2, 2}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
-  const Tensor w = Floats({2, 1, 2, 2}, {1, -1, 2, 0, 1, 3, -2, 1});
+  const Attrs attrs = {{"strides", kOnesVector}, {"padding", "SAME"}};
+  const Tensor x = WindowFloats({1, 3, 2, 2}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
+  const Tensor w = WindowFloats({2, 1, 2, 2}, {1, -1, 2, 0, 1, 3, -2, 1});
   const auto y = RunOne("DepthwiseConv2dNative", {x, w}, attrs);
   ASSERT_TRUE(y.ok()) << y.status();
   EXPECT_THAT(y->flat<float>(), ElementsAre(4, 12, -8, 5, 8, 16, -8, 7, 12, 20, -8, 9, 16, 24, -8,
@@ -53,8 +53,8 @@ TEST(DepthwiseConvTest, ChannelsAreConvolvedAlone) {
 }
 
 TEST(DepthwiseConvTest, MistakesAreNamed) {
-  const Attrs attrs = {{"strides", kOnes}, {"padding", "VALID"}};
-  const Tensor x = Floats({1, 1, 1, 2}, {1, 2}), w = Floats({1, 1, 1, 1}, {1});
+  const Attrs attrs = {{"strides", kOnesVector}, {"padding", "VALID"}};
+  const Tensor x = WindowFloats({1, 1, 1, 2}, {1, 2}), w = WindowFloats({1, 1, 1, 1}, {1});
   EXPECT_THAT(std::string(RunOne("DepthwiseConv2dNative", {x, w}, attrs).status().message()),
               HasSubstr("2 channels"));
   EXPECT_THAT(std::string(RunOne("DepthwiseConv2dNativeBackpropInput",
@@ -65,9 +65,10 @@ TEST(DepthwiseConvTest, MistakesAreNamed) {
 }
 
 TEST(DilationTest, GradientsGoToTheFirstMaximum) {
-  const Attrs attrs = {{"strides", kOnes}, {"rates", kOnes}, {"padding", "SAME"}};
-  const Tensor x = Floats({1, 2, 3, 1}, {1, 5, 2, 5, 0, 3}), f = Floats({2, 2, 1}, {0, 1, 1, 0});
-  const Tensor dy = Floats({1, 2, 3, 1}, {1, 2, 3, 4, 5, 6});
+  const Attrs attrs = {{"strides", kOnesVector}, {"rates", kOnesVector}, {"padding", "SAME"}};
+  const Tensor x = WindowFloats({1, 2, 3, 1}, {1, 5, 2, 5, 0, 3}),
+               f = WindowFloats({2, 2, 1}, {0, 1, 1, 0});
+  const Tensor dy = WindowFloats({1, 2, 3, 1}, {1, 2, 3, 4, 5, 6});
   EXPECT_THAT(RunOne("Dilation2D", {x, f}, attrs)->flat<float>(), ElementsAre(6, 5, 4, 5, 4, 3));
   EXPECT_THAT(RunOne("Dilation2DBackpropInput", {x, f, dy}, attrs)->flat<float>(),
               ElementsAre(0, 3, 0, 4, 0, 14));
@@ -76,10 +77,10 @@ TEST(DilationTest, GradientsGoToTheFirstMaximum) {
 }
 
 TEST(ExtractImagePatchesTest, PaddingIsZero) {
-  const auto y = RunOne("ExtractImagePatches", {Floats({1, 2, 3, 1}, {1, 5, 2, 5, 0, 3})},
+  const auto y = RunOne("ExtractImagePatches", {WindowFloats({1, 2, 3, 1}, {1, 5, 2, 5, 0, 3})},
                         {{"ksizes", std::vector<int64_t>{1, 2, 2, 1}},
                          {"strides", std::vector<int64_t>{1, 1, 2, 1}},
-                         {"rates", kOnes},
+                         {"rates", kOnesVector},
                          {"padding", "SAME"}});
   ASSERT_TRUE(y.ok()) << y.status();
   EXPECT_EQ(y->shape(), Shape({1, 2, 2, 4}));
@@ -108,10 +109,11 @@ TEST(QuantizeAndDequantizeTest, RoundsToWhatTheBitsCanTellApart) {
 }
 
 TEST(QuantizeAndDequantizeTest, SlicesHaveTheirOwnRanges) {
-  const auto d = RunAll("QuantizeAndDequantizeV4Grad",
-                        {Floats({2, 3}, {1, 2, 3, 4, 5, 6}), Floats({2, 3}, {-3, -1, 0, .5, 1, 2}),
-                         Tensor::Vector<float>({-1, 0}), Tensor::Vector<float>({1, 1.5})},
-                        {{"axis", 0}});
+  const auto d =
+      RunAll("QuantizeAndDequantizeV4Grad",
+             {WindowFloats({2, 3}, {1, 2, 3, 4, 5, 6}), WindowFloats({2, 3}, {-3, -1, 0, .5, 1, 2}),
+              Tensor::Vector<float>({-1, 0}), Tensor::Vector<float>({1, 1.5})},
+             {{"axis", 0}});
   ASSERT_TRUE(d.ok()) << d.status();
   EXPECT_THAT((*d)[0].flat<float>(), ElementsAre(0, 2, 3, 4, 5, 0));
   EXPECT_THAT((*d)[1].flat<float>(), ElementsAre(0, 0));

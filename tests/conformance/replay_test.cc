@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-constexpr int kRows = 8, kColumns = 3, kVariables = 3;
+constexpr int kBatchRows = 8, kBatchColumns = 3, kVariables = 3;
 
 class Worker {
  public:
@@ -37,34 +37,34 @@ class Worker {
   }
   Tensor RandomRows(int count) {
     std::vector<int32_t> rows(count);
-    for (int32_t& row : rows) row = Below(kRows);
+    for (int32_t& row : rows) row = Below(kBatchRows);
     return Tensor::Vector(rows);
   }
   Tensor Variable() { return HandleOf(StrCat("v", Below(kVariables)), "Variable"); }
   Attrs Float(const char* attr = "T") { return {{attr, DType::kFloat}}; }
 
   void Assign() {
-    run_.Run("AssignVariableOp", {{Variable(), Floats({kRows, kColumns})}});
-    run_.Run("AssignAddVariableOp", {{Variable(), Floats({kRows, kColumns})}});
+    run_.Run("AssignVariableOp", {{Variable(), Floats({kBatchRows, kBatchColumns})}});
+    run_.Run("AssignAddVariableOp", {{Variable(), Floats({kBatchRows, kBatchColumns})}});
   }
   void Dense() {
     run_.Run("ResourceApplyGradientDescent",
-             {{Variable(), Tensor::Scalar(0.1f), Floats({kRows, kColumns})}});
+             {{Variable(), Tensor::Scalar(0.1f), Floats({kBatchRows, kBatchColumns})}});
   }
   void Momentum() {
     run_.Run("ResourceApplyMomentum",
              {{Variable(), HandleOf("slot", "Variable"), Tensor::Scalar(0.1f),
-               Floats({kRows, kColumns}), Tensor::Scalar(0.9f)}});
+               Floats({kBatchRows, kBatchColumns}), Tensor::Scalar(0.9f)}});
   }
   void Sparse() {
     run_.Run("ResourceSparseApplyAdagrad",
              {{Variable(), HandleOf("slot", "Variable"), Tensor::Scalar(0.1f),
-               Floats({4, kColumns}), RandomRows(4)}});
+               Floats({4, kBatchColumns}), RandomRows(4)}});
   }
   void Scatter() {
-    run_.Run("ResourceScatterUpdate", {{Variable(), RandomRows(2), Floats({2, kColumns})}});
+    run_.Run("ResourceScatterUpdate", {{Variable(), RandomRows(2), Floats({2, kBatchColumns})}});
     const Tensor places = RandomRows(4).Reshaped({4, 1});
-    run_.Run("ResourceScatterNdAdd", {{Variable(), places, Floats({4, kColumns})}});
+    run_.Run("ResourceScatterNdAdd", {{Variable(), places, Floats({4, kBatchColumns})}});
   }
   void Slice() {
     const auto vector = [](int32_t x, int32_t y) { return Tensor::Vector<int32_t>({x, y}); };
@@ -155,7 +155,8 @@ void MakeResources(const LoggedStore& run) {
         {.attrs = {{"shape", value.shape()}, {"dtype", value.dtype()}, {"shared_name", name}}});
     run.Run("AssignVariableOp", {{handle[0], value}});
   };
-  const Tensor ones = Tensor::Of<float>({kRows, kColumns}, std::vector<float>(kRows * kColumns, 1));
+  const Tensor ones = Tensor::Of<float>({kBatchRows, kBatchColumns},
+                                        std::vector<float>(kBatchRows * kBatchColumns, 1));
   for (int i = 0; i < kVariables; ++i) variable(StrCat("v", i), ones);
   variable("slot", ones);
   variable("generator", Tensor::Vector<int64_t>({0, 0, 42}));

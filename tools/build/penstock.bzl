@@ -73,7 +73,7 @@ def _pch(name, copts = []):
     )
 
 def _together(name, srcs, hdrs, deps, copts, local_defines, testonly):
-    """Returns `srcs` of a cc_library, with object files, compiled in groups, for the .cc files."""
+    """Returns `srcs` of a target, with object files, compiled in groups, for the .cc files."""
     files = [src for src in srcs if src.endswith(".cc")]
     if len(files) < 2:
         return srcs
@@ -148,17 +148,29 @@ def penstock_test(
         srcs,
         deps = [],
         copts = [],
+        local_defines = [],
         optimise_loops = False,
         size = "small",
         **kwargs):
+    """A cc_test. As in a library, its .cc files are compiled in groups.
+
+    The usual target is `tests`: all tests of a folder in one program, which is compiled and linked
+    once. A test is a target of its own if it needs files, flags or a process for itself.
+    """
+
     # Without optimise_loops, a test's own files are compiled with -O1, which takes a fifth less
     # time than -O2. The libraries that it tests are compiled as always.
     flags, pch = _pch("kernel" if optimise_loops else "test", copts)
+    copts = _COPTS + flags
+    deps = deps + pch + ["@com_google_googletest//:gtest_main", "//tools:sanitizer_defaults"]
+    if not optimise_loops:
+        srcs = _together(name, srcs, [], deps, copts, local_defines, True)
     native.cc_test(
         name = name,
         srcs = srcs,
-        deps = deps + pch + ["@com_google_googletest//:gtest_main", "//tools:sanitizer_defaults"],
-        copts = _COPTS + flags,
+        deps = deps,
+        copts = copts,
+        local_defines = local_defines,
         size = size,
         **kwargs
     )

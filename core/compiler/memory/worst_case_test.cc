@@ -15,7 +15,7 @@ namespace penstock {
 namespace {
 
 // A graph whose nodes are added in an order in which they may run.
-struct Step : World {
+struct OrderedStep : World {
   Node* Run(const std::string& name, const std::string& op, std::vector<Endpoint> inputs,
             double bytes, const std::string& device = kWorker) {
     Attrs attrs;
@@ -36,7 +36,7 @@ struct Step : World {
 };
 
 TEST(WorstCaseTest, AChainTakesNoMoreThanItsOrder) {
-  Step s;
+  OrderedStep s;
   Node* last = s.Run("n0", "Noise", {}, 1000);
   for (int i = 1; i < 5; ++i) last = s.Run(StrCat("n", i), "OnGpu", {{last, 0}}, 1000 + i);
   const double peak = MemoryModel(s.graph, s.costs).Profile(s.order).devices[0].peak_bytes;
@@ -44,7 +44,7 @@ TEST(WorstCaseTest, AChainTakesNoMoreThanItsOrder) {
 }
 
 TEST(WorstCaseTest, IndependentNodesMayRunAtOnce) {
-  Step s;
+  OrderedStep s;
   for (int i = 0; i < 4; ++i) {
     Node* const made = s.Run(StrCat("made", i), "Noise", {}, 1000);
     s.Run(StrCat("used", i), "Use", {{made, 0}}, 10);
@@ -57,7 +57,7 @@ TEST(WorstCaseTest, IndependentNodesMayRunAtOnce) {
 // "sum" certainly reuses the memory of "a" only if "reader" has to end before "sum".
 TEST(WorstCaseTest, MemoryIsReusedOnlyIfThatIsSure) {
   for (const bool sure : {false, true}) {
-    Step s;
+    OrderedStep s;
     Node* const a = s.Run("a", "Noise", {}, 1000);
     Node* const reader = s.Run("reader", "Use", {{a, 0}}, 10);
     Node* const sum = s.Run("sum", "AddN", {{a, 0}}, 1000);
@@ -70,7 +70,7 @@ TEST(WorstCaseTest, MemoryIsReusedOnlyIfThatIsSure) {
 // The update may come before the reader of the old value.
 TEST(WorstCaseTest, UpdatesMayCopyAVariable) {
   for (const bool sure : {false, true}) {
-    Step s;
+    OrderedStep s;
     Node* const variable = s.Run("variable", "Var", {}, 0);
     Node* const old = s.Run("old", "Identity", {{variable, 0}}, 4000);
     Node* const reader = s.Run("reader", "Use", {{old, 0}}, 10);
@@ -83,7 +83,7 @@ TEST(WorstCaseTest, UpdatesMayCopyAVariable) {
 
 // The first update writes into a copy, and the second one changes this copy in place.
 TEST(WorstCaseTest, AVariableIsCopiedOnceForASnapshot) {
-  Step s;
+  OrderedStep s;
   Node* const variable = s.Run("variable", "Var", {}, 0);
   Node* const old = s.Run("old", "Identity", {{variable, 0}}, 4000);
   Node* const by = s.Run("by", "Noise", {}, 10);
@@ -117,8 +117,8 @@ std::vector<Node*> Shuffled(const std::vector<Node*>& order, std::mt19937* rando
 
 // Returns a step of random nodes that read one or two recent values, and variables that are read
 // and updated.
-Step RandomStep(std::mt19937* random, const char* other_device) {
-  Step s;
+OrderedStep RandomStep(std::mt19937* random, const char* other_device) {
+  OrderedStep s;
   std::vector<Endpoint> values = {{s.Run("n0", "Noise", {}, 1000), 0}};
   std::vector<Node*> variables;
   const auto any = [&] { return values[(*random)() % values.size()]; };
@@ -161,7 +161,7 @@ TEST(WorstCaseTest, NoOrderTakesMore) {
   int differ = 0;
   for (int round = 0; round < 300; ++round) {
     SCOPED_TRACE(round);
-    const Step s = RandomStep(&random, kPs);
+    const OrderedStep s = RandomStep(&random, kPs);
     const MemoryModel model(s.graph, s.costs);
     const std::vector<double> worst = WorstPeaks(model, s.order);
     for (int i = 0; i < 30; ++i) {
@@ -181,7 +181,7 @@ TEST(WorstCaseTest, AnOrderThatMattersIsKept) {
   int kept = 0, loose = 0;
   for (int round = 0; round < 100; ++round) {
     SCOPED_TRACE(round);
-    Step s = RandomStep(&random, kWorker);
+    OrderedStep s = RandomStep(&random, kWorker);
     const MemoryModel model(s.graph, s.costs);
     double limit = 0;
     for (const auto& device : model.Profile(s.order).devices) {

@@ -6,14 +6,14 @@
 namespace penstock {
 namespace {
 
-DeviceName Device(const char* name) { return *DeviceName::Parse(name); }
+DeviceName NamedDevice(const char* name) { return *DeviceName::Parse(name); }
 
 class LearnedRatesTest : public testing::Test {
  protected:
   LearnedRates rates_;
-  const DeviceName a_ = Device("/job:w/replica:0/task:0/device:CPU:0");
-  const DeviceName b_ = Device("/job:w/replica:0/task:1/device:CPU:0");
-  const DeviceName gpu_ = Device("/job:w/replica:0/task:0/device:GPU:0");
+  const DeviceName a_ = NamedDevice("/job:w/replica:0/task:0/device:CPU:0");
+  const DeviceName b_ = NamedDevice("/job:w/replica:0/task:1/device:CPU:0");
+  const DeviceName gpu_ = NamedDevice("/job:w/replica:0/task:0/device:GPU:0");
 };
 
 TEST_F(LearnedRatesTest, NothingMeasuredNothingChanged) {

@@ -19,7 +19,7 @@ namespace {
 
 constexpr char kConsumer[] = "/job:worker/replica:0/task:0";
 
-HashedKey Key(const std::string& tensor) {
+HashedKey SinkKey(const std::string& tensor) {
   return HashedKey({.src_device = "/job:ps/replica:0/task:0/device:CPU:0",
                     .src_incarnation = 7,
                     .dst_device = "/job:worker/replica:0/task:0/device:CPU:0",
@@ -93,7 +93,7 @@ class ExchangeSinkTest : public testing::Test {
     return steps.WaitForSink(kConsumer, step_id);
   }
   void Send(TensorSink& sink, const std::string& key, Tensor value) {
-    sink.Send(1, Key(key), std::move(value), false, [this] { ++handed_over; });
+    sink.Send(1, SinkKey(key), std::move(value), false, [this] { ++handed_over; });
   }
   bool HandedOver(int count) {
     for (int i = 0; i < 1000 && handed_over < count; ++i) Env::Real().SleepForNanos(10'000'000);

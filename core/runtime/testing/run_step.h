@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs one step of an executor in either of its two ways.
+#pragma once
+
+#include "core/base/join.h"
+#include "core/base/scheduler.h"
+#include "core/runtime/executor.h"
+
+namespace penstock {
+
+enum class How { kRun, kRunAsync };
+
+// Waits until the step has ended, and returns its status.
+inline Status RunStep(Executor& executor, const StepArgs& args, How how) {
+  if (how == How::kRun) return executor.Run(args);
+  Wait wait(Scheduler::Real(), "the end of a step");
+  executor.RunAsync(args, wait.done());
+  return wait.Get();
+}
+
+}  // namespace penstock
