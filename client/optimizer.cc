@@ -127,8 +127,11 @@ Output Optimizer::ApplyGradients(Program& program, const std::vector<VariableGra
   return global_step->AssignAdd(ConstantLike(global_step->Read(), 1));
 }
 
-Output Optimizer::Minimize(Program& program, Output loss, const std::vector<Variable>& variables) {
-  const std::vector<VariableGradient> gradients = ComputeGradients(program, loss, variables);
+Output Optimizer::Minimize(Program& program, const LocatedOutput& loss,
+                           const std::vector<Variable>& variables) {
+  const auto source = program.SourceLineScope(loss.line());
+  const std::vector<VariableGradient> gradients =
+      ComputeGradients(program, loss.output(), variables);
   return ApplyGradients(program, gradients, program.GlobalStep());
 }
 
@@ -182,7 +185,8 @@ Variable Optimizer::NewState(const Variable& beside, const std::string& name, co
                                       .trainable = false,
                                       .local = beside.local(),
                                       .ref = beside.ref(),
-                                      .part = part});
+                                      .part = part},
+                      beside.source_line());
   return slots_.back();
 }
 

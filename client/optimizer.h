@@ -46,7 +46,8 @@ class Optimizer {
 
   // Calls ComputeGradients and ApplyGradients. Each run raises the program's global step by one
   // after the update.
-  Output Minimize(Program& program, Output loss, const std::vector<Variable>& variables = {});
+  Output Minimize(Program& program, const LocatedOutput& loss,
+                  const std::vector<Variable>& variables = {});
 
   // Returns one entry for each of `variables` (all trainable ones if empty). The gradient is none()
   // if the loss does not depend on the variable. It is an error if the loss depends on none of

@@ -31,13 +31,13 @@ std::vector<Variable> Program::locals() const {
   return VariablesWhere(variables_, [](const Variable& v) { return v.local(); });
 }
 
-Variable Program::GlobalStep() {
+Variable Program::GlobalStep(SourceLine line) {
   for (const Variable& variable : variables_) {
     if (variable.name() == kGlobalStep) return variable;
   }
   const auto root = NameScope("");
   return Variable(*this, kGlobalStep, Shape(), Zeros(),
-                  {.dtype = DType::kInt64, .trainable = false});
+                  {.dtype = DType::kInt64, .trainable = false}, line);
 }
 
 Output Program::Group(const Outputs& ops, string_view name, Output beside) {

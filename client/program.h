@@ -25,7 +25,7 @@ class Program : public GraphBuilder {
 
   // Returns the global step: an int64 variable that optimizers raise by one per update. The first
   // call makes it.
-  Variable GlobalStep();
+  Variable GlobalStep(SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
   // Returns an op that runs after all of `ops`, with one edge from each of their devices. It is
   // placed on the device of `beside`, if given.

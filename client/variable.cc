@@ -10,32 +10,35 @@
 namespace penstock::client {
 
 Variable::Variable(Program& program, string_view name, const Shape& shape,
-                   const Initializer& initializer, const Options& options)
-    : program_(&program), dtype_(options.dtype), shape_(shape), options_(options) {
+                   const Initializer& initializer, const Options& options, SourceLine line)
+    : program_(&program), dtype_(options.dtype), shape_(shape), options_(options), line_(line) {
   const auto unordered = program.ClearControlDependencies();
   AddHandle(name);
   if (!handle_.valid()) return;
   {
     const auto scope = program.NameScope(StrCat(name_, "/Initializer/"));
+    const auto source = program.SourceLineScope(line_);
     const auto here = program.ColocateWith(handle_);
     const auto& part = options_.part;
     initializer_ =
         initializer(program, dtype_,
                     part ? InitialShape(shape, part->whole, part->start) : InitialShape(shape));
   }
-  initializer_ = Assign(initializer_);
+  initializer_ = Assign({initializer_, line_.file, line_.line});
   Register();
 }
 
-Variable::Variable(Program& program, string_view name, Output initial_value, const Options& options)
+Variable::Variable(Program& program, string_view name, Output initial_value, const Options& options,
+                   SourceLine line)
     : program_(&program),
       dtype_(initial_value.dtype()),
       shape_(initial_value.shape()),
-      options_(options) {
+      options_(options),
+      line_(line) {
   const auto unordered = program.ClearControlDependencies();
   AddHandle(name);
   if (!handle_.valid()) return;
-  initializer_ = Assign(initial_value);
+  initializer_ = Assign({initial_value, line_.file, line_.line});
   Register();
 }
 
@@ -50,8 +53,12 @@ void Variable::AddHandle(string_view name) {
                  {"container", options_.container},
                  {"shared_name", options_.shared_name}};
   if (options_.local) attrs[kLocalAttr] = true;
+  program_->NoteSourceLine(line_);
   handle_ = CallIn(*program_, options_.ref ? "VariableV2" : "VarHandleOp", {}, attrs, name);
-  if (handle_.valid()) name_ = program_->NodeOf(handle_)->name();
+  if (!handle_.valid()) return;
+  const Node& node = *program_->NodeOf(handle_);
+  name_ = node.name();
+  line_ = program_->SourceLineOf(node);  // of an enclosing SourceLineScope, if there is one
 }
 
 void Variable::Register() {
@@ -74,33 +81,36 @@ std::string Variable::saved_slice() const {
 
 Output Variable::Read() const {
   return Beside(ref() ? "Identity" : "ReadVariableOp", {handle_},
-                ref() ? Attrs{} : Attrs{{"dtype", dtype_}}, "Read");
+                ref() ? Attrs{} : Attrs{{"dtype", dtype_}}, "Read", line_);
 }
 
-Output Variable::Assign(Output value) const {
+Output Variable::Assign(const LocatedOutput& value) const {
   // An assignment must not change the variable's shape, also if a checkpoint has another one.
-  return Beside(ref() ? "Assign" : "AssignVariableOp", {handle_, value}, {{"validate_shape", true}},
-                "Assign");
+  return Beside(ref() ? "Assign" : "AssignVariableOp", {handle_, value.output()},
+                {{"validate_shape", true}}, "Assign", value.line());
 }
 
-Output Variable::AssignAdd(Output value) const {
-  return Beside(ref() ? "AssignAdd" : "AssignAddVariableOp", {handle_, value}, {}, "AssignAdd");
+Output Variable::AssignAdd(const LocatedOutput& value) const {
+  return Beside(ref() ? "AssignAdd" : "AssignAddVariableOp", {handle_, value.output()}, {},
+                "AssignAdd", value.line());
 }
 
-Output Variable::AssignSub(Output value) const {
-  return Beside(ref() ? "AssignSub" : "AssignSubVariableOp", {handle_, value}, {}, "AssignSub");
+Output Variable::AssignSub(const LocatedOutput& value) const {
+  return Beside(ref() ? "AssignSub" : "AssignSubVariableOp", {handle_, value.output()}, {},
+                "AssignSub", value.line());
 }
 
 Output Variable::IsInitialized() const {
   return Beside(ref() ? "IsVariableInitialized" : "VarIsInitializedOp", {handle_}, {},
-                "IsInitialized");
+                "IsInitialized", line_);
 }
 
 Output Variable::Beside(string_view op, const std::vector<NodeInput>& inputs, Attrs attrs,
-                        string_view name) const {
+                        string_view name, SourceLine line) const {
   if (!handle_.valid()) return {program_, -1, 0};
   const auto scope = program_->NameScope(StrCat(name_, "/"));
   const auto here = program_->ColocateWith(handle_);
+  program_->NoteSourceLine(line);
   return CallIn(*program_, op, inputs, std::move(attrs), name);
 }
 

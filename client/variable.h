@@ -7,9 +7,10 @@
 //   Output y = ops::MatMul(x, w);
 //
 // A value type that borrows its Program. The constructor adds the variable's nodes and registers it
-// in the program's collections. It has no value before its initializer op has run. Each conversion
-// adds a new read, and two reads may see different updates: keep the Output if you need the same
-// value twice.
+// in the program's collections. Errors of these nodes, and of reads, name the line that called the
+// constructor, or the line of the innermost SourceLineScope of the program. It has no value before
+// its initializer op has run. Each conversion adds a new read, and two reads may see different
+// updates: keep the Output if you need the same value twice.
 #pragma once
 
 #include <cstdint>
@@ -53,10 +54,11 @@ class Variable {
   using Options = VariableOptions;
 
   Variable(Program& program, string_view name, const Shape& shape, const Initializer& initializer,
-           const Options& options = {});
+           const Options& options = {}, SourceLine line = {__builtin_FILE(), __builtin_LINE()});
   // Makes a variable of the type and shape of `initial_value`. (Nodes that compute it stay on their
   // own devices.)
-  Variable(Program& program, string_view name, Output initial_value, const Options& options = {});
+  Variable(Program& program, string_view name, Output initial_value, const Options& options = {},
+           SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
   // Returns the name, which is unique in the program. It is also the name in checkpoints, unless
   // the variable is a part of a partitioned variable.
@@ -74,6 +76,8 @@ class Variable {
   Program& program() const { return *program_; }
   // Returns the requested device; "" if none was requested.
   std::string device() const;
+  // Returns the line of the program that made the variable.
+  SourceLine source_line() const { return line_; }
 
   // Returns the resource handle or the ref. Differentiate with respect to this.
   Output handle() const { return handle_; }
@@ -84,9 +88,9 @@ class Variable {
 
   // The following functions return the op that changes the variable: run it, or make it a control
   // input.
-  Output Assign(Output value) const;
-  Output AssignAdd(Output value) const;
-  Output AssignSub(Output value) const;
+  Output Assign(const LocatedOutput& value) const;
+  Output AssignAdd(const LocatedOutput& value) const;
+  Output AssignSub(const LocatedOutput& value) const;
   Output initializer() const { return initializer_; }
 
   Output IsInitialized() const;  // bool
@@ -94,15 +98,16 @@ class Variable {
  private:
   void AddHandle(string_view name);
   void Register();
-  // Adds a node on the variable's device, in the name scope of the variable.
-  Output Beside(string_view op, const std::vector<NodeInput>& inputs, Attrs attrs,
-                string_view name) const;
+  // Adds a node of a line, on the variable's device and in the name scope of the variable.
+  Output Beside(string_view op, const std::vector<NodeInput>& inputs, Attrs attrs, string_view name,
+                SourceLine line) const;
 
   Program* program_;
   std::string name_;
   DType dtype_;
   PartialShape shape_;
   Options options_;
+  SourceLine line_;
   Output handle_, initializer_, fetched_;
 };
 

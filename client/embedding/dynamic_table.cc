@@ -94,9 +94,10 @@ TableMethod TableMethod::Ftrl(Hyperparameter learning_rate, double l1, double l2
 
 DynamicTable::DynamicTable(Program& program, string_view name, int64_t width,
                            const TableInitializer& initializer, const TableMethod& method,
-                           const Options& options)
+                           const Options& options, SourceLine line)
     : program_(&program), width_(width), method_(method), options_(options) {
   const auto scope = program.NameScope(name);
+  const auto source = program.SourceLineScope(line);
   name_ = program.name_scope();
   if (!name_.empty()) name_.pop_back();  // removes the '/'
   const Status checked = CheckOptions(options);
@@ -206,9 +207,9 @@ Outputs DynamicTable::Apply(const std::vector<Gradient>& gradients) const {
   return updates;
 }
 
-Output EmbeddingLookup(const DynamicTable& table, Output ids,
+Output EmbeddingLookup(const DynamicTable& table, const LocatedOutput& ids,
                        const EmbeddingLookupOptions& options) {
-  if (!CheckIds(table, ids)) return {&table.program(), -1, 0};
+  if (!CheckIds(table, ids.output())) return {&table.program(), -1, 0};
   return Lookup(ViewOf(table), ids, options);
 }
 
@@ -246,9 +247,10 @@ LossGradients ComputeGradients(Program& program, Output loss,
   return result;
 }
 
-Output Minimize(Program& program, Optimizer& optimizer, Output loss,
+Output Minimize(Program& program, Optimizer& optimizer, const LocatedOutput& loss,
                 const std::vector<DynamicTable>& tables) {
-  const LossGradients gradients = ComputeGradients(program, loss, tables);
+  const auto source = program.SourceLineScope(loss.line());
+  const LossGradients gradients = ComputeGradients(program, loss.output(), tables);
   Outputs updates;
   for (size_t i = 0; i < tables.size(); ++i) {
     const Outputs own = tables[i].Apply(gradients.tables[i]);

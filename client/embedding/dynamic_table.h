@@ -98,7 +98,7 @@ class DynamicTable {
   // `width`: the number of floats in a row.
   DynamicTable(Program& program, string_view name, int64_t width,
                const TableInitializer& initializer, const TableMethod& method,
-               const Options& options = {});
+               const Options& options = {}, SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
   // Returns the table's name in checkpoints.
   const std::string& name() const { return name_; }
@@ -128,7 +128,7 @@ class DynamicTable {
 };
 
 // Like the functions for a PartitionedVariable (lookup.h). `ids` are int64.
-Output EmbeddingLookup(const DynamicTable& table, Output ids,
+Output EmbeddingLookup(const DynamicTable& table, const LocatedOutput& ids,
                        const EmbeddingLookupOptions& options = {});
 Output EmbeddingLookupSparse(const DynamicTable& table, const IdLists& lists,
                              const EmbeddingLookupSparseOptions& options = {});
@@ -146,7 +146,7 @@ LossGradients ComputeGradients(Program& program, Output loss,
 
 // Returns an op that lowers `loss`: it updates the variables by `optimizer` and the tables by their
 // own methods, and then raises the program's global step by one.
-Output Minimize(Program& program, Optimizer& optimizer, Output loss,
+Output Minimize(Program& program, Optimizer& optimizer, const LocatedOutput& loss,
                 const std::vector<DynamicTable>& tables);
 
 }  // namespace penstock::client

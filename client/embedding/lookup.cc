@@ -151,8 +151,11 @@ IdLists IdLists::FromRagged(Output values, Output row_splits) {
   return {values, Reshape(above, Vector(sink, {-1})) - 1, count};
 }
 
-Output Lookup(const TableView& table, Output ids, const EmbeddingLookupOptions& options) {
+Output Lookup(const TableView& table, const LocatedOutput& located,
+              const EmbeddingLookupOptions& options) {
   Program& program = *table.program;
+  const Output ids = located.output();
+  const auto source = program.SourceLineScope(located.line());
   const auto scope = program.NameScope("embedding_lookup");
   if (!ids.valid()) return {&program, -1, 0};
   const Output flat = Reshape(ids, Vector(program, {-1}));
@@ -172,7 +175,7 @@ Output LookupSparse(const TableView& table, const IdLists& lists,
               {distinct.rows, distinct.index, lists.examples, lists.count});
 }
 
-Output EmbeddingLookup(const PartitionedVariable& table, Output ids,
+Output EmbeddingLookup(const PartitionedVariable& table, const LocatedOutput& ids,
                        const EmbeddingLookupOptions& options) {
   return Lookup(ViewOf(table), ids, options);
 }

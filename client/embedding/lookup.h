@@ -22,7 +22,7 @@ struct EmbeddingLookupOptions {
 };
 
 // Returns a tensor of shape ids.shape + table.shape[1:]. `ids` are int32 or int64, of any shape.
-Output EmbeddingLookup(const PartitionedVariable& table, Output ids,
+Output EmbeddingLookup(const PartitionedVariable& table, const LocatedOutput& ids,
                        const EmbeddingLookupOptions& options = {});
 
 // Lists of ids, one for each example.

@@ -6,7 +6,8 @@
 namespace penstock::client {
 
 PartitionedVariable::PartitionedVariable(Program& program, string_view name, const Shape& shape,
-                                         const Initializer& initializer, const Options& options)
+                                         const Initializer& initializer, const Options& options,
+                                         SourceLine line)
     : program_(&program),
       shape_(shape),
       dtype_(options.variable.dtype),
@@ -31,7 +32,7 @@ PartitionedVariable::PartitionedVariable(Program& program, string_view name, con
                  .start = start,
                  .interleaved = strategy_ == PartitionStrategy::kMod && options.parts > 1};
     if (!part.shared_name.empty()) StrAppend(&part.shared_name, "/part_", i);
-    parts_.emplace_back(program, StrCat("part_", i), own, initializer, part);
+    parts_.emplace_back(program, StrCat("part_", i), own, initializer, part, line);
     starts_.push_back(start);
     start += own.dim(0);
   }

@@ -43,7 +43,8 @@ class PartitionedVariable {
   using Options = PartitionedVariableOptions;
 
   PartitionedVariable(Program& program, string_view name, const Shape& shape,
-                      const Initializer& initializer, const Options& options = {});
+                      const Initializer& initializer, const Options& options = {},
+                      SourceLine line = {__builtin_FILE(), __builtin_LINE()});
   PartitionedVariable(const Variable& whole);  // NOLINT: a variable is its only part
 
   // Returns the tensor's name in checkpoints.

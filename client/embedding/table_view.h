@@ -26,7 +26,8 @@ struct TableView {
   std::function<Output(int part, Output rows)> rows_of;
 };
 
-Output Lookup(const TableView& table, Output ids, const EmbeddingLookupOptions& options);
+Output Lookup(const TableView& table, const LocatedOutput& ids,
+              const EmbeddingLookupOptions& options);
 Output LookupSparse(const TableView& table, const IdLists& lists,
                     const EmbeddingLookupSparseOptions& options);
 

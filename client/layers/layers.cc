@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/layers/layers.h"
 
+#include "client/ops/line_scope.h"
 #include "core/op/gradient.h"
 
 namespace penstock::client::layers {
@@ -15,9 +16,9 @@ Output Activate(Output x, const std::string& activation) {
 }
 
 std::optional<Variable> Bias(Program& program, const std::string& name, int64_t units, bool wanted,
-                             DType dtype = DType::kFloat) {
+                             SourceLine line, DType dtype = DType::kFloat) {
   if (!wanted) return std::nullopt;
-  return Variable(program, name + "/bias", Shape({units}), Zeros(), {.dtype = dtype});
+  return Variable(program, name + "/bias", Shape({units}), Zeros(), {.dtype = dtype}, line);
 }
 
 // Returns the name scope of the nodes that a call adds.
@@ -26,14 +27,17 @@ std::string ScopeOf(const std::string& name) { return name + "/"; }
 }  // namespace
 
 Dense::Dense(Program& program, const std::string& name, int64_t inputs, int64_t units,
-             const DenseOptions& options)
+             const DenseOptions& options, SourceLine line)
     : options_(options),
       scope_(ScopeOf(program.name_scope() + name)),
       units_(units),
-      kernel_(program, name + "/kernel", {inputs, units}, options.kernel, {.dtype = options.dtype}),
-      bias_(Bias(program, name, units, options.bias, options.dtype)) {}
+      kernel_(program, name + "/kernel", {inputs, units}, options.kernel, {.dtype = options.dtype},
+              line),
+      bias_(Bias(program, name, units, options.bias, line, options.dtype)) {}
 
-Output Dense::operator()(Output x) const {
+Output Dense::operator()(const LocatedOutput& located) const {
+  const Output x = located.output();
+  const auto source = kernel_.program().SourceLineScope(located.line());
   const auto scope = kernel_.program().NameScope(scope_);
   if (!x.valid()) return x;
   GraphSink& sink = *x.sink;
@@ -52,10 +56,13 @@ Output Dense::operator()(Output x) const {
 }
 
 Embedding::Embedding(Program& program, const std::string& name, int64_t rows, int64_t units,
-                     const PartitionedVariableOptions& options, const Initializer& initializer)
-    : table_(program, name + "/embeddings", {rows, units}, initializer, options) {}
+                     const PartitionedVariableOptions& options, const Initializer& initializer,
+                     SourceLine line)
+    : table_(program, name + "/embeddings", {rows, units}, initializer, options, line) {}
 
-Output Dropout(Output x, double rate, int64_t seed) {
+Output Dropout(const LocatedOutput& located, double rate, int64_t seed) {
+  const Output x = located.output();
+  const auto source = LineScope(located);
   if (!x.valid()) return x;
   if (!(rate >= 0 && rate < 1)) {
     x.sink->Fail(InvalidArgument("Dropout: rate=", rate, ", expected 0 <= rate < 1"));
@@ -68,13 +75,15 @@ Output Dropout(Output x, double rate, int64_t seed) {
 }
 
 Conv::Conv(Program& program, const std::string& name, int64_t inputs, int64_t units, int64_t size,
-           const ConvOptions& options)
+           const ConvOptions& options, SourceLine line)
     : options_(options),
       scope_(ScopeOf(program.name_scope() + name)),
-      kernel_(program, name + "/kernel", {size, size, inputs, units}, options.kernel),
-      bias_(Bias(program, name, units, options.bias)) {}
+      kernel_(program, name + "/kernel", {size, size, inputs, units}, options.kernel, {}, line),
+      bias_(Bias(program, name, units, options.bias, line)) {}
 
-Output Conv::operator()(Output x) const {
+Output Conv::operator()(const LocatedOutput& located) const {
+  const Output x = located.output();
+  const auto source = kernel_.program().SourceLineScope(located.line());
   const auto scope = kernel_.program().NameScope(scope_);
   const std::vector<int64_t> strides = {1, options_.stride, options_.stride, 1};
   Output y = Call("Conv2D", {x, kernel_}, {{"strides", strides}, {"padding", options_.padding}});
@@ -83,14 +92,15 @@ Output Conv::operator()(Output x) const {
 }
 
 BatchNorm::BatchNorm(Program& program, const std::string& name, int64_t channels,
-                     const BatchNormOptions& options)
+                     const BatchNormOptions& options, SourceLine line)
     : options_(options),
       scope_(ScopeOf(program.name_scope() + name)),
       channels_(channels),
-      gamma_(program, name + "/gamma", {channels}, Ones()),
-      beta_(program, name + "/beta", {channels}, Zeros()),
-      mean_(program, name + "/moving_mean", {channels}, Zeros(), {.trainable = false}),
-      variance_(program, name + "/moving_variance", {channels}, Ones(), {.trainable = false}) {}
+      gamma_(program, name + "/gamma", {channels}, Ones(), {}, line),
+      beta_(program, name + "/beta", {channels}, Zeros(), {}, line),
+      mean_(program, name + "/moving_mean", {channels}, Zeros(), {.trainable = false}, line),
+      variance_(program, name + "/moving_variance", {channels}, Ones(), {.trainable = false},
+                line) {}
 
 // Returns the op's outputs: the normalised values, and the mean and variance used.
 Outputs BatchNorm::Normalize(Output x, bool training) const {
@@ -105,7 +115,9 @@ Outputs BatchNorm::Normalize(Output x, bool training) const {
   return outputs;
 }
 
-BatchNorm::Training BatchNorm::ForTraining(Output x) const {
+BatchNorm::Training BatchNorm::ForTraining(const LocatedOutput& located) const {
+  const Output x = located.output();
+  const auto source = gamma_.program().SourceLineScope(located.line());
   const auto scope = gamma_.program().NameScope(scope_);
   const Outputs normalized = Normalize(x, true);
   const auto moved = [&](const Variable& moving, Output batch) {
@@ -114,20 +126,24 @@ BatchNorm::Training BatchNorm::ForTraining(Output x) const {
   return {normalized[0], {moved(mean_, normalized[1]), moved(variance_, normalized[2])}};
 }
 
-Output BatchNorm::operator()(Output x) const {
+Output BatchNorm::operator()(const LocatedOutput& located) const {
+  const Output x = located.output();
+  const auto source = gamma_.program().SourceLineScope(located.line());
   const auto scope = gamma_.program().NameScope(scope_);
   return Normalize(x, false)[0];
 }
 
 LayerNorm::LayerNorm(Program& program, const std::string& name, int64_t units, double epsilon,
-                     DType dtype)
+                     DType dtype, SourceLine line)
     : epsilon_(epsilon),
       scope_(ScopeOf(program.name_scope() + name)),
-      gamma_(program, name + "/gamma", {units}, Ones(), {.dtype = dtype}),
-      beta_(program, name + "/beta", {units}, Zeros(), {.dtype = dtype}) {}
+      gamma_(program, name + "/gamma", {units}, Ones(), {.dtype = dtype}, line),
+      beta_(program, name + "/beta", {units}, Zeros(), {.dtype = dtype}, line) {}
 
-Output LayerNorm::operator()(Output x) const {
+Output LayerNorm::operator()(const LocatedOutput& located) const {
+  const Output x = located.output();
   Program& program = gamma_.program();
+  const auto source = program.SourceLineScope(located.line());
   const auto scope = program.NameScope(scope_);
   const Output last = Ints(program, {-1});
   const Output centered = x - Mean(x, last, true);

@@ -7,7 +7,8 @@
 //   Output y = hidden(x);
 //
 // Layers are value types that borrow their Program. Variables are NAME/kernel, NAME/bias and so on,
-// as tf.layers names them. Mistakes become the program's error.
+// as tf.layers names them. Mistakes become the program's error, which names the line that called
+// the layer, or that made it.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +34,8 @@ struct DenseOptions {
 class Dense {
  public:
   Dense(Program& program, const std::string& name, int64_t inputs, int64_t units,
-        const DenseOptions& options = {});
-  Output operator()(Output x) const;
+        const DenseOptions& options = {}, SourceLine line = {__builtin_FILE(), __builtin_LINE()});
+  Output operator()(const LocatedOutput& x) const;
   const Variable& kernel() const { return kernel_; }
 
  private:
@@ -51,8 +52,9 @@ class Embedding {
  public:
   Embedding(Program& program, const std::string& name, int64_t rows, int64_t units,
             const PartitionedVariableOptions& options = {},
-            const Initializer& initializer = RandomUniform(-0.05, 0.05));
-  Output operator()(Output ids) const { return EmbeddingLookup(table_, ids); }
+            const Initializer& initializer = RandomUniform(-0.05, 0.05),
+            SourceLine line = {__builtin_FILE(), __builtin_LINE()});
+  Output operator()(const LocatedOutput& ids) const { return EmbeddingLookup(table_, ids); }
   Output operator()(const IdLists& lists, const EmbeddingLookupSparseOptions& options = {}) const {
     return EmbeddingLookupSparse(table_, lists, options);
   }
@@ -65,7 +67,7 @@ class Embedding {
 // Sets each element to 0 with probability `rate` and scales the others by 1 / (1 - rate), so the
 // mean stays the same. For training only. 0 <= rate < 1. If the seed is 0, each run drops other
 // elements.
-Output Dropout(Output x, double rate, int64_t seed = 0);
+Output Dropout(const LocatedOutput& x, double rate, int64_t seed = 0);
 
 struct ConvOptions {
   int64_t stride = 1;
@@ -79,8 +81,8 @@ struct ConvOptions {
 class Conv {
  public:
   Conv(Program& program, const std::string& name, int64_t inputs, int64_t units, int64_t size,
-       const ConvOptions& options = {});
-  Output operator()(Output x) const;
+       const ConvOptions& options = {}, SourceLine line = {__builtin_FILE(), __builtin_LINE()});
+  Output operator()(const LocatedOutput& x) const;
 
  private:
   const ConvOptions options_;
@@ -99,16 +101,17 @@ struct BatchNormOptions {
 class BatchNorm {
  public:
   BatchNorm(Program& program, const std::string& name, int64_t channels,
-            const BatchNormOptions& options = {});
+            const BatchNormOptions& options = {},
+            SourceLine line = {__builtin_FILE(), __builtin_LINE()});
   // Normalises with the statistics of this batch. The train op must also run `updates`, which
   // update the moving statistics: program.Group({train, ...}).
   struct Training {
     Output y;
     Outputs updates;
   };
-  Training ForTraining(Output x) const;
+  Training ForTraining(const LocatedOutput& x) const;
   // Normalises with the moving statistics.
-  Output operator()(Output x) const;
+  Output operator()(const LocatedOutput& x) const;
 
  private:
   Outputs Normalize(Output x, bool training) const;
@@ -122,8 +125,8 @@ class BatchNorm {
 class LayerNorm {
  public:
   LayerNorm(Program& program, const std::string& name, int64_t units, double epsilon = 1e-3,
-            DType dtype = DType::kFloat);
-  Output operator()(Output x) const;
+            DType dtype = DType::kFloat, SourceLine line = {__builtin_FILE(), __builtin_LINE()});
+  Output operator()(const LocatedOutput& x) const;
 
  private:
   const double epsilon_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/losses/losses.h"
 
+#include "client/ops/line_scope.h"
 #include "core/op/gradient.h"
 
 namespace penstock::client {
@@ -26,28 +27,41 @@ Output Reduced(Output losses, const LossOptions& options) {
 
 }  // namespace
 
-Output SigmoidCrossEntropy(Output labels, Output logits, const LossOptions& options) {
+Output SigmoidCrossEntropy(const LocatedOutput& located, Output logits,
+                           const LossOptions& options) {
+  const Output labels = located.output();
+  const auto source = LineScope(located);
   return Reduced(Call("Softplus", {logits}) - logits * labels, options);
 }
 
-Output SoftmaxCrossEntropy(Output labels, Output logits, const LossOptions& options) {
+Output SoftmaxCrossEntropy(const LocatedOutput& located, Output logits,
+                           const LossOptions& options) {
+  const Output labels = located.output();
+  const auto source = LineScope(located);
   const char* const op = IsFloating(labels.dtype()) ? "SoftmaxCrossEntropyWithLogits"
                                                     : "SparseSoftmaxCrossEntropyWithLogits";
   return Reduced(Call(op, {logits, labels}), options);
 }
 
-Output Hinge(Output labels, Output logits, const LossOptions& options) {
+Output Hinge(const LocatedOutput& located, Output logits, const LossOptions& options) {
+  const Output labels = located.output();
+  const auto source = LineScope(located);
   const Output margin = 1 - (labels * 2 - 1) * logits;
   return Reduced(Call("Relu", {margin}), options);
 }
 
-Output Huber(Output labels, Output predictions, double delta, const LossOptions& options) {
+Output Huber(const LocatedOutput& located, Output predictions, double delta,
+             const LossOptions& options) {
+  const Output labels = located.output();
+  const auto source = LineScope(located);
   const Output error = Abs(predictions - labels);
   const Output near = Minimum(error, ConstantLike(error, delta));
   return Reduced(Square(near) * 0.5 + (error - near) * delta, options);
 }
 
-Output SquaredError(Output labels, Output predictions, const LossOptions& options) {
+Output SquaredError(const LocatedOutput& located, Output predictions, const LossOptions& options) {
+  const Output labels = located.output();
+  const auto source = LineScope(located);
   return Reduced(Square(predictions - labels), options);
 }
 

@@ -27,17 +27,21 @@ struct LossOptions {
 
 // Returns -log of the probability of the label. Labels are in [0, 1] and have the shape of
 // `logits`.
-Output SigmoidCrossEntropy(Output labels, Output logits, const LossOptions& options = {});
+Output SigmoidCrossEntropy(const LocatedOutput& labels, Output logits,
+                           const LossOptions& options = {});
 // Returns -log of the probability of the label among classes, the last dimension: one loss for each
 // row of [batch, classes]. `labels` are probabilities, or class numbers (int32 or int64, of shape
 // [batch]).
-Output SoftmaxCrossEntropy(Output labels, Output logits, const LossOptions& options = {});
+Output SoftmaxCrossEntropy(const LocatedOutput& labels, Output logits,
+                           const LossOptions& options = {});
 // Returns max(0, 1 - (2 * label - 1) * logit), for labels 0 or 1.
-Output Hinge(Output labels, Output logits, const LossOptions& options = {});
+Output Hinge(const LocatedOutput& labels, Output logits, const LossOptions& options = {});
 // Returns e^2 / 2 for |e| <= delta, else delta * (|e| - delta / 2), which limits the gradients of
 // outliers. e = labels - predictions.
-Output Huber(Output labels, Output predictions, double delta = 1, const LossOptions& options = {});
+Output Huber(const LocatedOutput& labels, Output predictions, double delta = 1,
+             const LossOptions& options = {});
 // Returns (labels - predictions)^2.
-Output SquaredError(Output labels, Output predictions, const LossOptions& options = {});
+Output SquaredError(const LocatedOutput& labels, Output predictions,
+                    const LossOptions& options = {});
 
 }  // namespace penstock::client

@@ -3,6 +3,7 @@
 
 #include "client/embedding/lookup.h"
 #include "client/losses/losses.h"
+#include "client/ops/line_scope.h"
 #include "core/op/gradient.h"
 
 namespace penstock::client {
@@ -69,8 +70,9 @@ struct Logits {
   Output logits, labels;  // [batch, labels + sampled]; labels: 1 / n each, then zeros
 };
 
-Logits SampledLogits(const ClassTable& table, Output labels, Output inputs,
+Logits SampledLogits(const ClassTable& table, const LocatedOutput& located, Output inputs,
                      const SampledOptions& options) {
+  const Output labels = located.output();
   Program& program = table.weights.program();
   const int64_t count = LabelsOf(program, table, labels);
   if (count < 0) return {{&program, -1, 0}, {&program, -1, 0}};
@@ -78,8 +80,9 @@ Logits SampledLogits(const ClassTable& table, Output labels, Output inputs,
   const Output zero = Scalar(program, 0), rest = Scalar(program, -1);
   const Output flat = Reshape(labels, Vector(program, {-1}));
   const Output classes = StopGradient(ConcatV2({flat, drawn.classes}, zero));
-  const Output weights = EmbeddingLookup(table.weights, classes);
-  const Output biases = EmbeddingLookup(table.biases, classes);
+  const LocatedOutput ids = AtLine(classes, located.line());
+  const Output weights = EmbeddingLookup(table.weights, ids);
+  const Output biases = EmbeddingLookup(table.biases, ids);
   const Output number = SizeOf(flat);
 
   // [batch, labels, units], and [sampled, units].
@@ -108,19 +111,22 @@ Logits SampledLogits(const ClassTable& table, Output labels, Output inputs,
 
 }  // namespace
 
-Output SampledSoftmax(const ClassTable& table, Output labels, Output inputs,
+Output SampledSoftmax(const ClassTable& table, const LocatedOutput& labels, Output inputs,
                       const SampledOptions& options) {
   const auto scope = table.weights.program().NameScope("sampled_softmax");
+  const auto source = table.weights.program().SourceLineScope(labels.line());
   const Logits l = SampledLogits(table, labels, inputs, options);
-  return SoftmaxCrossEntropy(StopGradient(l.labels), l.logits, {.reduction = Reduction::kNone});
+  return SoftmaxCrossEntropy(AtLine(StopGradient(l.labels), labels.line()), l.logits,
+                             {.reduction = Reduction::kNone});
 }
 
-Output NoiseContrastive(const ClassTable& table, Output labels, Output inputs,
+Output NoiseContrastive(const ClassTable& table, const LocatedOutput& labels, Output inputs,
                         const SampledOptions& options) {
   const auto scope = table.weights.program().NameScope("noise_contrastive");
+  const auto source = table.weights.program().SourceLineScope(labels.line());
   const Logits l = SampledLogits(table, labels, inputs, options);
-  const Output losses =
-      SigmoidCrossEntropy(StopGradient(l.labels), l.logits, {.reduction = Reduction::kNone});
+  const Output losses = SigmoidCrossEntropy(AtLine(StopGradient(l.labels), labels.line()), l.logits,
+                                            {.reduction = Reduction::kNone});
   return Sum(losses, Scalar(table.weights.program(), 1));
 }
 

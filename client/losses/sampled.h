@@ -43,11 +43,11 @@ struct SampledOptions {
 
 // Returns the sampled softmax losses. `labels`: int64[batch, n], the true classes of each example,
 // n >= 1; `inputs`: [batch, units].
-Output SampledSoftmax(const ClassTable& table, Output labels, Output inputs,
+Output SampledSoftmax(const ClassTable& table, const LocatedOutput& labels, Output inputs,
                       const SampledOptions& options = {});
 // Returns the losses of noise-contrastive estimation, which learns to tell true classes from
 // sampled ones. (By default tf.nn.nce_loss does not remove accidental hits.)
-Output NoiseContrastive(const ClassTable& table, Output labels, Output inputs,
+Output NoiseContrastive(const ClassTable& table, const LocatedOutput& labels, Output inputs,
                         const SampledOptions& options = {});
 
 }  // namespace penstock::client

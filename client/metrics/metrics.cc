@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/metrics/metrics.h"
 
+#include "client/ops/line_scope.h"
 #include "core/op/gradient.h"
 
 namespace penstock::client {
@@ -62,7 +63,10 @@ Metric Share(Program& program, const std::string& name, Output some, Output all)
 
 }  // namespace
 
-Metric MeanOf(Program& program, const std::string& name, Output values, Output weights) {
+Metric MeanOf(Program& program, const std::string& name, const LocatedOutput& located,
+              Output weights) {
+  const Output values = located.output();
+  const auto source = program.SourceLineScope(located.line());
   if (!values.valid()) return {values, values, values};
   if (!weights.valid()) {
     return Ratio(program, name, SumOfAll(AsDouble(values)), AsDouble(SizeOf(values)));
@@ -71,21 +75,32 @@ Metric MeanOf(Program& program, const std::string& name, Output values, Output w
                SumOfAll(AsDouble(weights)));
 }
 
-Metric Accuracy(Program& program, const std::string& name, Output labels, Output predictions) {
-  return MeanOf(program, name, AsDouble(Equal(Cast(labels, predictions.dtype()), predictions)));
+Metric Accuracy(Program& program, const std::string& name, const LocatedOutput& located,
+                Output predictions) {
+  const Output labels = located.output();
+  const auto source = program.SourceLineScope(located.line());
+  const Output equal = Equal(Cast(labels, predictions.dtype()), predictions);
+  return MeanOf(program, name, AtLine(AsDouble(equal), located.line()));
 }
 
-Metric Precision(Program& program, const std::string& name, Output labels, Output scores,
-                 double threshold) {
+Metric Precision(Program& program, const std::string& name, const LocatedOutput& located,
+                 Output scores, double threshold) {
+  const Output labels = located.output();
+  const auto source = program.SourceLineScope(located.line());
   return Share(program, name, IsPositive(labels), Greater(scores, ConstantLike(scores, threshold)));
 }
 
-Metric Recall(Program& program, const std::string& name, Output labels, Output scores,
-              double threshold) {
+Metric Recall(Program& program, const std::string& name, const LocatedOutput& located,
+              Output scores, double threshold) {
+  const Output labels = located.output();
+  const auto source = program.SourceLineScope(located.line());
   return Share(program, name, Greater(scores, ConstantLike(scores, threshold)), IsPositive(labels));
 }
 
-Metric Auc(Program& program, const std::string& name, Output labels, Output scores, int buckets) {
+Metric Auc(Program& program, const std::string& name, const LocatedOutput& located, Output scores,
+           int buckets) {
+  const Output labels = located.output();
+  const auto source = program.SourceLineScope(located.line());
   const auto scope = program.NameScope(name);
   if (buckets < 2) {
     program.Fail(InvalidArgument("metric '", name, "': buckets=", buckets, ", expected 2 or more"));
@@ -105,7 +120,9 @@ Metric Auc(Program& program, const std::string& name, Output labels, Output scor
           .reset = program.Group({hits.reset(), misses.reset()}, "reset")};
 }
 
-Output ExactAuc(Output labels, Output scores) {
+Output ExactAuc(const LocatedOutput& located, Output scores) {
+  const Output labels = located.output();
+  const auto source = LineScope(located);
   if (!labels.valid() || !scores.valid()) return labels.valid() ? scores : labels;
   const Outputs sorted = CallN("TopKV2", {Flat(scores), SizeOf(scores)});
   // One bucket for each distinct score, the highest first.

@@ -25,23 +25,25 @@ struct Metric {
 };
 
 // Computes sum(weight * value) / sum(weight). `weights` have the shape of `values`; 1 if not given.
-Metric MeanOf(Program& program, const std::string& name, Output values, Output weights = {});
+Metric MeanOf(Program& program, const std::string& name, const LocatedOutput& values,
+              Output weights = {});
 // Computes the fraction of elements whose label and prediction are equal.
-Metric Accuracy(Program& program, const std::string& name, Output labels, Output predictions);
+Metric Accuracy(Program& program, const std::string& name, const LocatedOutput& labels,
+                Output predictions);
 // Computes, among the examples with a score above `threshold`, the fraction with a label above 0.
-Metric Precision(Program& program, const std::string& name, Output labels, Output scores,
-                 double threshold = 0.5);
+Metric Precision(Program& program, const std::string& name, const LocatedOutput& labels,
+                 Output scores, double threshold = 0.5);
 // Computes, among the examples with a label above 0, the fraction with a score above `threshold`.
-Metric Recall(Program& program, const std::string& name, Output labels, Output scores,
+Metric Recall(Program& program, const std::string& name, const LocatedOutput& labels, Output scores,
               double threshold = 0.5);
 // Computes the area under the ROC curve: the probability that an example with a label above 0 has a
 // higher score than one with another label. Scores must be in [0, 1] and are rounded to `buckets`
 // equal steps; a pair in the same bucket counts half.
-Metric Auc(Program& program, const std::string& name, Output labels, Output scores,
+Metric Auc(Program& program, const std::string& name, const LocatedOutput& labels, Output scores,
            int buckets = 1000);
 // Returns the exact area under the ROC curve of one batch, such as all test examples: a float64
 // scalar, for scores of any range. It keeps no counts, so it does not compare examples of different
 // batches. NaN if all labels, or no labels, are above 0.
-Output ExactAuc(Output labels, Output scores);
+Output ExactAuc(const LocatedOutput& labels, Output scores);
 
 }  // namespace penstock::client

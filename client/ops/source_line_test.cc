@@ -3,8 +3,14 @@
 // Tests that errors name the line of the program that made a node.
 #include <string>
 
+#include "client/embedding/dynamic_table.h"
 #include "client/gradients.h"
+#include "client/layers/layers.h"
+#include "client/losses/losses.h"
+#include "client/losses/sampled.h"
+#include "client/metrics/metrics.h"
 #include "client/ops/ops.h"
+#include "client/optimizers.h"
 #include "client/program.h"
 #include "client/session.h"
 #include "client/variable.h"
@@ -54,8 +60,23 @@ class SourceLines : public testing::Test {
     return program_.OutputOf(program_.NodeOf(output)->input(i).node);
   }
 
+  // Expects that all nodes that were added since the last call have the line of this file.
+  void ExpectAllNewNodesAt(int line) {
+    ASSERT_TRUE(program_.status().ok()) << program_.status();
+    const int end = program_.graph().max_id();
+    EXPECT_GT(end, seen_);
+    for (; seen_ < end; ++seen_) {
+      const Node* node = program_.graph().node(seen_);
+      if (node == nullptr) continue;
+      const SourceLine source = program_.SourceLineOf(*node);
+      EXPECT_EQ(source.line, line) << node->name();
+      EXPECT_STREQ(source.file, __FILE__) << node->name();
+    }
+  }
+
   Program program_;
   const Output x_ = ops::Placeholder(program_, DType::kFloat);
+  int seen_ = program_.graph().max_id();
 };
 
 TEST_F(SourceLines, OfOpsWithOneTensorAndWithout) {
@@ -86,6 +107,96 @@ TEST_F(SourceLines, OfGradientsAreThoseOfTheirOps) {
   const Output dy = Gradients(program_, {y}, {x_})[0].values;
   EXPECT_EQ(LineOf(dy), line);
   EXPECT_EQ(program_.NodeOf(dy)->op_name(), "TanhGrad");
+}
+
+TEST_F(SourceLines, OfVariablesAreThoseOfTheirConstructors) {
+  const Variable w(program_, "w", {2, 2}, GlorotUniform());
+  ExpectAllNewNodesAt(__LINE__ - 1);
+  w.Read();
+  w.IsInitialized();
+  ExpectAllNewNodesAt(__LINE__ - 4);
+  const Output ones = ops::OnesLike(x_);
+  ExpectAllNewNodesAt(__LINE__ - 1);
+  w.Assign(ones), w.AssignAdd(ones), w.AssignSub(ones);
+  ExpectAllNewNodesAt(__LINE__ - 1);
+  const PartitionedVariable parts(program_, "parts", {8, 2}, Zeros(), {.parts = 2});
+  ExpectAllNewNodesAt(__LINE__ - 1);
+  program_.GlobalStep();
+  ExpectAllNewNodesAt(__LINE__ - 1);
+  const TableInitializer zeros = TableInitializer::Constant(0);
+  const DynamicTable table(program_, "table", 2, zeros, TableMethod::GradientDescent(1));
+  ExpectAllNewNodesAt(__LINE__ - 1);
+  EmbeddingLookup(table, ops::Const(program_, DType::kInt64, Tensor::Vector<int64_t>({1, 2})));
+  ExpectAllNewNodesAt(__LINE__ - 1);
+}
+
+// A function that makes variables on behalf of its caller.
+TEST_F(SourceLines, OfAScopeReplaceThoseOfVariables) {
+  const auto scope = program_.SourceLineScope({__FILE__, 7});
+  const Variable w(program_, "w", {2}, Zeros());
+  w.AssignAdd(w);
+  ExpectAllNewNodesAt(7);
+}
+
+TEST_F(SourceLines, OfLayersAreThoseOfTheirCallers) {
+  const Output x = ops::Placeholder(program_, DType::kFloat, {.shape = {-1, 4, 4, 3}});
+  ExpectAllNewNodesAt(__LINE__ - 1);
+  const layers::Dense dense(program_, "dense", 3, 3, {.activation = "Relu"});
+  ExpectAllNewNodesAt(__LINE__ - 1);
+  dense(x);
+  ExpectAllNewNodesAt(__LINE__ - 1);
+  const layers::Conv conv(program_, "conv", 3, 3, 2);
+  ExpectAllNewNodesAt(__LINE__ - 1);
+  conv(x);
+  ExpectAllNewNodesAt(__LINE__ - 1);
+  const layers::BatchNorm batch_norm(program_, "batch_norm", 3);
+  ExpectAllNewNodesAt(__LINE__ - 1);
+  batch_norm.ForTraining(x), batch_norm(x);
+  ExpectAllNewNodesAt(__LINE__ - 1);
+  const layers::LayerNorm layer_norm(program_, "layer_norm", 3);
+  ExpectAllNewNodesAt(__LINE__ - 1);
+  layer_norm(x), layers::Dropout(x, 0.5);
+  ExpectAllNewNodesAt(__LINE__ - 1);
+  const layers::Embedding embedding(program_, "embedding", 8, 3, {.parts = 2});
+  ExpectAllNewNodesAt(__LINE__ - 1);
+  embedding(ops::Const(program_, DType::kInt64, Tensor::Vector<int64_t>({1, 7})));
+  ExpectAllNewNodesAt(__LINE__ - 1);
+}
+
+TEST_F(SourceLines, OfLossesAreThoseOfTheirCallers) {
+  const Output y = ops::Placeholder(program_, DType::kFloat, {.shape = {2, 3}});
+  ExpectAllNewNodesAt(__LINE__ - 1);
+  for (const auto loss : {SigmoidCrossEntropy, SoftmaxCrossEntropy, Hinge, SquaredError}) {
+    loss(y, y, {.reduction = Reduction::kSum});
+    ExpectAllNewNodesAt(__LINE__ - 1);
+  }
+  Huber(y, y);
+  ExpectAllNewNodesAt(__LINE__ - 1);
+  const ClassTable table = {Variable(program_, "w", {9, 3}, Zeros()),
+                            Variable(program_, "b", {9}, Zeros())};
+  seen_ = program_.graph().max_id();
+  const Output labels = ops::Const(program_, DType::kInt64, Tensor::Of<int64_t>({2, 1}, {1, 2}));
+  ExpectAllNewNodesAt(__LINE__ - 1);
+  SampledSoftmax(table, labels, y), NoiseContrastive(table, labels, y);
+  ExpectAllNewNodesAt(__LINE__ - 1);
+}
+
+TEST_F(SourceLines, OfMetricsAreThoseOfTheirCallers) {
+  MeanOf(program_, "mean", x_, x_);
+  ExpectAllNewNodesAt(__LINE__ - 1);
+  Accuracy(program_, "accuracy", x_, x_), Precision(program_, "precision", x_, x_);
+  ExpectAllNewNodesAt(__LINE__ - 1);
+  Recall(program_, "recall", x_, x_), Auc(program_, "auc", x_, x_), ExactAuc(x_, x_);
+  ExpectAllNewNodesAt(__LINE__ - 1);
+}
+
+TEST_F(SourceLines, OfATrainOpAreThoseOfMinimizeAndOfTheOps) {
+  const Variable w(program_, "w", {2}, Zeros());
+  ExpectAllNewNodesAt(__LINE__ - 1);
+  const Output loss = Call("L2Loss", {w});  // no line, so its gradient has that of Minimize
+  seen_ = program_.graph().max_id();
+  Adam(0.1).Minimize(program_, loss);
+  ExpectAllNewNodesAt(__LINE__ - 1);
 }
 
 // A line belongs only to the nodes of its own call.

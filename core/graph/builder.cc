@@ -322,7 +322,8 @@ GraphBuilder::Scope GraphBuilder::ColocateWith(Output with) {
 
 GraphBuilder::Scope GraphBuilder::SourceLineScope(SourceLine line) {
   Scope scope = Open();
-  state_->scopes.back().line = line;
+  // Without a known line, that of an enclosing scope stays in force.
+  if (line.file != nullptr) state_->scopes.back().line = line;
   return scope;
 }
 
