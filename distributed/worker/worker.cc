@@ -23,6 +23,9 @@ const FaultPoint kSessionsStay(FaultPoint::kBug, "worker/session-kept",
 const FaultPoint kFollowerServes(FaultPoint::kBug, "worker/follower-serves",
                                  "a replica that is not the primary takes sessions");
 
+// The number of incarnations of a master that a worker remembers.
+constexpr size_t kIncarnationsRemembered = 8;
+
 // The transfers of a step, as its partitions declare them.
 struct Traffic {
   bool communicates = false;
@@ -127,6 +130,7 @@ Status Worker::CreateSession(const WorkerSessionOptions& options) {
                        " does not serve: it is, or becomes, the follower of its "
                        "other replica");
   }
+  if (!options.tasks.empty()) RETURN_IF_ERROR(NoteMaster(options.tasks[0]));
   auto session = std::make_shared<Session>();
   session->options = options;
   session->memory = std::make_shared<SessionMemory>(options.handle, memory_, account_);
@@ -143,6 +147,51 @@ Status Worker::CreateSession(const WorkerSessionOptions& options) {
   MutexLock lock(mu_);
   sessions_.emplace(options.handle, std::move(session));  // a repeated call changes nothing
   return OkStatus();
+}
+
+// Two processes cannot serve at one address, so a new incarnation there means that the earlier ones
+// are dead.
+Status Worker::NoteMaster(const TaskId& master) {
+  {
+    MutexLock lock(mu_);
+    std::deque<uint64_t>& known = masters_[master.address];
+    if (!known.empty() && known.back() == master.incarnation) return OkStatus();
+    if (std::find(known.begin(), known.end(), master.incarnation) != known.end()) {
+      return Aborted("the master ", master.ToString(), " has restarted");
+    }
+    known.push_back(master.incarnation);
+    if (known.size() > kIncarnationsRemembered) known.pop_front();
+  }
+  const auto restarted = [&](const TaskId& other) {
+    return other.address == master.address && other.incarnation != master.incarnation;
+  };
+  for (const std::string& handle : SessionsOf(restarted)) {
+    EndSession(handle, Aborted(self_.ToString(), " has ended session ", handle,
+                               ", because its master ", master.ToString(), " has restarted"));
+  }
+  return OkStatus();
+}
+
+void Worker::MasterLost(const TaskId& master, const Status& why) {
+  const bool restarted = absl::IsAborted(why);
+  for (const std::string& handle :
+       SessionsOf([&](const TaskId& other) { return other == master; })) {
+    const Status cause(restarted ? StatusCode::kAborted : StatusCode::kUnavailable,
+                       StrCat(self_.ToString(), " has ended the steps of session ", handle,
+                              ", because it has lost their master: ", why.message()));
+    restarted ? EndSession(handle, cause) : steps_.AbortSession(handle, cause);
+  }
+}
+
+std::vector<std::string> Worker::SessionsOf(
+    absl::FunctionRef<bool(const TaskId& master)> is_lost) const {
+  std::vector<std::string> handles;
+  MutexLock lock(mu_);
+  for (const auto& [handle, session] : sessions_) {
+    const std::vector<TaskId>& tasks = session->options.tasks;
+    if (!tasks.empty() && !(tasks[0] == self_) && is_lost(tasks[0])) handles.push_back(handle);
+  }
+  return handles;
 }
 
 void Worker::DeleteSession(const std::string& handle) {
