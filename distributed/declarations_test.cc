@@ -25,10 +25,11 @@ struct Program {
     CallN(init, {w, Constant(g, zeros)}, {{"validate_shape", true}});
     value = Call(resource ? "ReadVariableOp" : "Identity", {w}, {{resource ? "dtype" : "T", dtype}})
                 .name();
+    initialized = Call(resource ? "VarIsInitializedOp" : "IsVariableInitialized", {w}).name();
   }
   GraphBuilder g;
   Output w;
-  std::string init, value;
+  std::string init, value, initialized;
 };
 
 class DeclarationsTest : public TwoTasksTest {
@@ -72,7 +73,30 @@ TEST_P(DeclarationsTest, AnotherTypeIsRefused) {
   const Status refused = Run(*second, ints.g, {}, {}, {ints.init});
   EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument) << refused;
   EXPECT_THAT(std::string(refused.message()),
-              AllOf(HasSubstr("as float"), HasSubstr("says int32")));
+              AllOf(HasSubstr("variable 'w' exists already, as float[10]"),
+                    HasSubstr("says int32[10]"), HasSubstr("penstock reset grpc://")));
+}
+
+// The value that a program has left does not count for one that declares another shape, so that
+// its workers wait for their chief to initialise the variable.
+TEST_P(DeclarationsTest, AnOldValueOfAnotherShapeDoesNotCountAsInitialised) {
+  const Program ten(true, {10}, 10);
+  const Program twelve(true, {12}, 12), any(true, PartialShape(), 12);
+  const auto initialized = [&](const Program& program, SessionInterface& session) {
+    const Status ran = Run(session, program.g, {}, {program.initialized});
+    EXPECT_TRUE(ran.ok()) << ran;
+    return ran.ok() && out[0].scalar<bool>();
+  };
+  auto first = cluster_->NewSession({}, "worker", 0);
+  ASSERT_EQ(*Init(*first, ten), 10);
+  ASSERT_TRUE(first->Close().ok());
+  auto second = cluster_->NewSession({}, "worker", 1);
+  EXPECT_FALSE(initialized(twelve, *second));
+  ASSERT_EQ(*Init(*second, twelve), 12);
+  EXPECT_TRUE(initialized(twelve, *second));
+  ASSERT_TRUE(second->Close().ok());
+  auto third = cluster_->NewSession({}, "worker", 1);
+  EXPECT_TRUE(initialized(any, *third)) << "a program that declares no shape takes any";
 }
 
 TEST_P(DeclarationsTest, AnUnknownShapeAgreesWithAll) {
