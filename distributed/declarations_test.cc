@@ -2,6 +2,7 @@
 //
 // Tests two workers whose graphs declare one variable of a ps differently.
 #include "core/graph/builder.h"
+#include "distributed/rpc/ask_cluster.h"
 #include "distributed/testing/two_tasks.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -105,6 +106,55 @@ TEST_P(DeclarationsTest, AnUnknownShapeAgreesWithAll) {
   auto second = cluster_->NewSession({}, "worker", 1);
   EXPECT_EQ(*Init(*first, ten), 10);
   EXPECT_EQ(*Init(*second, unknown), 10);
+}
+
+// Returns a program that updates the variable "w" of the ps, without initialising it.
+std::string AddUpdate(GraphBuilder& g, const std::string& op) {
+  const auto ps = g.DeviceScope(kPs);
+  const Output w =
+      CallIn(g, "VarHandleOp", {},
+             {{"dtype", DType::kFloat}, {"shape", PartialShape({1})}, {"shared_name", "w"}});
+  const Output number = Constant(g, Tensor::Scalar(0.1f));
+  const Output row = Constant(g, Tensor::Vector<float>({1}));
+  CallN("AssignVariableOp", {w, row});
+  if (op == "ResourceApplyAddSign") {
+    CallN(op, {w, w, number, number, number, number, row});
+  } else {
+    CallN(op, {w, number, row});
+  }
+  return op;
+}
+
+// A worker with another optimiser than the others' is named by the ps.
+TEST_P(DeclarationsTest, AnotherOptimiserIsReported) {
+  const auto reported = [&]() -> std::vector<std::string> {
+    const auto cluster = AskCluster(cluster_->target());
+    EXPECT_TRUE(cluster.ok()) << cluster.status();
+    std::vector<std::string> all;
+    if (!cluster.ok()) return all;
+    for (const wire::ClusterTask& task : cluster->task()) {
+      const auto& its = task.report().program_difference();
+      all.insert(all.end(), its.begin(), its.end());
+    }
+    return all;
+  };
+  GraphBuilder descent, sign;
+  const std::string a = AddUpdate(descent, "ResourceApplyGradientDescent");
+  const std::string b = AddUpdate(sign, "ResourceApplyAddSign");
+  auto first = cluster_->NewSession({}, "worker", 0);
+  ASSERT_EQ(Run(*first, descent, {}, {}, {"AssignVariableOp", a}), OkStatus());
+  auto same = cluster_->NewSession({}, "worker", 1);
+  ASSERT_EQ(Run(*same, descent, {}, {}, {a}), OkStatus());
+  EXPECT_TRUE(reported().empty());
+  auto other = cluster_->NewSession({}, "worker", 1);
+  (void)Run(*other, sign, {}, {}, {b});
+  const std::vector<std::string> differences = reported();
+  ASSERT_FALSE(differences.empty());
+  EXPECT_THAT(differences[0],
+              AllOf(HasSubstr("variable 'w' is updated by "), HasSubstr("by GradientDescent in"),
+                    HasSubstr("by AddSign in"), HasSubstr("/job:worker/replica:0/task:1 at ")));
+  ASSERT_TRUE(other->Close().ok());
+  EXPECT_TRUE(reported().empty());
 }
 
 }  // namespace

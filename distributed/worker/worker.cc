@@ -7,6 +7,7 @@
 
 #include "core/base/error_origin.h"
 #include "core/base/fault_point.h"
+#include "core/base/log.h"
 #include "core/base/mutex.h"
 #include "core/base/timeout.h"
 #include "core/op/private_attrs.h"
@@ -208,6 +209,7 @@ void Worker::EndSession(const std::string& handle, const Status& why) {
     session = std::move(it->second);
     sessions_.erase(it);
   }
+  update_rules_.Remove(handle);
   exchange_->EndSession(handle, why);
   steps_.AbortSession(handle, why);
   for (const auto& [device, store] : session->isolated) store->ClearAll();
@@ -285,10 +287,31 @@ StatusOr<std::vector<TaskId>> Worker::TasksOf(const std::string& handle) const {
 Status Worker::RegisterGraph(const std::string& handle, uint64_t graph,
                              std::vector<Partition> partitions) {
   ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, FindSession(handle));
+  NoteUpdateRules(session->options, partitions);
   ASSIGN_OR_RETURN(std::shared_ptr<WorkerGraph> made, MakeGraph(*session, std::move(partitions)));
   MutexLock lock(mu_);
   session->graphs.emplace(graph, std::move(made));  // a repeated call changes nothing
   return OkStatus();
+}
+
+void Worker::NoteUpdateRules(const WorkerSessionOptions& session,
+                             const std::vector<Partition>& partitions) {
+  if (session.isolate_state) return;  // its variables are its own
+  const std::string master =
+      session.tasks.empty() ? "an unknown master" : session.tasks[0].ToString();
+  for (const Partition& partition : partitions) {
+    for (std::string& difference :
+         update_rules_.Add(session.handle, master, partition.device, partition.graph)) {
+      Log({.level = LogLevel::kWarning,
+           .task = self_.name,
+           .event = "programs_differ",
+           .text = std::move(difference),
+           .fields = {{"session", session.handle}},
+           .limited = true});
+    }
+  }
+  // The session may have ended meanwhile.
+  if (!FindSession(session.handle).ok()) update_rules_.Remove(session.handle);
 }
 
 StatusOr<std::shared_ptr<WorkerGraph>> Worker::MakeGraph(Session& session,

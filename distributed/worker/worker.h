@@ -31,6 +31,7 @@
 #include "core/runtime/step_stats.h"
 #include "distributed/worker/step_gate.h"
 #include "distributed/worker/step_table.h"
+#include "distributed/worker/update_rules.h"
 #include "distributed/worker/worker_graph.h"
 
 namespace penstock {
@@ -142,6 +143,9 @@ class Worker {
     std::shared_ptr<WorkerGraph> graph;
   };
   std::vector<RegisteredGraph> graphs() const;
+  // Returns a message for each session that updates a variable of this task by another rule than
+  // other sessions do (update_rules.h); for status reports.
+  std::vector<std::string> program_differences() const { return update_rules_.Differences(); }
   // The resources of a device or of an isolated session; for status reports.
   struct Store {
     std::string device;
@@ -189,6 +193,9 @@ class Worker {
   // is never lost.
   std::vector<std::string> SessionsOf(absl::FunctionRef<bool(const TaskId& master)> is_lost) const;
   Status NoteMaster(const TaskId& master);
+  // Notes by which rules a new graph of the session updates variables, and logs differences.
+  void NoteUpdateRules(const WorkerSessionOptions& session,
+                       const std::vector<Partition>& partitions);
   // Deletes the session, and ends its steps with `why`.
   void EndSession(const std::string& handle, const Status& why);
   StatusOr<std::shared_ptr<Session>> FindSession(const std::string& handle) const;
@@ -208,6 +215,7 @@ class Worker {
   StepTable steps_;
   Transport* transport_ = nullptr;
   StepGate* gate_ = nullptr;
+  UpdateRules update_rules_;
 
   mutable Mutex mu_;
   // Sessions are changed under mu_ only, except for their kernels, which have their own lock. Their
