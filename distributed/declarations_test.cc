@@ -2,6 +2,7 @@
 //
 // Tests two workers whose graphs declare one variable of a ps differently.
 #include "core/graph/builder.h"
+#include "distributed/rpc/ask_cluster.h"
 #include "distributed/testing/two_tasks.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -25,10 +26,11 @@ struct Program {
     CallN(init, {w, Constant(g, zeros)}, {{"validate_shape", true}});
     value = Call(resource ? "ReadVariableOp" : "Identity", {w}, {{resource ? "dtype" : "T", dtype}})
                 .name();
+    initialized = Call(resource ? "VarIsInitializedOp" : "IsVariableInitialized", {w}).name();
   }
   GraphBuilder g;
   Output w;
-  std::string init, value;
+  std::string init, value, initialized;
 };
 
 class DeclarationsTest : public TwoTasksTest {
@@ -72,7 +74,30 @@ TEST_P(DeclarationsTest, AnotherTypeIsRefused) {
   const Status refused = Run(*second, ints.g, {}, {}, {ints.init});
   EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument) << refused;
   EXPECT_THAT(std::string(refused.message()),
-              AllOf(HasSubstr("as float"), HasSubstr("says int32")));
+              AllOf(HasSubstr("variable 'w' exists already, as float[10]"),
+                    HasSubstr("says int32[10]"), HasSubstr("penstock reset grpc://")));
+}
+
+// The value that a program has left does not count for one that declares another shape, so that
+// its workers wait for their chief to initialise the variable.
+TEST_P(DeclarationsTest, AnOldValueOfAnotherShapeDoesNotCountAsInitialised) {
+  const Program ten(true, {10}, 10);
+  const Program twelve(true, {12}, 12), any(true, PartialShape(), 12);
+  const auto initialized = [&](const Program& program, SessionInterface& session) {
+    const Status ran = Run(session, program.g, {}, {program.initialized});
+    EXPECT_TRUE(ran.ok()) << ran;
+    return ran.ok() && out[0].scalar<bool>();
+  };
+  auto first = cluster_->NewSession({}, "worker", 0);
+  ASSERT_EQ(*Init(*first, ten), 10);
+  ASSERT_TRUE(first->Close().ok());
+  auto second = cluster_->NewSession({}, "worker", 1);
+  EXPECT_FALSE(initialized(twelve, *second));
+  ASSERT_EQ(*Init(*second, twelve), 12);
+  EXPECT_TRUE(initialized(twelve, *second));
+  ASSERT_TRUE(second->Close().ok());
+  auto third = cluster_->NewSession({}, "worker", 1);
+  EXPECT_TRUE(initialized(any, *third)) << "a program that declares no shape takes any";
 }
 
 TEST_P(DeclarationsTest, AnUnknownShapeAgreesWithAll) {
@@ -81,6 +106,55 @@ TEST_P(DeclarationsTest, AnUnknownShapeAgreesWithAll) {
   auto second = cluster_->NewSession({}, "worker", 1);
   EXPECT_EQ(*Init(*first, ten), 10);
   EXPECT_EQ(*Init(*second, unknown), 10);
+}
+
+// Returns a program that updates the variable "w" of the ps, without initialising it.
+std::string AddUpdate(GraphBuilder& g, const std::string& op) {
+  const auto ps = g.DeviceScope(kPs);
+  const Output w =
+      CallIn(g, "VarHandleOp", {},
+             {{"dtype", DType::kFloat}, {"shape", PartialShape({1})}, {"shared_name", "w"}});
+  const Output number = Constant(g, Tensor::Scalar(0.1f));
+  const Output row = Constant(g, Tensor::Vector<float>({1}));
+  CallN("AssignVariableOp", {w, row});
+  if (op == "ResourceApplyAddSign") {
+    CallN(op, {w, w, number, number, number, number, row});
+  } else {
+    CallN(op, {w, number, row});
+  }
+  return op;
+}
+
+// A worker with another optimiser than the others' is named by the ps.
+TEST_P(DeclarationsTest, AnotherOptimiserIsReported) {
+  const auto reported = [&]() -> std::vector<std::string> {
+    const auto cluster = AskCluster(cluster_->target());
+    EXPECT_TRUE(cluster.ok()) << cluster.status();
+    std::vector<std::string> all;
+    if (!cluster.ok()) return all;
+    for (const wire::ClusterTask& task : cluster->task()) {
+      const auto& its = task.report().program_difference();
+      all.insert(all.end(), its.begin(), its.end());
+    }
+    return all;
+  };
+  GraphBuilder descent, sign;
+  const std::string a = AddUpdate(descent, "ResourceApplyGradientDescent");
+  const std::string b = AddUpdate(sign, "ResourceApplyAddSign");
+  auto first = cluster_->NewSession({}, "worker", 0);
+  ASSERT_EQ(Run(*first, descent, {}, {}, {"AssignVariableOp", a}), OkStatus());
+  auto same = cluster_->NewSession({}, "worker", 1);
+  ASSERT_EQ(Run(*same, descent, {}, {}, {a}), OkStatus());
+  EXPECT_TRUE(reported().empty());
+  auto other = cluster_->NewSession({}, "worker", 1);
+  (void)Run(*other, sign, {}, {}, {b});
+  const std::vector<std::string> differences = reported();
+  ASSERT_FALSE(differences.empty());
+  EXPECT_THAT(differences[0],
+              AllOf(HasSubstr("variable 'w' is updated by "), HasSubstr("by GradientDescent in"),
+                    HasSubstr("by AddSign in"), HasSubstr("/job:worker/replica:0/task:1 at ")));
+  ASSERT_TRUE(other->Close().ok());
+  EXPECT_TRUE(reported().empty());
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 // Tests steps that are fed and fetched in instalments, across tasks.
 #include <thread>
 
+#include "core/base/testing/eventually.h"
 #include "distributed/testing/two_tasks.h"
 #include "gmock/gmock.h"
 
@@ -188,8 +189,8 @@ TEST_P(PartialRunsTest, UnfinishedInstalmentsEnd) {
   handle = *session->SetUpPartialRun(all);
   Cancellation cancellation;
   std::thread canceller([&] {
-    // Wait until the instalment has been sent, because an earlier cancellation would not end the
-    // run. The test cannot observe that: TestBlock runs already.
+    // Wait until the instalment has probably been sent. The test cannot observe that: TestBlock
+    // runs already.
     Env::Real().SleepForNanos(50'000'000);
     cancellation.Cancel(Cancelled("had enough"));
   });
@@ -197,6 +198,25 @@ TEST_P(PartialRunsTest, UnfinishedInstalmentsEnd) {
             Cancelled("had enough"));
   canceller.join();
   EXPECT_TRUE(cluster_->Idle());
+}
+
+// gRPC does not send the request of a call that is cancelled already.
+TEST_P(PartialRunsTest, AnInstalmentThatIsCancelledBeforeItIsSentEndsTheRun) {
+  GraphBuilder g;
+  const InPieces p(g);
+  auto session = cluster_->NewSession();
+  ASSERT_TRUE(session->Extend(g.graph()).ok());
+  const std::string handle = *session->SetUpPartialRun(p.All());
+  EXPECT_TRUE(Eventually([&] { return cluster_->server("ps", 0).counts().running_steps == 1; }));
+  Cancellation cancellation;
+  cancellation.Cancel(Cancelled("had enough"));
+  std::vector<Tensor> out;
+  EXPECT_EQ(session->RunPartial(handle, {.cancellation = &cancellation},
+                                {{p.a.name(), Tensor::Scalar(1.0f)}}, {p.sum.name()}, &out),
+            Cancelled("had enough"));
+  EXPECT_TRUE(cluster_->Idle());
+  const Status after = session->RunPartial(handle, {}, {}, {p.sum.name()}, &out);
+  EXPECT_THAT(std::string(after.message()), HasSubstr("Must run PartialRunSetup"));
 }
 
 }  // namespace

@@ -126,6 +126,10 @@ class Examination {
     CheckIdentity(task);
     CheckVersions(task);
     CheckSpecification(task);
+    for (const std::string& difference : task.probe.program_differences) {
+      Add(Level::kWarning, SubjectOf(task), difference,
+          "stop all workers, and start them with one program");
+    }
     if (std::abs(task.probe.clock_ahead_s) > kClockErrorSeconds) {
       Add(Level::kWarning, SubjectOf(task),
           absl::StrFormat("its clock is %.1f s %s this host's", std::abs(task.probe.clock_ahead_s),

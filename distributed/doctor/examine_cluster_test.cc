@@ -144,6 +144,12 @@ TEST_F(ExamineClusterTest, Versions) {
                                       Is(Level::kError, "c:1", "of the worker protocol")));
 }
 
+TEST_F(ExamineClusterTest, ProgramsThatDiffer) {
+  ps().program_differences = {"variable 'w' is updated by Adam in session a"};
+  EXPECT_THAT(Troubles(), ElementsAre(Is(Level::kWarning, "/job:ps/task:0 at a:1",
+                                         "variable 'w' is updated by Adam in session a")));
+}
+
 TEST_F(ExamineClusterTest, Protocols) {
   worker(0).protocol = "shm";
   EXPECT_THAT(Troubles(),

@@ -128,6 +128,16 @@ StatusTable Checkpoints(const wire::ClusterReport& cluster) {
   return table;
 }
 
+StatusTable ProgramDifferences(const wire::ClusterReport& cluster) {
+  StatusTable table{.title = "Programs that differ", .header = {"task", "difference"}};
+  for (const wire::ClusterTask& task : cluster.task()) {
+    for (const std::string& difference : task.report().program_difference()) {
+      table.rows.push_back({ShortTask(task.name()), difference});
+    }
+  }
+  return table;
+}
+
 StatusTable Sessions(const wire::ClusterReport& cluster) {
   StatusTable table{.title = "Sessions",
                     .header = {"session", "master", "client", "age", "idle", "steps", "in flight",
@@ -256,8 +266,9 @@ std::string TextOf(const std::vector<StatusTable>& tables) {
 
 std::vector<StatusTable> StatusTables(const wire::ClusterReport& cluster) {
   std::vector<StatusTable> tables = {Tasks(cluster)};
-  for (StatusTable table : {Replicas(cluster), Sessions(cluster), Checkpoints(cluster),
-                            Queues(cluster), Variables(cluster), Traffic(cluster)}) {
+  for (StatusTable table :
+       {Replicas(cluster), ProgramDifferences(cluster), Sessions(cluster), Checkpoints(cluster),
+        Queues(cluster), Variables(cluster), Traffic(cluster)}) {
     if (!table.rows.empty()) tables.push_back(std::move(table));
   }
   return tables;

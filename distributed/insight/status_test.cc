@@ -10,6 +10,7 @@
 namespace penstock {
 namespace {
 
+using testing::AllOf;
 using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
@@ -44,6 +45,15 @@ TEST(StatusTest, TheLineSumsUp) {
   EXPECT_EQ(StatusLine(Cluster()),
             "2 tasks, 1 does not answer; 1 session, 1 step in flight, 2.5 steps/s, 4.0 MB of "
             "variables");
+}
+
+TEST(StatusTest, ProgramsThatDiffer) {
+  wire::ClusterReport cluster = Cluster();
+  EXPECT_THAT(StatusText(cluster), Not(HasSubstr("differ")));
+  cluster.mutable_task(1)->mutable_report()->add_program_difference("w: Adam here, Ftrl there");
+  EXPECT_THAT(StatusText(cluster),
+              AllOf(HasSubstr("Programs that differ"),
+                    HasSubstr("/job:worker/task:0  w: Adam here, Ftrl there")));
 }
 
 TEST(StatusTest, TablesStandInColumns) {

@@ -80,6 +80,9 @@ class Reporter {
     AddFailedSaves();
     AddAwaitedVariables();
     AddMemory();
+    for (std::string& difference : task_.worker().program_differences()) {
+      report_.add_program_difference(std::move(difference));
+    }
     for (std::string& call : BlockingCall::List(env_)) report_.add_blocking_call(std::move(call));
     for (const auto& [to, sent] : task_.worker().steps().SentTo()) {
       wire::SentReport* const report = report_.add_sent();

@@ -19,6 +19,18 @@ const FaultPoint kNeverAgain(FaultPoint::kBug, "health/never-well-again",
 
 }  // namespace
 
+void TaskHealth::NoteLostAbort(int64_t step_id, const Status& why) const {
+  MutexLock lock(mu_);
+  if (absl::IsAborted(status_)) return;  // the task has restarted
+  lost_aborts_[step_id] = why;
+  if (lost_aborts_.size() > kAbortsMax) lost_aborts_.erase(lost_aborts_.begin());
+}
+
+void TaskHealth::ForgetAbort(int64_t step_id) const {
+  MutexLock lock(mu_);
+  lost_aborts_.erase(step_id);
+}
+
 HealthMonitor::HealthMonitor(const HealthOptions& options, Env& env, DeadlineTimer& timer)
     : options_(options), env_(env), timer_(timer) {
   MutexLock lock(state_->mu);
@@ -85,6 +97,7 @@ void HealthMonitor::Ask(bool heartbeat) {
   struct Question {
     Key key;
     std::shared_ptr<WorkerClient> client;
+    std::shared_ptr<const TaskHealth> health;
     std::vector<std::string> sessions;
   };
   std::vector<Question> questions;
@@ -92,12 +105,13 @@ void HealthMonitor::Ask(bool heartbeat) {
     MutexLock lock(state_->mu);
     if (state_->stopped) return;
     for (const auto& [key, watched] : state_->tasks) {
-      Question question{key, watched.client, {}};
+      Question question{key, watched.client, watched.health, {}};
       for (const auto& [session, listener] : watched.sessions) question.sessions.push_back(session);
       questions.push_back(std::move(question));
     }
   }
   for (Question& q : questions) {
+    if (heartbeat) RepeatAborts(q.key, *q.client, q.health);
     q.client->GetStatus({.sessions = std::move(q.sessions)},
                         {.incarnation = q.key.second, .timeout_ms = options_.interval_ms},
                         [state = state_, key = q.key, misses_max = options_.misses_max, heartbeat,
@@ -106,6 +120,22 @@ void HealthMonitor::Ask(bool heartbeat) {
                           if (!heartbeat && !answer.ok()) return;
                           Answered(state, key, misses_max, env->NowNanos(), answer);
                         });
+  }
+}
+
+void HealthMonitor::RepeatAborts(const Key& key, WorkerClient& client,
+                                 const std::shared_ptr<const TaskHealth>& health) const {
+  std::map<int64_t, Status> aborts;
+  {
+    MutexLock lock(health->mu_);
+    if (absl::IsAborted(health->status_)) health->lost_aborts_.clear();
+    aborts = health->lost_aborts_;
+  }
+  for (const auto& [step_id, why] : aborts) {
+    client.AbortStep(step_id, why, {.incarnation = key.second, .timeout_ms = options_.interval_ms},
+                     Done([health, step_id = step_id](const Status& acknowledged) {
+                       if (acknowledged.ok()) health->ForgetAbort(step_id);
+                     }));
   }
 }
 
@@ -144,6 +174,7 @@ void HealthMonitor::Answered(const std::shared_ptr<State>& state, const Key& key
       for (const std::string& session : answer->unknown_sessions) {
         const auto listener = watched.sessions.find(session);
         if (listener != watched.sessions.end()) notice.listeners.push_back(listener->second);
+        notice.what = Loss::kSession;
         notice.why = Aborted(watched.task.ToString(), " has lost the session");
       }
     } else if (absl::IsAborted(answer.status())) {
@@ -168,7 +199,7 @@ void HealthMonitor::Answered(const std::shared_ptr<State>& state, const Key& key
          .fields = {{"peer", key.first}},
          .limited = true});
   }
-  for (const Listener& listener : notice.listeners) listener(notice.why);
+  for (const Listener& listener : notice.listeners) listener(notice.what, notice.why);
 }
 
 void HealthMonitor::MarkLost(Watched& watched, const Status& why, LossNotice* notice) {

@@ -6,8 +6,9 @@
 //
 // A task that misses several heartbeats in a row is Unavailable until it answers again. A task that
 // was restarted stays Aborted. If a task has forgotten a session, only the session's listener gets
-// Aborted. Time is monotonic. Thread-safe. Listeners run on any thread, without locks; one call may
-// still come after Unwatch.
+// Aborted. The abort of a step that a task has not acknowledged is repeated with the heartbeats,
+// because a lost abort would leave the step there for as long as the session. Time is monotonic.
+// Thread-safe. Listeners run on any thread, without locks; one call may still come after Unwatch.
 #pragma once
 
 #include <atomic>
@@ -41,18 +42,28 @@ class TaskHealth {
     MutexLock lock(mu_);
     return status_;
   }
+  // Notes that the task has not acknowledged the abort of a step with `why`. The monitor repeats
+  // the abort with each heartbeat until the task acknowledges it or has restarted. If there are
+  // more than kAbortsMax, the one with the lowest step id is dropped.
+  void NoteLostAbort(int64_t step_id, const Status& why) const;
 
  private:
   friend class HealthMonitor;
+  static constexpr size_t kAbortsMax = 1024;
+  void ForgetAbort(int64_t step_id) const;
+
   std::atomic<bool> ok_{true};  // changed under mu_
   mutable Mutex mu_;            // locked after the mutex of the monitor
   Status status_ ABSL_GUARDED_BY(mu_);
+  // The aborts that the task has not acknowledged, by step.
+  mutable std::map<int64_t, Status> lost_aborts_ ABSL_GUARDED_BY(mu_);
 };
 
 class HealthMonitor {
  public:
+  enum class Loss { kTask, kSession };
   // Called with the reason when the task is lost, or has forgotten the session.
-  using Listener = std::function<void(const Status& why)>;
+  using Listener = std::function<void(Loss what, const Status& why)>;
 
   HealthMonitor(const HealthOptions& options, Env& env, DeadlineTimer& timer);
   ~HealthMonitor();
@@ -95,6 +106,7 @@ class HealthMonitor {
   };
   struct LossNotice {
     Status why;
+    Loss what = Loss::kTask;
     std::vector<Listener> listeners;
   };
 
@@ -103,6 +115,9 @@ class HealthMonitor {
   // Sends a question to all watched tasks. If `heartbeat`, a missing answer counts as a missed
   // heartbeat.
   void Ask(bool heartbeat);
+  // Repeats the aborts that the task has not acknowledged.
+  void RepeatAborts(const Key& key, WorkerClient& client,
+                    const std::shared_ptr<const TaskHealth>& health) const;
   static void Answered(const std::shared_ptr<State>& state, const Key& key, int misses_max,
                        int64_t now_ns, const StatusOr<TaskStatus>& answer);
   // Notes the task's clock from the answer to a question that was sent at `sent_ns`.

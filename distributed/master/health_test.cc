@@ -26,9 +26,11 @@ class HealthTest : public SimTest {
     });
   }
   std::shared_ptr<const TaskHealth> Watch(const std::string& session) {
-    return monitor_->Watch(kPs, client_, session, [this, session](const Status& why) {
-      told_.push_back(StrCat(session, ": ", why.ToString()));
-    });
+    return monitor_->Watch(
+        kPs, client_, session, [this, session](HealthMonitor::Loss what, const Status& why) {
+          const char* const lost = what == HealthMonitor::Loss::kTask ? "" : " (the session)";
+          told_.push_back(StrCat(session, lost, ": ", why.ToString()));
+        });
   }
   void Answer(StatusOr<TaskStatus> answer) { client_->status = std::move(answer); }
 
@@ -114,9 +116,40 @@ TEST_F(HealthTest, ASessionThatTheTaskHasForgottenIsToldAlone) {
     Watch("s2");
     Answer(TaskStatus{.self = kPs, .unknown_sessions = {"s2", "never heard of"}});
     Pass(1'500);
-    EXPECT_THAT(told_, ElementsAre("s2: ABORTED: /job:ps/replica:0/task:0 at a:1 has lost the "
-                                   "session"));
+    EXPECT_THAT(told_, ElementsAre("s2 (the session): ABORTED: /job:ps/replica:0/task:0 at a:1 "
+                                   "has lost the session"));
     EXPECT_TRUE(health->ok()) << "the task itself is well";
+  });
+}
+
+// The call that aborts a step may be lost although the task lives, and its session's lease is
+// renewed.
+TEST_F(HealthTest, ALostAbortIsRepeatedUntilTheTaskHasAcknowledgedIt) {
+  Watching([&] {
+    const auto health = Watch("s");
+    client_->abort_answer = DeadlineExceeded("no route");
+    health->NoteLostAbort(7, Unavailable("ps 1 is gone"));
+    EXPECT_THAT(client_->log, ElementsAre());
+    Pass(2'500);
+    const std::string abort = "AbortStep 7: UNAVAILABLE: ps 1 is gone";
+    EXPECT_THAT(client_->log, ElementsAre(abort, abort)) << "with each heartbeat";
+    client_->abort_answer = OkStatus();
+    Pass(5'000);
+    EXPECT_THAT(client_->log, ElementsAre(abort, abort, abort));
+  });
+}
+
+TEST_F(HealthTest, ARestartedTaskHasNoStepsToAbort) {
+  Watching([&] {
+    const auto health = Watch("s");
+    health->NoteLostAbort(7, Unavailable("ps 1 is gone"));
+    client_->abort_answer = Aborted("has restarted");
+    Answer(Aborted("has restarted"));
+    Pass(1'500);
+    EXPECT_EQ(client_->log.size(), 1u);
+    health->NoteLostAbort(8, Unavailable("ps 1 is gone"));
+    Pass(5'000);
+    EXPECT_EQ(client_->log.size(), 1u);
   });
 }
 

@@ -114,8 +114,14 @@ void MasterSession::WatchTasks() {
   if (options_.health == nullptr) return;
   for (SessionTask& task : tasks_->list) {
     if (task.client->in_process() != nullptr) continue;
-    const auto lost = [weak = weak_from_this(), id = task.id](const Status& why) {
-      if (const auto session = weak.lock()) session->steps_->TaskLost(id, why);
+    const auto lost = [weak = weak_from_this(), id = task.id](HealthMonitor::Loss what,
+                                                              const Status& why) {
+      const auto session = weak.lock();
+      if (session == nullptr) return;
+      Worker* const own = session->tasks()[0].client->in_process();
+      // The lost task may be the master of steps that have a part in this one.
+      if (what == HealthMonitor::Loss::kTask && own != nullptr) own->MasterLost(id, why);
+      session->steps_->TaskLost(id, why);
     };
     task.health = options_.health->Watch(task.id, task.client, handle(), lost);
   }

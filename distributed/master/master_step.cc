@@ -6,6 +6,7 @@
 
 #include "core/base/error_origin.h"
 #include "core/base/fault_point.h"
+#include "distributed/master/health.h"
 
 namespace penstock {
 namespace {
@@ -164,7 +165,11 @@ void MasterStep::AbortParts(const Status& why) {
   for (const PreparedStep::Part* part : running) {
     part->task->client->AbortStep(
         args_.id, why, {.incarnation = part->task->id.incarnation, .timeout_ms = kAbortTimeoutMs},
-        Done([prepared = prepared_](Status) {}));
+        Done([prepared = prepared_, part, id = args_.id, why](const Status& acknowledged) {
+          const auto& health = part->task->health;
+          if (acknowledged.ok() || health == nullptr) return;
+          health->NoteLostAbort(id, why);
+        }));
   }
 }
 

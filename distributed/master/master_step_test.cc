@@ -2,6 +2,7 @@
 #include "distributed/master/master_step.h"
 
 #include "core/runtime/testing/sim_test.h"
+#include "distributed/master/health.h"
 #include "distributed/worker/testing/fake_worker_client.h"
 #include "gmock/gmock.h"
 
@@ -16,14 +17,18 @@ constexpr int64_t kStep = 7;
 
 class MasterStepTest : public SimTest {
  protected:
-  // Starts a step with parts in `tasks` tasks, whose graphs have the numbers 100, 101, ...
-  void Start(int tasks, MasterStep::Args args = {}) {
+  // Starts a step with parts in `tasks` tasks, whose graphs have the numbers 100, 101, ... The
+  // tasks are watched by `monitor`, unless null.
+  void Start(int tasks, MasterStep::Args args = {}, HealthMonitor* monitor = nullptr) {
     auto session = std::make_shared<SessionTasks>();
     session->session_deleted = true;  // nothing to deregister
     for (int i = 0; i < tasks; ++i) {
       clients_.push_back(std::make_shared<FakeWorkerClient>());
       clients_.back()->run_error = i < static_cast<int>(fails_.size()) ? fails_[i] : OkStatus();
       session->list.push_back({.id = Id(i), .client = clients_.back()});
+      if (monitor == nullptr) continue;
+      session->list.back().health =
+          monitor->Watch(Id(i), clients_.back(), "s", [](HealthMonitor::Loss, const Status&) {});
     }
     auto prepared = std::make_shared<PreparedStep>(CallableSpec{});
     prepared->session = "s";
@@ -180,6 +185,24 @@ TEST_F(MasterStepTest, TheFirstAbortCounts) {
     step_->Abort(Cancelled("third"));
     EXPECT_EQ(client(0).log.size(), 1u);
     EXPECT_EQ(ended_, Cancelled("first"));
+  });
+}
+
+// The task may live, and run its part of the step as long as its session.
+TEST_F(MasterStepTest, AnAbortThatIsLostIsRepeatedWithTheHeartbeats) {
+  Simulate([&] {
+    HealthMonitor monitor({.interval_ms = 1'000}, env_, *timer_);
+    Start(2, {}, &monitor);
+    for (int i = 0; i < 2; ++i) client(i).status = TaskStatus{.self = Id(i)};
+    client(0).abort_answer = DeadlineExceeded("no route");
+    step_->Abort(Cancelled("had enough"));
+    for (int i = 0; i < 2; ++i) client(i).EndStep(kStep, Cancelled("abandoned"));
+    EXPECT_TRUE(ended());
+    client(0).abort_answer = OkStatus();
+    Pass(5'000);
+    const std::string abort = "AbortStep 7: CANCELLED: had enough";
+    EXPECT_THAT(client(0).log, ElementsAre(abort, abort));
+    EXPECT_THAT(client(1).log, ElementsAre(abort));
   });
 }
 

@@ -122,6 +122,11 @@ void PartialRun::Run(const Feeds& feeds, const std::vector<std::string>& fetches
   }
 }
 
+void PartialRun::Cancel(const Status& why, Done done) {
+  cancellation_.Cancel(why);
+  AfterEnd(std::move(done));
+}
+
 bool PartialRun::finished() const {
   MutexLock lock(mu_);
   return left_ == 0 || (ended_.has_value() && !ended_->ok());

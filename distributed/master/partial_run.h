@@ -42,6 +42,9 @@ class PartialRun : public std::enable_shared_from_this<PartialRun> {
   // step's error, and ends it.
   void Run(const Feeds& feeds, const std::vector<std::string>& fetches,
            std::vector<Tensor>* outputs, Done done);
+  // Ends the step with `why`, and calls `done` with the step's status when it has ended. To be
+  // called instead of Run for an instalment that was cancelled before it could begin.
+  void Cancel(const Status& why, Done done);
   // Returns whether no further instalment is possible: the step has failed, or everything
   // was fed and fetched.
   bool finished() const;

@@ -127,6 +127,15 @@ void PartialRuns::Run(const std::string& handle, const RunOptions& options, cons
     return std::move(done)(Unimplemented("partial runs are neither traced nor shown"));
   }
   const std::shared_ptr<PartialRun> run = *found;
+  if (options.cancellation != nullptr && options.cancellation->cancelled()) {
+    return run->Cancel(options.cancellation->status(),
+                       Done([self = shared_from_this(), run, handle, outputs,
+                             done = std::move(done)](Status status) mutable {
+                         self->Forget(handle);
+                         outputs->clear();
+                         std::move(done)(std::move(status));
+                       }));
+  }
   auto guard = std::make_unique<Guard>(run, options, options_.services);
   run->Run(feeds, fetches, outputs,
            Done([self = shared_from_this(), run, handle, outputs, guard = std::move(guard),

@@ -151,6 +151,22 @@ TEST_F(PartialRunsTest, ACancelledInstalmentEndsTheStep) {
   });
 }
 
+TEST_F(PartialRunsTest, AnInstalmentThatWasCancelledBeforeItBeganEndsTheStepAndIsForgotten) {
+  WithRuns([&] {
+    const std::string handle = Begin();
+    Cancellation cancellation;
+    cancellation.Cancel(Cancelled("had enough"));
+    Feed(handle, {"a"}, {.cancellation = &cancellation});
+    Pass(1);
+    EXPECT_THAT(ps_->log, ElementsAre(HasSubstr("had enough")));
+    EXPECT_FALSE(ended_.has_value()) << "the step has not ended";
+    End(Cancelled("aborted"));
+    EXPECT_EQ(ended_, Cancelled("had enough"));
+    Feed(handle, {"a"});
+    EXPECT_EQ(ended_, Unknown(handle));
+  });
+}
+
 TEST_F(PartialRunsTest, TooManyAreRefusedUntilOneHasEnded) {
   WithRuns([&] {
     for (size_t i = 0; i < PartialRuns::kRunsMax; ++i) Begin();

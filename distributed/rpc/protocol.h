@@ -12,4 +12,8 @@ inline constexpr int kProtocolVersion = 3;
 // client's error texts.
 inline constexpr char kMasterTaskMetadata[] = "penstock-task";
 
+// The metadata of a RunStep that only ends its partial run, because the client has cancelled an
+// instalment: TensorFlow's messages have no field for it.
+inline constexpr char kEndsPartialRunMetadata[] = "penstock-ends-partial-run";
+
 }  // namespace penstock

@@ -39,6 +39,8 @@ constexpr int64_t kDayMs = 24 * 60 * kMinuteMs;
 constexpr int64_t kAnswerSlackMs = 3'000;
 // The timeout of one final call, which finds out why the server did not answer.
 constexpr int64_t kLastAttemptMs = 1'000;
+// The timeout of a call that ends a partial run; the master waits up to 2 s for the run's end.
+constexpr int64_t kEndPartialRunMs = 5'000;
 constexpr size_t kRequestBytesMax = (size_t{1} << 31) - 1;  // protobuf's limit
 
 constexpr TensorField kFetch = {tensorflow::RunStepResponse::kTensorFieldNumber, /*named=*/true,
@@ -167,7 +169,10 @@ class RemoteSession final : public SessionInterface {
     if (handle.empty()) return InvalidArgument("a partial run without a handle");
     tensorflow::RunStepRequest request;
     request.set_partial_run_handle(handle);
-    return RunStep(std::move(request), options, feeds, fetches, outputs, nullptr);
+    const Status ran = RunStep(std::move(request), options, feeds, fetches, outputs, nullptr);
+    const bool cancelled = options.cancellation != nullptr && options.cancellation->cancelled();
+    if (!ran.ok() && cancelled) EndPartialRun(handle);
+    return ran;
   }
 
   StatusOr<CallableId> MakeCallable(const CallableSpec& spec) override {
@@ -260,6 +265,23 @@ class RemoteSession final : public SessionInterface {
     if (closed_) return Closed();
     if (handle_.empty()) RETURN_IF_ERROR(Create(nullptr));
     return handle_;
+  }
+
+  // Ends a partial run of which an instalment was cancelled. gRPC drops the request of a call that
+  // is cancelled before it is sent, so the master may not know. If it does, it answers with an
+  // error, which is ignored, as are errors of the connection: the run then ends with the session.
+  void EndPartialRun(const std::string& handle) {
+    tensorflow::RunStepRequest request;
+    const auto session = Handle();
+    if (!session.ok()) return;
+    request.set_session_handle(*session);
+    request.set_partial_run_handle(handle);
+    request.set_store_errors_in_response_body(true);
+    request.set_request_id(NewRequestId());
+    tensorflow::RunStepResponse response;
+    grpc::ClientContext context;
+    context.AddMetadata(kEndsPartialRunMetadata, "1");
+    (void)Answer(&Stub::RunStep, request, &response, &context, kEndPartialRunMs);
   }
 
   int64_t NewRequestId() { return static_cast<int64_t>(env_.RandomU64() | 1); }

@@ -11,6 +11,7 @@
 #include "distributed/calls/status_proto.h"
 #include "distributed/rpc/master_service.h"
 #include "distributed/rpc/options_without_effect.h"
+#include "distributed/rpc/protocol.h"
 #include "distributed/rpc/tensor_message.h"
 #include "distributed/rpc/value_proto.h"
 #include "proto/tensorflow/config.pb.h"
@@ -157,6 +158,10 @@ void MasterService::RunStep(std::shared_ptr<StepCall> call) {
     if (request.target_size() > 0) {
       return std::move(done)(
           InvalidArgument("RunStep: the targets of a partial run belong to PartialRunSetup"));
+    }
+    const auto& metadata = call->context().client_metadata();
+    if (metadata.find(kEndsPartialRunMetadata) != metadata.end()) {
+      step->cancellation.Cancel(Cancelled("the client has cancelled the partial run"));
     }
     step->session->RunPartialAsync(partial, &step->run, std::move(done));
   });

@@ -17,10 +17,10 @@
 #include "distributed/calls/channel.h"
 #include "distributed/calls/unary_call.h"
 #include "distributed/rpc/protocol.h"
+#include "distributed/rpc/value_proto.h"
 #include "distributed/security/connection_diagnosis.h"
 #include "distributed/security/credentials.h"
 #include "distributed/security/stream_socket.h"
-#include "distributed/rpc/value_proto.h"
 #include "proto/penstock/insight.grpc.pb.h"
 
 namespace penstock {
@@ -96,6 +96,8 @@ TaskProbe Ask(const std::string& address, int64_t timeout_ms, const Credentials&
           .protocol_version = report.protocol_version(),
           .protocol = report.protocol(),
           .cluster = FromProto(report.cluster()).value_or(ClusterSpec()),
+          .program_differences = {report.program_difference().begin(),
+                                  report.program_difference().end()},
           .round_trip_ms = took_ms,
           .clock_ahead_s = tells_time ? (their_us - our_us) / 1e6 : 0};
 }

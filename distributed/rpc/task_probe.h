@@ -33,6 +33,8 @@ struct TaskProbe {
   int protocol_version = 0;
   std::string protocol;  // the transport it uses
   ClusterSpec cluster;   // the cluster that it was started with
+  // How programs differ that use the task's variables: TaskReport.program_difference.
+  std::vector<std::string> program_differences = {};
   double round_trip_ms = 0;
   double clock_ahead_s = 0;  // relative to this host's wall clock, within the round trip
 };

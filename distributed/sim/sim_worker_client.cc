@@ -85,17 +85,22 @@ class SimWorkerClient final : public WorkerClient,
     if (!network_.IsDead(SimEnd::Of(self_))) {
       network_.NoteStep({task_.name, task_.address, options.incarnation}, args.step_id);
     }
+    const auto watch = std::make_shared<StreamWatch>(network_, self_, task_, args.step_id);
     const auto pending = Call(
         StrCat("RunGraph ", args.graph), options,
-        [run, stats, options](Task&, WorkerClient& worker, Done ended) {
-          worker.RunGraph(run, options,
-                          Done([stats, ended = std::move(ended)](const Status& status) mutable {
-                            std::move(ended)(status);
-                          }));
+        [watch, run, stats, options](Task&, WorkerClient& worker, Done ended) {
+          watch->served = true;
+          worker.RunGraph(
+              run, options,
+              Done([watch, stats, ended = std::move(ended)](const Status& status) mutable {
+                watch->End();
+                std::move(ended)(status);
+              }));
         },
-        Done([self = shared_from_this(), step_id = args.step_id, stats, to = args.stats,
+        Done([self = shared_from_this(), step_id = args.step_id, watch, stats, to = args.stats,
               done = std::move(done)](const Status& status) mutable {
           self->running_.erase(step_id);
+          if (!watch->served) watch->End();
           if (status.ok() && stats != nullptr) AddStats(stats->Take(), to);
           std::move(done)(status);
         }));
@@ -151,6 +156,25 @@ class SimWorkerClient final : public WorkerClient,
         repeatable);
     return call;
   }
+
+  // Aborts a step when its worker loses the connection to the master, as the worker's end of gRPC's
+  // stream of steps does. If the request is still under way then, the step cannot begin any more.
+  struct StreamWatch {
+    StreamWatch(SimNetwork& on, const TaskId& master, const TaskId& worker, int64_t step_id)
+        : network(on),
+          id(on.Watch(SimEnd::Of(worker), SimEnd::Of(master),
+                      [&network = on, worker, step_id](const std::string&) {
+                        Task* const task = network.Find(worker.address, worker.incarnation);
+                        if (task == nullptr) return;
+                        task->worker().AbortStep(
+                            step_id, Cancelled("the master does not wait for the step any more"));
+                      })) {}
+    void End() { network.Unwatch(id); }
+
+    SimNetwork& network;
+    const uint64_t id;
+    bool served = false;  // the request has arrived
+  };
 
   static void AddStats(std::vector<DeviceStats> devices, StepStatsCollector* to) {
     for (DeviceStats& device : devices) {

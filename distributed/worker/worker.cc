@@ -7,6 +7,7 @@
 
 #include "core/base/error_origin.h"
 #include "core/base/fault_point.h"
+#include "core/base/log.h"
 #include "core/base/mutex.h"
 #include "core/base/timeout.h"
 #include "core/op/private_attrs.h"
@@ -22,6 +23,9 @@ const FaultPoint kSessionsStay(FaultPoint::kBug, "worker/session-kept",
                                "a task keeps a session that its master has deleted");
 const FaultPoint kFollowerServes(FaultPoint::kBug, "worker/follower-serves",
                                  "a replica that is not the primary takes sessions");
+
+// The number of incarnations of a master that a worker remembers.
+constexpr size_t kIncarnationsRemembered = 8;
 
 // The transfers of a step, as its partitions declare them.
 struct Traffic {
@@ -127,6 +131,7 @@ Status Worker::CreateSession(const WorkerSessionOptions& options) {
                        " does not serve: it is, or becomes, the follower of its "
                        "other replica");
   }
+  if (!options.tasks.empty()) RETURN_IF_ERROR(NoteMaster(options.tasks[0]));
   auto session = std::make_shared<Session>();
   session->options = options;
   session->memory = std::make_shared<SessionMemory>(options.handle, memory_, account_);
@@ -145,6 +150,51 @@ Status Worker::CreateSession(const WorkerSessionOptions& options) {
   return OkStatus();
 }
 
+// Two processes cannot serve at one address, so a new incarnation there means that the earlier ones
+// are dead.
+Status Worker::NoteMaster(const TaskId& master) {
+  {
+    MutexLock lock(mu_);
+    std::deque<uint64_t>& known = masters_[master.address];
+    if (!known.empty() && known.back() == master.incarnation) return OkStatus();
+    if (std::find(known.begin(), known.end(), master.incarnation) != known.end()) {
+      return Aborted("the master ", master.ToString(), " has restarted");
+    }
+    known.push_back(master.incarnation);
+    if (known.size() > kIncarnationsRemembered) known.pop_front();
+  }
+  const auto restarted = [&](const TaskId& other) {
+    return other.address == master.address && other.incarnation != master.incarnation;
+  };
+  for (const std::string& handle : SessionsOf(restarted)) {
+    EndSession(handle, Aborted(self_.ToString(), " has ended session ", handle,
+                               ", because its master ", master.ToString(), " has restarted"));
+  }
+  return OkStatus();
+}
+
+void Worker::MasterLost(const TaskId& master, const Status& why) {
+  const bool restarted = absl::IsAborted(why);
+  for (const std::string& handle :
+       SessionsOf([&](const TaskId& other) { return other == master; })) {
+    const Status cause(restarted ? StatusCode::kAborted : StatusCode::kUnavailable,
+                       StrCat(self_.ToString(), " has ended the steps of session ", handle,
+                              ", because it has lost their master: ", why.message()));
+    restarted ? EndSession(handle, cause) : steps_.AbortSession(handle, cause);
+  }
+}
+
+std::vector<std::string> Worker::SessionsOf(
+    absl::FunctionRef<bool(const TaskId& master)> is_lost) const {
+  std::vector<std::string> handles;
+  MutexLock lock(mu_);
+  for (const auto& [handle, session] : sessions_) {
+    const std::vector<TaskId>& tasks = session->options.tasks;
+    if (!tasks.empty() && !(tasks[0] == self_) && is_lost(tasks[0])) handles.push_back(handle);
+  }
+  return handles;
+}
+
 void Worker::DeleteSession(const std::string& handle) {
   EndSession(handle, Cancelled("session ", handle, " was closed"));
 }
@@ -159,6 +209,7 @@ void Worker::EndSession(const std::string& handle, const Status& why) {
     session = std::move(it->second);
     sessions_.erase(it);
   }
+  update_rules_.Remove(handle);
   exchange_->EndSession(handle, why);
   steps_.AbortSession(handle, why);
   for (const auto& [device, store] : session->isolated) store->ClearAll();
@@ -236,10 +287,31 @@ StatusOr<std::vector<TaskId>> Worker::TasksOf(const std::string& handle) const {
 Status Worker::RegisterGraph(const std::string& handle, uint64_t graph,
                              std::vector<Partition> partitions) {
   ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, FindSession(handle));
+  NoteUpdateRules(session->options, partitions);
   ASSIGN_OR_RETURN(std::shared_ptr<WorkerGraph> made, MakeGraph(*session, std::move(partitions)));
   MutexLock lock(mu_);
   session->graphs.emplace(graph, std::move(made));  // a repeated call changes nothing
   return OkStatus();
+}
+
+void Worker::NoteUpdateRules(const WorkerSessionOptions& session,
+                             const std::vector<Partition>& partitions) {
+  if (session.isolate_state) return;  // its variables are its own
+  const std::string master =
+      session.tasks.empty() ? "an unknown master" : session.tasks[0].ToString();
+  for (const Partition& partition : partitions) {
+    for (std::string& difference :
+         update_rules_.Add(session.handle, master, partition.device, partition.graph)) {
+      Log({.level = LogLevel::kWarning,
+           .task = self_.name,
+           .event = "programs_differ",
+           .text = std::move(difference),
+           .fields = {{"session", session.handle}},
+           .limited = true});
+    }
+  }
+  // The session may have ended meanwhile.
+  if (!FindSession(session.handle).ok()) update_rules_.Remove(session.handle);
 }
 
 StatusOr<std::shared_ptr<WorkerGraph>> Worker::MakeGraph(Session& session,

@@ -12,12 +12,14 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "core/base/done.h"
 #include "core/base/env.h"
 #include "core/base/mutex.h"
@@ -29,6 +31,7 @@
 #include "core/runtime/step_stats.h"
 #include "distributed/worker/step_gate.h"
 #include "distributed/worker/step_table.h"
+#include "distributed/worker/update_rules.h"
 #include "distributed/worker/worker_graph.h"
 
 namespace penstock {
@@ -37,7 +40,7 @@ namespace penstock {
 struct WorkerSessionOptions {
   std::string handle;          // unique in the cluster
   bool isolate_state = false;  // true: the session has resources of its own
-  std::vector<TaskId> tasks;   // all tasks that the session uses, with incarnations
+  std::vector<TaskId> tasks;   // all tasks that the session uses, first that of its master
   int64_t lease_ms = 0;        // deleted if the master is silent for this long; 0: never
 };
 
@@ -102,13 +105,18 @@ class Worker {
   std::vector<DeviceInfo> devices() const;
   StepTable& steps() { return steps_; }
 
-  // Creates a session; a repeated call changes nothing. Unavailable after RefuseSessions, or if
-  // this worker is not serving.
+  // Creates a session; a repeated call changes nothing. If its master has restarted, ends the
+  // sessions of the master's earlier incarnations at once. Unavailable after RefuseSessions, or if
+  // this worker is not serving; Aborted if a later incarnation of the master has called before.
   Status CreateSession(const WorkerSessionOptions& options);
   // Refuses new sessions from now on, because the task is about to end.
   void RefuseSessions() { refusing_ = true; }
   // Deletes a session and aborts its steps. Their tensors are freed when they have ended.
   void DeleteSession(const std::string& handle);
+  // Ends the steps of the sessions whose master is `master`, which this task's own heartbeats have
+  // found lost, without waiting for the leases. If `why` is Aborted, the master has restarted, and
+  // its sessions end, too.
+  void MasterLost(const TaskId& master, const Status& why);
   // Renews the leases of these sessions; returns the handles that it does not know.
   std::vector<std::string> TouchSessions(const std::vector<std::string>& handles);
   // Deletes the sessions whose masters have been silent for longer than their lease.
@@ -135,6 +143,9 @@ class Worker {
     std::shared_ptr<WorkerGraph> graph;
   };
   std::vector<RegisteredGraph> graphs() const;
+  // Returns a message for each session that updates a variable of this task by another rule than
+  // other sessions do (update_rules.h); for status reports.
+  std::vector<std::string> program_differences() const { return update_rules_.Differences(); }
   // The resources of a device or of an isolated session; for status reports.
   struct Store {
     std::string device;
@@ -178,6 +189,13 @@ class Worker {
     int64_t last_sign_ns = 0;
   };
   Device* FindDevice(string_view name) const;
+  // Returns the handles of the sessions whose masters `is_lost` selects. A master in this process
+  // is never lost.
+  std::vector<std::string> SessionsOf(absl::FunctionRef<bool(const TaskId& master)> is_lost) const;
+  Status NoteMaster(const TaskId& master);
+  // Notes by which rules a new graph of the session updates variables, and logs differences.
+  void NoteUpdateRules(const WorkerSessionOptions& session,
+                       const std::vector<Partition>& partitions);
   // Deletes the session, and ends its steps with `why`.
   void EndSession(const std::string& handle, const Status& why);
   StatusOr<std::shared_ptr<Session>> FindSession(const std::string& handle) const;
@@ -197,11 +215,14 @@ class Worker {
   StepTable steps_;
   Transport* transport_ = nullptr;
   StepGate* gate_ = nullptr;
+  UpdateRules update_rules_;
 
   mutable Mutex mu_;
   // Sessions are changed under mu_ only, except for their kernels, which have their own lock. Their
   // options and stores never change.
   std::map<std::string, std::shared_ptr<Session>> sessions_ ABSL_GUARDED_BY(mu_);
+  // The incarnations of each master that has created sessions, by its address; the latest last.
+  std::map<std::string, std::deque<uint64_t>> masters_ ABSL_GUARDED_BY(mu_);
   std::atomic<bool> deleted_{false};
   std::atomic<bool> refusing_{false};
   std::atomic<bool> serving_{true};

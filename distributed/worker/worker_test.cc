@@ -163,6 +163,56 @@ TEST_F(WorkerTest, ALeaseEndsWithoutASignOfTheMaster) {
   });
 }
 
+const TaskId kMaster = {.name = "/job:worker/replica:0/task:0", .address = "w:1", .incarnation = 7};
+
+TEST_F(WorkerTest, ARestartedMasterEndsTheStepsOfItsEarlierIncarnationAtOnce) {
+  Working([&] {
+    TaskId restarted = kMaster, other = kMaster;
+    restarted.incarnation = 8;
+    other.address = "w:2";
+    worker_->Begin("earlier", {.tasks = {kMaster}, .lease_ms = 60'000});
+    worker_->Begin("other", {.tasks = {other, kMaster}, .lease_ms = 60'000});
+    ASSERT_EQ(worker().RegisterGraph("earlier", 1, TestWorker::Stall()), OkStatus());
+    const int64_t begin = NowMs();
+    scheduler_.ScheduleAt(env_.NowNanos() + 1'000'000'000, [&] {
+      worker_->Begin("later", {.tasks = {restarted}, .lease_ms = 60'000});
+    });
+    const Status ended = worker_->Run("earlier", 1, 1).status;
+    EXPECT_EQ(NowMs() - begin, 1'000) << ended;
+    EXPECT_TRUE(absl::IsAborted(ended)) << ended;
+    EXPECT_THAT(std::string(ended.message()),
+                HasSubstr("/job:worker/replica:0/task:0 at w:1 has restarted"));
+    EXPECT_THAT(worker().TouchSessions({"earlier", "later", "other"}), ElementsAre("earlier"));
+    // A call of the dead process that comes late does not end the sessions of the new one.
+    const Status late = worker().CreateSession({.handle = "late", .tasks = {kMaster}});
+    EXPECT_EQ(late, Aborted("the master /job:worker/replica:0/task:0 at w:1 has restarted"));
+    EXPECT_THAT(worker().TouchSessions({"later"}), IsEmpty());
+  });
+}
+
+TEST_F(WorkerTest, AMasterThatIsLostEndsItsStepsButKeepsItsSession) {
+  Working([&] {
+    worker_->Begin("s", {.tasks = {kMaster}, .lease_ms = 60'000});
+    ASSERT_EQ(worker().RegisterGraph("s", 1, TestWorker::Stall()), OkStatus());
+    const int64_t begin = NowMs();
+    scheduler_.ScheduleAt(env_.NowNanos() + 1'000'000'000, [&] {
+      TaskId other = kMaster;
+      other.incarnation = 8;
+      worker().MasterLost(other, Unavailable("another incarnation"));
+      EXPECT_EQ(worker().steps().counts().running, 1);
+      worker().MasterLost(kMaster, Unavailable("no heartbeats"));
+    });
+    const Status ended = worker_->Run("s", 1, 1).status;
+    EXPECT_EQ(NowMs() - begin, 1'000) << ended;
+    EXPECT_EQ(ended, Unavailable(TestWorker::kName,
+                                 " has ended the steps of session s, because it has lost their "
+                                 "master: no heartbeats"));
+    EXPECT_THAT(worker().TouchSessions({"s"}), IsEmpty()) << "the master may come back";
+    worker().MasterLost(kMaster, Aborted("has restarted"));
+    EXPECT_THAT(worker().TouchSessions({"s"}), ElementsAre("s"));
+  });
+}
+
 class WorkerStateTest : public WorkerTest {
  protected:
   // Returns a graph that assigns the feed to a variable.

@@ -2,6 +2,7 @@
 //
 // The ops that create variables, tell whether they have a value, and destroy them.
 
+#include "core/base/log.h"
 #include "core/base/mutex.h"
 #include "core/op/awaited_variables.h"
 #include "core/op/gradient.h"
@@ -10,6 +11,13 @@
 
 namespace penstock {
 namespace {
+
+// Returns how a user drops a value that a program which has ended left behind.
+std::string HowToReset(const std::string& container) {
+  return StrCat("If a program that has ended left it there, drop it: penstock reset ",
+                container == kDefaultContainer ? "" : StrCat("--container=", container, " "),
+                "grpc://HOST:PORT, with the address of a task");
+}
 
 // Finds or creates the variable and outputs its handle, in either form.
 class VariableKernel : public Kernel {
@@ -48,7 +56,8 @@ class VariableKernel : public Kernel {
     auto& variable = static_cast<Variable&>(*resource);
     if (variable.dtype() != dtype_) {  // another graph made it
       return InvalidArgument("variable '", name_, "' exists already, as ", Name(variable.dtype()),
-                             " where this node says ", Name(dtype_));
+                             variable.shape().ToString(), " where this node says ", Name(dtype_),
+                             shape_.ToString(), ". ", HowToReset(container_));
     }
     Withdraw();
     RETURN_IF_ERROR(variable.Declare(node_, shape_));
@@ -81,6 +90,10 @@ class VariableKernel : public Kernel {
   Variable* variable_ ABSL_GUARDED_BY(mu_) = nullptr;  // the variable of handle_
 };
 
+// A resource variable whose value does not fit the shape that the graph declares has the value of a
+// program that has ended, and counts as not initialised. A ref variable may have taken another
+// shape from an Assign of this program with validate_shape=false.
+template <VariableForm kForm>
 class IsInitializedKernel : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
@@ -90,13 +103,38 @@ class IsInitializedKernel : public Kernel {
     }
     Tensor* output = nullptr;
     RETURN_IF_ERROR(ctx.Allocate(0, {}, &output));
-    const bool initialized = variable.ok() && (*variable)->initialized();
+    bool initialized = variable.ok() && (*variable)->initialized();
+    if (initialized && kForm == VariableForm::kResource)
+      initialized = IsOfThisProgram(ctx, **variable);
     *output->mutable_data<bool>() = initialized;
     if (!initialized) {
       const auto& handle = ctx.input(0).scalar<ResourceHandle>();
       NoteAwaitedVariable(ctx.device_name(), handle.container, handle.name, *ctx.step().env);
     }
     return OkStatus();
+  }
+
+ private:
+  // Returns whether the value fits the shape that the handle declares, and logs if it does not.
+  static bool IsOfThisProgram(const KernelContext& ctx, const Variable& variable) {
+    const auto& handle = ctx.input(0).scalar<ResourceHandle>();
+    if (handle.elements.empty()) return true;
+    const PartialShape& declared = handle.elements[0].shape;
+    Shape shape;
+    const Status read = variable.Inspect([&](const Tensor& value) {
+      shape = value.shape();
+      return OkStatus();
+    });
+    if (!read.ok() || declared.Compatible(shape)) return read.ok();
+    Log({.level = LogLevel::kWarning,
+         .event = "variable_of_another_program",
+         .text = StrCat("variable '", variable.name(), "' holds a value ", Name(variable.dtype()),
+                        shape.ToString(), ", where this program declares ", Name(variable.dtype()),
+                        declared.ToString(), ": it counts as not initialised. ",
+                        HowToReset(handle.container)),
+         .fields = {{"variable", variable.name()}},
+         .limited = true});
+    return false;
   }
 };
 
@@ -195,11 +233,13 @@ OP(IsVariableInitialized) {
       .only_reads = true,
   };
 }
-KERNEL_ANY_TYPE(IsVariableInitialized, IsInitializedKernel);
+KERNEL_ANY_TYPE(IsVariableInitialized, IsInitializedKernel<VariableForm::kRef>);
 
 OP(VarIsInitializedOp) {
   return {
-      .doc = "Returns whether a variable exists and has been assigned.",
+      .doc =
+          "Returns whether a variable exists and has a value of the shape that the graph "
+          "declares.",
       .inputs = {{"resource", "resource"}},
       .outputs = {{"is_initialized", "bool"}},
       .shape = ScalarShape,
@@ -208,7 +248,7 @@ OP(VarIsInitializedOp) {
       .only_reads = true,
   };
 }
-KERNEL_ANY_TYPE(VarIsInitializedOp, IsInitializedKernel);
+KERNEL_ANY_TYPE(VarIsInitializedOp, IsInitializedKernel<VariableForm::kResource>);
 
 OP(DestroyResourceOp) {
   return {

@@ -32,8 +32,8 @@ class FakeWorkerClient final : public WorkerClient {
   void AnswerHeld() {
     for (StatusAnswer& answer : std::exchange(held_, {})) std::move(answer)(status);
   }
-  // The answers to CreateSession and RegisterGraph.
-  Status create_answer, register_answer;
+  // The answers to CreateSession, RegisterGraph and AbortStep.
+  Status create_answer, register_answer, abort_answer;
   // If this is an error, each step ends with it at once; else a step runs until EndStep.
   Status run_error;
   void EndStep(int64_t step_id, const Status& with) {
@@ -79,8 +79,9 @@ class FakeWorkerClient final : public WorkerClient {
   }
   void AbortStep(int64_t step_id, const Status& why, const CallOptions& options,
                  Done done) override {
-    Log(std::move(done), "AbortStep ", step_id, ": ",
-        why.ToString(absl::StatusToStringMode::kWithNoExtraData));
+    log.push_back(StrCat("AbortStep ", step_id, ": ",
+                         why.ToString(absl::StatusToStringMode::kWithNoExtraData)));
+    std::move(done)(abort_answer);
   }
   void AbandonStep(int64_t step_id) override {
     log.push_back(StrCat("AbandonStep ", step_id));

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/worker/update_rules.h"
+
+#include "core/base/check.h"
+#include "core/graph/builder.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr char kCpu[] = "/job:ps/replica:0/task:0/device:CPU:0";
+
+// A graph that updates the variables "w" and "b", or the first of them.
+struct Program {
+  Program(const std::string& rule, int variables, bool resource = true) {
+    for (const char* name : {"w", "b"}) {
+      if (variables-- == 0) break;
+      const Output variable =
+          CallIn(g, resource ? "VarHandleOp" : "VariableV2", {},
+                 {{"dtype", DType::kFloat}, {"shape", PartialShape({1})}, {"shared_name", name}});
+      const Output rate = Constant(g, Tensor::Scalar(0.1f));
+      const Output gradient = Constant(g, Tensor::Vector<float>({1}));
+      const std::string op = StrCat(resource ? "ResourceApply" : "Apply", rule);
+      if (rule == "GradientDescent") {
+        CallN(op, {variable, rate, gradient});
+      } else {
+        CallN(op, {variable, variable, rate, gradient, rate});  // Momentum
+      }
+    }
+    CHECK_OK(g.status());
+  }
+  const Graph& graph() const { return g.graph(); }
+  GraphBuilder g;
+};
+
+TEST(UpdateRules, TwoRulesForOneVariableAreToldOnceForTwoSessions) {
+  UpdateRules rules;
+  const Program descent("GradientDescent", 2), momentum("Momentum", 2);
+  EXPECT_THAT(rules.Add("a", "worker 0", kCpu, descent.graph()), IsEmpty());
+  const std::string differs =
+      "variable 'w' is updated by GradientDescent in session a of worker 0, and by Momentum in "
+      "session b of worker 1: all workers should run the same program";
+  const std::vector<std::string> told = rules.Add("b", "worker 1", kCpu, momentum.graph());
+  EXPECT_THAT(told, ElementsAre(differs));
+  EXPECT_THAT(rules.Add("b", "worker 1", kCpu, momentum.graph()), IsEmpty());
+  EXPECT_EQ(rules.Differences().size(), 1u);
+  rules.Remove("a");
+  EXPECT_THAT(rules.Differences(), IsEmpty());
+  EXPECT_EQ(rules.Add("a", "worker 0", kCpu, descent.graph()).size(), 1u) << "a new session";
+}
+
+TEST(UpdateRules, SessionsThatAgree) {
+  UpdateRules rules;
+  const Program both("GradientDescent", 2), one("GradientDescent", 1), none("Momentum", 0);
+  const Program refs("GradientDescent", 2, /*resource=*/false);
+  EXPECT_THAT(rules.Add("a", "worker 0", kCpu, both.graph()), IsEmpty());
+  EXPECT_THAT(rules.Add("b", "worker 1", kCpu, one.graph()), IsEmpty());
+  EXPECT_THAT(rules.Add("c", "worker 2", kCpu, none.graph()), IsEmpty());
+  EXPECT_THAT(rules.Add("d", "worker 3", kCpu, refs.graph()), IsEmpty()) << "the same rule";
+  // A program may use two rules in turn.
+  const Program momentum("Momentum", 2);
+  EXPECT_EQ(rules.Add("e", "worker 4", kCpu, momentum.graph()).size(), 1u);
+  EXPECT_THAT(rules.Add("e", "worker 4", kCpu, both.graph()), IsEmpty());
+  EXPECT_THAT(rules.Differences(), IsEmpty());
+  EXPECT_THAT(rules.Add("f", "worker 5", "another device", momentum.graph()), IsEmpty());
+}
+
+}  // namespace
+}  // namespace penstock
