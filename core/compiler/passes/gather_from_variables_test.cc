@@ -105,13 +105,13 @@ const Registry& Ops() {
 }
 
 constexpr char kPs[] = "/job:ps/replica:0/task:0/device:CPU:0";
-constexpr char kWorker[] = "/job:worker/replica:0/task:0/device:CPU:0";
+constexpr char kWorkerCpu[] = "/job:worker/replica:0/task:0/device:CPU:0";
 
 // The table is on the ps; all other nodes are on the worker.
 class GatherFromVariablesTest : public testing::Test {
  protected:
   Node* Add(const std::string& name, const std::string& op, std::vector<Endpoint> inputs = {},
-            std::vector<Node*> after = {}, Attrs attrs = {}, const char* device = kWorker) {
+            std::vector<Node*> after = {}, Attrs attrs = {}, const char* device = kWorkerCpu) {
     // The types of Gather, GatherV2 and Identity.
     const char* const types[] = {op == "Identity" ? "T" : "Tparams", "Tindices", "Taxis"};
     for (size_t i = 0; i < inputs.size() && (op[0] == 'G' || op[0] == 'I'); ++i) {
@@ -147,7 +147,7 @@ class GatherFromVariablesTest : public testing::Test {
     std::string text;
     CompileOptions options{.env = &Env::Real(),
                            .threads = &Scheduler::Real(),
-                           .client_device = *DeviceName::Parse(kWorker)};
+                           .client_device = *DeviceName::Parse(kWorkerCpu)};
     for (const Node* node : graph_.nodes()) {
       const bool last = node->out_edges().empty() && node->control_outputs().empty();
       if (last) options.targets.push_back(node->name());
@@ -166,7 +166,7 @@ class GatherFromVariablesTest : public testing::Test {
       device_ = rows->requested_device();
     };
     const std::vector<DeviceInfo> devices = {{.name = *DeviceName::Parse(kPs), .incarnation = 1},
-                                             {.name = *DeviceName::Parse(kWorker)}};
+                                             {.name = *DeviceName::Parse(kWorkerCpu)}};
     const Status status = Compile(graph_, devices, options).status();
     EXPECT_TRUE(status.ok()) << status;
     return text;
