@@ -226,6 +226,7 @@ TEST_P(TwoTasksTest, ErrorsNameTheTaskAndTheNode) {
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("From /job:ps/replica:0/task:0:\nend of input\n\t [[{{node TestFail}}]]"));
   EXPECT_EQ(FailedNode(status), "TestFail");
+  EXPECT_EQ(FailedTask(status), "/job:ps/replica:0/task:0");
   EXPECT_EQ(Run(*session, g, {}, {"nope:0"}), NotFound("FetchOutputs node nope:0: not found"));
   // The session can still be used.
   EXPECT_TRUE(Run(*session, g, {}, {z.name()}).ok());
