@@ -8,8 +8,8 @@
 //
 // Updates run on the variables' devices. A method's state for a variable (its slots) is kept in
 // variables on the same device, named "w/Momentum" and so on, as in TensorFlow's checkpoints. One
-// optimizer serves one program, which it borrows from the first call on. Mistakes become the
-// program's error.
+// optimizer serves one program, which it borrows from the first call on, and is used by the thread
+// that builds it. Mistakes become the program's error.
 #pragma once
 
 #include <map>

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// TrainingLoop: its outer loop, from the first session to the end of the training. Sessions are
-// made in training_sessions.cc, steps run in training_steps.cc, and saves in training_saves.cc.
 #include "client/training.h"
 
 #include <algorithm>
-#include <memory>
-#include <string>
 #include <utility>
 
+#include "client/exit_deadline.h"
 #include "client/task_loss.h"
-#include "core/base/log.h"
+#include "client/training_context.h"
+#include "client/training_saves.h"
+#include "client/training_session.h"
+#include "client/training_steps.h"
 
 namespace penstock::client {
 namespace {
@@ -23,44 +22,29 @@ constexpr double kExitSeconds = 5;
 }  // namespace
 
 TrainingLoop::TrainingLoop(Program& program, TrainingStep step, TrainingOptions options)
-    : program_(program),
-      step_(std::move(step)),
-      options_(std::move(options)),
-      shared_(((void)program.GlobalStep(), program.globals())) {
+    : context_(std::make_unique<TrainingContext>(program, std::move(step), std::move(options))) {
   const auto names = program.NameScope("training");
-  step_read_ = program.GlobalStep().Read();
-  initialize_ = program.Initialize(shared_);
-  initialize_locals_ = program.Initialize(program.locals(), "init_locals");
-  are_initialized_ = program.AreInitialized(shared_);
-  if (!options_.checkpoint_dir.empty()) {
-    saver_.emplace(
-        program, shared_,
-        SaverOptions{.keep = options_.keep_checkpoints,
-                     .mutexes = step_.once == nullptr ? Outputs() : step_.once->mutexes(),
-                     .keep_every_hours = options_.keep_checkpoint_every_hours,
-                     .incremental = options_.incremental_saves,
-                     .background = options_.is_chief && options_.save_in_background,
-                     .bytes_per_second = options_.save_bytes_per_second,
-                     .finite_only = options_.stop_on_nan,
-                     .env = options_.env});
-  }
-  const auto after = program.ControlDependencies({step_.train});
-  step_after_ = program.GlobalStep().Read();
-  step_progress_.emplace(program, step_.train, options_.unchanged_steps_max);
+  context_->read_step = program.GlobalStep().Read();
+  TrainingSession::Nodes nodes = TrainingSession::AddNodes(*context_);
+  saves_ = std::make_unique<TrainingSaves>(*context_);
+  steps_ = std::make_unique<TrainingSteps>(*context_, *saves_);
+  session_ = std::make_unique<TrainingSession>(*context_, std::move(nodes), *saves_, *steps_);
 }
 
 TrainingLoop::~TrainingLoop() = default;
 
-bool TrainingLoop::stopping() const {
-  return stop_.load() || (signal_ != nullptr && signal_->requested());
-}
+void TrainingLoop::AddHook(TrainingHook* hook) { context_->hooks.push_back(hook); }
+void TrainingLoop::RequestStop() { context_->stop_requested.store(true); }
+int64_t TrainingLoop::global_step() const { return context_->global_step; }
+Session& TrainingLoop::session() { return session_->session(); }
 
 // Makes the process exit if its steps do not end within kExitSeconds after they were cancelled.
 void TrainingLoop::ExitAfterGrace() {
   Cancellation::Token token;
-  const bool registered = signal_->cancellation().Register(
+  const bool registered = context_->signal->cancellation().Register(
       [this](const Status&) {
-        exit_deadline_.emplace(kExitSeconds, nullptr, *options_.env, *options_.scheduler);
+        exit_deadline_ = std::make_unique<ExitDeadline>(
+            kExitSeconds, nullptr, *context_->options.env, *context_->options.scheduler);
       },
       &token);
   if (registered) exit_token_ = token;
@@ -68,60 +52,59 @@ void TrainingLoop::ExitAfterGrace() {
 
 // Disarms ExitAfterGrace: no step runs any more, and saving has no such limit.
 void TrainingLoop::EndForcedExit() {
-  if (exit_token_.has_value()) signal_->cancellation().Deregister(*exit_token_);
+  if (exit_token_.has_value()) context_->signal->cancellation().Deregister(*exit_token_);
   exit_token_.reset();
   exit_deadline_.reset();
 }
 
-void TrainingLoop::Say(LogLevel level, const char* event, const std::string& line) {
-  if (options_.say) return options_.say(line);
-  Log({.level = level, .event = event, .text = line, .fields = {{"step", global_step_}}});
-}
-
 // InvalidArgument if an option is out of its range or does not fit the step.
 Status TrainingLoop::CheckOptions() const {
-  if (step_.once != nullptr && options_.concurrent_steps > 1) {
-    return InvalidArgument("concurrent_steps=", options_.concurrent_steps,
+  const TrainingStep& step = context_->step;
+  const TrainingOptions& options = context_->options;
+  if (step.once != nullptr && options.concurrent_steps > 1) {
+    return InvalidArgument("concurrent_steps=", options.concurrent_steps,
                            ": with ExactlyOnce a worker's steps come one after the other: say 1");
   }
-  if (options_.agree.valid() && options_.concurrent_steps > 1) {
+  if (options.agree.valid() && options.concurrent_steps > 1) {
     return InvalidArgument(
-        "concurrent_steps=", options_.concurrent_steps,
+        "concurrent_steps=", options.concurrent_steps,
         ": replicas that average their gradients take one step at a time: ", "say 1");
   }
-  if (options_.max_failed_saves_in_a_row < 0) {
-    return InvalidArgument("max_failed_saves_in_a_row=", options_.max_failed_saves_in_a_row,
+  if (options.max_failed_saves_in_a_row < 0) {
+    return InvalidArgument("max_failed_saves_in_a_row=", options.max_failed_saves_in_a_row,
                            ": expected 0, for no limit, or more");
   }
   const bool has_loss =
-      std::any_of(step_.measures.begin(), step_.measures.end(),
-                  [this](const auto& measure) { return measure.first == step_.loss; });
-  if (!has_loss && step_.loss != TrainingStep().loss) {
-    return InvalidArgument("TrainingStep::loss: there is no measure '", step_.loss, "'");
+      std::any_of(step.measures.begin(), step.measures.end(),
+                  [&step](const auto& measure) { return measure.first == step.loss; });
+  if (!has_loss && step.loss != TrainingStep().loss) {
+    return InvalidArgument("TrainingStep::loss: there is no measure '", step.loss, "'");
   }
   return OkStatus();
 }
 
 Status TrainingLoop::Run() {
   RETURN_IF_ERROR(CheckOptions());
-  if (options_.stop_on_signals) {
-    signal_ = std::make_unique<StopSignal>(kGraceSeconds, *options_.env, *options_.scheduler);
+  if (context_->options.stop_on_signals) {
+    context_->signal = std::make_unique<StopSignal>(kGraceSeconds, *context_->options.env,
+                                                    *context_->options.scheduler);
     ExitAfterGrace();
   }
   Status status = Train();
   // Completes a save that is running, so that the state before an error is kept.
-  if (!stopping()) EndOrGiveUpSave();
-  EndSession();
+  if (!context_->stopping()) saves_->EndOrGiveUp();
+  AbandonSavesAndSteps();
+  session_->End();
   EndForcedExit();
-  signal_.reset();
+  context_->signal.reset();
   return status;
 }
 
 Status TrainingLoop::Train() {
   Status status = TrainToEnd(Begin());
   // If a task is lost before the final save, steps may be lost with it: train again.
-  while (IsTaskLoss(status) && ended_ && !stopping()) {
-    if (signal_ != nullptr) ExitAfterGrace();
+  while (IsTaskLoss(status) && ended_ && !context_->stopping()) {
+    if (context_->signal != nullptr) ExitAfterGrace();
     status = TrainToEnd(status);
   }
   return status;
@@ -133,52 +116,70 @@ Status TrainingLoop::TrainToEnd(Status status) {
   ended_ = false;
   while (true) {
     if (IsTaskLoss(status)) {
-      if (++failures_in_a_row_ > options_.max_failures_in_a_row) {
+      if (++failures_in_a_row_ > context_->options.max_failures_in_a_row) {
         return Annotate(status, StrCat("gave up after ", failures_in_a_row_,
                                        " failures without a step between them"));
       }
       status = Recover(status);
       continue;
     }
-    const bool finished = options_.max_steps > 0 && global_step_ >= options_.max_steps;
-    if (!status.ok() || finished || stopping()) break;
-    status = RunStep();
+    const bool finished =
+        context_->options.max_steps > 0 && context_->global_step >= context_->options.max_steps;
+    if (!status.ok() || finished || context_->stopping()) break;
+    status = steps_->Run();
     if (!status.ok()) continue;
     failures_in_a_row_ = 0;
-    status = SaveIfDue();
+    status = saves_->SaveIfDue(session());
   }
-  if (options_.agree.valid() && absl::IsOutOfRange(status)) {
-    Say(LogLevel::kInfo, "training_ends",
-        StrCat("ends after step ", global_step_, ": ", status.message()));
+  if (context_->options.agree.valid() && absl::IsOutOfRange(status)) {
+    context_->Say(LogLevel::kInfo, "training_ends",
+                  StrCat("ends after step ", context_->global_step, ": ", status.message()));
   }
   // Returns whether this is a normal end: OK, the end of the data, or a wait or step that a signal
   // has cancelled.
   const auto in_order = [this](const Status& s) {
-    return s.ok() || absl::IsOutOfRange(s) || (stopping() && absl::IsCancelled(s));
+    return s.ok() || absl::IsOutOfRange(s) || (context_->stopping() && absl::IsCancelled(s));
   };
-  while (in_order(status) && !under_way_.empty()) {
-    const Status ended = FinishStep();
+  while (in_order(status) && steps_->under_way()) {
+    const Status ended = steps_->Finish();
     if (!in_order(ended)) status = ended;
   }
   if (!in_order(status)) return status;
   EndForcedExit();
   ended_ = true;
-  return steps_.empty() ? OkStatus() : End();
+  return steps_->prepared() ? End() : OkStatus();
 }
 
 // Makes a session in which steps can run, and tells the hooks.
 Status TrainingLoop::Begin() {
-  RETURN_IF_ERROR(Connect());
-  for (TrainingHook* hook : hooks_) RETURN_IF_ERROR(hook->SessionReady(*session_, global_step_));
+  AbandonSavesAndSteps();
+  RETURN_IF_ERROR(session_->Connect());
+  for (TrainingHook* hook : context_->hooks) {
+    RETURN_IF_ERROR(hook->SessionReady(session(), context_->global_step));
+  }
   return OkStatus();
 }
 
+// If a save or steps are under way here, there was an error, and their results are not needed.
+void TrainingLoop::AbandonSavesAndSteps() {
+  saves_->Cancel();
+  steps_->Abandon();
+}
+
 Status TrainingLoop::Recover(const Status& failure) {
-  Say(LogLevel::kWarning, "step_failed",
-      StrCat("step after ", global_step_, " failed: ", failure.message(),
-             "; making a new session"));
+  context_->Say(LogLevel::kWarning, "step_failed",
+                StrCat("step after ", context_->global_step, " failed: ", failure.message(),
+                       "; making a new session"));
   RETURN_IF_ERROR(Begin());
-  Say(LogLevel::kInfo, "resumed", StrCat("going on at step ", global_step_));
+  context_->Say(LogLevel::kInfo, "resumed", StrCat("going on at step ", context_->global_step));
+  return OkStatus();
+}
+
+Status TrainingLoop::End() {
+  RETURN_IF_ERROR(saves_->SaveLast(session()));
+  for (TrainingHook* hook : context_->hooks) {
+    RETURN_IF_ERROR(hook->End(session(), context_->global_step));
+  }
   return OkStatus();
 }
 

@@ -36,33 +36,30 @@
 // Borrows the program; its constructor adds nodes to it.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "client/background_save.h"
 #include "client/exactly_once.h"
-#include "client/exit_deadline.h"
 #include "client/program.h"
-#include "client/saver.h"
 #include "client/session.h"
-#include "client/started_step.h"
-#include "client/step_progress.h"
 #include "client/step_trace.h"
-#include "client/stop_signal.h"
 #include "client/training_hook.h"
+#include "core/base/cancellation.h"
 #include "core/base/env.h"
-#include "core/base/log.h"
 #include "core/base/scheduler.h"
 
 namespace penstock::client {
+
+class ExitDeadline;
+struct TrainingContext;
+class TrainingSaves;
+class TrainingSession;
+class TrainingSteps;
 
 struct TrainingStep {
   // Must raise the program's global step: Optimizer::Minimize does. Not every run has to raise it:
@@ -165,7 +162,7 @@ class TrainingLoop {
   ~TrainingLoop();
 
   // Adds a hook, which is borrowed. Hooks are called in the order in which they were added.
-  void AddHook(TrainingHook* hook) { hooks_.push_back(hook); }
+  void AddHook(TrainingHook* hook);
 
   // Trains until max_steps, the end of the data, or until a hook or a signal stops it; returns OK
   // then. Otherwise returns the error from which it could not recover. REQUIRES that it is called
@@ -173,103 +170,35 @@ class TrainingLoop {
   Status Run();
 
   // Ends the loop after the current step. Thread-safe.
-  void RequestStop() { stop_.store(true); }
+  void RequestStop();
 
-  int64_t global_step() const { return global_step_; }
+  int64_t global_step() const;
   // Returns the session of the last step, for evaluation. REQUIRES that Run has returned OK.
-  Session& session() { return *session_; }
+  Session& session();
 
  private:
-  struct HookFetches {
-    TrainingHook* hook;
-    size_t count;
-  };
   Status CheckOptions() const;
-  bool stopping() const;
   void ExitAfterGrace();
   void EndForcedExit();
-  Status Connect();
-  Status TryConnect();
-  Status NewSession();
-  void EndSession();
-  Status InitializeOrRestore();
-  Status AgreeOnVariables();
-  Status RestoreNewest(bool* restored);
-  Status WaitForVariables();
-  StatusOr<std::vector<std::string>> Uninitialized();
-  StatusOr<const Callable*> StepWith(const Outputs& extra);
-  Outputs ExtraFetches(int64_t step, std::vector<HookFetches>* wanted);
-
   Status Train();
   Status TrainToEnd(Status status);
   Status Begin();
-  Status RunStep();
-  bool MayStart() const;
-  Status StartStep();
-  StatusOr<std::vector<Tensor>> RunTraced(const Callable& callable, int64_t step,
-                                          const std::vector<Tensor>& batch, RunOptions run) const;
-  void PassExtraFetches(const std::vector<HookFetches>& wanted, const std::vector<Tensor>& outputs);
-  Status FinishStep();
-  Status CheckLoss(double loss, const std::vector<Tensor>& batch);
-  Status NonFiniteLoss(double loss, const std::vector<Tensor>& batch);
-  std::string NotSavedSince() const;
+  void AbandonSavesAndSteps();
   Status Recover(const Status& failure);
-  Status SaveIfDue();
-  bool SaveIsDue() const;
-  Status Save();
-  Status EndBackgroundSave();
-  void EndOrGiveUpSave();
-  StatusOr<int64_t> FetchStep();
-  std::string CheckpointPrefix() const;
-  Status Saved(StatusOr<std::string> checkpoint, int64_t step);
-  Status FilterSaveError(const Status& saved);
-  std::string LastCheckpoint() const;
   Status End();
-  void Say(LogLevel level, const char* event, const std::string& line);
-  void SayWaiting(const std::string& line);
-  void Sleep(double seconds);
 
-  Program& program_;
-  const TrainingStep step_;
-  const TrainingOptions options_;
-  const std::vector<Variable> shared_;
-  std::optional<Saver> saver_;
-  Output initialize_, initialize_locals_, are_initialized_, step_read_, step_after_;
-  std::vector<TrainingHook*> hooks_;
-
-  std::unique_ptr<StopSignal> signal_;
+  const std::unique_ptr<TrainingContext> context_;
+  // Destroyed after the steps and saves, which use the session.
+  std::unique_ptr<TrainingSession> session_;
+  std::unique_ptr<TrainingSaves> saves_;
+  std::unique_ptr<TrainingSteps> steps_;
   // Ends the process some time after the signal's grace period is over and the steps were
   // cancelled. Made on the signal's thread: do not access it until EndForcedExit has deregistered
   // the token.
-  std::optional<ExitDeadline> exit_deadline_;
+  std::unique_ptr<ExitDeadline> exit_deadline_;
   std::optional<Cancellation::Token> exit_token_;
-  std::atomic<bool> stop_{false};
-  std::unique_ptr<Session> session_;
-  // Prepared steps of session_, by the extra tensors that they fetch. Unless it is empty, it has an
-  // entry without extra tensors.
-  std::map<std::vector<std::string>, Callable> steps_;
-  struct UnderWay {
-    std::vector<Tensor> batch;
-    std::vector<HookFetches> wanted;
-    StartedStep outputs;
-  };
-  // Steps that have been started, the oldest first. Their destructors wait until they have ended.
-  std::deque<UnderWay> under_way_;
-  std::unique_ptr<BackgroundSave> saving_;  // null: no save is running
-  // whether the variables have had values in a session of this loop
-  bool prepared_ = false;
   bool ended_ = false;  // all steps were taken; only saving and the hooks' End remain
   int failures_in_a_row_ = 0;
-  Status blocked_ = OkStatus();  // the error that prevents further steps from starting
-  int64_t global_step_ = 0;
-  std::optional<StepProgress> step_progress_;
-  bool said_non_finite_ = false;
-  int64_t next_step_ = 0;  // the lowest number for the next concurrent step
-  int64_t saved_step_ = -1, saved_ns_ = 0;
-  int64_t last_save_step_ = -1;  // step of the last save, successful or not
-  int failed_saves_ = 0;         // number of failed saves in a row
-  std::string said_;
-  int64_t said_ns_ = 0;
 };
 
 }  // namespace penstock::client

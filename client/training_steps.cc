@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The steps of TrainingLoop: starts them, and takes their results in the order in which they were
-// started.
-#include <algorithm>
-#include <string>
-#include <utility>
-#include <vector>
+#include "client/training_steps.h"
 
-#include "client/seconds.h"
-#include "client/training.h"
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "client/non_finite.h"
 
 namespace penstock::client {
 namespace {
+
+// The timeout of a step that is run again to find the origin of a NaN.
+constexpr double kFindNanTimeoutSeconds = 60;
 
 StatusOr<double> ScalarValue(const std::string& name, const Tensor& tensor) {
   if (tensor.num_elements() == 1) {
@@ -32,87 +32,185 @@ StatusOr<double> ScalarValue(const std::string& name, const Tensor& tensor) {
                          tensor.shape().ToString());
 }
 
+Output ReadStepAfter(const TrainingContext& context) {
+  const auto after = context.program.ControlDependencies({context.step.train});
+  return context.program.GlobalStep().Read();
+}
+
 }  // namespace
 
-Status TrainingLoop::RunStep() {
-  while (blocked_.ok() && MayStart()) blocked_ = StartStep();
+TrainingSteps::TrainingSteps(TrainingContext& context, TrainingSaves& saves)
+    : context_(context),
+      saves_(saves),
+      step_after_(ReadStepAfter(context)),
+      progress_(context.program, context.step.train, context.options.unchanged_steps_max) {}
+
+Status TrainingSteps::Prepare(Session& session) {
+  session_ = &session;
+  return StepWith({}).status();
+}
+
+void TrainingSteps::Forget() {
+  callables_.clear();
+  session_ = nullptr;
+}
+
+void TrainingSteps::Abandon() {
+  if (!under_way_.empty()) session_->Close().IgnoreError();
+  under_way_.clear();
+  blocked_ = OkStatus();
+}
+
+Status TrainingSteps::Run() {
+  while (blocked_.ok() && MayStart()) blocked_ = Start();
   // An error that prevents the next step from starting is returned after the steps before it have
   // ended.
-  return under_way_.empty() ? std::exchange(blocked_, OkStatus()) : FinishStep();
+  return under_way_.empty() ? std::exchange(blocked_, OkStatus()) : Finish();
 }
 
 // Returns whether another step may start: none is under way; or fewer than concurrent_steps are,
 // the loop is not stopping, and those under way will not raise the global step to max_steps.
-bool TrainingLoop::MayStart() const {
+bool TrainingSteps::MayStart() const {
   const auto started = static_cast<int64_t>(under_way_.size());
-  return started == 0 || (started < options_.concurrent_steps && !stopping() &&
-                          (options_.max_steps == 0 || global_step_ + started < options_.max_steps));
+  return started == 0 || (started < context_.options.concurrent_steps && !context_.stopping() &&
+                          (context_.options.max_steps == 0 ||
+                           context_.global_step + started < context_.options.max_steps));
 }
 
-Status TrainingLoop::StartStep() {
+Status TrainingSteps::Start() {
   // While other steps run, the global step is not known: each step gets a different number.
-  const int64_t step = under_way_.empty() ? global_step_ : std::max(global_step_, next_step_);
+  const int64_t step =
+      under_way_.empty() ? context_.global_step : std::max(context_.global_step, next_step_);
   next_step_ = step + 1;
-  for (TrainingHook* hook : hooks_) RETURN_IF_ERROR(hook->BeforeStep(step));
+  for (TrainingHook* hook : context_.hooks) RETURN_IF_ERROR(hook->BeforeStep(step));
   std::vector<HookFetches> wanted;
   ASSIGN_OR_RETURN(const Callable* const callable, StepWith(ExtraFetches(step, &wanted)));
   std::vector<Tensor> batch;
-  if (step_.next_batch) {
-    ASSIGN_OR_RETURN(batch, step_.next_batch(step));
+  if (context_.step.next_batch) {
+    ASSIGN_OR_RETURN(batch, context_.step.next_batch(step));
   }
-  RunOptions run{.timeout_ms = Millis(options_.step_seconds)};
-  if (signal_ != nullptr) run.cancellation = &signal_->cancellation();
+  const RunOptions run = context_.StepOptions();
   // Without concurrent steps, the step runs on this thread when its result is awaited.
-  const bool traced = options_.trace != nullptr && options_.trace->Take(step);
+  const bool traced = context_.options.trace != nullptr && context_.options.trace->Take(step);
   const auto run_step = [this, callable, batch, run, step, traced] {
     return traced ? RunTraced(*callable, step, batch, run) : (*callable)(batch, run);
   };
-  StartedStep started = options_.concurrent_steps > 1 ? StartedStep(run_step, *options_.scheduler)
-                                                      : StartedStep(run_step);
+  StartedStep started = context_.options.concurrent_steps > 1
+                            ? StartedStep(run_step, *context_.options.scheduler)
+                            : StartedStep(run_step);
   under_way_.push_back({std::move(batch), std::move(wanted), std::move(started)});
   return OkStatus();
 }
 
-StatusOr<std::vector<Tensor>> TrainingLoop::RunTraced(const Callable& callable, int64_t step,
-                                                      const std::vector<Tensor>& batch,
-                                                      RunOptions run) const {
+StatusOr<std::vector<Tensor>> TrainingSteps::RunTraced(const Callable& callable, int64_t step,
+                                                       const std::vector<Tensor>& batch,
+                                                       RunOptions run) const {
   run.trace = true;
   RunMetadata metadata;
-  const auto now_ns = [this] { return options_.env->WallMicros() * 1000; };
+  const auto now_ns = [this] { return context_.options.env->WallMicros() * 1000; };
   const int64_t start_ns = now_ns();
   auto outputs = callable(batch, run, &metadata);
   if (outputs.ok()) {
-    options_.trace->Add({step, start_ns, now_ns(), std::move(metadata.step_stats)});
+    context_.options.trace->Add({step, start_ns, now_ns(), std::move(metadata.step_stats)});
   }
   return outputs;
 }
 
-Status TrainingLoop::FinishStep() {
+Status TrainingSteps::Finish() {
   const auto ran = under_way_.front().outputs.get();
   const std::vector<Tensor> batch = std::move(under_way_.front().batch);
   const std::vector<HookFetches> wanted = std::move(under_way_.front().wanted);
   under_way_.pop_front();
   if (!ran.ok()) {
     Status why = ran.status();
-    for (TrainingHook* hook : hooks_) why = hook->StepFailed(why);
+    for (TrainingHook* hook : context_.hooks) why = hook->StepFailed(why);
     return why;
   }
   const std::vector<Tensor>& outputs = *ran;
-  global_step_ = std::max(global_step_, outputs[0].scalar<int64_t>());
+  context_.global_step = std::max(context_.global_step, outputs[0].scalar<int64_t>());
   std::string line;
-  RETURN_IF_ERROR(step_progress_->Add(outputs[0].scalar<int64_t>(), &line));
-  if (!line.empty()) Say(LogLevel::kWarning, "no_new_step", line);
-  StepResult result{.global_step = global_step_};
-  for (size_t i = 0; i < step_.measures.size(); ++i) {
-    const std::string& name = step_.measures[i].first;
+  RETURN_IF_ERROR(progress_.Add(outputs[0].scalar<int64_t>(), &line));
+  if (!line.empty()) context_.Say(LogLevel::kWarning, "no_new_step", line);
+  StepResult result{.global_step = context_.global_step};
+  for (size_t i = 0; i < context_.step.measures.size(); ++i) {
+    const std::string& name = context_.step.measures[i].first;
     ASSIGN_OR_RETURN(result.measures[name], ScalarValue(name, outputs[i + 1]));
-    if (name == step_.loss) RETURN_IF_ERROR(CheckLoss(result.measures[name], batch));
+    if (name == context_.step.loss) RETURN_IF_ERROR(CheckLoss(result.measures[name], batch));
   }
   PassExtraFetches(wanted, outputs);
   bool stop = false;
-  for (TrainingHook* hook : hooks_) RETURN_IF_ERROR(hook->AfterStep(result, &stop));
-  if (stop) RequestStop();
+  for (TrainingHook* hook : context_.hooks) RETURN_IF_ERROR(hook->AfterStep(result, &stop));
+  if (stop) context_.stop_requested.store(true);
   return OkStatus();
+}
+
+// Returns the prepared step that also fetches `extra`, preparing it if necessary.
+StatusOr<const Callable*> TrainingSteps::StepWith(const Outputs& extra) {
+  std::vector<std::string> key;
+  for (const Output& output : extra) key.push_back(output.name());
+  const auto known = callables_.find(key);
+  if (known != callables_.end()) return &known->second;
+  std::vector<TensorRef> feeds(context_.step.inputs.begin(), context_.step.inputs.end());
+  std::vector<TensorRef> fetches = {step_after_};
+  for (const auto& [name, output] : context_.step.measures) fetches.push_back(output);
+  fetches.insert(fetches.end(), extra.begin(), extra.end());
+  ASSIGN_OR_RETURN(Callable step, session_->MakeCallable(feeds, fetches, {context_.step.train}));
+  return &callables_.emplace(std::move(key), std::move(step)).first->second;
+}
+
+// Returns the tensors that hooks want from the step that begins with `step`. Records in `*wanted`,
+// in the same order, how many each hook wants.
+Outputs TrainingSteps::ExtraFetches(int64_t step, std::vector<HookFetches>* wanted) const {
+  Outputs extra;
+  for (TrainingHook* hook : context_.hooks) {
+    const Outputs wants = hook->ExtraFetches(step);
+    if (!wants.empty()) wanted->push_back({hook, wants.size()});
+    extra.insert(extra.end(), wants.begin(), wants.end());
+  }
+  return extra;
+}
+
+// Passes the extra fetches, which follow the global step and the measures, to the hooks that wanted
+// them.
+void TrainingSteps::PassExtraFetches(const std::vector<HookFetches>& wanted,
+                                     const std::vector<Tensor>& outputs) const {
+  auto next = outputs.begin() + 1 + static_cast<int64_t>(context_.step.measures.size());
+  for (const auto& [hook, count] : wanted) {
+    const auto end = next + static_cast<int64_t>(count);
+    hook->Fetched({next, end});
+    next = end;
+  }
+}
+
+Status TrainingSteps::CheckLoss(double loss, const std::vector<Tensor>& batch) {
+  if (std::isfinite(loss)) return OkStatus();
+  if (context_.options.stop_on_nan) return NonFiniteLoss(loss, batch);
+  if (!std::exchange(said_non_finite_, true)) {
+    context_.Say(LogLevel::kWarning, "loss_not_finite",
+                 StrCat(context_.step.loss, " is ", loss, " after step ", context_.global_step,
+                        "; training goes on, because stop_on_nan is off"));
+  }
+  return OkStatus();
+}
+
+Status TrainingSteps::NonFiniteLoss(double loss, const std::vector<Tensor>& batch) {
+  Output output;
+  for (const auto& [name, measure] : context_.step.measures) {
+    if (name == context_.step.loss) output = measure;
+  }
+  std::vector<Feed> feeds;
+  for (size_t i = 0; i < batch.size(); ++i) feeds.push_back({context_.step.inputs[i], batch[i]});
+  saves_.EndOrGiveUp();
+  const double seconds = std::min(context_.options.step_seconds, kFindNanTimeoutSeconds);
+  NonFiniteOrigin origin(context_.program, output, feeds, *session_, saves_.saver(),
+                         context_.options.checkpoint_dir, static_cast<int64_t>(seconds * 1e3),
+                         *context_.options.env);
+  const auto devices = session_->ListDevices();
+  const std::string task = devices.ok() && !devices->empty()
+                               ? StrCat(" of ", devices->front().name.Task().ToString())
+                               : "";
+  return InvalidArgument(context_.step.loss, " is ", loss, " after step ", context_.global_step,
+                         task, ": ", origin.Describe(), saves_.NotSavedSince());
 }
 
 }  // namespace penstock::client

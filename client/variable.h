@@ -6,11 +6,12 @@
 //   Variable w(program, "w", {784, 10}, GlorotUniform());
 //   Output y = ops::MatMul(x, w);
 //
-// A value type that borrows its Program. The constructor adds the variable's nodes and registers it
-// in the program's collections. Errors of these nodes, and of reads, name the line that called the
-// constructor, or the line of the innermost SourceLineScope of the program. It has no value before
-// its initializer op has run. Each conversion adds a new read, and two reads may see different
-// updates: keep the Output if you need the same value twice.
+// A value type that borrows its Program; used by the thread that builds the program. The
+// constructor adds the variable's nodes and registers it in the program's collections. Errors of
+// these nodes, and of reads, name the line that called the constructor, or the line of the
+// innermost SourceLineScope of the program. It has no value before its initializer op has run. Each
+// conversion adds a new read, and two reads may see different updates: keep the Output if you need
+// the same value twice.
 #pragma once
 
 #include <cstdint>

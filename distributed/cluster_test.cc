@@ -6,7 +6,7 @@
 
 #include "core/base/error_origin.h"
 #include "core/graph/builder.h"
-#include "distributed/testing/test_ops.h"
+#include "core/runtime/testing/test_ops.h"
 #include "distributed/testing/two_tasks.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -213,19 +213,20 @@ TEST_P(TwoTasksTest, ResetClosesSessionsAndDropsContainers) {
 TEST_P(TwoTasksTest, ErrorsNameTheTaskAndTheNode) {
   auto session = cluster_->NewSession();
   GraphBuilder g;
-  Output fail, x;
+  Output fail;
   {
     const auto ps = g.DeviceScope(kPs);
-    fail = CallIn(g, "TestFail", {}, {{"message", "end of input"}});
+    fail = CallIn(g, "TestFail", {Outputs{}}, {{"message", "end of input"}});
   }
   const auto worker = g.DeviceScope(kWorker);
   const Output y = fail + 1.0;
   const Output z = Constant(g, Tensor::Scalar(1.0f)) + 1.0;
   const Status status = Run(*session, g, {}, {y.name()});
-  EXPECT_EQ(status.code(), StatusCode::kOutOfRange) << status;
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status;
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("From /job:ps/replica:0/task:0:\nend of input\n\t [[{{node TestFail}}]]"));
   EXPECT_EQ(FailedNode(status), "TestFail");
+  EXPECT_EQ(FailedTask(status), "/job:ps/replica:0/task:0");
   EXPECT_EQ(Run(*session, g, {}, {"nope:0"}), NotFound("FetchOutputs node nope:0: not found"));
   // The session can still be used.
   EXPECT_TRUE(Run(*session, g, {}, {z.name()}).ok());
@@ -237,7 +238,7 @@ TEST_P(TwoTasksTest, ADeadlineEndsTheStepEverywhere) {
   Output block;
   {
     const auto ps = g.DeviceScope(kPs);
-    block = CallIn(g, "TestBlock", {});
+    block = CallIn(g, "TestStall", {Outputs{}});
   }
   const auto worker = g.DeviceScope(kWorker);
   const Output y = block + 1.0;
@@ -252,10 +253,10 @@ TEST_P(TwoTasksTest, AClientThatGoesAwayEndsItsStep) {
   auto session = cluster_->NewSession();
   GraphBuilder g;
   const auto ps = g.DeviceScope(kPs);
-  const Output block = CallIn(g, "TestBlock", {});
+  const Output block = CallIn(g, "TestStall", {Outputs{}});
   Cancellation cancellation;
   std::thread canceller([&] {
-    EXPECT_TRUE(AwaitBlocked());
+    EXPECT_TRUE(AwaitStalled());
     cancellation.Cancel(Cancelled("had enough"));
   });
   EXPECT_EQ(Run(*session, g, {}, {block.name()}, {}, {.cancellation = &cancellation}),
@@ -269,7 +270,7 @@ TEST_P(TwoTasksTest, CloseCancelsRunningSteps) {
   GraphBuilder g;
   {
     const auto ps = g.DeviceScope(kPs);
-    CallIn(g, "TestBlock", {});
+    CallIn(g, "TestStall", {Outputs{}});
   }
   ASSERT_TRUE(session->Extend(g.graph()).ok());
   // The steps block more threads than any pool has.
@@ -277,12 +278,12 @@ TEST_P(TwoTasksTest, CloseCancelsRunningSteps) {
   for (int i = 0; i < 50; ++i) {
     threads.emplace_back([&] {
       std::vector<Tensor> outputs;
-      const Status status = session->Run({}, {}, {"TestBlock:0"}, {}, &outputs, nullptr);
+      const Status status = session->Run({}, {}, {"TestStall:0"}, {}, &outputs, nullptr);
       EXPECT_EQ(status.code(), StatusCode::kCancelled) << status;
       EXPECT_THAT(std::string(status.message()), HasSubstr("Session::Close()"));
     });
   }
-  EXPECT_TRUE(AwaitBlocked(50));
+  EXPECT_TRUE(AwaitStalled(50));
   // The blocked steps do not delay a step that does not block.
   auto other = cluster_->NewSession();
   GraphBuilder h;

@@ -16,9 +16,9 @@
 
 #include "absl/strings/numbers.h"
 #include "core/graph/builder.h"
+#include "core/runtime/testing/test_ops.h"
 #include "distributed/rpc/testing/master_client.h"
 #include "distributed/testing/test_cluster.h"
-#include "distributed/testing/test_ops.h"
 #include "gtest/gtest.h"
 
 namespace penstock {
@@ -101,11 +101,11 @@ Output Waits(GraphBuilder& g) {
   Output sent, waits;
   {
     const auto ps = g.DeviceScope("/job:ps/task:0");
-    sent = Constant(g, Tensor(DType::kFloat, Shape({1 << 16})));
-    waits = CallIn(g, "TestBlock", {});
+    sent = Constant(g, Tensor(DType::kInt64, Shape({1 << 15})));
+    waits = CallIn(g, "TestStall", {Outputs{}});
   }
   const auto worker = g.DeviceScope("/job:worker/task:0");
-  return Call("AddV2", {waits, Call("TestSleep", {sent}, {{"millis", 0}})});
+  return Call("AddV2", {waits, sent});
 }
 
 class LeaksTest : public testing::TestWithParam<const char*> {

@@ -9,6 +9,7 @@
 
 #include "core/base/cond_var.h"
 #include "core/base/mutex.h"
+#include "core/base/testing/eventually.h"
 #include "core/base/thread_pool.h"
 #include "core/compiler/compile.h"
 #include "core/runtime/testing/random_program.h"
@@ -202,28 +203,25 @@ TEST_F(LoopsTest, ALoopOverThreeTasks) {
 
 // Waits until a step has begun on the task.
 void AwaitStep(const Server& task) {
-  for (int i = 0; i < 3'000 && task.counts().running_steps == 0; ++i) {
-    Env::Real().SleepForNanos(10'000'000);
-  }
-  EXPECT_EQ(task.counts().running_steps, 1);
+  EXPECT_TRUE(Eventually([&] { return task.counts().running_steps == 1; }));
 }
 
 // Waits until a loop of a step is in iteration `count` on some task. Reads the iterations from the
 // tasks' reports.
 void AwaitIteration(TestCluster& cluster, uint64_t count) {
-  for (int i = 0; i < 3'000; ++i) {
+  const auto arrived = [&] {
     const auto report = AskCluster(cluster.target());
-    ASSERT_TRUE(report.ok()) << report.status();
+    CHECK_OK(report.status());
     for (const auto& task : report->task()) {
       for (const auto& part : task.report().part()) {
         for (const auto& loop : part.loop()) {
-          if (loop.iteration() >= count) return;
+          if (loop.iteration() >= count) return true;
         }
       }
     }
-    Env::Real().SleepForNanos(10'000'000);
-  }
-  FAIL() << "no loop comes to iteration " << count;
+    return false;
+  };
+  EXPECT_TRUE(Eventually(arrived)) << "no loop comes to iteration " << count;
 }
 
 TEST_F(LoopsTest, AStoppedTaskEndsALoopThatUsesIt) {

@@ -139,7 +139,7 @@ TEST_P(PartialRunsTest, AFailedStepAnswersItsInstalments) {
   Output fail;
   {
     const auto ps = g.DeviceScope(kPs);
-    fail = CallIn(g, "TestFail", {}, {{"message", "end of input"}});
+    fail = CallIn(g, "TestFail", {Outputs{}}, {{"message", "end of input"}});
   }
   const auto worker = g.DeviceScope(kWorker);
   const Output y = fail + 1.0, z = x + 1.0;
@@ -148,7 +148,7 @@ TEST_P(PartialRunsTest, AFailedStepAnswersItsInstalments) {
       session->SetUpPartialRun({.feeds = {x.name()}, .fetches = {y.name(), z.name()}});
   ASSERT_TRUE(handle.ok()) << handle.status();
   Status status = session->RunPartial(*handle, {}, {}, {y.name()}, &out);
-  EXPECT_EQ(status.code(), StatusCode::kOutOfRange) << status;
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status;
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("From /job:ps/replica:0/task:0:\nend of input\n\t [[{{node TestFail}}]]"));
   status = session->RunPartial(*handle, {}, {}, {}, &out);
@@ -160,7 +160,7 @@ TEST_P(PartialRunsTest, UnfinishedInstalmentsEnd) {
   const InPieces p(g);
   const auto block = [&] {
     const auto ps = g.DeviceScope(kPs);
-    return CallIn(g, "TestBlock", {});
+    return CallIn(g, "TestStall", {Outputs{}});
   }();
   const CallableSpec all = {.feeds = {p.a.name()}, .fetches = {p.sum.name(), block.name()}};
   // A partial run ends when its session is closed.
@@ -189,7 +189,7 @@ TEST_P(PartialRunsTest, UnfinishedInstalmentsEnd) {
   handle = *session->SetUpPartialRun(all);
   Cancellation cancellation;
   std::thread canceller([&] {
-    // Wait until the instalment has probably been sent. The test cannot observe that: TestBlock
+    // Wait until the instalment has probably been sent. The test cannot observe that: TestStall
     // runs already.
     Env::Real().SleepForNanos(50'000'000);
     cancellation.Cancel(Cancelled("had enough"));

@@ -1,23 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/base/error_origin.h"
 
+#include <utility>
+
 #include "absl/strings/cord.h"
 
 namespace penstock {
 namespace {
 
 constexpr char kNodePayload[] = "penstock/node";
+constexpr char kTaskPayload[] = "penstock/task";
 constexpr char kNodeShownPayload[] = "penstock/node_shown";  // the text ends with a node's name
 
 bool Has(const Status& status, const char* payload) {
   return status.GetPayload(payload).has_value();
 }
 
+Status With(Status status, const char* payload, string_view name) {
+  if (!status.ok()) status.SetPayload(payload, absl::Cord(name));
+  return status;
+}
+
+// Returns "" if there is no such payload.
+std::string Recorded(const Status& status, const char* payload) {
+  const auto name = status.GetPayload(payload);
+  return name.has_value() ? std::string(*name) : "";
+}
+
 }  // namespace
 
 Status WithNode(Status status, string_view node) {
-  if (!status.ok()) status.SetPayload(kNodePayload, absl::Cord(node));
-  return status;
+  return With(std::move(status), kNodePayload, node);
 }
 
 Status InNode(const Status& status, string_view node) {
@@ -25,10 +38,13 @@ Status InNode(const Status& status, string_view node) {
   return WithNode(Annotate(status, StrCat("node '", node, "'")), node);
 }
 
-std::string FailedNode(const Status& status) {
-  const auto node = status.GetPayload(kNodePayload);
-  return node.has_value() ? std::string(*node) : "";
+std::string FailedNode(const Status& status) { return Recorded(status, kNodePayload); }
+
+Status WithTask(Status status, string_view task) {
+  return With(std::move(status), kTaskPayload, task);
 }
+
+std::string FailedTask(const Status& status) { return Recorded(status, kTaskPayload); }
 
 Status ShowNode(const Status& status) {
   if (!Has(status, kNodePayload) || Has(status, kNodeShownPayload)) return status;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The origin of an error: the node that caused it. It is a payload of the Status, so that code that
-// handles the error need not parse its text. Annotate keeps payloads, and so do errors that travel
-// between tasks (distributed/calls/status_proto.h).
+// The origin of an error: the node that caused it, and its task. They are payloads of the Status,
+// so that code that handles the error need not parse its text. Annotate keeps payloads, and so do
+// errors that travel between tasks (distributed/calls/status_proto.h).
 //
 // All functions return an OK status as it is.
 #pragma once
@@ -20,6 +20,12 @@ Status InNode(const Status& status, string_view node);
 // Returns the recorded node, or "" if there is none.
 std::string FailedNode(const Status& status);
 
+// Records which task failed ("/job:ps/replica:0/task:1") and replaces any task recorded before. The
+// text stays. A master calls it for a step that has several tasks, or that has lost its task.
+Status WithTask(Status status, string_view task);
+// Returns the recorded task, or "" if there is none.
+std::string FailedTask(const Status& status);
+
 // Appends the recorded node to the text, in the form that TensorFlow's clients look for:
 // "text\n\t [[{{node NAME}}]]". Does nothing if the text shows a node already, or if none is
 // recorded.
@@ -28,7 +34,8 @@ Status ShowNode(const Status& status);
 // text shows a node already, that node failed first and stays.
 Status AtNode(const Status& status, string_view node);
 
-// Copies the recorded node and all other payloads of `cause` to `status`, a consequence of `cause`.
+// Copies the recorded node and task, and all other payloads of `cause`, to `status`, a consequence
+// of `cause`.
 Status WithOriginOf(const Status& cause, Status status);
 // Returns the same code and payloads with another text.
 Status WithMessage(const Status& status, string_view message);

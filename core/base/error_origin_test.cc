@@ -9,12 +9,14 @@ namespace {
 TEST(ErrorOriginTest, OkStaysOk) {
   EXPECT_EQ(InNode(OkStatus(), "n"), OkStatus());
   EXPECT_EQ(AtNode(OkStatus(), "n"), OkStatus());
+  EXPECT_EQ(WithTask(OkStatus(), "t"), OkStatus());
   EXPECT_EQ(ShowNode(OkStatus()), OkStatus());
 }
 
 TEST(ErrorOriginTest, AnErrorWithoutOrigin) {
   const Status why = Internal("node 'x': why");
   EXPECT_EQ(FailedNode(why), "");
+  EXPECT_EQ(FailedTask(why), "");
   EXPECT_EQ(ShowNode(why), why);
 }
 
@@ -47,6 +49,15 @@ TEST(ErrorOriginTest, AnotherTextKeepsTheOrigin) {
   const Status status = WithMessage(WithNode(Aborted("why"), "n"), "other");
   EXPECT_EQ(status.message(), "other");
   EXPECT_EQ(FailedNode(status), "n");
+}
+
+TEST(ErrorOriginTest, ATaskIsRecordedBesideTheNode) {
+  const Status status = WithTask(AtNode(Aborted("why"), "n"), "/job:ps/replica:0/task:1");
+  EXPECT_EQ(status.message(), "why\n\t [[{{node n}}]]");
+  EXPECT_EQ(FailedNode(status), "n");
+  EXPECT_EQ(FailedTask(status), "/job:ps/replica:0/task:1");
+  EXPECT_EQ(FailedTask(WithTask(status, "/job:ps/replica:0/task:2")), "/job:ps/replica:0/task:2");
+  EXPECT_EQ(FailedTask(WithMessage(status, "other")), "/job:ps/replica:0/task:1");
 }
 
 }  // namespace

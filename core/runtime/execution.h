@@ -10,8 +10,9 @@
 //
 // Ownership: the executor pools executions; an execution owns its components and is used for one
 // step at a time. Threads: Run and RunAsync are called between steps; the data that the threads of
-// the step share are in the components. Locks: RunningStep, StepLoops and StepThreads each have
-// one. None is taken while another is held.
+// the step share are in the components. Locks: RunningStep's abort_mu_ and watch_mu_, and the mu_
+// of StepLoops and of StepThreads. watch_mu_ is locked before StepLoops' mu_; no other two of them
+// are held together.
 #pragma once
 
 #include <optional>

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/testing/eventually.h"
 #include "gtest/gtest.h"
 
 namespace penstock {
@@ -51,9 +52,7 @@ class AlarmOperation final : public Operation, public std::enable_shared_from_th
 };
 
 void WaitFor(const std::atomic<int>& value, int expected) {
-  for (int i = 0; i < 1000 && value < expected; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+  EXPECT_TRUE(Eventually([&] { return value >= expected; }));
   EXPECT_EQ(value, expected);
 }
 

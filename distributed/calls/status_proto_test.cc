@@ -19,7 +19,7 @@ TEST(StatusProtoTest, MessagesKeepCodeAndText) {
 }
 
 TEST(StatusProtoTest, TheOriginOfAnErrorIsKept) {
-  const Status status = AtNode(Internal("why"), "n");
+  const Status status = WithTask(AtNode(Internal("why"), "n"), "/job:ps/replica:0/task:1");
   wire::Error error;
   ToProto(status, &error);
   EXPECT_EQ(FromProto(error), status);

@@ -11,6 +11,9 @@
 // belong to one execution. Else calls are counted: the n-th call of an instance by one rank
 // meets the n-th call by the others.
 //
+// formed_group.cc has the ranks, calls and messages, formed_group_run.cc the executions, and
+// formed_group_checks.cc the checks of calls and messages, and the errors.
+//
 // Thread-safe. The Exchange and running executions hold shared pointers to it.
 #pragma once
 

@@ -115,7 +115,8 @@ void MasterStep::PartEnded(size_t part, const Status& ended) {
         first_error_ = Status(status.code(), "a step failed");
       } else if (several_tasks()) {
         const std::string& task = prepared_->parts[part].task->id.name;
-        first_error_ = WithMessage(status, StrCat("From ", task, ":\n", status.message()));
+        first_error_ =
+            WithTask(WithMessage(status, StrCat("From ", task, ":\n", status.message())), task);
       }
       cause = first_error_;
     }
@@ -147,7 +148,7 @@ void MasterStep::TaskLost(const TaskId& task, const Status& why) {
   const auto part =
       std::find_if(parts.begin(), parts.end(), [&](const auto& p) { return p.task->id == task; });
   if (part == parts.end()) return;
-  Abort(WithStep(why));
+  Abort(WithStep(WithTask(why, task.name)));
   part->task->client->AbandonStep(args_.id);
 }
 

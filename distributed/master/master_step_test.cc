@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/master/master_step.h"
 
+#include "core/base/error_origin.h"
 #include "core/runtime/testing/sim_test.h"
 #include "distributed/master/health.h"
 #include "distributed/worker/testing/fake_worker_client.h"
@@ -91,7 +92,8 @@ TEST_F(MasterStepTest, TheFirstFailureAbortsTheOthersAndIsTheStepsError) {
     client(0).EndStep(kStep, Cancelled("a consequence"));
     EXPECT_FALSE(ended()) << "a part still runs";
     client(2).EndStep(kStep, OkStatus());
-    EXPECT_EQ(ended_, OutOfRange("From /job:ps/replica:0/task:1:\nend of input"));
+    EXPECT_EQ(ended_, WithTask(OutOfRange("From /job:ps/replica:0/task:1:\nend of input"),
+                               "/job:ps/replica:0/task:1"));
   });
 }
 
@@ -107,7 +109,8 @@ TEST_F(MasterStepTest, PartsDoNotBeginAfterAFailure) {
   fails_ = {Unavailable("connection refused")};
   Simulate([&] {
     Start(3);
-    EXPECT_EQ(ended_, Unavailable("From /job:ps/replica:0/task:0:\nconnection refused"));
+    EXPECT_EQ(ended_, WithTask(Unavailable("From /job:ps/replica:0/task:0:\nconnection refused"),
+                               "/job:ps/replica:0/task:0"));
     EXPECT_TRUE(client(1).run_calls.empty());
     EXPECT_TRUE(client(2).run_calls.empty());
   });
@@ -218,7 +221,7 @@ TEST_F(MasterStepTest, ALostTaskIsNotWaitedFor) {
     EXPECT_THAT(client(1).log, ElementsAre("AbortStep 7: UNAVAILABLE: ps 0 is gone"));
     EXPECT_THAT(client(1).log, Not(Contains("AbandonStep 7")));
     client(1).EndStep(kStep, Cancelled("aborted"));
-    EXPECT_EQ(ended_, Unavailable("ps 0 is gone"));
+    EXPECT_EQ(ended_, WithTask(Unavailable("ps 0 is gone"), "/job:ps/replica:0/task:0"));
   });
 }
 

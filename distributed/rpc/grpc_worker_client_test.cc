@@ -2,6 +2,7 @@
 #include "distributed/rpc/grpc_worker_client.h"
 
 #include "core/base/join.h"
+#include "core/base/testing/eventually.h"
 #include "distributed/rpc/testing/serving_worker.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -72,10 +73,7 @@ class GrpcWorkerClientTest : public testing::Test {
   }
   void AwaitRunning(int64_t count) {
     StepTable& steps = serving_.worker()->steps();
-    for (int i = 0; i < 3'000 && steps.counts().running != count; ++i) {
-      Env::Real().SleepForNanos(10'000'000);
-    }
-    EXPECT_EQ(steps.counts().running, count);
+    EXPECT_TRUE(Eventually([&] { return steps.counts().running == count; })) << count;
   }
 
   ServingWorker serving_;
@@ -168,9 +166,7 @@ TEST_F(GrpcWorkerClientTest, ALostTaskEndsItsStepsAndIsNamed) {
   client->RegisterGraph("s", 1, TestWorker::Stall(), kCall, registered.done());
   ASSERT_EQ(registered.Get(), OkStatus());
   client->RunGraph(Step(1), kCall, step.done());
-  for (int i = 0; i < 3'000 && other.worker()->steps().counts().running == 0; ++i) {
-    Env::Real().SleepForNanos(10'000'000);
-  }
+  EXPECT_TRUE(Eventually([&] { return other.worker()->steps().counts().running == 1; }));
   other.host().Stop();
   const Status lost = step.Get();
   EXPECT_EQ(lost.code(), StatusCode::kUnavailable) << lost;

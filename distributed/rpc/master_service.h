@@ -2,6 +2,9 @@
 //
 // MasterService: TensorFlow's public session protocol (/tensorflow.MasterService/...) for a Master.
 // Any number of calls may wait in it, because a waiting call holds no thread.
+//
+// Threads: after Listen, calls arrive on any thread. Locks: told_mu_, places_mu_ and that of
+// RecentRequests; none is taken while another is held.
 #pragma once
 
 #include <cstdint>

@@ -31,8 +31,8 @@ class MasterServiceTest : public testing::Test {
     {
       const auto ps = g_.DeviceScope("/job:ps/task:0");
       CallIn(g_, "VariableV2", {}, {{"dtype", DType::kFloat}, {"shape", PartialShape({})}});
-      CallIn(g_, "TestFail", {}, {{"message", std::string(5000, 'e')}});
-      CallIn(g_, "TestBlock", {});
+      CallIn(g_, "TestFail", {Outputs{}}, {{"message", std::string(5000, 'e')}});
+      CallIn(g_, "TestStall", {Outputs{}});
     }
     const auto worker = g_.DeviceScope("/job:worker/task:0");
     const Output x =
@@ -89,7 +89,7 @@ TEST_F(MasterServiceTest, FetchesAreNamedAsTheyWereAsked) {
 TEST_F(MasterServiceTest, ErrorsOfStepsAreInTheBody) {
   ASSERT_TRUE(Create().ok());
   ASSERT_TRUE(Send(&Stub::RunStep, Step("TestFail:0"), &answer_).ok());
-  EXPECT_EQ(answer_.status_code(), tensorflow::error::OUT_OF_RANGE);
+  EXPECT_EQ(answer_.status_code(), tensorflow::error::INVALID_ARGUMENT);
   EXPECT_THAT(answer_.status_error_message(), HasSubstr("\n\t [[{{node TestFail}}]]"));
   EXPECT_GT(answer_.status_error_message().size(), 5000);
   EXPECT_EQ(answer_.tensor_size(), 0);
@@ -97,7 +97,7 @@ TEST_F(MasterServiceTest, ErrorsOfStepsAreInTheBody) {
   tensorflow::RunStepRequest request = Step("TestFail:0");
   request.set_store_errors_in_response_body(false);
   const grpc::Status status = Send(&Stub::RunStep, request, &answer_);
-  EXPECT_EQ(status.error_code(), grpc::OUT_OF_RANGE);
+  EXPECT_EQ(status.error_code(), grpc::INVALID_ARGUMENT);
   EXPECT_THAT(status.error_message(), HasSubstr(" ... [truncated]"));
   EXPECT_LT(status.error_message().size(), 3200);
 }
@@ -160,7 +160,7 @@ TEST_F(MasterServiceTest, ARequestIsDoneOnce) {
 
 TEST_F(MasterServiceTest, TimeoutsEndSteps) {
   ASSERT_TRUE(Create().ok());
-  tensorflow::RunStepRequest request = Step("TestBlock:0");
+  tensorflow::RunStepRequest request = Step("TestStall:0");
   request.mutable_options()->set_timeout_in_ms(50);
   ASSERT_TRUE(Send(&Stub::RunStep, request, &answer_).ok());
   EXPECT_EQ(answer_.status_code(), tensorflow::error::DEADLINE_EXCEEDED);
@@ -168,7 +168,7 @@ TEST_F(MasterServiceTest, TimeoutsEndSteps) {
   tensorflow::ConfigProto config;
   config.set_operation_timeout_in_ms(50);
   ASSERT_TRUE(Create(config).ok());
-  ASSERT_TRUE(Send(&Stub::RunStep, Step("TestBlock:0"), &answer_).ok());
+  ASSERT_TRUE(Send(&Stub::RunStep, Step("TestStall:0"), &answer_).ok());
   EXPECT_EQ(answer_.status_code(), tensorflow::error::DEADLINE_EXCEEDED);
 }
 
@@ -245,7 +245,7 @@ TEST_F(MasterServiceTest, AClientThatHangsUpEndsItsStep) {
   ASSERT_TRUE(Create().ok());
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(100));
-  const grpc::Status status = client_->stub().RunStep(&context, Step("TestBlock:0"), &answer_);
+  const grpc::Status status = client_->stub().RunStep(&context, Step("TestStall:0"), &answer_);
   EXPECT_EQ(status.error_code(), grpc::DEADLINE_EXCEEDED);
   EXPECT_TRUE(cluster_->Idle());
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Server::State: the parts of a Server, and the functions that make them. Only the files of Server
-// use it. A part may use those that are declared before it, and is destroyed before them.
+// use it: server.cc, server_port.cc, server_task.cc and server_status.cc. A part may use those that
+// are declared before it, and is destroyed before them.
 //
 // Thread safety: `mu` guards whether the server has been started and stopped. Create and Start make
 // the parts, Stop ends them; Server orders these calls.

@@ -6,8 +6,8 @@
 #include <string>
 #include <thread>
 
+#include "core/runtime/testing/test_ops.h"
 #include "distributed/rpc/testing/step_service_test.h"
-#include "distributed/testing/test_ops.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -147,7 +147,7 @@ TEST_F(CallableTest, ItsOptionsHoldForEachRun) {
   ASSERT_TRUE(Make(request).ok());
   const grpc::Status status = RunCallable(RunRequest(0));
   EXPECT_EQ(status.error_code(), grpc::DEADLINE_EXCEEDED);
-  EXPECT_THAT(status.error_message(), HasSubstr("TestBlock")) << "the server's words";
+  EXPECT_THAT(status.error_message(), HasSubstr("TestStall")) << "the server's words";
 }
 
 class PartialRunTest : public StepServiceTest {
@@ -265,7 +265,7 @@ class ClientThatLeavesTest : public CallableTest {
   void LeaveDuring(const std::function<grpc::Status(Stub&, grpc::ClientContext*)>& call) {
     grpc::ClientContext context;
     std::thread leaver([&] {
-      EXPECT_TRUE(AwaitBlocked());
+      EXPECT_TRUE(AwaitStalled());
       context.TryCancel();
     });
     EXPECT_EQ(call(client_.stub(), &context).error_code(), grpc::CANCELLED);

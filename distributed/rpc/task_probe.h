@@ -39,8 +39,9 @@ struct TaskProbe {
   double clock_ahead_s = 0;  // relative to this host's wall clock, within the round trip
 };
 
-// Probes all addresses ("host:port") at the same time; takes at most about
-// `timeout_ms`.
+// Probes all addresses ("host:port") at the same time; takes at most about `timeout_ms` of the real
+// clock, whatever the clock of `env`, because a resolver blocks in the operating system. `env`
+// measures the round trips, and its wall clock is compared with those of the tasks.
 std::vector<TaskProbe> ProbeTasks(const std::vector<std::string>& addresses, int64_t timeout_ms,
                                   Env& env = Env::Real());
 

@@ -57,7 +57,7 @@ void WhileAStepWaits(SimScheduler& scheduler, SimCluster& cluster, const std::st
   Output never;
   {
     const auto there = g.DeviceScope(device);
-    never = CallIn(g, "TestBlock", {});
+    never = CallIn(g, "TestStall", {Outputs{}});
   }
   const auto here = g.DeviceScope("/job:worker/task:0");
   const Output passed = Call("Identity", {never});

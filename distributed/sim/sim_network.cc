@@ -31,13 +31,32 @@ void SimNetwork::Add(Task& task) {
   CHECK(tasks_.emplace(task.self().address, &task).second, "two tasks at ", task.self().address);
 }
 
-void SimNetwork::Remove(const Task& task) { tasks_.erase(task.self().address); }
+void SimNetwork::Remove(const Task& task) {
+  tasks_.erase(task.self().address);
+  EndServing(task.self());
+}
 
 Task* SimNetwork::Find(const std::string& address, uint64_t incarnation) const {
   const auto found = tasks_.find(address);
   if (found == tasks_.end()) return nullptr;
   Task* const task = found->second;
   return incarnation == 0 || task->self().incarnation == incarnation ? task : nullptr;
+}
+
+void SimNetwork::ServeSteps(const TaskId& self, TaskSteps& steps) {
+  CHECK(served_.emplace(self.address, Served{self.incarnation, &steps}).second,
+        "two transports serve at ", self.address);
+}
+
+void SimNetwork::EndServing(const TaskId& self) {
+  if (FindSteps(self.address, self.incarnation) != nullptr) served_.erase(self.address);
+}
+
+TaskSteps* SimNetwork::FindSteps(const std::string& address, uint64_t incarnation) const {
+  const auto found = served_.find(address);
+  if (found == served_.end()) return nullptr;
+  const Served& served = found->second;
+  return incarnation == 0 || served.incarnation == incarnation ? served.steps : nullptr;
 }
 
 void SimNetwork::Log(const std::string& text) {

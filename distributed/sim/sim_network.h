@@ -35,6 +35,7 @@
 #include "core/base/sim/sim_scheduler.h"
 #include "core/runtime/deadline_timer.h"
 #include "distributed/task/task.h"
+#include "distributed/transport/transport.h"
 
 namespace penstock {
 
@@ -68,6 +69,14 @@ class SimNetwork {
   void Remove(const Task& task);
   // Returns the task; null if no task with this incarnation (0: any) is at the address.
   Task* Find(const std::string& address, uint64_t incarnation) const;
+
+  // Make the steps of a task reachable for transports, from Transport::Serve until its Stop or
+  // until the task is removed. EndServing does nothing if another incarnation serves at the
+  // address.
+  void ServeSteps(const TaskId& self, TaskSteps& steps);
+  void EndServing(const TaskId& self);
+  // Returns the steps; null if no task with this incarnation (0: any) serves at the address.
+  TaskSteps* FindSteps(const std::string& address, uint64_t incarnation) const;
 
   // Runs `arrive` after the time that a message takes. Drops `arrive` if `from` is dead, or if the
   // message is lost: then the connection breaks, too. `what` names the message in the log.
@@ -121,6 +130,10 @@ class SimNetwork {
   DeadlineTimer& timer() { return timer_; }
 
  private:
+  struct Served {
+    uint64_t incarnation;
+    TaskSteps* steps;
+  };
   struct Watched {
     std::string a, b;
     Broken broken;
@@ -140,7 +153,8 @@ class SimNetwork {
   DeadlineTimer& timer_;
   const Options options_;
   const int64_t start_ns_;
-  std::map<std::string, Task*> tasks_;  // by address
+  std::map<std::string, Task*> tasks_;    // by address
+  std::map<std::string, Served> served_;  // by address
   std::string log_;
   std::map<uint64_t, Watched> watches_;
   uint64_t next_watch_ = 0;

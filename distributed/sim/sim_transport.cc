@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The transport of a simulated network: sends one message for each subscription and for each
-// tensor. Either end may be gone when a message arrives.
+// tensor, and any two may overtake each other. Either end may be gone when a message arrives.
 #include <cstring>
 #include <map>
 #include <memory>
@@ -17,10 +17,16 @@ std::string StepName(int64_t step_id) {
   return absl::StrFormat("step %016x", static_cast<uint64_t>(step_id));
 }
 
+// Whether the consumer still wants the tensors of a step. Shared with messages under way.
+using Wanted = std::shared_ptr<bool>;
+
 class SimSink final : public TensorSink {
  public:
-  SimSink(SimNetwork& network, TaskId producer, TaskId consumer)
-      : network_(network), producer_(std::move(producer)), consumer_(std::move(consumer)) {}
+  SimSink(SimNetwork& network, TaskId producer, TaskId consumer, Wanted wanted)
+      : network_(network),
+        producer_(std::move(producer)),
+        consumer_(std::move(consumer)),
+        wanted_(std::move(wanted)) {}
 
   void Refuse(int64_t step_id, const Status& why) override {
     ToConsumer(StrCat("refusal of ", StepName(step_id)),
@@ -50,15 +56,17 @@ class SimSink final : public TensorSink {
     if (!status.ok()) steps.Fail(sent.step_id(), status);
   }
   void ToConsumer(const std::string& what, absl::AnyInvocable<void(TaskSteps&) &&> then) {
-    network_.Send(SimEnd::Of(producer_), SimEnd::Of(consumer_), what,
-                  [&network = network_, to = consumer_, then = std::move(then)]() mutable {
-                    Task* const task = network.Find(to.address, to.incarnation);
-                    if (task != nullptr) std::move(then)(task->worker().steps());
-                  });
+    network_.Send(
+        SimEnd::Of(producer_), SimEnd::Of(consumer_), what,
+        [&network = network_, to = consumer_, wanted = wanted_, then = std::move(then)]() mutable {
+          TaskSteps* const steps = network.FindSteps(to.address, to.incarnation);
+          if (steps != nullptr && *wanted) std::move(then)(*steps);
+        });
   }
 
   SimNetwork& network_;
   const TaskId producer_, consumer_;
+  const Wanted wanted_;
 };
 
 class SimTransport final : public Transport {
@@ -66,30 +74,32 @@ class SimTransport final : public Transport {
   explicit SimTransport(SimNetwork& network) : network_(network) {}
 
   string_view protocol() const override { return "sim"; }
-  TransportCapabilities capabilities() const override { return {.needs_same_host = true}; }
-  // Tasks find each other by SimNetwork::Add.
+  TransportCapabilities capabilities() const override { return {.in_order = false}; }
   Status Serve(const TaskId& self, TaskSteps& steps) override {
     self_ = self;
     *steps_ = &steps;
+    network_.ServeSteps(self, steps);
     return OkStatus();
   }
   void Subscribe(const TaskId& producer, int64_t step_id) override {
-    const auto fail = [steps = steps_, step_id](const Status& why) {
-      if (*steps != nullptr) (*steps)->Fail(step_id, why);
+    const auto wanted = std::make_shared<bool>(true);
+    const auto fail = [steps = steps_, step_id, wanted](const Status& why) {
+      if (*steps != nullptr && *wanted) (*steps)->Fail(step_id, why);
     };
-    watches_[{producer.name, step_id}] = network_.Watch(
+    const uint64_t watch = network_.Watch(
         SimEnd::Of(self_), SimEnd::Of(producer), [fail, producer](const std::string& why) {
           fail(Unavailable("lost the connection to ", producer.ToString(), ": ", why));
         });
+    subscriptions_[{producer.name, step_id}] = {watch, wanted};
     network_.Send(
         SimEnd::Of(self_), SimEnd::Of(producer), StrCat("subscription to ", StepName(step_id)),
-        [&network = network_, self = self_, producer, step_id, fail] {
-          Task* const task = network.Find(producer.address, producer.incarnation);
-          if (task != nullptr) {
-            return task->worker().steps().Subscribe(
-                self.name, step_id, std::make_shared<SimSink>(network, producer, self));
+        [&network = network_, self = self_, producer, step_id, wanted, fail] {
+          TaskSteps* const steps = network.FindSteps(producer.address, producer.incarnation);
+          if (steps != nullptr) {
+            return steps->Subscribe(self.name, step_id,
+                                    std::make_shared<SimSink>(network, producer, self, wanted));
           }
-          const bool restarted = network.Find(producer.address, 0) != nullptr;
+          const bool restarted = network.FindSteps(producer.address, 0) != nullptr;
           const Status why = restarted
                                  ? Aborted(producer.ToString(), " has restarted")
                                  : Unavailable("lost the connection to ", producer.ToString());
@@ -98,20 +108,28 @@ class SimTransport final : public Transport {
         });
   }
   void Unsubscribe(const TaskId& producer, int64_t step_id) override {
-    const auto watch = watches_.find({producer.name, step_id});
-    if (watch == watches_.end()) return;
-    network_.Unwatch(watch->second);
-    watches_.erase(watch);
+    const auto it = subscriptions_.find({producer.name, step_id});
+    if (it == subscriptions_.end()) return;
+    network_.Unwatch(it->second.watch);
+    *it->second.wanted = false;
+    subscriptions_.erase(it);
   }
   // Messages to a task that is no longer there are dropped.
-  void Stop() override { *steps_ = nullptr; }
+  void Stop() override {
+    if (std::exchange(*steps_, nullptr) != nullptr) network_.EndServing(self_);
+  }
 
  private:
+  struct Subscription {
+    uint64_t watch = 0;
+    Wanted wanted;
+  };
+
   SimNetwork& network_;
   TaskId self_;  // set by Serve
   // Null before Serve, and after Stop. Shared with messages under way.
   const std::shared_ptr<TaskSteps*> steps_ = std::make_shared<TaskSteps*>(nullptr);
-  std::map<std::pair<std::string, int64_t>, uint64_t> watches_;  // by producer and step
+  std::map<std::pair<std::string, int64_t>, Subscription> subscriptions_;  // by producer and step
 };
 
 }  // namespace

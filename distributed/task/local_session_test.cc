@@ -4,8 +4,8 @@
 
 #include "core/base/env.h"
 #include "core/graph/builder.h"
+#include "core/runtime/testing/test_ops.h"
 #include "distributed/session/session.h"
-#include "distributed/testing/test_ops.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -114,7 +114,7 @@ TEST_F(LocalSessionTest, VariablesOutliveStepsAndAreTheSessions) {
 TEST_F(LocalSessionTest, ErrorsNameWhatIsWrongAndTheSessionGoesOn) {
   const Output x = Placeholder(g, PartialShape({-1, 2}));
   const Output y = x * 2;
-  const Output fail = CallIn(g, "TestFail", {}, {{"message", "end of input"}});
+  const Output fail = CallIn(g, "TestFail", {Outputs{}}, {{"message", "end of input"}});
   const Tensor good = Tensor::Of<float>({1, 2}, {1, 2});
   const struct {
     Feeds feeds;
@@ -148,7 +148,11 @@ TEST_F(LocalSessionTest, ErrorsNameWhatIsWrongAndTheSessionGoesOn) {
        {},
        StatusCode::kInvalidArgument,
        "You must feed a value for placeholder tensor 'Placeholder'"},
-      {{}, {fail.name()}, {}, StatusCode::kOutOfRange, "end of input\n\t [[{{node TestFail}}]]"},
+      {{},
+       {fail.name()},
+       {},
+       StatusCode::kInvalidArgument,
+       "end of input\n\t [[{{node TestFail}}]]"},
   };
   for (const auto& c : cases) {
     const Status status = Run(c.feeds, c.fetches, c.targets);
@@ -201,17 +205,17 @@ TEST_F(LocalSessionTest, Callables) {
 }
 
 TEST_F(LocalSessionTest, ADeadlineEndsAStepAndSaysWhatItWaitedFor) {
-  const Output block = CallIn(g, "TestBlock", {});
+  const Output block = CallIn(g, "TestStall", {Outputs{}});
   const Status status = Run({}, {block.name()}, {}, {.timeout_ms = 50});
   EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("TestBlock"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("TestStall"));
 }
 
 TEST_F(LocalSessionTest, TheCallerCanCancel) {
-  const Output block = CallIn(g, "TestBlock", {});
+  const Output block = CallIn(g, "TestStall", {Outputs{}});
   Cancellation cancellation;
   std::thread canceller([&] {
-    EXPECT_TRUE(AwaitBlocked());
+    EXPECT_TRUE(AwaitStalled());
     cancellation.Cancel(Cancelled("had enough"));
   });
   EXPECT_EQ(Run({}, {block.name()}, {}, {.cancellation = &cancellation}), Cancelled("had enough"));
@@ -221,14 +225,14 @@ TEST_F(LocalSessionTest, TheCallerCanCancel) {
 }
 
 TEST_F(LocalSessionTest, CloseCancelsRunningSteps) {
-  const Output block = CallIn(g, "TestBlock", {});
+  const Output block = CallIn(g, "TestStall", {Outputs{}});
   ASSERT_TRUE(session->Extend(g.graph()).ok());
   Status status;
   std::thread runner([&] {
     std::vector<Tensor> outputs;
     status = session->Run({}, {}, {block.name()}, {}, &outputs, nullptr);
   });
-  EXPECT_TRUE(AwaitBlocked());
+  EXPECT_TRUE(AwaitStalled());
   EXPECT_TRUE(session->Close().ok());
   runner.join();
   EXPECT_EQ(status, Cancelled("Step was cancelled by an explicit call to `Session::Close()`. It "

@@ -14,7 +14,8 @@
 //
 // No function of these interfaces blocks or needs threads, so a transport may run on one thread
 // with a simulated clock. The conformance suite in tests/transport checks the transports that it
-// links against these contracts; sim/README.md lists what the simulated one leaves out.
+// links against these contracts; distributed/sim/sim_transport_test.cc has the same cases for the
+// simulated one.
 #pragma once
 
 #include <cstddef>
@@ -61,8 +62,8 @@ class TensorSink {
   virtual void Drop(int64_t step_id) = 0;
 
  private:
-  // Sends an encoded tensor. Tensors of one size class (TransportCapabilities) are sent in the
-  // order of the calls.
+  // Sends an encoded tensor. Tensors of one size class are sent in the order of the calls if the
+  // transport keeps an order (TransportCapabilities).
   virtual void SendEncoded(OutgoingTensor tensor, HandedOver handed_over) = 0;
 };
 
@@ -86,8 +87,12 @@ class TaskSteps : public Landing {
 // The abilities of a transport. All transports receive tensors into host memory; none receives them
 // into memory that the CPU cannot write to: such a tensor fails its step.
 struct TransportCapabilities {
-  // Tensors of up to this many bytes are sent in batches and may overtake larger ones. 0: all
-  // tensors arrive in the order in which they were sent.
+  // Tensors from one task to another arrive in the order in which they were sent, except that
+  // small ones may overtake large ones (inline_bytes_max). false: any tensor may overtake any other
+  // one. Steps must not depend on an order; it keeps early tensors from waiting for late ones.
+  bool in_order = true;
+  // Tensors of up to this many bytes are sent in batches and may overtake larger ones. 0: none
+  // overtakes another one, if in_order.
   size_t inline_bytes_max = 0;
   // The consumer's tensor shares the producer's memory if that comes from the allocator that
   // the consumer asks for.

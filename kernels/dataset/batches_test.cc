@@ -10,7 +10,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
-#include "kernels/dataset/iterate.h"
+#include "kernels/dataset/testing/iterate.h"
 #include "kernels/sparse/tensor_value.h"
 #include "proto/tensorflow/graph.pb.h"
 

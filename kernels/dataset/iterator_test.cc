@@ -13,8 +13,8 @@
 #include "gtest/gtest.h"
 #include "kernels/dataset/cancellable_wait.h"
 #include "kernels/dataset/dataset.h"
-#include "kernels/dataset/iterate.h"
 #include "kernels/dataset/iterator_resource.h"
+#include "kernels/dataset/testing/iterate.h"
 #include "proto/tensorflow/graph.pb.h"
 
 namespace penstock {

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runtime/testing/test_ops.h"
 
+#include <chrono>
 #include <new>
 #include <thread>
 
+#include "core/base/cond_var.h"
+#include "core/base/mutex.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
 #include "core/op/variable.h"
@@ -110,6 +113,23 @@ class AliasKernel final : public Kernel {
   }
 };
 
+// Counts the kernels of TestStall that wait.
+struct Stalled {
+  Mutex mu;
+  CondVar changed;
+  int64_t count ABSL_GUARDED_BY(mu) = 0;
+
+  void Add(int64_t kernels) {
+    MutexLock lock(mu);
+    count += kernels;
+    changed.NotifyAll();
+  }
+};
+Stalled& GlobalStalled() {
+  static Stalled& stalled = *new Stalled;
+  return stalled;
+}
+
 class StallKernel final : public AsyncKernel {
  public:
   void ComputeAsync(KernelContext& ctx, Done done) override {
@@ -118,11 +138,16 @@ class StallKernel final : public AsyncKernel {
       Cancellation::Token token = 0;
     };
     auto wait = std::make_shared<Wait>(Wait{std::move(done)});
+    GlobalStalled().Add(1);
+    const auto end = [wait](const Status& why) {
+      GlobalStalled().Add(-1);
+      std::move(wait->done)(why);
+    };
     // The callback need not be deregistered: it is destroyed with the cancellation, which outlives
     // the step.
-    const bool registered = ctx.step().cancellation->Register(
-        [wait](const Status& why) { std::move(wait->done)(why); }, &wait->token);
-    if (!registered) std::move(wait->done)(ctx.step().cancellation->status());
+    if (!ctx.step().cancellation->Register(end, &wait->token)) {
+      end(ctx.step().cancellation->status());
+    }
   }
 };
 
@@ -323,6 +348,16 @@ std::unique_ptr<Device> MakeCpu() {
 }
 
 }  // namespace
+
+bool AwaitStalled(int64_t count) {
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  Stalled& stalled = GlobalStalled();
+  MutexLock lock(stalled.mu);
+  while (stalled.count < count) {
+    if (!stalled.changed.WaitUntil(stalled.mu, limit)) return false;
+  }
+  return true;
+}
 
 TestTask::TestTask(int num_threads) : device(MakeCpu()), threads("test", num_threads) {}
 

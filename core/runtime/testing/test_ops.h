@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops for the tests and benchmarks of this folder, and helpers that make executors. Linking this
-// file registers:
+// Ops for tests and benchmarks of executors and of whole steps, and helpers that make executors.
+// Linking this file registers:
 //
 //   TestSum      the sum of N int64 scalars, plus the attribute `plus`
 //   TestSpin     as TestSum, after keeping its thread busy for `micros`
 //   TestAsync    as TestSum, ending later on another thread, or (`inline`) at once
-//   TestFail     fails with `message`
+//   TestFail     fails with InvalidArgument and `message`
 //   TestForget   does not set its output
 //   TestWrong    sets its output to a float
 //   TestStall    waits until the step is cancelled, then ends with the cancellation's status
@@ -23,6 +23,7 @@
 //   TestAssign   gives the variable behind a reference the value of its second input
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -33,6 +34,10 @@
 #include "core/runtime/executor.h"
 
 namespace penstock {
+
+// Waits until at least `count` kernels of TestStall wait in this process. Returns false if they do
+// not within half a minute.
+bool AwaitStalled(int64_t count = 1);
 
 // The device, the threads and the timer that all executors in these tests share.
 struct TestTask {

@@ -23,7 +23,7 @@ class StepServiceTest : public testing::Test {
   void SetUp() override {
     x_ = CallIn(g_, "Placeholder", {}, {{"dtype", DType::kFloat}, {"shape", PartialShape()}});
     sum_ = x_ + x_;
-    block_ = CallIn(g_, "TestBlock", {});
+    block_ = CallIn(g_, "TestStall", {Outputs{}});
     CHECK_OK(g_.status());
     ASSERT_TRUE(client_.Create(g_.graph()).ok());
   }

@@ -16,7 +16,8 @@ AutoTransport::AutoTransport(std::vector<std::unique_ptr<Transport>> transports,
 
 AutoTransport::~AutoTransport() = default;
 
-// Returns the capabilities of the last transport, with zero_copy only if all transports have it.
+// Returns the capabilities of the last transport, with zero_copy and in_order only if all
+// transports have them.
 TransportCapabilities AutoTransport::capabilities() const {
   TransportCapabilities all = transports_.back()->capabilities();
   for (const auto& transport : transports_) {
@@ -24,6 +25,7 @@ TransportCapabilities AutoTransport::capabilities() const {
     CHECK(can.inline_bytes_max == all.inline_bytes_max, transport->protocol(),
           " has another limit for small tensors than the other transports");
     all.zero_copy &= can.zero_copy;
+    all.in_order &= can.in_order;
   }
   return all;
 }

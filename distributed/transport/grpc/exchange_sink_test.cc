@@ -9,7 +9,7 @@
 #include <atomic>
 #include <thread>
 
-#include "core/base/env.h"
+#include "core/base/testing/eventually.h"
 #include "distributed/calls/testing/test_host.h"
 #include "distributed/transport/testing/recording_steps.h"
 #include "gtest/gtest.h"
@@ -96,8 +96,7 @@ class ExchangeSinkTest : public testing::Test {
     sink.Send(1, SinkKey(key), std::move(value), false, [this] { ++handed_over; });
   }
   bool HandedOver(int count) {
-    for (int i = 0; i < 1000 && handed_over < count; ++i) Env::Real().SleepForNanos(10'000'000);
-    return handed_over == count;
+    return Eventually([&] { return handed_over == count; });
   }
 
   ExchangeService service;

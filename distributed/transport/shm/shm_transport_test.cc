@@ -10,6 +10,7 @@
 #include <fstream>
 #include <optional>
 
+#include "core/base/testing/eventually.h"
 #include "core/op/attr.h"
 #include "distributed/calls/testing/test_host.h"
 #include "distributed/transport/records/tensor_record_writer.h"
@@ -64,20 +65,18 @@ class Task {
 
 // Waits until the socket has a message, and returns it.
 SocketMessage WaitForMessage(int socket) {
-  for (int i = 0; i < 3000; ++i) {
-    StatusOr<std::optional<SocketMessage>> message = ReceiveMessage(socket);
-    CHECK_OK(message.status());
-    if (message->has_value()) return **std::move(message);
-    Env::Real().SleepForNanos(10'000'000);
-  }
-  CHECK(false, "waited in vain for a message");
+  std::optional<SocketMessage> message;
+  const auto received = [&] {
+    StatusOr<std::optional<SocketMessage>> next = ReceiveMessage(socket);
+    CHECK_OK(next.status());
+    message = *std::move(next);
+    return message.has_value();
+  };
+  CHECK(Eventually(received), "waited in vain for a message");
+  return *std::move(message);
 }
 bool WaitForEnd(int socket) {
-  for (int i = 0; i < 3000; ++i) {
-    if (!ReceiveMessage(socket).ok()) return true;
-    Env::Real().SleepForNanos(10'000'000);
-  }
-  return false;
+  return Eventually([socket] { return !ReceiveMessage(socket).ok(); });
 }
 
 // A producer that the test plays: it answers Meet; the test does all else.
@@ -99,11 +98,11 @@ class Producer final : public wire::SharedMemory::Service {
 
   // Accepts the consumer's connection, and reads its Hello.
   void Accept() {
-    for (int i = 0; i < 3000 && !socket_.valid(); ++i) {
+    const auto accepted = [this] {
       socket_ = AcceptConnection(listener_.get());
-      if (!socket_.valid()) Env::Real().SleepForNanos(10'000'000);
-    }
-    CHECK(socket_.valid(), "nobody connects");
+      return socket_.valid();
+    };
+    CHECK(Eventually(accepted), "nobody connects");
     CHECK_OK(Hello::Parse(WaitForMessage(socket_.get()).bytes).status());
   }
   // Accepts the connection, and sends the segment.
@@ -307,8 +306,7 @@ TEST_F(ProducerTest, AConsumerThatDiesGivesTheTensorsBack) {
   }
   EXPECT_LT(handed_over, kTensors);
   socket.Close();
-  for (int i = 0; i < 3000 && handed_over < kTensors; ++i) Env::Real().SleepForNanos(10'000'000);
-  EXPECT_EQ(handed_over, kTensors);
+  EXPECT_TRUE(Eventually([&] { return handed_over == kTensors; })) << handed_over;
   EXPECT_TRUE(value.unique());
 }
 
@@ -350,8 +348,7 @@ TEST(ShmTest, ConnectionsLeaveNothingBehind) {
       return held.mappings > 0 ||
              (round > 0 && held.sockets_and_memory > before.sockets_and_memory);
     };
-    for (int i = 0; i < 1000 && left(); ++i) Env::Real().SleepForNanos(10'000'000);
-    EXPECT_FALSE(left()) << "round " << round;
+    EXPECT_TRUE(Eventually([&] { return !left(); })) << "round " << round;
     if (round == 0) before = CountHeld();
   }
 }

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TrainingSession: the session of a TrainingLoop. Waits for the tasks, makes a session, and gives
+// the variables their values: the chief initialises or restores them, the other workers wait until
+// they have values. Private to TrainingLoop.
+//
+// Used by the thread of TrainingLoop::Run only. Borrows its arguments.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/training_context.h"
+#include "client/training_saves.h"
+#include "client/training_steps.h"
+
+namespace penstock::client {
+
+class TrainingSession {
+ public:
+  // The nodes that initialise the variables, and that ask whether they have values.
+  struct Nodes {
+    Output initialize, initialize_locals, are_initialized;
+  };
+  static Nodes AddNodes(const TrainingContext& context);
+
+  TrainingSession(TrainingContext& context, Nodes nodes, TrainingSaves& saves, TrainingSteps& steps)
+      : context_(context), nodes_(std::move(nodes)), saves_(saves), steps_(steps) {}
+
+  // Makes a new session in which steps can run, and sets the global step. Waits for tasks that do
+  // not answer, at most wait_seconds; then the error is DeadlineExceeded. Returns Cancelled if the
+  // training is told to stop meanwhile. REQUIRES that no save and no step runs.
+  Status Connect();
+  // Tells the hooks that the session ends. It stays valid until the next Connect.
+  void End();
+
+  // REQUIRES that a session was made.
+  Session& session() { return *session_; }
+
+ private:
+  Status TryConnect();
+  Status NewSession();
+  Status InitializeOrRestore();
+  Status AgreeOnVariables();
+  Status WaitForVariables();
+  StatusOr<std::vector<std::string>> Uninitialized();
+  void SayWaiting(const std::string& line);
+  void Sleep(double seconds);
+
+  TrainingContext& context_;
+  const Nodes nodes_;
+  TrainingSaves& saves_;
+  TrainingSteps& steps_;
+  std::unique_ptr<Session> session_;
+  // whether the variables have had values in a session of this loop
+  bool prepared_ = false;
+  std::string said_;
+  int64_t said_ns_ = 0;
+};
+
+}  // namespace penstock::client
