@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
+#include "client/functions/graph_function.h"
 #include "core/base/error_origin.h"
 
 namespace penstock::client {
@@ -98,7 +99,8 @@ Status Session::Extend() {
 Status Session::WithLine(const Status& status) const {
   if (status.ok()) return status;
   const Node* const node = graph_.graph().FindNode(FailedNode(status));
-  return node == nullptr ? status : MadeAt(status, graph_.SourceLineOf(*node));
+  return node == nullptr ? WithFunctionLine(graph_, status)
+                         : MadeAt(status, graph_.SourceLineOf(*node));
 }
 
 StatusOr<std::vector<Tensor>> Session::Run(const std::vector<Feed>& feeds,

@@ -44,8 +44,9 @@ Variable::Variable(Program& program, string_view name, Output initial_value, con
 
 void Variable::AddHandle(string_view name) {
   if (program_->context() != nullptr) {
-    program_->Fail(InvalidArgument("variable '", program_->name_scope(), name,
-                                   "' is made inside of a branch or a loop; make it outside"));
+    program_->Fail(InvalidArgument(
+        "variable '", program_->name_scope(), name,
+        "' is made inside of a branch or a loop, or in a function; make it outside"));
   }
   // If no shared name is given, the runtime uses the node's name.
   Attrs attrs = {{"dtype", dtype_},

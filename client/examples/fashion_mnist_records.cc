@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "client/input.h"
 #include "core/op/gradient.h"
 #include "core/record/record_reader.h"
 #include "proto/tensorflow/example.pb.h"
@@ -15,9 +14,7 @@ namespace {
 
 constexpr int64_t kSide = 28;
 constexpr int64_t kNumKinds = 10;
-constexpr int64_t kRecordsPerRead = 512;
-// minimum number of pictures in the queue that batches are drawn from
-constexpr int64_t kMixed = 4096;
+constexpr int64_t kMixed = 4096;  // number of records in the buffer that batches are drawn from
 
 StatusOr<std::vector<std::string>> Shards(Env& env, const std::string& directory,
                                           const std::string& part) {
@@ -50,20 +47,23 @@ StatusOr<std::vector<std::string>> TrainShards(Env& env, const std::string& dire
                          " --shards=", share.workers, "` makes one for each");
 }
 
-// Returns image_raw and label of serialized Examples.
-Outputs ParseRecords(client::Program& program, Output records) {
+// Returns the pictures and labels of serialized Examples.
+Outputs ParseRecords(GraphBuilder& program, Output records) {
   const auto strings = [&](const std::vector<std::string>& values) {
     return Constant(program, Tensor::Vector<std::string>(values));
   };
   const Output none = strings({});
   const Outputs defaults = {none, Constant(program, Tensor::Vector<int64_t>({}))};
-  return CallN("ParseExampleV2",
-               {records, none, none, strings({"image_raw", "label"}), none, defaults},
-               {{"num_sparse", 0},
-                {"sparse_types", std::vector<DType>{}},
-                {"ragged_value_types", std::vector<DType>{}},
-                {"ragged_split_types", std::vector<DType>{}},
-                {"dense_shapes", std::vector<PartialShape>(2, PartialShape::Scalar())}});
+  const Outputs parsed = CallN(
+      "ParseExampleV2", {records, none, none, strings({"image_raw", "label"}), none, defaults},
+      {{"num_sparse", 0},
+       {"sparse_types", std::vector<DType>{}},
+       {"ragged_value_types", std::vector<DType>{}},
+       {"ragged_split_types", std::vector<DType>{}},
+       {"dense_shapes", std::vector<PartialShape>(2, PartialShape::Scalar())}});
+  const Output bytes = Call("DecodeRaw", {parsed[0]}, {{"out_type", DType::kUint8}});
+  const Output shape = Constant(program, Tensor::Vector<int32_t>({-1, kSide, kSide}));
+  return {Reshape(bytes, shape), Cast(parsed[1], DType::kUint8)};
 }
 
 Status AppendPictures(Env& env, const std::string& path, std::vector<std::string>* images,
@@ -97,29 +97,21 @@ Status AppendPictures(Env& env, const std::string& path, std::vector<std::string
 
 }  // namespace
 
-StatusOr<PictureBatch> ReadPictureBatches(client::QueueRunners& runners, Env& env,
-                                          const std::string& directory,
-                                          const ReadOptions& options) {
-  client::Program& program = runners.program();
+StatusOr<client::Dataset> ReadPictureBatches(GraphBuilder& program, Env& env,
+                                             const std::string& directory,
+                                             const ReadOptions& options) {
+  using client::Dataset;
   ASSIGN_OR_RETURN(const std::vector<std::string> shards,
                    TrainShards(env, directory, options.share));
-  const Output files = client::StringInputProducer(runners, shards, {.seed = options.seed});
-  const Output reader = CallIn(program, "TFRecordReaderV2", {});
-  const Output count = Constant(program, Tensor::Scalar<int64_t>(kRecordsPerRead));
-  const Outputs read = CallN("ReaderReadUpToV2", {reader, files, count});
-  const Outputs parsed = ParseRecords(program, read[1]);
-  const Output bytes = Call("DecodeRaw", {parsed[0]}, {{"out_type", DType::kUint8}});
-  const Output shape = Constant(program, Tensor::Vector<int32_t>({-1, kSide, kSide}));
-  const Output labels = Call("Cast", {parsed[1]}, {{"DstT", DType::kUint8}});
-  const Outputs batch =
-      client::ShuffleBatch(runners, {Call("Reshape", {bytes, shape}), labels}, options.batch_size,
-                           {.capacity = 2 * kMixed,
-                            .min_after_dequeue = kMixed,
-                            .seed = options.seed,
-                            .enqueue_many = true,
-                            .repeatable = true});
-  RETURN_IF_ERROR(program.status());
-  return PictureBatch{batch[0], batch[1]};
+  const Output files = Constant(program, Tensor::Vector<std::string>(shards));
+  return Dataset::TensorSlices(program, {files})
+      .Shuffle(static_cast<int64_t>(shards.size()), options.seed)
+      .FlatMap([&](const Outputs& file) { return Dataset::TFRecords(program, file[0]); })
+      .Shuffle(kMixed, options.seed)
+      .Repeat()
+      .Batch(options.batch_size, {.drop_remainder = true})
+      .Map([&](const Outputs& records) { return ParseRecords(program, records[0]); })
+      .Prefetch();
 }
 
 StatusOr<Pictures> ReadTestRecords(Env& env, const std::string& directory) {

@@ -6,29 +6,27 @@
 
 #include <string>
 
+#include "client/dataset.h"
 #include "client/exactly_once.h"
 #include "client/examples/fashion_mnist_data.h"
-#include "client/queue_runner.h"
 #include "core/base/env.h"
 #include "core/base/status.h"
 
 namespace penstock::examples {
 
-struct PictureBatch {
-  Output images, labels;  // uint8[batch_size,28,28] and uint8[batch_size]
-};
 struct ReadOptions {
-  int32_t batch_size = 1;
+  int64_t batch_size = 1;
   int64_t seed = 1;
   client::WorkerShare share = {};
 };
-// Adds an input pipeline to the runners' program, on the device of the scope. It reads this
-// worker's shards, every n-th, in random order without end, and makes batches from a mix of
-// thousands of records. The same seeds give the same batches. The shards, `directory`/train-*, are
-// listed during this call; if there are none, or fewer than workers, the error says how to make
-// them.
-StatusOr<PictureBatch> ReadPictureBatches(client::QueueRunners& runners, Env& env,
-                                          const std::string& directory, const ReadOptions& options);
+// Returns batches of training pictures and their labels, uint8[batch_size,28,28] and
+// uint8[batch_size], without end. Reads this worker's shards, every n-th, in random order, and
+// mixes thousands of records. The same seeds give the same batches. The shards,
+// `directory`/train-*, are listed during this call; if there are none, or fewer than workers, the
+// error says how to make them.
+StatusOr<client::Dataset> ReadPictureBatches(GraphBuilder& program, Env& env,
+                                             const std::string& directory,
+                                             const ReadOptions& options);
 
 // Reads all pictures of `directory`/test-*.
 StatusOr<Pictures> ReadTestRecords(Env& env, const std::string& directory);

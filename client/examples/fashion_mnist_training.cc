@@ -18,7 +18,7 @@
 #include "client/optimizers.h"
 #include "client/progress.h"
 #include "client/replicate.h"
-#include "client/run_queue_runners.h"
+#include "client/run_iterators.h"
 #include "client/saver.h"
 #include "client/stop_signal.h"
 #include "client/summary/evaluation.h"
@@ -36,6 +36,10 @@ namespace {
 using client::Adam;
 using client::Program;
 using client::TrainingStep;
+
+struct PictureBatch {
+  Output images, labels;  // uint8[n,28,28] and uint8[n]
+};
 
 constexpr int64_t kTestBatch = 500;
 constexpr int64_t kFirstTracedStep = 100;  // by then caches are filled
@@ -72,18 +76,20 @@ struct Trainer {
       if (tower == 0) own_batch = batch;
       return batch;
     }
-    ReadOptions read{.batch_size = static_cast<int32_t>(flags.batch_size),
+    ReadOptions read{.batch_size = flags.batch_size,
                      .seed = flags.seed * 1000 + flags.task.task + tower,
                      .share = Share()};
     if (flags.sync) read.share = {.workers = static_cast<int>(Towers().size()), .worker = tower};
-    const auto batch = ReadPictureBatches(runners, Env::Real(), flags.data_dir, read);
-    if (!batch.ok()) {
-      program.Fail(batch.status());
+    const auto pictures = ReadPictureBatches(program, Env::Real(), flags.data_dir, read);
+    if (!pictures.ok()) {
+      program.Fail(pictures.status());
       return FedPictures(program);
     }
-    taken.push_back(batch->images);
-    if (tower == 0) own_batch = *batch;
-    return *batch;
+    iterators.emplace_back(*pictures);
+    const Outputs next = iterators.back().GetNext();
+    taken.push_back(next[0]);
+    if (tower == 0) own_batch = {next[0], next[1]};
+    return {next[0], next[1]};
   }
 
   // Builds a step of all workers together, each of which has all variables.
@@ -128,10 +134,10 @@ struct Trainer {
     }
   }
 
-  // Returns the hook that runs the input queues.
-  client::RunQueueRunners RunQueues() {
-    if (!once) return client::RunQueueRunners(runners);
-    return client::RunQueueRunners(runners, program.Group(taken, "taken"), step.once);
+  // Returns the hook that starts the input.
+  client::RunIterators RunInput() {
+    if (!once) return client::RunIterators(iterators);
+    return client::RunIterators(iterators, program.Group(taken, "taken"), step.once);
   }
 
   Status Build() {
@@ -193,8 +199,8 @@ struct Trainer {
   const Flags& flags;
   Program program;
   Adam optimizer;
-  client::QueueRunners runners{program};
-  Outputs taken;  // pictures that a step takes from queues
+  std::vector<client::Iterator> iterators;  // of the towers' records
+  Outputs taken;                            // pictures that a step takes from the iterators
   std::optional<client::ExactlyOnce> once;
   std::optional<client::SyncReplicas> sync;
   std::optional<client::Staleness> staleness;  // set if each worker takes its steps by itself
@@ -357,8 +363,8 @@ Status TrainFashionMnist(const Flags& flags, const std::string& target) {
   if (options.is_chief && !flags.trace_file.empty()) options.trace = &trace;
   client::TrainingLoop loop(trainer.program, trainer.step, options);
   loop.AddHook(&show);
-  client::RunQueueRunners run_queues = trainer.RunQueues();
-  loop.AddHook(&run_queues);
+  client::RunIterators run_input = trainer.RunInput();
+  loop.AddHook(&run_input);
   if (trainer.sync) loop.AddHook(&*trainer.sync);
   if (trainer.staleness) loop.AddHook(&*trainer.staleness);
   EventFiles watching;

@@ -132,7 +132,7 @@ StatusOr<int> GraphBuilder::TryAddNode(NewNode node) {
       const Node* source = NodeOf(output);
       if (source == nullptr || output.index < 0 || output.index >= source->num_outputs()) {
         return at_node(InvalidArgument("argument ", i, " is output ", output.index, " of node ",
-                                       output.node, ", which does not exist"));
+                                       output.node, ", which does not exist here"));
       }
       types[i].push_back(source->output_type(output.index));
       spec.inputs.push_back({NodeOf(output), output.index});
@@ -198,11 +198,14 @@ Status MadeAt(const Status& status, SourceLine line) {
                      StrCat(status.message(), " (made at ", line.file, ":", line.line, ")"));
 }
 
-int GraphBuilder::num_outputs(int node) const { return state_->graph.node(node)->num_outputs(); }
+// An Output may outlive its node, if the node was removed through mutable_graph().
+int GraphBuilder::num_outputs(int node) const {
+  const Node* const n = state_->graph.node(node);
+  return n == nullptr ? 0 : n->num_outputs();
+}
 
 EdgeType GraphBuilder::output_type(int node, int index) const {
-  const Node* n = state_->graph.node(node);
-  return index < n->num_outputs() ? n->output_type(index) : EdgeType{};
+  return index < num_outputs(node) ? state_->graph.node(node)->output_type(index) : EdgeType{};
 }
 
 PartialShape GraphBuilder::output_shape(int node, int index) const {
@@ -219,7 +222,8 @@ const Tensor* GraphBuilder::output_constant(int node, int index) const {
 }
 
 std::string GraphBuilder::output_name(int node, int index) const {
-  return StrCat(state_->graph.node(node)->name(), ":", index);
+  const Node* const n = state_->graph.node(node);
+  return n == nullptr ? "" : StrCat(n->name(), ":", index);
 }
 
 Status GraphBuilder::status() const { return state_->status; }

@@ -3,7 +3,8 @@
 // A training whose variables count how often it has seen each record, for tests that kill and
 // resume trainings. It runs in one process, or as a task of a cluster. Records are the numbers 0,
 // ..., --records - 1, in TFRecord files that are divided among the workers. Each worker reads its
-// files in a new order in each epoch, and draws records from a shuffling queue.
+// files in a new order in each epoch, and draws records from a shuffling queue; with --dataset,
+// from a shuffled dataset.
 //
 // Prints "step N took SUM" after each step. At the end the chief waits until all workers have read
 // all of their records. Then it prints "seen" and the counts, and "batches" and the number of
@@ -13,12 +14,14 @@
 #include <cstdio>
 #include <numeric>
 
+#include "client/dataset.h"
 #include "client/device_setter.h"
 #include "client/exactly_once.h"
 #include "client/examples/task.h"
 #include "client/input.h"
 #include "client/optimizers.h"
 #include "client/replicate.h"
+#include "client/run_iterators.h"
 #include "client/run_queue_runners.h"
 #include "client/training.h"
 #include "core/op/gradient.h"
@@ -36,7 +39,7 @@ struct Flags {
   TaskConfig task;
   std::string checkpoint_dir;
   int64_t epochs = 1, records = 1, step_millis = 0;
-  bool sync = false;
+  bool sync = false, dataset = false;
   std::vector<std::string> files;
 };
 
@@ -55,22 +58,45 @@ class SayAndSleep final : public client::TrainingHook {
   const int64_t millis_;
 };
 
-// Returns the next batch of numbers from this worker's share of the files.
-Output Batch(client::QueueRunners& runners, const Flags& flags, const client::WorkerShare& share) {
-  std::vector<std::string> mine;
+// Returns this worker's share of the files.
+std::vector<std::string> OwnFiles(const Flags& flags, const client::WorkerShare& share) {
+  std::vector<std::string> own;
   for (size_t i = share.worker; i < flags.files.size(); i += share.workers) {
-    mine.push_back(flags.files[i]);
+    own.push_back(flags.files[i]);
   }
-  const Output files = StringInputProducer(runners, mine, {.num_epochs = flags.epochs, .seed = 5});
+  return own;
+}
+
+Output NumberOf(Output record) {
+  return Call("StringToNumber", {record}, {{"out_type", DType::kInt32}});
+}
+
+// Returns the next batch of the numbers in `own` files, from queues.
+Output QueueBatch(client::QueueRunners& runners, const Flags& flags,
+                  const std::vector<std::string>& own) {
+  const Output files = StringInputProducer(runners, own, {.num_epochs = flags.epochs, .seed = 5});
   const Output reader = CallIn(runners.program(), "TFRecordReaderV2", {});
   const Output record = client::ReadRecord(reader, files).value;
-  const Output number = Call("StringToNumber", {record}, {{"out_type", DType::kInt32}});
-  return ShuffleBatch(runners, {number}, kBatch,
+  return ShuffleBatch(runners, {NumberOf(record)}, kBatch,
                       {.capacity = 40,
                        .min_after_dequeue = 20,
                        .seed = 9,
                        .allow_smaller_final_batch = true,
                        .repeatable = true})[0];
+}
+
+// Returns the batches of the numbers in `own` files, as a dataset.
+client::Dataset BatchDataset(client::Program& program, const Flags& flags,
+                             const std::vector<std::string>& own) {
+  const Output files = Constant(program, Tensor::Vector<std::string>(own));
+  return client::Dataset::TensorSlices(program, {files})
+      .Shuffle(static_cast<int64_t>(own.size()), 5)
+      .FlatMap([&](const Outputs& f) { return client::Dataset::TFRecords(program, f[0]); })
+      .Shuffle(40, 9)
+      .Repeat(flags.epochs)
+      .Batch(kBatch)
+      .Map([](const Outputs& records) { return Outputs{NumberOf(records[0])}; })
+      .Prefetch();
 }
 
 Status SayCounts(client::Session& session, const Variable& seen, const Variable& batches,
@@ -105,11 +131,18 @@ Status Count(const Flags& flags, const std::string& target) {
   const std::vector<std::string> devices =
       flags.sync ? Workers(flags.task) : std::vector<std::string>{self};
   client::QueueRunners runners(program);
+  std::vector<client::Iterator> iterators;
   Outputs taken, sums;
   client::GradientDescent optimizer(1);
   const auto towers = client::BuildTowers(program, optimizer, devices, [&](int tower) {
     const int worker = flags.task.task + tower;
-    taken.push_back(Batch(runners, flags, {.workers = workers, .worker = worker}));
+    const std::vector<std::string> own = OwnFiles(flags, {.workers = workers, .worker = worker});
+    if (flags.dataset) {
+      iterators.emplace_back(BatchDataset(program, flags, own));
+      taken.push_back(iterators.back().GetNext()[0]);
+    } else {
+      taken.push_back(QueueBatch(runners, flags, own));
+    }
     sums.push_back(Sum(Cast(taken.back(), DType::kFloat), zero));
     // The gradient makes each row of the batch, and the number of batches, grow by one. The factor
     // undoes the averaging of gradients.
@@ -133,8 +166,11 @@ Status Count(const Flags& flags, const std::string& target) {
   client::TrainingLoop loop(
       program, {.train = train, .measures = {{"sum", AddN(sums)}}, .once = &once}, options);
   client::RunQueueRunners queues(runners, batch, &once);
+  client::RunIterators datasets(iterators, batch, &once);
+  client::TrainingHook* input = &queues;
+  if (flags.dataset) input = &datasets;
   SayAndSleep say(flags.step_millis);
-  loop.AddHook(&queues);
+  loop.AddHook(input);
   loop.AddHook(&say);
   RETURN_IF_ERROR(loop.Run());
   return options.is_chief ? SayCounts(loop.session(), seen, batches, flags) : OkStatus();
@@ -150,6 +186,7 @@ int Main(int argc, char** argv) {
   app.add_option("--records", flags.records);
   app.add_option("--step_millis", flags.step_millis, "between steps");
   app.add_flag("--sync", flags.sync);
+  app.add_flag("--dataset", flags.dataset);
   app.add_option("files", flags.files)->required();
   CLI11_PARSE(app, argc, argv);
   StatusOr<TaskConfig> task = FindTask(app, cluster);

@@ -40,6 +40,8 @@ def tfrecord(data):
 
 
 class ResumeTest(ClusterTest):
+    input = []  # flags
+
     def setUp(self):
         self.folder = tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
         self.files = []
@@ -50,7 +52,7 @@ class ResumeTest(ClusterTest):
 
     def flags(self, epochs, millis):
         return ["--epochs=%d" % epochs, "--records=%d" % RECORDS, "--step_millis=%d" % millis,
-                *self.files]
+                *self.input, *self.files]
 
     def start_alone(self, checkpoints, millis=0):
         process = subprocess.Popen(
@@ -132,6 +134,11 @@ class ResumeTest(ClusterTest):
         self.kill_again_and_again(
             "--sync", kills=[("worker", 1), ("worker", 0), ("ps", 0), ("worker", 0),
                              ("worker", 1)], training=(0,))
+
+
+class DatasetResumeTest(ResumeTest):
+    """The same with input from a dataset."""
+    input = ["--dataset"]
 
 
 if __name__ == "__main__":

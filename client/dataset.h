@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Dataset: an input pipeline, as tf.data's: a sequence of elements, each a list of tensors.
+//
+//   const Dataset pictures = Dataset::TFRecords(program, files)
+//                                .Shuffle(10000, seed)
+//                                .Repeat()
+//                                .Batch(128)
+//                                .Map([&](const Outputs& batch) { return Parse(batch[0]); })
+//                                .Prefetch();
+//   Iterator iterator(pictures);
+//   const Outputs batch = iterator.GetNext();  // the tensors of the next element, in each step
+//
+// Iterator is in dataset_iterator.h; run_iterators.h starts it in a training loop. The pipeline
+// runs in the session: on a worker, records never pass through the client.
+//
+// A function is a C++ lambda that is called once, while the program is built, with tensors that
+// stand for the components of an element. It adds nodes as all code of a program does, may use
+// tensors and variables from outside (of the task where the dataset is), and returns the components
+// of the result. The nodes become a function of the dataset's node (functions/graph_function.h):
+// tensors made in the lambda do not exist outside of it.
+//
+// Types and shapes of the components are known while the program is built: types() and shapes(). A
+// mistake becomes the program's error, which names the line of the call or of the node; calls after
+// it do nothing. A number that must be positive and is not is such a mistake (InvalidArgument). An
+// error of a step names the node of the function and its line, or the line of GetNext.
+//
+// A value type; it borrows the program. All nodes of a pipeline are on the device of its source:
+// open a device scope there. Each call can be passed its line; by default it is that of the caller.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/functions/graph_function.h"
+#include "core/base/status.h"
+#include "core/graph/builder.h"
+
+namespace penstock::client {
+
+struct FileOptions {
+  std::string compression = "";  // "", "ZLIB" or "GZIP"
+  int64_t buffer_size = 0;       // bytes read at once; 0: the runtime chooses
+};
+struct FixedLengthOptions {
+  int64_t header_bytes = 0, footer_bytes = 0;  // skipped in each file
+  std::string compression = "";
+  int64_t buffer_size = 0;
+};
+struct DatasetBatchOptions {
+  bool drop_remainder = false;  // else the last batch may be smaller
+};
+struct PaddedBatchOptions {
+  // The shapes of the padded components, one for each component; a size -1 becomes the largest of
+  // the batch. Empty: the components' own shapes, of which only the ranks must be known.
+  std::vector<PartialShape> shapes = {};
+  // Scalars, one for each component. Empty: zeros, and empty strings.
+  std::vector<Tensor> values = {};
+  bool drop_remainder = false;
+};
+struct InterleaveOptions {
+  int64_t cycle_length = 2;  // datasets that are read in turns
+  int64_t block_length = 1;  // elements of one dataset in a turn
+  // Number of datasets that are read in parallel. 0: one after the other; -1: the runtime chooses.
+  // The order of the elements is the same.
+  int64_t num_parallel_calls = 0;
+};
+
+class Dataset {
+ public:
+  using Line = SourceLine;
+  using MapFunction = std::function<Outputs(const Outputs& components)>;
+  using NestFunction = std::function<Dataset(const Outputs& components)>;
+  using Predicate = std::function<Output(const Outputs& components)>;  // returns a bool
+
+  // Returns the int64 numbers start, start + step, ..., without `stop`.
+  static Dataset Range(GraphBuilder& graph, int64_t start, int64_t stop, int64_t step = 1,
+                       Line line = {__builtin_FILE(), __builtin_LINE()});
+  // Returns one element: `tensors`.
+  static Dataset Tensors(GraphBuilder& graph, const Outputs& tensors,
+                         Line line = {__builtin_FILE(), __builtin_LINE()});
+  // Returns an element for each row of `tensors`, whose first dimensions must be equal.
+  static Dataset TensorSlices(GraphBuilder& graph, const Outputs& tensors,
+                              Line line = {__builtin_FILE(), __builtin_LINE()});
+  // Return the records, or lines, of files, as string scalars. `files` is a string or a vector of
+  // strings.
+  static Dataset TFRecords(GraphBuilder& graph, Output files, const FileOptions& options = {},
+                           Line line = {__builtin_FILE(), __builtin_LINE()});
+  static Dataset TextLines(GraphBuilder& graph, Output files, const FileOptions& options = {},
+                           Line line = {__builtin_FILE(), __builtin_LINE()});
+  static Dataset FixedLengthRecords(GraphBuilder& graph, Output files, int64_t record_bytes,
+                                    const FixedLengthOptions& options = {},
+                                    Line line = {__builtin_FILE(), __builtin_LINE()});
+  using Strings = std::vector<std::string>;
+  static Dataset TFRecords(GraphBuilder& graph, const Strings& files,
+                           const FileOptions& options = {},
+                           Line line = {__builtin_FILE(), __builtin_LINE()});
+  static Dataset TextLines(GraphBuilder& graph, const Strings& files,
+                           const FileOptions& options = {},
+                           Line line = {__builtin_FILE(), __builtin_LINE()});
+  static Dataset FixedLengthRecords(GraphBuilder& graph, const Strings& files, int64_t record_bytes,
+                                    const FixedLengthOptions& options = {},
+                                    Line line = {__builtin_FILE(), __builtin_LINE()});
+  // Returns elements with the components of one element of each of `datasets`, until one of these
+  // ends.
+  static Dataset Zip(GraphBuilder& graph, const std::vector<Dataset>& datasets,
+                     Line line = {__builtin_FILE(), __builtin_LINE()});
+  // Returns the dataset that an op has made, such as one that this class does not have. It counts
+  // as repeatable.
+  static Dataset FromVariant(GraphBuilder& graph, Output variant, TensorSpecs elements,
+                             Line line = {__builtin_FILE(), __builtin_LINE()});
+
+  // Returns fn(element) for each element.
+  Dataset Map(const MapFunction& fn, Line line = {__builtin_FILE(), __builtin_LINE()}) const;
+  // The same, in the same order, with up to `num_parallel_calls` calls at once (-1: the runtime
+  // chooses).
+  Dataset ParallelMap(const MapFunction& fn, int64_t num_parallel_calls = -1,
+                      Line line = {__builtin_FILE(), __builtin_LINE()}) const;
+  // Returns the elements of the datasets fn(element): one dataset after the other, or several in
+  // turns.
+  Dataset FlatMap(const NestFunction& fn, Line line = {__builtin_FILE(), __builtin_LINE()}) const;
+  Dataset Interleave(const NestFunction& fn, const InterleaveOptions& options = {},
+                     Line line = {__builtin_FILE(), __builtin_LINE()}) const;
+  // Returns the elements for which `predicate` is true.
+  Dataset Filter(const Predicate& predicate,
+                 Line line = {__builtin_FILE(), __builtin_LINE()}) const;
+
+  // Returns `batch_size` elements as one, stacked in a new first dimension. Elements must be equal
+  // in shape; PaddedBatch pads them at their ends.
+  Dataset Batch(int64_t batch_size, const DatasetBatchOptions& options = {},
+                Line line = {__builtin_FILE(), __builtin_LINE()}) const;
+  Dataset PaddedBatch(int64_t batch_size, const PaddedBatchOptions& options = {},
+                      Line line = {__builtin_FILE(), __builtin_LINE()}) const;
+  // Draws each element at random from a buffer of `buffer_size` elements. Each round of a Repeat
+  // has another order. `seed` 0: another order in each session. For other seeds the order is that
+  // of tf.data's shuffle(buffer_size, seed).
+  Dataset Shuffle(int64_t buffer_size, int64_t seed = 0,
+                  Line line = {__builtin_FILE(), __builtin_LINE()}) const;
+  // Repeats the dataset `count` times; -1: without end.
+  Dataset Repeat(int64_t count = -1, Line line = {__builtin_FILE(), __builtin_LINE()}) const;
+  // Return the first `count` elements, or the others. -1 means all.
+  Dataset Take(int64_t count, Line line = {__builtin_FILE(), __builtin_LINE()}) const;
+  Dataset Skip(int64_t count, Line line = {__builtin_FILE(), __builtin_LINE()}) const;
+  // Returns elements index, index + shards, ...
+  Dataset Shard(int64_t shards, int64_t index,
+                Line line = {__builtin_FILE(), __builtin_LINE()}) const;
+  // Returns the elements of this dataset, then those of `next`, which must have the same types.
+  // Sizes that differ become unknown.
+  Dataset Concatenate(const Dataset& next, Line line = {__builtin_FILE(), __builtin_LINE()}) const;
+  // Keeps the elements of the first complete round in memory, for later rounds.
+  Dataset Cache(Line line = {__builtin_FILE(), __builtin_LINE()}) const;
+  // Reads up to `buffer_size` elements ahead, on a thread. -1: the runtime chooses.
+  Dataset Prefetch(int64_t buffer_size = -1,
+                   Line line = {__builtin_FILE(), __builtin_LINE()}) const;
+
+  const std::vector<DType>& types() const { return elements_.types; }
+  const std::vector<PartialShape>& shapes() const { return elements_.shapes; }
+  const TensorSpecs& elements() const { return elements_; }
+  GraphBuilder& graph() const { return *graph_; }
+  Output variant() const { return variant_; }
+
+  // Returns OK if the dataset has the same elements in each session, as far as the program tells;
+  // else InvalidArgument with the cause: a shuffle or a random op of a function without a seed, or
+  // a random op of a function that is called in parallel. What a function reads from variables,
+  // queues and tables is not looked at.
+  const Status& repeatable() const { return repeatable_; }
+
+ private:
+  friend class DatasetNode;
+  Dataset(GraphBuilder& graph, Output variant, TensorSpecs elements)
+      : graph_(&graph), variant_(variant), elements_(std::move(elements)) {}
+
+  GraphBuilder* graph_;
+  Output variant_;  // not valid after a mistake
+  TensorSpecs elements_;
+  Status repeatable_;
+  std::string random_;  // a random op of one of the functions; "": none
+};
+
+}  // namespace penstock::client

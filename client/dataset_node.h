@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// DatasetNode: adds the nodes of one call of a Dataset's function: in a name scope, on the device
+// of the input, with the line of the call. Internal to dataset.h.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "client/dataset.h"
+
+namespace penstock::client {
+
+class DatasetNode {
+ public:
+  // For a source. `name` is the name of the scope.
+  DatasetNode(GraphBuilder& graph, string_view name, SourceLine line)
+      : graph_(graph), line_(line), scope_(graph.NameScope(name)) {}
+  // For a dataset of the elements of `input`.
+  DatasetNode(const Dataset& input, string_view name, SourceLine line)
+      : DatasetNode(input.graph(), name, line) {
+    input_ = input.variant();
+    Follow(input);
+  }
+
+  // Sets the graph's error, with the line.
+  template <class... Parts>
+  void Fail(const Parts&... parts) {
+    const std::string scope = graph_.name_scope();  // ends in '/'
+    graph_.Fail(MadeAt(InvalidArgument(scope.substr(0, scope.size() - 1), ": ", parts...), line_));
+  }
+  // Fails if `value` is less than `min`.
+  void AtLeast(const char* name, int64_t value, int64_t min);
+  Output Value(Tensor value);
+  Output Number(int64_t value) { return Value(Tensor::Scalar(value)); }
+  Output Text(std::string value) { return Value(Tensor::Scalar(std::move(value))); }
+
+  // Makes a function of `body`, which is called with an element of `elements`. `parallel`: it may
+  // be called several times at once.
+  GraphFunction Function(const TensorSpecs& elements, const GraphFunction::Body& body,
+                         bool parallel = false);
+  // The new dataset is repeatable only if `input` is.
+  void Follow(const Dataset& input);
+  // The new dataset is not repeatable, because of `why`.
+  void NotRepeatable(const std::string& why);
+
+  // Returns attributes with the types and shapes of `elements`, and `more`.
+  static Attrs Spec(const TensorSpecs& elements, Attrs more = {});
+  Dataset Make(string_view op, const std::vector<NodeInput>& inputs, Attrs attrs,
+               TensorSpecs elements);
+  // Makes a dataset whose elements have the types and shapes of those of `input`.
+  Dataset MakeLike(const Dataset& input, string_view op, std::vector<NodeInput> more,
+                   Attrs attrs = {});
+
+ private:
+  GraphBuilder& graph_;
+  const SourceLine line_;
+  const GraphBuilder::Scope scope_;
+  Output input_;  // not valid for a source
+  Status repeatable_;
+  std::string random_;
+};
+
+}  // namespace penstock::client

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/run_iterators.h"
+
+#include <utility>
+
+namespace penstock::client {
+
+RunIterators::RunIterators(std::vector<Iterator> iterators, Output taken, const ExactlyOnce* once)
+    : iterators_(std::move(iterators)), taken_(taken), once_(once) {}
+
+Status RunIterators::SessionReady(Session& session, int64_t global_step) {
+  if (once_ != nullptr && !taken_.valid()) {
+    return InvalidArgument("RunIterators with ExactlyOnce must be given what a step takes");
+  }
+  std::vector<TensorRef> initializers;
+  for (const Iterator& iterator : iterators_) {
+    initializers.push_back(iterator.initializer());
+    if (!taken_.valid()) continue;
+    RETURN_IF_ERROR(Annotate(iterator.dataset().repeatable(), "the input cannot be resumed"));
+  }
+  if (!initializers.empty()) RETURN_IF_ERROR(session.Run({}, {}, initializers).status());
+  if (!taken_.valid()) return OkStatus();
+  const Status skipped = Skip(session, global_step);
+  return skipped.ok() ? skipped : StepFailed(skipped);
+}
+
+Status RunIterators::Skip(Session& session, int64_t global_step) const {
+  int64_t steps = global_step;
+  if (once_ != nullptr) {
+    ASSIGN_OR_RETURN(steps, once_->Begin(session));
+  }
+  if (steps == 0) return OkStatus();
+  ASSIGN_OR_RETURN(const Callable take, session.MakeCallable({}, {}, {taken_}));
+  for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(take().status());
+  return OkStatus();
+}
+
+Status RunIterators::StepFailed(const Status& why) {
+  return once_ == nullptr ? why : once_->Explain(why);
+}
+
+}  // namespace penstock::client

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RunIterators: initialises the iterators of a program's datasets in each session of a training
+// loop, and moves them to where the training is.
+//
+//   RunIterators input({iterator}, batch[0], &once);
+//   loop.AddHook(&input);
+//
+// The end of a dataset ends the loop with OK. An error of the input is the error of the step that
+// gets it.
+//
+// With `taken`, a training that is resumed from a checkpoint also resumes at its position in the
+// input: each session reads the datasets from the beginning, and drops the elements of earlier
+// steps. Nothing is computed from them, but they are read and mapped again. The datasets must be
+// the same in each session (Dataset::repeatable); otherwise the first session ends with an error.
+//
+// With `once`, the number of dropped elements is the count of this worker's batches that `once`
+// keeps. Then every element is used exactly once, even if workers are killed (exactly_once.h).
+// Without `once`, the number is the global step. That is exact only if this is the only worker, has
+// no concurrent steps, and is not killed within a step while a parameter server survives.
+#pragma once
+
+#include <vector>
+
+#include "client/dataset_iterator.h"
+#include "client/exactly_once.h"
+#include "client/training_hook.h"
+
+namespace penstock::client {
+
+class RunIterators : public TrainingHook {
+ public:
+  // `taken` is a tensor or an op with which a step takes one element of each iterator; it must be
+  // given if `once` is. Borrows `once`.
+  explicit RunIterators(std::vector<Iterator> iterators, Output taken = {},
+                        const ExactlyOnce* once = nullptr);
+
+  Status SessionReady(Session& session, int64_t global_step) override;
+  Status StepFailed(const Status& why) override;
+
+ private:
+  Status Skip(Session& session, int64_t global_step) const;
+
+  const std::vector<Iterator> iterators_;
+  const Output taken_;
+  const ExactlyOnce* const once_;
+};
+
+}  // namespace penstock::client

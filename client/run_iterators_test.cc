@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tests trainings that read datasets: their ends, and how they resume.
+#include "client/run_iterators.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "client/device_setter.h"
+#include "client/optimizers.h"
+#include "client/training.h"
+#include "core/op/gradient.h"
+#include "distributed/testing/test_cluster.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock::client {
+namespace {
+
+using testing::HasSubstr;
+
+Output Int64s(Program& p, const std::vector<int64_t>& values) {
+  return Constant(p, Tensor::Vector(values));
+}
+
+// Records the batch of each step as the measure "first". Fails after the step `dies_after`, as if
+// the process had been killed; 0: never.
+class WatchFirst : public TrainingHook {
+ public:
+  explicit WatchFirst(int64_t dies_after = 0) : dies_after_(dies_after) {}
+  Status AfterStep(const StepResult& result, bool* stop) override {
+    seen.push_back(result.measures.at("first"));
+    return result.global_step == dies_after_ ? Internal("killed") : OkStatus();
+  }
+  std::vector<double> seen;
+
+ private:
+  const int64_t dies_after_;
+};
+
+struct InputOptions {
+  bool once = false;
+  int64_t max_steps = 0;
+  std::string checkpoint_dir = "";
+};
+
+// Trains on batches of four of the dataset's numbers. With a checkpoint directory, resumes at the
+// checkpoint and at its position in the input.
+Status TrainOn(Program& program, const Dataset& dataset, WatchFirst& watch,
+               const InputOptions& options = {}) {
+  const Iterator iterator(dataset.Batch(4, {.drop_remainder = true}));
+  const Output batch = iterator.GetNext()[0];
+  const Variable w(program, "w", {}, Zeros());
+  const Output axes = Constant(program, Tensor::Vector<int32_t>({0}));
+  const Output loss = Mean(Square(Cast(batch, DType::kFloat) * w - 1), axes);
+  // The four numbers of the batch, combined in one decimal number.
+  const Output first = Sum(batch * Int64s(program, {1'000'000, 10'000, 100, 1}), axes);
+  GradientDescent optimizer(0.0001);
+  std::optional<ExactlyOnce> once;
+  if (options.once) once.emplace(program);
+  const Output train = once ? once->Apply(optimizer, optimizer.ComputeGradients(program, loss))
+                            : optimizer.Minimize(program, loss);
+  const bool resumes = options.once || !options.checkpoint_dir.empty();
+  RunIterators input({iterator}, resumes ? batch : Output(), once ? &*once : nullptr);
+  TrainingLoop loop(
+      program, {.train = train, .measures = {{"first", first}}, .once = once ? &*once : nullptr},
+      {.checkpoint_dir = options.checkpoint_dir,
+       .save_every_steps = 4,
+       .max_steps = options.max_steps,
+       .stop_on_signals = false,
+       .say = [](const std::string&) {}});
+  loop.AddHook(&input);
+  loop.AddHook(&watch);
+  return loop.Run();
+}
+
+Dataset ShuffledRounds(Program& program) {
+  return Dataset::Range(program, 0, 20)
+      .Shuffle(8, 3)
+      .Repeat(3)
+      .ParallelMap([](const Outputs& x) { return Outputs{x[0] + 10}; })
+      .Prefetch();
+}
+
+TEST(RunIterators, TheEndOfTheDatasetEndsTheTraining) {
+  for (const bool once : {false, true}) {
+    Program program;
+    WatchFirst watch;
+    const Status status = TrainOn(program, ShuffledRounds(program), watch, {.once = once});
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_EQ(watch.seen.size(), 15u);
+  }
+}
+
+TEST(RunIterators, TheLastStepEndsTheTraining) {
+  Program program;
+  WatchFirst watch;
+  const Status status = TrainOn(program, ShuffledRounds(program).Repeat(), watch, {.max_steps = 7});
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(watch.seen.size(), 7u);
+}
+
+TEST(RunIterators, AnErrorOfTheInputEndsTheTraining) {
+  Program program;
+  WatchFirst watch;
+  const Dataset numbers =
+      Dataset::TFRecords(program, {"/nowhere/to/be/found"}).Map([](const Outputs& record) {
+        return Outputs{Call("StringToNumber", {record[0]}, {{"out_type", DType::kInt64}})};
+      });
+  const Status status = TrainOn(program, numbers, watch);
+  EXPECT_EQ(status.code(), StatusCode::kNotFound) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("/nowhere/to/be/found"));
+  EXPECT_TRUE(watch.seen.empty());
+}
+
+class ResumedDataset : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(RunIterators, ResumedDataset, testing::Bool(),
+                         [](const auto& info) { return info.param ? "Once" : "ByGlobalStep"; });
+
+// A training that is killed repeatedly resumes its variables and its input at the checkpoint, so it
+// uses the same batches as an uninterrupted training.
+TEST_P(ResumedDataset, GoesOnInItsInput) {
+  const std::string directory = StrCat(testing::TempDir(), "/dataset_", Env::Real().RandomU64());
+  std::vector<double> whole, pieces;
+  for (const int64_t dies_after : {0, 6, 9, 14, 0}) {
+    Program program;
+    WatchFirst watch(dies_after);
+    const bool uninterrupted = whole.empty();
+    const Status status =
+        TrainOn(program, ShuffledRounds(program), watch,
+                {.once = GetParam(), .checkpoint_dir = uninterrupted ? "" : directory});
+    EXPECT_EQ(status.ok(), dies_after == 0) << status;
+    if (uninterrupted) {
+      whole = watch.seen;
+      continue;
+    }
+    // The steps after the last checkpoint (of step 4k) are lost.
+    pieces.insert(pieces.end(), watch.seen.begin(), watch.seen.end());
+    if (dies_after != 0) pieces.resize(dies_after / 4 * 4);
+  }
+  EXPECT_EQ(whole.size(), 15u);
+  EXPECT_EQ(pieces, whole);
+}
+
+TEST(RunIterators, WhatIsLeftToChanceCannotBeResumed) {
+  for (const bool once : {false, true}) {
+    Program program;
+    WatchFirst watch;
+    const std::string directory = StrCat(testing::TempDir(), "/chance_", Env::Real().RandomU64());
+    const Status status = TrainOn(program, Dataset::Range(program, 0, 40).Shuffle(10), watch,
+                                  {.once = once, .checkpoint_dir = directory});
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("the input cannot be resumed"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("has no seed"));
+    EXPECT_TRUE(watch.seen.empty());
+  }
+}
+
+TEST(RunIterators, ExactlyOnceNeedsToKnowWhatIsTaken) {
+  Program program;
+  const ExactlyOnce once(program);
+  RunIterators input({Iterator(Dataset::Range(program, 0, 3))}, {}, &once);
+  const auto session = Session::New(program);
+  EXPECT_EQ(input.SessionReady(**session, 0).code(), StatusCode::kInvalidArgument);
+}
+
+// Two workers of a cluster each read half of the numbers. One of them is started again in the
+// middle. The variable on the parameter server gets each number exactly once.
+TEST(RunIterators, WorkersThatAreStartedAgain) {
+  constexpr int64_t kCount = 100;
+  TestCluster cluster({{"ps", 1}, {"worker", 2}});
+  double sum = 0;
+  const auto run = [&](int worker, int64_t dies_after) {
+    Program program;
+    const auto scope = program.DeviceFunctionScope(
+        ReplicaDeviceSetter({.ps_tasks = 1, .worker_device = StrCat("/job:worker/task:", worker)}));
+    const Variable total(program, "total", {}, Zeros());
+    const Variable other(program, "other", {kCount}, Zeros());
+    const Iterator iterator(Dataset::Range(program, 0, kCount)
+                                .Shard(2, worker)
+                                .Shuffle(10, 5)
+                                .Map([](const Outputs& x) { return Outputs{x[0] + 1}; })
+                                .Prefetch());
+    const Output number = iterator.GetNext()[0];
+    ExactlyOnce once(program, {.workers = 2, .worker = worker});
+    GradientDescent optimizer(1);
+    const Output axis = Constant(program, Tensor::Scalar<int32_t>(0));
+    const Output rows = Reshape(number - 1, Constant(program, Tensor::Vector<int32_t>({1})));
+    const Output loss =
+        -(Cast(number, DType::kFloat) * total) - Sum(Gather(other, rows, axis), axis);
+    const Output train = once.Apply(optimizer, optimizer.ComputeGradients(program, loss));
+    const Output first = Cast(number, DType::kFloat);
+    WatchFirst watch(dies_after);
+    RunIterators input({iterator}, number, &once);
+    TrainingLoop loop(program, {.train = train, .measures = {{"first", first}}, .once = &once},
+                      {.target = cluster.target(),
+                       .is_chief = worker == 0,
+                       .stop_on_signals = false,
+                       .say = [](const std::string&) {}});
+    loop.AddHook(&input);
+    loop.AddHook(&watch);
+    const Status status = loop.Run();
+    EXPECT_EQ(status.ok(), dies_after == 0) << status;
+    if (!status.ok()) return;
+    const auto values = loop.session().Run({total, other});
+    ASSERT_TRUE(values.ok()) << values.status();
+    sum = (*values)[0].scalar<float>();
+    for (const float times : (*values)[1].flat<float>()) EXPECT_LE(times, 1);
+  };
+  run(/*worker=*/0, /*dies_after=*/0);  // initialises the variables, and takes its half
+  EXPECT_EQ(sum, 50.0 * 50.0);          // 1 + 3 + ... + 99
+  run(/*worker=*/1, /*dies_after=*/50 + 20);
+  run(/*worker=*/1, /*dies_after=*/0);
+  EXPECT_EQ(sum, kCount * (kCount + 1) / 2.0);
+}
+
+}  // namespace
+}  // namespace penstock::client
