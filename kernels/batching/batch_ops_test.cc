@@ -16,12 +16,12 @@ namespace penstock {
 namespace {
 
 using ::testing::HasSubstr;
-using Outputs = StatusOr<std::vector<Tensor>>;
+using Results = StatusOr<std::vector<Tensor>>;
 using Sizes = std::vector<int64_t>;
 
 // Runs the functions at the same time and returns what each returned.
-std::vector<Outputs> Together(const std::vector<std::function<Outputs()>>& steps) {
-  std::vector<Outputs> results(steps.size(), Internal("not run"));
+std::vector<Results> Together(const std::vector<std::function<Results()>>& steps) {
+  std::vector<Results> results(steps.size(), Internal("not run"));
   std::vector<std::unique_ptr<Thread>> threads;
   for (size_t i = 0; i < steps.size(); ++i) {
     threads.push_back(Scheduler::Real().StartThread("step", [&, i] { results[i] = steps[i](); }));
@@ -33,7 +33,7 @@ std::vector<Outputs> Together(const std::vector<std::function<Outputs()>>& steps
 Tensor Column(std::vector<float> values) {
   return Tensor::Of<float>({static_cast<int64_t>(values.size()), 1}, values);
 }
-std::string Text(const Outputs& outputs) {
+std::string Text(const Results& outputs) {
   if (!outputs.ok()) return std::string(outputs.status().message());
   return outputs->front().ToString();
 }
@@ -86,8 +86,8 @@ class BatchOpsTest : public testing::Test {
 TEST_F(BatchOpsTest, OneStepGetsTheBatchAndAllGetTheirRowsBack) {
   // Each step doubles what it got from Batch, takes its rows, and differentiates with a gradient of
   // ten times its rows.
-  const auto step = [&](std::vector<float> rows) -> std::function<Outputs()> {
-    return [this, rows]() -> Outputs {
+  const auto step = [&](std::vector<float> rows) -> std::function<Results()> {
+    return [this, rows]() -> Results {
       ASSIGN_OR_RETURN(const std::vector<Tensor> batch, Batch({Column(rows)}).Run());
       ASSIGN_OR_RETURN(const Tensor twice, Op("Mul").In(batch[0]).In(Tensor::Scalar(2.0f)).Run1());
       ASSIGN_OR_RETURN(const Tensor own, Unbatch(twice, batch[1], batch[2]).Run1());
@@ -100,11 +100,11 @@ TEST_F(BatchOpsTest, OneStepGetsTheBatchAndAllGetTheirRowsBack) {
     };
   };
   for (int round = 0; round < 20; ++round) {
-    const std::vector<Outputs> results = Together({step({1}), step({2, 3})});
+    const std::vector<Results> results = Together({step({1}), step({2, 3})});
     EXPECT_EQ(Text(results[0]), "float[1,1] 2");
     EXPECT_EQ(Text(results[1]), "float[2,1] 4 6");
     int batches = 0;
-    for (const Outputs& result : results) {
+    for (const Results& result : results) {
       ASSERT_TRUE(result.ok()) << result.status();
       const Tensor &batch = (*result)[1], &index = (*result)[2], &gradient = (*result)[3];
       if (index.dim(0) == 0) {
@@ -204,16 +204,16 @@ TEST_F(BatchOpsTest, RefusesWrongInputsAndAttributes) {
 }
 
 TEST_F(BatchOpsTest, CallsTheFunctionForTheBatch) {
-  const auto step = [&](std::vector<float> rows) -> std::function<Outputs()> {
+  const auto step = [&](std::vector<float> rows) -> std::function<Results()> {
     return [this, rows] { return Function({Column(rows)}).Run(); };
   };
   for (int round = 0; round < 20; ++round) {
-    const std::vector<Outputs> results = Together({step({1}), step({2}), step({3})});
+    const std::vector<Results> results = Together({step({1}), step({2}), step({3})});
     EXPECT_EQ(Text(results[0]), "float[1,1] 2");
     EXPECT_EQ(Text(results[1]), "float[1,1] 4");
     EXPECT_EQ(Text(results[2]), "float[1,1] 6");
   }
-  const Outputs large = Function({Column({1, 2, 3, 4, 5, 6, 7})})
+  const Results large = Function({Column({1, 2, 3, 4, 5, 6, 7})})
                             .NodeName("split")
                             .Attr("max_batch_size", 10)
                             .Attr("allowed_batch_sizes", Sizes{1, 3})

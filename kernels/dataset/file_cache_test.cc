@@ -22,7 +22,7 @@ class FileCacheTest : public testing::Test {
   std::string Path(const std::string& name) const { return StrCat(folder_, "/", name); }
   std::vector<std::string> Files() const { return *Env::Real().ListDirectory(folder_); }
   Tensor Cache(const Tensor& input, std::vector<PartialShape> shapes = {PartialShape()}) const {
-    return Must(Dataset1("CacheDataset", {DType::kInt64}, std::move(shapes))
+    return Must(DatasetRunner("CacheDataset", {DType::kInt64}, std::move(shapes))
                     .In(input)
                     .In(Tensor::Scalar<std::string>(Path("a")))
                     .Run1());
@@ -114,7 +114,7 @@ TEST_F(FileCacheTest, DamageIsAnErrorThatStays) {
 
 TEST_F(FileCacheTest, ACacheOfAnotherDatasetIsRefused) {
   All(Cache(Range(5)));
-  const Tensor batches = Must(Dataset1("BatchDataset", {DType::kInt64}, {PartialShape({2})})
+  const Tensor batches = Must(DatasetRunner("BatchDataset", {DType::kInt64}, {PartialShape({2})})
                                   .In(Range(4))
                                   .In(Int(2))
                                   .Run1());
@@ -151,7 +151,7 @@ TEST_F(FileCacheTest, IteratorsAreSavedAndRestored) {
 }
 
 TEST_F(FileCacheTest, DatasetsCannotBeInAFile) {
-  const Tensor windows = Must(Dataset1("WindowDataset", {DType::kVariant})
+  const Tensor windows = Must(DatasetRunner("WindowDataset", {DType::kVariant})
                                   .In(Range(4))
                                   .In(Int(2))
                                   .In(Int(2))
