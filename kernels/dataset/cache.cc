@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CacheDataset, CacheDatasetV2: keep the elements of the first complete pass in memory for later
-// passes. Caches in files are refused.
+// CacheDataset, CacheDatasetV2: keep the elements of the first complete pass for later passes, in
+// memory or in a file (file_cache.h).
 #include <memory>
 #include <utility>
 
 #include "core/base/mutex.h"
 #include "core/op/registry.h"
 #include "kernels/dataset/dataset_kernel.h"
+#include "kernels/dataset/file_cache.h"
 #include "kernels/dataset/shared_handle.h"
 
 namespace penstock {
@@ -136,10 +137,7 @@ class CacheKernel final : public DatasetKernel {
   StatusOr<DatasetPtr> MakeDataset(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(DatasetPtr input, DatasetInput(ctx));
     ASSIGN_OR_RETURN(const std::string file, ScalarInput<std::string>(ctx, 1, "filename"));
-    if (!file.empty()) {
-      return Unimplemented("a cache in files ('", file, "'): leave the file name out to cache in ",
-                           "memory, or write a TFRecord file and read that");
-    }
+    if (!file.empty()) return NewFileCacheDataset(std::move(input), file);
     auto cache = std::make_shared<MemoryCache>();
     if (kResource && ctx.input(2).num_elements() == 1) {
       const auto& handle = ctx.input(2).scalar<ResourceHandle>();
@@ -163,16 +161,22 @@ class MemoryCacheKernel final : public Kernel {
 
 OP(CacheDataset) {
   return DatasetOp{
-      .doc = "Keeps the elements of the first complete iteration for later iterations.",
-      .inputs = {{"input_dataset", "variant"}, {"filename", "string"}}};
+      .doc =
+          "Keeps the elements of the first complete iteration for later iterations: in memory if "
+          "filename is empty, else in the file FILENAME.cache. Only one iterator at a time writes "
+          "the file; FILENAME.lockfile exists meanwhile. If the iterator ends early, the file is "
+          "dropped.",
+      .inputs = {{"input_dataset", "variant"}, {"filename", "string"}},
+      .acts_outside = true};
 }
 OP(CacheDatasetV2) {
   return DatasetOp{
       .doc =
-          "Keeps the elements of the first complete iteration, in `cache`, for later "
-          "iterations.",
+          "Keeps the elements of the first complete iteration for later iterations: in `cache` if "
+          "filename is empty, else in files as CacheDataset does.",
       .inputs = {{"input_dataset", "variant"}, {"filename", "string"}, {"cache", "resource"}},
-      .stateful = true};
+      .stateful = true,
+      .acts_outside = true};
 }
 OP(AnonymousMemoryCache) {
   return SharedHandleOp("Makes memory for the elements of cached datasets, which share it.", {},

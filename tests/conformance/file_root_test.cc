@@ -103,6 +103,19 @@ std::map<std::string, Use> UsesOfFiles() {
       return inputs;
     };
   };
+  // A cache of one string; CacheDatasetV2 has one more input.
+  const auto cached = [](bool memory) {
+    return [memory](GraphBuilder& b, Output paths) -> std::vector<NodeInput> {
+      const Attrs types = {{"Toutput_types", Types{DType::kString}},
+                           {"output_shapes", std::vector<PartialShape>{PartialShape()}}};
+      const Output input = CallIn(b, "TensorDataset", {Outputs{Text(b, "x")}}, types, "input");
+      const Output path =
+          CallIn(b, "Reshape", {paths, Constant(b, Tensor::Vector<int32_t>({}))}, {}, "path");
+      std::vector<NodeInput> inputs = {input, path};
+      if (memory) inputs.push_back(CallIn(b, "DummyMemoryCache", {}, {}, "memory"));
+      return inputs;
+    };
+  };
   return {
       {"ReadFile", One("ReadFile", alone)},
       {"WriteFile", One("WriteFile",
@@ -210,6 +223,8 @@ std::map<std::string, Use> UsesOfFiles() {
                  return {paths,        Number(b, 0), Number(b, 1),
                          Number(b, 0), Number(b, 0), Text(b, "")};
                })},
+      {"CacheDataset", Dataset("CacheDataset", cached(false))},
+      {"CacheDatasetV2", Dataset("CacheDatasetV2", cached(true))},
       {"CSVDataset", Dataset("CSVDataset", csv(false))},
       {"CSVDatasetV2", Dataset("CSVDatasetV2", csv(true))},
       {"ExperimentalCSVDataset", Dataset("ExperimentalCSVDataset", csv(false))},
@@ -270,9 +285,9 @@ TEST_P(FileRoot, IsNotLeft) {
     EXPECT_THAT(said, HasSubstr(StrCat("{{node ", kNode, "}}")));
   }
   // These ops do not follow a link in the last component of the path: a pattern matches the link's
-  // name; a checkpoint replaces the link, or appends to its name.
-  static const auto& by_name =
-      *new std::set<std::string>{"MatchingFiles", "Save", "SaveSlices", "SaveV2"};
+  // name; a checkpoint or a cache replaces the link, or appends to its name.
+  static const auto& by_name = *new std::set<std::string>{
+      "CacheDataset", "CacheDatasetV2", "MatchingFiles", "Save", "SaveSlices", "SaveV2"};
   if (!by_name.contains(GetParam())) {
     EXPECT_FALSE(Ask(use, "link").ok());
   }
@@ -311,8 +326,6 @@ bool NamesFiles(const std::string& argument) {
 // A new op with an argument named like a file must get a row in UsesOfFiles, or be listed here.
 TEST(FileRootOps, AreAllInTheTable) {
   const std::set<std::string> without_files = {
-      "CacheDataset",     // keeps elements in memory; rejects a file name
-      "CacheDatasetV2",   // as CacheDataset
       "ShardedFilename",  // these only build strings
       "ShardedFilespec",  //
   };

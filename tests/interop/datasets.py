@@ -138,6 +138,29 @@ def transformations(cluster):
 
 
 @program("resource", "v2")
+def caches_in_files(cluster):
+    def cached(name, dataset):
+        return lambda: dataset.cache(os.path.join(cluster.folder, name))
+
+    texts = Dataset.from_tensor_slices((["a", "", "ccc"], [[1., 2.], [3., 4.], [5., 6.]]))
+    written = _all(
+        cluster,
+        numbers=cached("numbers", Dataset.range(5)),
+        texts=cached("texts", texts),
+        empty=cached("empty", Dataset.range(0)),
+        repeated=lambda: cached("repeated", Dataset.range(3))().repeat(3).batch(4))
+    # Iterations that end early leave no cache behind, so that the full one is written.
+    early = _all(cluster, early=lambda: cached("early", Dataset.range(9))().take(4))
+    again = _all(
+        cluster,
+        numbers=cached("numbers", Dataset.range(70)),
+        texts=cached("texts", texts.take(1)),
+        empty=cached("empty", Dataset.range(7)),
+        early=cached("early", Dataset.range(3)))
+    return written, early, again
+
+
+@program("resource", "v2")
 def shuffled_as_the_seeds_say(cluster):
     def options(dataset):
         return dataset.map(lambda x: x + 1)

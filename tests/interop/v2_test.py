@@ -4,6 +4,7 @@
 
 import harness  # must be first: it switches to a Python that has TensorFlow
 
+import batching  # noqa: F401
 import checkpoints  # noqa: F401
 import control_flow  # noqa: F401
 import datasets  # noqa: F401

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tests CacheDataset with a file name.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kernels/dataset/iterate.h"
+
+namespace penstock {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class FileCacheTest : public testing::Test {
+ protected:
+  FileCacheTest() {
+    CHECK_OK(Env::Real().CreateDirectories(folder_));
+    for (const std::string& name : Files()) CHECK_OK(Env::Real().RemoveFile(Path(name)));
+  }
+
+  std::string Path(const std::string& name) const { return StrCat(folder_, "/", name); }
+  std::vector<std::string> Files() const { return *Env::Real().ListDirectory(folder_); }
+  Tensor Cache(const Tensor& input, std::vector<PartialShape> shapes = {PartialShape()}) const {
+    return Must(DatasetRunner("CacheDataset", {DType::kInt64}, std::move(shapes))
+                    .In(input)
+                    .In(Tensor::Scalar<std::string>(Path("a")))
+                    .Run1());
+  }
+  static std::vector<Tensor> Saved(Place& place, DatasetIterator& iterator) {
+    StateWriter writer;
+    CHECK_OK(iterator.Save(place.Context(), &writer));
+    return writer.Take();
+  }
+  static IteratorPtr Restored(Place& place, const Tensor& dataset, std::vector<Tensor> state) {
+    IteratorPtr iterator = NewIterator(place, dataset);
+    StateReader reader(std::move(state));
+    CHECK_OK(iterator->Restore(place.Context(), &reader));
+    CHECK_OK(reader.AtEnd());
+    return iterator;
+  }
+
+  const std::string folder_ = StrCat(testing::TempDir(), "/file_cache_",
+                                     testing::UnitTest::GetInstance()->current_test_info()->name());
+};
+
+TEST_F(FileCacheTest, TheFirstFullIterationWritesTheFile) {
+  EXPECT_THAT(All(Cache(Range(3))), ElementsAre("0", "1", "2", "end"));
+  EXPECT_THAT(Files(), ElementsAre("a.cache"));
+  // From now on the input is not read.
+  EXPECT_THAT(All(Cache(Range(9))), ElementsAre("0", "1", "2", "end"));
+  Place place;
+  const IteratorPtr iterator = NewIterator(place, Cache(Range(9)));
+  Rest(place, *iterator);
+  EXPECT_EQ(Next(place, *iterator), "end");
+}
+
+TEST_F(FileCacheTest, AnEmptyDatasetIsCachedToo) {
+  EXPECT_THAT(All(Cache(Range(0))), ElementsAre("end"));
+  EXPECT_THAT(All(Cache(Range(9))), ElementsAre("end"));
+}
+
+TEST_F(FileCacheTest, AnIterationThatEndsEarlyLeavesNothing) {
+  {
+    Place place;
+    const IteratorPtr iterator = NewIterator(place, Cache(Range(3)));
+    EXPECT_EQ(Files().size(), 0u);
+    EXPECT_EQ(Next(place, *iterator), "0");
+    EXPECT_EQ(Files().size(), 2u);  // the lockfile and the unfinished cache
+  }
+  EXPECT_EQ(Files().size(), 0u);
+  EXPECT_THAT(All(Cache(Range(2))), ElementsAre("0", "1", "end"));
+}
+
+TEST_F(FileCacheTest, OneIteratorWritesAtATime) {
+  Place place;
+  const IteratorPtr writes = NewIterator(place, Cache(Range(2)));
+  EXPECT_EQ(Next(place, *writes), "0");
+  const IteratorPtr refused = NewIterator(place, Cache(Range(2)));
+  EXPECT_THAT(Next(place, *refused), HasSubstr("cache lockfile already exists"));
+  EXPECT_THAT(Rest(place, *writes), ElementsAre("1", "end"));
+  EXPECT_THAT(Rest(place, *refused), ElementsAre("0", "1", "end"));
+}
+
+TEST_F(FileCacheTest, ALockfileThatWasLeftIsAnError) {
+  CHECK_OK(Env::Real().WriteFileAtomically(Path("a.lockfile"), "of a process that is gone"));
+  Place place;
+  const IteratorPtr iterator = NewIterator(place, Cache(Range(2)));
+  EXPECT_THAT(Next(place, *iterator), HasSubstr("the cache is incomplete"));
+  EXPECT_THAT(Files(), ElementsAre("a.lockfile"));
+  CHECK_OK(Env::Real().RemoveFile(Path("a.lockfile")));
+  EXPECT_THAT(Rest(place, *iterator), ElementsAre("0", "1", "end"));
+}
+
+TEST_F(FileCacheTest, DamageIsAnErrorThatStays) {
+  All(Cache(Range(5)));
+  const std::string whole = *Env::Real().ReadFile(Path("a.cache"));
+  // Each flipped bit and each shorter file is an error, or changes nothing that is read.
+  for (size_t at = 0; at < whole.size(); at += 3) {
+    std::string damaged = whole;
+    damaged[at] ^= 0x10;
+    for (const std::string& contents : {damaged, whole.substr(0, at)}) {
+      CHECK_OK(Env::Real().WriteFileAtomically(Path("a.cache"), contents));
+      Place place;
+      const IteratorPtr iterator = NewIterator(place, Cache(Range(5)));
+      std::string last;
+      int elements = 0;
+      while ((last = Next(place, *iterator)) == StrCat(elements)) ++elements;
+      EXPECT_THAT(last, HasSubstr("a.cache")) << at;
+      EXPECT_LE(elements, 5);
+    }
+  }
+}
+
+TEST_F(FileCacheTest, ACacheOfAnotherDatasetIsRefused) {
+  All(Cache(Range(5)));
+  const Tensor batches = Must(DatasetRunner("BatchDataset", {DType::kInt64}, {PartialShape({2})})
+                                  .In(Range(4))
+                                  .In(Int(2))
+                                  .Run1());
+  Place place;
+  EXPECT_THAT(Next(place, *NewIterator(place, Cache(batches))),
+              HasSubstr("was written for another dataset"));
+}
+
+TEST_F(FileCacheTest, IteratorsAreSavedAndRestored) {
+  Place place;
+  std::vector<Tensor> while_writing;
+  {
+    const IteratorPtr iterator = NewIterator(place, Cache(Range(5)));
+    EXPECT_EQ(Saved(place, *iterator).size(), 2u);
+    EXPECT_EQ(Next(place, *iterator), "0");
+    while_writing = Saved(place, *iterator);
+  }
+  // The restored iterator reads the rest of the input, and writes no cache of half the elements.
+  EXPECT_THAT(Rest(place, *Restored(place, Cache(Range(5)), while_writing)),
+              ElementsAre("1", "2", "3", "4", "end"));
+  EXPECT_EQ(Files().size(), 0u);
+  All(Cache(Range(5)));
+  for (int read = 0; read <= 6; ++read) {
+    const IteratorPtr iterator = NewIterator(place, Cache(Range(5)));
+    for (int i = 0; i < read; ++i) Next(place, *iterator);
+    const IteratorPtr restored = Restored(place, Cache(Range(5)), Saved(place, *iterator));
+    EXPECT_EQ(Rest(place, *restored), Rest(place, *iterator)) << read;
+  }
+  // A wrong position is an error of the file.
+  const IteratorPtr iterator = NewIterator(place, Cache(Range(5)));
+  StateReader reader({Tensor::Scalar<std::string>("FileCache"), Int(2), Int(33), Int(2)});
+  CHECK_OK(iterator->Restore(place.Context(), &reader));
+  EXPECT_THAT(Next(place, *iterator), HasSubstr("a.cache"));
+}
+
+TEST_F(FileCacheTest, DatasetsCannotBeInAFile) {
+  const Tensor windows = Must(DatasetRunner("WindowDataset", {DType::kVariant})
+                                  .In(Range(4))
+                                  .In(Int(2))
+                                  .In(Int(2))
+                                  .In(Int(1))
+                                  .In(Tensor::Scalar(false))
+                                  .Run1());
+  Place place;
+  const IteratorPtr iterator = NewIterator(place, Cache(windows));
+  const std::string error = Next(place, *iterator);
+  EXPECT_THAT(error, HasSubstr("dataset"));
+  EXPECT_EQ(Next(place, *iterator), error);
+  EXPECT_EQ(Files().size(), 0u);
+}
+
+}  // namespace
+}  // namespace penstock
