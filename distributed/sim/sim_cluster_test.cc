@@ -7,8 +7,8 @@
 #include "core/base/check.h"
 #include "core/base/sim/sim_env.h"
 #include "core/graph/builder.h"
+#include "core/runtime/testing/test_ops.h"
 #include "core/tensor/caching_allocator.h"
-#include "distributed/testing/test_ops.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

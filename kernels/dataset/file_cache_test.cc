@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "kernels/dataset/iterate.h"
+#include "kernels/dataset/testing/iterate.h"
 
 namespace penstock {
 namespace {
