@@ -63,7 +63,7 @@ Status CacheWriter::Write(const Element& element) {
     tensorflow::TensorProto proto;
     RETURN_IF_ERROR(TensorToProto(component, &proto));
     std::string record(1, kComponent);
-    if (proto.ByteSizeLong() >= static_cast<size_t>(InputStream::kPieceBytesMax) ||
+    if (proto.ByteSizeLong() >= static_cast<size_t>(InputStream::kMaxRecordBytes) ||
         !proto.AppendToString(&record)) {
       return InvalidArgument("a component of ", proto.ByteSizeLong(), " bytes is too large for a ",
                              "cache in a file");
