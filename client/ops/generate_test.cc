@@ -51,7 +51,7 @@ TEST(GenerateOps, WithoutTensorsTheGraphIsGiven) {
   EXPECT_THAT(ops.header,
               HasSubstr("Output Placeholder(const LocatedSink& graph, DType dtype, const "
                         "PlaceholderOptions& options = {});\n"));
-  EXPECT_THAT(ops.source, HasSubstr("return CallIn(graph, \"Placeholder\", {}, {\n"
+  EXPECT_THAT(ops.source, HasSubstr("return CallIn(graph.Noted(), \"Placeholder\", {}, {\n"
                                     "           {\"dtype\", dtype},\n"));
 }
 
@@ -81,7 +81,7 @@ TEST(GenerateOps, ANumberWouldNotKnowTheGraphOfItsOp) {
   const GeneratedOps one = Generate(
       {.name = "Exp", .inputs = {{"x", "T"}}, .outputs = {{"y", "T"}}, .types = {{"T", kReal}}});
   EXPECT_THAT(one.header, HasSubstr("Output Exp(const LocatedOutput& x, "));
-  EXPECT_THAT(one.source, HasSubstr("Call(\"Exp\", {x}, {"));
+  EXPECT_THAT(one.source, HasSubstr("Call(\"Exp\", {x.Noted()}, {"));
 }
 
 TEST(GenerateOps, SeveralOutputsHaveNames) {
