@@ -210,8 +210,7 @@ TEST_F(SimTransportTest, MemoryThatCannotBeHadFailsTheStepOnly) {
     worker_->steps.set_memory(full);
     Send(*Subscribe(*ps_, 1), 1, SimKey("large"), Tensor(DType::kFloat, Shape({1 << 18})));
     EXPECT_EQ(Failure(1).code(), StatusCode::kResourceExhausted);
-    EXPECT_THAT(std::string(Failure(1).message()),
-                HasSubstr("no memory for a tensor float[262144]"));
+    EXPECT_THAT(std::string(Failure(1).message()), HasSubstr("large"));
     worker_->steps.set_memory(device);
     Send(*Subscribe(*ps_, 2), 2, SimKey("edge"), Tensor::Scalar(1.0f));
     EXPECT_EQ(Failure(2).code(), StatusCode::kUnimplemented);
