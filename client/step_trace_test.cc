@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "core/op/registry.h"
 #include "core/runtime/timeline_label.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -14,10 +13,6 @@ namespace penstock::client {
 namespace {
 
 using nlohmann::json;
-
-// The ops of //kernels, with only the traits that StepTrace reads. MatMul and Relu need no traits.
-OP(_Recv) { return {.end = EndOp::kRecv}; }
-OP(QueueDequeueV2) { return {.may_wait = true}; }
 
 constexpr char kPs[] = "/job:ps/task:0/device:CPU:0";
 

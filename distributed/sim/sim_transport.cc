@@ -53,7 +53,9 @@ class SimSink final : public TensorSink {
       return OkStatus();
     };
     const Status status = received();
-    if (!status.ok()) steps.Fail(sent.step_id(), status);
+    if (status.ok()) return;
+    const std::string what = StrCat("receiving '", sent.key().key().tensor, "'");
+    steps.Fail(sent.step_id(), Annotate(status, what));
   }
   void ToConsumer(const std::string& what, absl::AnyInvocable<void(TaskSteps&) &&> then) {
     network_.Send(
