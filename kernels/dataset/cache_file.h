@@ -36,7 +36,7 @@ class CacheWriter {
 
   // InvalidArgument if the element cannot be in a file, such as a dataset.
   Status Write(const Element& element);
-  // Makes the cache visible to readers, complete and durable.
+  // Makes the cache visible to readers. After a power loss it may be damaged, which readers report.
   Status Finish();
 
  private:
