@@ -215,35 +215,22 @@ std::vector<Gradient> UnbatchGradient(const GradientScope& g) {
           Gradient(), Gradient()};
 }
 
-// One step with a batch of its own, whose id is 7.
-Example OneStep(bool gradient) {
-  Example example = {.inputs = {{{{2, 3}}}, {{{1, 3}, {7, 0, 2}}}, {{{}, {7}}}}};
-  if (gradient) {
-    example.inputs.insert(example.inputs.begin() + 2, {{{2, 3}}});
-  } else {
-    example.attrs = {{"timeout_micros", 1'000'000}};
-  }
-  return example;
-}
-
 OP(Unbatch) {
   return {
       .doc =
           "Returns this step's rows of a batch that Batch has joined. Takes them from the step "
-          "that "
-          "has the batch; waits for it up to timeout_micros, then fails with DeadlineExceeded. "
-          "That "
-          "step passes the rows on by container and shared_name; rows that nobody takes within "
-          "timeout_micros are dropped.",
+          "that has the batch; waits for it up to timeout_micros, then fails with "
+          "DeadlineExceeded. That step passes the rows on by container and shared_name; rows that "
+          "nobody takes within timeout_micros are dropped.",
       .inputs = {{"batched_tensor", "T"}, {"batch_index", "int64"}, {"id", "int64"}},
       .outputs = {{"unbatched_tensor", "T"}},
       .types = {{"T", kAnyType}},
       .attrs = {{"timeout_micros", Ints{}}, {"container", ""}, {"shared_name", ""}},
       .shape = RowsShape,
       .gradient = UnbatchGradient,
-      .examples = {OneStep(/*gradient=*/false)},
       .stateful = true,
       .may_wait = true,
+      .not_alone = "waits for rows of other steps: kernels/batching has its tests",
   };
 }
 
@@ -259,9 +246,9 @@ OP(UnbatchGrad) {
       .attrs = {{"container", ""}, {"shared_name", ""}},
       .shape = RowsShape,
       .gradient = NoGradient,
-      .examples = {OneStep(/*gradient=*/true)},
       .stateful = true,
       .may_wait = true,
+      .not_alone = "waits for rows of other steps: kernels/batching has its tests",
   };
 }
 
