@@ -217,6 +217,18 @@ TEST_P(PartialRunsTest, AnInstalmentThatIsCancelledBeforeItIsSentEndsTheRun) {
   EXPECT_TRUE(cluster_->Idle());
   const Status after = session->RunPartial(handle, {}, {}, {p.sum.name()}, &out);
   EXPECT_THAT(std::string(after.message()), HasSubstr("Must run PartialRunSetup"));
+  // Everything is fed, so the step may have ended well before the instalment is cancelled.
+  const std::string fed = *session->SetUpPartialRun(p.All());
+  ASSERT_TRUE(
+      session
+          ->RunPartial(fed, {},
+                       {{p.a.name(), Tensor::Scalar(1.0f)}, {p.b.name(), Tensor::Scalar(2.0f)}}, {},
+                       &out)
+          .ok());
+  EXPECT_EQ(session->RunPartial(fed, {.cancellation = &cancellation}, {}, {p.sum.name()}, &out),
+            Cancelled("had enough"));
+  EXPECT_TRUE(out.empty());
+  EXPECT_TRUE(cluster_->Idle());
 }
 
 }  // namespace

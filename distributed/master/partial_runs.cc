@@ -128,12 +128,13 @@ void PartialRuns::Run(const std::string& handle, const RunOptions& options, cons
   }
   const std::shared_ptr<PartialRun> run = *found;
   if (options.cancellation != nullptr && options.cancellation->cancelled()) {
-    return run->Cancel(options.cancellation->status(),
-                       Done([self = shared_from_this(), run, handle, outputs,
-                             done = std::move(done)](Status status) mutable {
+    const Status why = options.cancellation->status();
+    return run->Cancel(why, Done([self = shared_from_this(), run, handle, outputs, why,
+                                  done = std::move(done)](Status status) mutable {
                          self->Forget(handle);
                          outputs->clear();
-                         std::move(done)(std::move(status));
+                         // The step may have ended well before.
+                         std::move(done)(status.ok() ? why : std::move(status));
                        }));
   }
   auto guard = std::make_unique<Guard>(run, options, options_.services);

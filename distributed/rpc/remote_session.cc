@@ -37,10 +37,9 @@ constexpr int64_t kDayMs = 24 * 60 * kMinuteMs;
 // The master ends a step at its deadline and reports why; the call waits this much longer for
 // the report.
 constexpr int64_t kAnswerSlackMs = 3'000;
-// The timeout of one final call, which finds out why the server did not answer.
+// The timeout of one final call, which finds out why the server did not answer, or tells it that a
+// partial run ends.
 constexpr int64_t kLastAttemptMs = 1'000;
-// The timeout of a call that ends a partial run; the master waits up to 2 s for the run's end.
-constexpr int64_t kEndPartialRunMs = 5'000;
 constexpr size_t kRequestBytesMax = (size_t{1} << 31) - 1;  // protobuf's limit
 
 constexpr TensorField kFetch = {tensorflow::RunStepResponse::kTensorFieldNumber, /*named=*/true,
@@ -281,7 +280,7 @@ class RemoteSession final : public SessionInterface {
     tensorflow::RunStepResponse response;
     grpc::ClientContext context;
     context.AddMetadata(kEndsPartialRunMetadata, "1");
-    (void)Answer(&Stub::RunStep, request, &response, &context, kEndPartialRunMs);
+    (void)Answer(&Stub::RunStep, request, &response, &context, kLastAttemptMs);
   }
 
   int64_t NewRequestId() { return static_cast<int64_t>(env_.RandomU64() | 1); }

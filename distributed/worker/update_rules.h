@@ -24,14 +24,15 @@ namespace penstock {
 class UpdateRules {
  public:
   // Notes the training ops in a partition that a session registers. `master`: the name of the
-  // session's master, for messages. Returns a message for each session that is found to differ from
-  // this one for the first time.
+  // session's master, for messages. Returns a message for each pair of this session and the one of
+  // the lowest name that updates the same variable, if the two are found to differ for the first
+  // time.
   std::vector<std::string> Add(const std::string& session, const std::string& master,
                                const std::string& device, const Graph& partition);
   // Forgets a session that has ended.
   void Remove(const std::string& session);
-  // Returns a message for each session that updates a variable by another rule than the first
-  // session that updates this variable.
+  // Returns a message for each session that updates a variable by another rule than the session of
+  // the lowest name that updates this variable.
   std::vector<std::string> Differences() const;
 
  private:

@@ -24,8 +24,10 @@ const FaultPoint kSessionsStay(FaultPoint::kBug, "worker/session-kept",
 const FaultPoint kFollowerServes(FaultPoint::kBug, "worker/follower-serves",
                                  "a replica that is not the primary takes sessions");
 
-// The number of incarnations of a master that a worker remembers.
-constexpr size_t kIncarnationsRemembered = 8;
+// A master calls each of its workers at least this often: with its heartbeats.
+constexpr int64_t kFreshNanos = 2'000'000'000;
+// A session whose master has another incarnation now, and has been silent for so long, is over.
+constexpr int64_t kSupersededLeaseNanos = 6'000'000'000;
 
 // The transfers of a step, as its partitions declare them.
 struct Traffic {
@@ -131,7 +133,6 @@ Status Worker::CreateSession(const WorkerSessionOptions& options) {
                        " does not serve: it is, or becomes, the follower of its "
                        "other replica");
   }
-  if (!options.tasks.empty()) RETURN_IF_ERROR(NoteMaster(options.tasks[0]));
   auto session = std::make_shared<Session>();
   session->options = options;
   session->memory = std::make_shared<SessionMemory>(options.handle, memory_, account_);
@@ -146,37 +147,26 @@ Status Worker::CreateSession(const WorkerSessionOptions& options) {
   }
   session->last_sign_ns = env_.NowNanos();
   MutexLock lock(mu_);
+  if (!options.tasks.empty()) Supersede(options.tasks[0]);
   sessions_.emplace(options.handle, std::move(session));  // a repeated call changes nothing
   return OkStatus();
 }
 
-// Two processes cannot serve at one address, so a new incarnation there means that the earlier ones
-// are dead.
-Status Worker::NoteMaster(const TaskId& master) {
-  {
-    MutexLock lock(mu_);
-    std::deque<uint64_t>& known = masters_[master.address];
-    if (!known.empty() && known.back() == master.incarnation) return OkStatus();
-    if (std::find(known.begin(), known.end(), master.incarnation) != known.end()) {
-      return Aborted("the master ", master.ToString(), " has restarted");
+// The name and the address of a master are what it says of itself, and two live masters may say the
+// same. So an earlier incarnation's session ends only if its master is silent, too.
+void Worker::Supersede(const TaskId& master) {
+  for (const auto& [handle, session] : sessions_) {
+    const std::vector<TaskId>& tasks = session->options.tasks;
+    if (tasks.empty() || tasks[0].incarnation == master.incarnation) continue;
+    if (tasks[0].name == master.name && tasks[0].address == master.address) {
+      session->superseded = true;
     }
-    known.push_back(master.incarnation);
-    if (known.size() > kIncarnationsRemembered) known.pop_front();
   }
-  const auto restarted = [&](const TaskId& other) {
-    return other.address == master.address && other.incarnation != master.incarnation;
-  };
-  for (const std::string& handle : SessionsOf(restarted)) {
-    EndSession(handle, Aborted(self_.ToString(), " has ended session ", handle,
-                               ", because its master ", master.ToString(), " has restarted"));
-  }
-  return OkStatus();
 }
 
 void Worker::MasterLost(const TaskId& master, const Status& why) {
   const bool restarted = absl::IsAborted(why);
-  for (const std::string& handle :
-       SessionsOf([&](const TaskId& other) { return other == master; })) {
+  for (const std::string& handle : SessionsOf(master, /*silent_only=*/!restarted)) {
     const Status cause(restarted ? StatusCode::kAborted : StatusCode::kUnavailable,
                        StrCat(self_.ToString(), " has ended the steps of session ", handle,
                               ", because it has lost their master: ", why.message()));
@@ -184,13 +174,15 @@ void Worker::MasterLost(const TaskId& master, const Status& why) {
   }
 }
 
-std::vector<std::string> Worker::SessionsOf(
-    absl::FunctionRef<bool(const TaskId& master)> is_lost) const {
+std::vector<std::string> Worker::SessionsOf(const TaskId& master, bool silent_only) const {
   std::vector<std::string> handles;
+  const int64_t now_ns = env_.NowNanos();
   MutexLock lock(mu_);
   for (const auto& [handle, session] : sessions_) {
     const std::vector<TaskId>& tasks = session->options.tasks;
-    if (!tasks.empty() && !(tasks[0] == self_) && is_lost(tasks[0])) handles.push_back(handle);
+    if (tasks.empty() || tasks[0] == self_ || !(tasks[0] == master)) continue;
+    if (silent_only && now_ns - session->last_sign_ns < kFreshNanos) continue;
+    handles.push_back(handle);
   }
   return handles;
 }
@@ -255,7 +247,10 @@ void Worker::ReapSessions() {
   {
     MutexLock lock(mu_);
     for (const auto& [handle, session] : sessions_) {
-      const int64_t lease_ns = TimeoutNanos(session->options.lease_ms);
+      int64_t lease_ns = TimeoutNanos(session->options.lease_ms);
+      if (session->superseded && (lease_ns == 0 || lease_ns > kSupersededLeaseNanos)) {
+        lease_ns = kSupersededLeaseNanos;
+      }
       if (lease_ns == 0) continue;
       const int64_t silent_ns = now - session->last_sign_ns;
       if (silent_ns > lease_ns || kLeaseEnds.Fires()) expired.emplace_back(handle, silent_ns);

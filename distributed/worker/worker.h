@@ -12,14 +12,12 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/functional/function_ref.h"
 #include "core/base/done.h"
 #include "core/base/env.h"
 #include "core/base/mutex.h"
@@ -105,17 +103,17 @@ class Worker {
   std::vector<DeviceInfo> devices() const;
   StepTable& steps() { return steps_; }
 
-  // Creates a session; a repeated call changes nothing. If its master has restarted, ends the
-  // sessions of the master's earlier incarnations at once. Unavailable after RefuseSessions, or if
-  // this worker is not serving; Aborted if a later incarnation of the master has called before.
+  // Creates a session; a repeated call changes nothing. If its master has restarted, the leases of
+  // the sessions of its earlier incarnations are shortened to six seconds. Unavailable after
+  // RefuseSessions, or if this worker is not serving.
   Status CreateSession(const WorkerSessionOptions& options);
   // Refuses new sessions from now on, because the task is about to end.
   void RefuseSessions() { refusing_ = true; }
   // Deletes a session and aborts its steps. Their tensors are freed when they have ended.
   void DeleteSession(const std::string& handle);
   // Ends the steps of the sessions whose master is `master`, which this task's own heartbeats have
-  // found lost, without waiting for the leases. If `why` is Aborted, the master has restarted, and
-  // its sessions end, too.
+  // found lost, without waiting for the leases; sessions that have just heard of it go on. If `why`
+  // is Aborted, the master has restarted, and its sessions end, too.
   void MasterLost(const TaskId& master, const Status& why);
   // Renews the leases of these sessions; returns the handles that it does not know.
   std::vector<std::string> TouchSessions(const std::vector<std::string>& handles);
@@ -187,12 +185,14 @@ class Worker {
     KernelCache kernels;
     absl::flat_hash_map<uint64_t, std::shared_ptr<WorkerGraph>> graphs;
     int64_t last_sign_ns = 0;
+    bool superseded = false;  // its master's name and address are those of another incarnation now
   };
   Device* FindDevice(string_view name) const;
-  // Returns the handles of the sessions whose masters `is_lost` selects. A master in this process
-  // is never lost.
-  std::vector<std::string> SessionsOf(absl::FunctionRef<bool(const TaskId& master)> is_lost) const;
-  Status NoteMaster(const TaskId& master);
+  // Returns the handles of the master's sessions; if `silent_only`, of those that have had no sign
+  // of it for two seconds. A master in this process has none.
+  std::vector<std::string> SessionsOf(const TaskId& master, bool silent_only) const;
+  // Marks the sessions of other incarnations of the master.
+  void Supersede(const TaskId& master) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Notes by which rules a new graph of the session updates variables, and logs differences.
   void NoteUpdateRules(const WorkerSessionOptions& session,
                        const std::vector<Partition>& partitions);
@@ -221,8 +221,6 @@ class Worker {
   // Sessions are changed under mu_ only, except for their kernels, which have their own lock. Their
   // options and stores never change.
   std::map<std::string, std::shared_ptr<Session>> sessions_ ABSL_GUARDED_BY(mu_);
-  // The incarnations of each master that has created sessions, by its address; the latest last.
-  std::map<std::string, std::deque<uint64_t>> masters_ ABSL_GUARDED_BY(mu_);
   std::atomic<bool> deleted_{false};
   std::atomic<bool> refusing_{false};
   std::atomic<bool> serving_{true};

@@ -2,16 +2,26 @@
 #include "kernels/batching/alarm.h"
 
 #include <algorithm>
+#include <atomic>
+#include <exception>
 #include <utility>
 
 namespace penstock {
+namespace {
+
+std::atomic<int> alarms{0};
+
+}  // namespace
 
 struct Alarm::State {
   State(Scheduler& threads, Env& env, std::function<void()> ring)
       : threads(threads),
         env(env),
         ring(std::move(ring)),
-        changed(threads, "the next time limit of a batch") {}
+        changed(threads, "the next time limit of a batch") {
+    ++alarms;
+  }
+  ~State() { --alarms; }
 
   void Serve() {
     MutexLock lock(mu);
@@ -38,8 +48,24 @@ struct Alarm::State {
   std::unique_ptr<Thread> thread ABSL_GUARDED_BY(mu);
 };
 
-Alarm::Alarm(Scheduler& threads, Env& env, std::function<void()> ring)
-    : state_(std::make_shared<State>(threads, env, std::move(ring))) {}
+Alarm::Alarm(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+StatusOr<std::unique_ptr<Alarm>> Alarm::Make(Scheduler& threads, Env& env,
+                                             std::function<void()> ring) {
+  auto state = std::make_shared<State>(threads, env, std::move(ring));
+  if (alarms > kAlarmsMax) {
+    return ResourceExhausted("the process has ", kAlarmsMax,
+                             " batchers and exchanges of rows already; Session.Reset ends those of "
+                             "a container");
+  }
+  try {
+    MutexLock lock(state->mu);
+    state->thread = threads.StartThread("penstock_alarm", [state] { state->Serve(); });
+  } catch (const std::exception& e) {
+    return ResourceExhausted("no thread for the time limits of batches: ", e.what());
+  }
+  return std::unique_ptr<Alarm>(new Alarm(std::move(state)));
+}
 
 Alarm::~Alarm() {
   std::unique_ptr<Thread> thread;
@@ -56,10 +82,6 @@ void Alarm::Set(int64_t at_ns) {
     MutexLock lock(state_->mu);
     if (at_ns >= state_->next_ns) return;
     state_->next_ns = at_ns;
-    if (state_->thread == nullptr) {
-      state_->thread =
-          state_->threads.StartThread("penstock_alarm", [state = state_] { state->Serve(); });
-    }
   }
   state_->changed.NotifyAll();
 }

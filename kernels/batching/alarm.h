@@ -2,8 +2,8 @@
 //
 // Alarm: calls a function at a point in time, on the pool.
 //
-// Thread-safe. The thread that waits for the time starts with the first Set and ends with the
-// Alarm. Both times and waits are those of the Env and the Scheduler, which may be simulated.
+// Thread-safe. Each Alarm has a thread that waits for the time and ends with the Alarm. Both times
+// and waits are those of the Env and the Scheduler, which may be simulated.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,20 @@
 #include "core/base/env.h"
 #include "core/base/mutex.h"
 #include "core/base/scheduler.h"
+#include "core/base/status.h"
 
 namespace penstock {
 
 class Alarm {
  public:
+  // Each graph may hold many, and a process without threads ends.
+  static constexpr int kAlarmsMax = 1000;
+
   // Borrows `threads` and `env`. `ring` may be called after the Alarm is destroyed, so it must not
-  // borrow the Alarm's owner.
-  Alarm(Scheduler& threads, Env& env, std::function<void()> ring);
+  // borrow the Alarm's owner. ResourceExhausted if the process has kAlarmsMax, or the system no
+  // thread.
+  static StatusOr<std::unique_ptr<Alarm>> Make(Scheduler& threads, Env& env,
+                                               std::function<void()> ring);
   ~Alarm();
   Alarm(const Alarm&) = delete;
   Alarm& operator=(const Alarm&) = delete;
@@ -30,6 +36,7 @@ class Alarm {
 
  private:
   struct State;
+  explicit Alarm(std::shared_ptr<State> state);
   const std::shared_ptr<State> state_;
 };
 

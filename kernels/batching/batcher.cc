@@ -21,12 +21,12 @@ bool Fit(const Batcher::Request& a, const Batcher::Request& b) {
 
 }  // namespace
 
-std::shared_ptr<Batcher> Batcher::Make(std::string name, BatchOptions options, Scheduler& threads,
-                                       Env& env) {
+StatusOr<std::shared_ptr<Batcher>> Batcher::Make(std::string name, BatchOptions options,
+                                                 Scheduler& threads, Env& env) {
   std::shared_ptr<Batcher> made(new Batcher(std::move(name), std::move(options), threads, env));
-  made->alarm_ = std::make_unique<Alarm>(threads, env, [weak = std::weak_ptr<Batcher>(made)] {
-    if (const std::shared_ptr<Batcher> batcher = weak.lock()) batcher->OnAlarm();
-  });
+  ASSIGN_OR_RETURN(made->alarm_, Alarm::Make(threads, env, [weak = std::weak_ptr<Batcher>(made)] {
+                     if (const std::shared_ptr<Batcher> batcher = weak.lock()) batcher->OnAlarm();
+                   }));
   return made;
 }
 

@@ -81,9 +81,9 @@ class Batcher final : public Resource, public std::enable_shared_from_this<Batch
     size_t alive = 0;  // parts whose requests have not failed, while the batch runs
   };
 
-  // `threads` and `env` must outlive all requests and the Batcher.
-  static std::shared_ptr<Batcher> Make(std::string name, BatchOptions options, Scheduler& threads,
-                                       Env& env);
+  // `threads` and `env` must outlive all requests and the Batcher. ResourceExhausted: Alarm::Make.
+  static StatusOr<std::shared_ptr<Batcher>> Make(std::string name, BatchOptions options,
+                                                 Scheduler& threads, Env& env);
 
   // Puts a request into its queue. `deliver` gets InvalidArgument if the request has too many rows,
   // Unavailable if max_enqueued_batches batches wait already, Cancelled if the Batcher was dropped,

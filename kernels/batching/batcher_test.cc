@@ -81,7 +81,7 @@ struct Steps {
     int64_t ended_ns = -1;
   };
   Steps(SimScheduler& threads, SimEnv& env, BatchOptions options)
-      : threads(threads), batcher(Batcher::Make("b", std::move(options), threads, env)) {}
+      : threads(threads), batcher(*Batcher::Make("b", std::move(options), threads, env)) {}
   // Adds the rows first, first + 1, ...
   Step& Add(float first, int64_t rows = 1, int kind = 0, const std::string& queue = "") {
     auto request = std::make_shared<Batcher::Request>();
@@ -277,7 +277,7 @@ TEST(Batcher, ADroppedBatcherEndsItsSteps) {
 
 TEST(RowExchange, HandsTensorsOutInTime) {
   Simulate([](SimScheduler& threads, SimEnv& env) {
-    const auto exchange = RowExchange::Make("Unbatch", "u", threads, env);
+    const auto exchange = *RowExchange::Make("Unbatch", "u", threads, env);
     Cancellation cancellation;
     std::vector<std::string> log;
     const auto take = [&](std::vector<int64_t> ids, int64_t wait_ns) {
@@ -317,7 +317,7 @@ TEST(RowExchange, HandsTensorsOutInTime) {
 
 TEST(RowExchange, KeepsALimitedNumberOfTensors) {
   Simulate([](SimScheduler& threads, SimEnv& env) {
-    const auto exchange = RowExchange::Make("Unbatch", "u", threads, env);
+    const auto exchange = *RowExchange::Make("Unbatch", "u", threads, env);
     std::vector<std::pair<int64_t, Tensor>> many;
     for (int64_t id = 0; id < RowExchange::kTensorsMax; ++id) many.emplace_back(id, Tensor());
     EXPECT_TRUE(exchange->Put(std::move(many), kMs, {}).ok());

@@ -42,12 +42,14 @@ class RowExchange::TakeOperation final : public Operation {
   std::vector<Tensor> taken_;
 };
 
-std::shared_ptr<RowExchange> RowExchange::Make(const char* type, std::string name,
-                                               Scheduler& threads, Env& env) {
+StatusOr<std::shared_ptr<RowExchange>> RowExchange::Make(const char* type, std::string name,
+                                                         Scheduler& threads, Env& env) {
   std::shared_ptr<RowExchange> made(new RowExchange(type, std::move(name), env));
-  made->alarm_ = std::make_unique<Alarm>(threads, env, [weak = std::weak_ptr<RowExchange>(made)] {
-    if (const std::shared_ptr<RowExchange> exchange = weak.lock()) exchange->OnAlarm();
-  });
+  ASSIGN_OR_RETURN(made->alarm_,
+                   Alarm::Make(threads, env, [weak = std::weak_ptr<RowExchange>(made)] {
+                     if (const std::shared_ptr<RowExchange> exchange = weak.lock())
+                       exchange->OnAlarm();
+                   }));
   return made;
 }
 

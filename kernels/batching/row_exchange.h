@@ -28,8 +28,9 @@ class RowExchange final : public Blocking {
   static constexpr int64_t kTensorsMax = 1 << 16;
 
   // `type` must never be freed. `threads` and `env` must outlive the exchange.
-  static std::shared_ptr<RowExchange> Make(const char* type, std::string name, Scheduler& threads,
-                                           Env& env);
+  // ResourceExhausted: Alarm::Make.
+  static StatusOr<std::shared_ptr<RowExchange>> Make(const char* type, std::string name,
+                                                     Scheduler& threads, Env& env);
 
   // Keeps the tensors under their ids for `keep_ns`. InvalidArgument if there is one with such an
   // id; ResourceExhausted if there are kTensorsMax already.

@@ -31,7 +31,7 @@ class CacheWriter {
   // while it did. Borrows `env`.
   static StatusOr<std::unique_ptr<CacheWriter>> Create(Env& env, const std::string& filename,
                                                        const ElementSpec& spec);
-  // Removes the unfinished file and the lockfile, unless Finish has returned OK.
+  // Removes the lockfile, and the unfinished file unless Finish has returned OK.
   ~CacheWriter();
 
   // InvalidArgument if the element cannot be in a file, such as a dataset.

@@ -108,6 +108,7 @@ TEST_F(FileCacheTest, DamageIsAnErrorThatStays) {
       while ((last = Next(place, *iterator)) == StrCat(elements)) ++elements;
       EXPECT_THAT(last, HasSubstr("a.cache")) << at;
       EXPECT_LE(elements, 5);
+      EXPECT_EQ(Next(place, *iterator), last) << at;
     }
   }
 }
