@@ -148,6 +148,20 @@ TEST(DatasetErrors, MistakesAreTheProgramsError) {
   }
 }
 
+// The program may use all components of an element before it looks at its status.
+TEST(DatasetErrors, AllComponentsAfterAMistake) {
+  Program p;
+  const Dataset wide = Dataset::Tensors(p, Outputs(40, Int64(p, 1)));
+  const Iterator before(wide);
+  wide.Take(-7);
+  for (const Iterator& iterator : {before, Iterator(wide)}) {
+    const Outputs next = iterator.GetNext();
+    ASSERT_EQ(next.size(), 40u);
+    EXPECT_FALSE((next[39] + 1).valid());
+  }
+  EXPECT_THAT(std::string(p.status().message()), HasSubstr("count must be at least -1, is -7"));
+}
+
 TEST(DatasetErrors, AVariableInAFunction) {
   Program p;
   Dataset::Range(p, 0, 10).Map([&](const Outputs& x) {

@@ -165,6 +165,13 @@ TEST(DatasetFunction, WhatIsLeftToChanceIsNotRepeatable) {
   EXPECT_THAT(why(numbers.Shuffle(3)), HasSubstr("ShuffleDataset' has no seed"));
   EXPECT_THAT(why(numbers.Map(draw(0))), HasSubstr("RandomUniform' (RandomUniform) has no seed"));
   EXPECT_THAT(why(numbers.ParallelMap(draw(1))), HasSubstr("called in parallel"));
+  const auto identity = [](const Outputs& x) { return x; };
+  const Dataset drawn = numbers.Map(draw(1)).ParallelMap(identity);
+  EXPECT_EQ(why(drawn), "");
+  const auto made_before = [&](const Outputs&) { return drawn; };
+  EXPECT_EQ(why(numbers.FlatMap(made_before)), "");
+  EXPECT_THAT(why(numbers.Interleave(made_before, {.num_parallel_calls = 2})),
+              HasSubstr("called in parallel"));
   EXPECT_THAT(why(Dataset::Zip(p, {numbers, numbers.Shuffle(3)})), HasSubstr("has no seed"));
   EXPECT_THAT(why(numbers.Concatenate(numbers.Shuffle(3))), HasSubstr("has no seed"));
   const auto nested = [&](const Outputs&) { return numbers.Map(draw(1)); };

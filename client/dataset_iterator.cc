@@ -48,8 +48,11 @@ Outputs Iterator::GetNext(SourceLine line) const {
   GraphBuilder& graph = dataset_.graph();
   const auto here = graph.SourceLineScope(line);
   const auto beside = graph.ColocateWith(handle_);  // not valid only after a mistake
-  return CallN("IteratorGetNext", {handle_},
-               {{"output_types", dataset_.types()}, {"output_shapes", dataset_.shapes()}});
+  Outputs next = CallN("IteratorGetNext", {handle_},
+                       {{"output_types", dataset_.types()}, {"output_shapes", dataset_.shapes()}});
+  // After a mistake CallN does not know how many there are.
+  if (next.size() < dataset_.elements().size()) next.resize(dataset_.elements().size(), next[0]);
+  return next;
 }
 
 Output Iterator::InitializerFor(const Dataset& other, SourceLine line) const {

@@ -17,12 +17,16 @@ Output DatasetNode::Value(Tensor value) {
 
 GraphFunction DatasetNode::Function(const TensorSpecs& elements, const GraphFunction::Body& body,
                                     bool parallel) {
+  // The input is read by one call at a time, also if the function is called in parallel. So its
+  // random ops do not count here, but those of datasets that `body` makes do.
+  std::string of_input = std::exchange(random_, "");
   GraphFunction function = GraphFunction::Build(graph_, "function", elements, body, line_);
   if (!function.unseeded.empty()) NotRepeatable(StrCat(function.unseeded, " has no seed"));
   if (!function.random.empty()) random_ = function.random;
   if (parallel && !random_.empty()) {
     NotRepeatable(StrCat(random_, " is in a function that is called in parallel"));
   }
+  if (random_.empty()) random_ = std::move(of_input);
   return function;
 }
 
