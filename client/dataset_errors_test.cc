@@ -124,6 +124,27 @@ const std::vector<DatasetMistake>& DatasetMistakes() {
          numbers.Map([&](const Outputs& x) { return Iterator(numbers).GetNext(); });
        },
        "an iterator is made inside of a function"},
+      {[](Program& p, const Dataset& numbers) {
+         Dataset::FromVariant(p, Output(), numbers.elements());
+       },
+       "from_variant: the variant is no output"},
+      {[](Program&, const Dataset& numbers) {
+         Dataset leaked = numbers;
+         numbers.FlatMap([&](const Outputs&) { return leaked = numbers.Take(1); });
+         leaked.Batch(2);
+       },
+       "batch: the dataset does not exist here"},
+      {[](Program&, const Dataset& numbers) {
+         Dataset leaked = numbers;
+         numbers.FlatMap([&](const Outputs&) { return leaked = numbers.Take(1); });
+         const Iterator iterator(leaked);
+       },
+       "iterator: the dataset does not exist here"},
+      {[](Program& p, const Dataset& numbers) {
+         Program other;
+         Dataset::Zip(p, {Dataset::Range(other, 0, 10), numbers});
+       },
+       "zip: the dataset does not exist here"},
   };
   return *kMistakes;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/dataset_iterator.h"
 
+#include "client/dataset_node.h"
+
 namespace penstock::client {
 namespace {
 
@@ -30,6 +32,10 @@ Iterator::Iterator(const Dataset& dataset, SourceLine line)
     graph.Fail(MadeAt(InvalidArgument("an iterator is made inside of a function, a branch or a ",
                                       "loop; make it outside"),
                       line));
+    return;
+  }
+  if (!DatasetNode::Exists(graph, dataset.variant())) {
+    graph.Fail(MadeAt(InvalidArgument("iterator: ", DatasetNode::kNotHere), line));
     return;
   }
   const auto scope = graph.NameScope("iterator");

@@ -48,7 +48,10 @@ Attrs DatasetNode::Spec(const TensorSpecs& elements, Attrs more) {
 Dataset DatasetNode::Make(string_view op, const std::vector<NodeInput>& inputs, Attrs attrs,
                           TensorSpecs elements) {
   std::optional<GraphBuilder::Scope> beside;
-  if (input_.valid()) beside.emplace(graph_.ColocateWith(input_));
+  if (input_.valid()) {
+    if (!Exists(graph_, input_)) Fail(kNotHere);
+    beside.emplace(graph_.ColocateWith(input_));
+  }
   const auto line = graph_.SourceLineScope(line_);
   Dataset made(graph_, CallIn(graph_, op, inputs, std::move(attrs)), std::move(elements));
   made.repeatable_ = repeatable_;
