@@ -48,6 +48,10 @@ const std::vector<DatasetMistake>& DatasetMistakes() {
        "a dataset is a variant, 'Const:0' is int64"},
       {[](Program&, const Dataset& numbers) { numbers.Batch(0); },
        "batch: batch_size must be at least 1, is 0"},
+      {[](Program&, const Dataset& numbers) { numbers.Batch(-2, {.drop_remainder = true}); },
+       "batch: batch_size must be at least 1, is -2"},
+      {[](Program&, const Dataset& numbers) { numbers.PaddedBatch(-2, {.drop_remainder = true}); },
+       "padded_batch: batch_size must be at least 1, is -2"},
       {[](Program&, const Dataset& numbers) { numbers.Shuffle(0, 1); },
        "buffer_size must be at least 1, is 0"},
       {[](Program&, const Dataset& numbers) { numbers.Repeat(-2); },
@@ -120,6 +124,27 @@ const std::vector<DatasetMistake>& DatasetMistakes() {
          numbers.Map([&](const Outputs& x) { return Iterator(numbers).GetNext(); });
        },
        "an iterator is made inside of a function"},
+      {[](Program& p, const Dataset& numbers) {
+         Dataset::FromVariant(p, Output(), numbers.elements());
+       },
+       "from_variant: the variant is no output"},
+      {[](Program&, const Dataset& numbers) {
+         Dataset leaked = numbers;
+         numbers.FlatMap([&](const Outputs&) { return leaked = numbers.Take(1); });
+         leaked.Batch(2);
+       },
+       "batch: the dataset does not exist here"},
+      {[](Program&, const Dataset& numbers) {
+         Dataset leaked = numbers;
+         numbers.FlatMap([&](const Outputs&) { return leaked = numbers.Take(1); });
+         const Iterator iterator(leaked);
+       },
+       "iterator: the dataset does not exist here"},
+      {[](Program& p, const Dataset& numbers) {
+         Program other;
+         Dataset::Zip(p, {Dataset::Range(other, 0, 10), numbers});
+       },
+       "zip: the dataset does not exist here"},
   };
   return *kMistakes;
 }
@@ -142,6 +167,20 @@ TEST(DatasetErrors, MistakesAreTheProgramsError) {
                               .PaddedBatch(2);
     EXPECT_FALSE(Iterator(later).GetNext()[0].valid());
   }
+}
+
+// The program may use all components of an element before it looks at its status.
+TEST(DatasetErrors, AllComponentsAfterAMistake) {
+  Program p;
+  const Dataset wide = Dataset::Tensors(p, Outputs(40, Int64(p, 1)));
+  const Iterator before(wide);
+  wide.Take(-7);
+  for (const Iterator& iterator : {before, Iterator(wide)}) {
+    const Outputs next = iterator.GetNext();
+    ASSERT_EQ(next.size(), 40u);
+    EXPECT_FALSE((next[39] + 1).valid());
+  }
+  EXPECT_THAT(std::string(p.status().message()), HasSubstr("count must be at least -1, is -7"));
 }
 
 TEST(DatasetErrors, AVariableInAFunction) {

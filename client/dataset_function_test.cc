@@ -77,6 +77,17 @@ TEST(DatasetFunction, UsesWhatIsOutside) {
   EXPECT_EQ((*others)[1].scalar<int64_t>(), 100);
 }
 
+// Nodes may wait for an argument, whether they use another one or none.
+TEST(DatasetFunction, WaitsForItsArguments) {
+  Program p;
+  const Dataset numbers = Dataset::Range(p, 0, 5);
+  const Dataset sums = Dataset::Zip(p, {numbers, numbers}).Map([&](const Outputs& x) {
+    const auto after = p.ControlDependencies({x[0]});
+    return Outputs{x[1] + Int64(p, 10)};
+  });
+  EXPECT_EQ(DatasetElements(sums), Expect(5, [](int64_t i) { return i + 10; }));
+}
+
 TEST(DatasetFunction, HasConditionalsAndLoops) {
   Program p;
   const Output limit = Int64(p, 1000) + Int64(p, 0);
@@ -131,7 +142,7 @@ TEST(DatasetFunction, ItsNodesAreNotInTheGraph) {
       Dataset::Range(p, 0, 3).Map([](const Outputs& x) { return Outputs{Square(x[0])}; });
   for (const Node* node : p.graph().nodes()) {
     EXPECT_NE(node->op_name(), "Square");
-    EXPECT_NE(node->op_name(), "Placeholder");
+    EXPECT_NE(node->op_name(), "PlaceholderV2");
   }
   EXPECT_TRUE(p.graph().Validate().ok());
   EXPECT_EQ(DatasetElements(mapped), Expect(3, [](int64_t x) { return x * x; }));
@@ -154,6 +165,13 @@ TEST(DatasetFunction, WhatIsLeftToChanceIsNotRepeatable) {
   EXPECT_THAT(why(numbers.Shuffle(3)), HasSubstr("ShuffleDataset' has no seed"));
   EXPECT_THAT(why(numbers.Map(draw(0))), HasSubstr("RandomUniform' (RandomUniform) has no seed"));
   EXPECT_THAT(why(numbers.ParallelMap(draw(1))), HasSubstr("called in parallel"));
+  const auto identity = [](const Outputs& x) { return x; };
+  const Dataset drawn = numbers.Map(draw(1)).ParallelMap(identity);
+  EXPECT_EQ(why(drawn), "");
+  const auto made_before = [&](const Outputs&) { return drawn; };
+  EXPECT_EQ(why(numbers.FlatMap(made_before)), "");
+  EXPECT_THAT(why(numbers.Interleave(made_before, {.num_parallel_calls = 2})),
+              HasSubstr("called in parallel"));
   EXPECT_THAT(why(Dataset::Zip(p, {numbers, numbers.Shuffle(3)})), HasSubstr("has no seed"));
   EXPECT_THAT(why(numbers.Concatenate(numbers.Shuffle(3))), HasSubstr("has no seed"));
   const auto nested = [&](const Outputs&) { return numbers.Map(draw(1)); };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/dataset_iterator.h"
 
+#include "client/dataset_node.h"
+
 namespace penstock::client {
 namespace {
 
@@ -32,6 +34,10 @@ Iterator::Iterator(const Dataset& dataset, SourceLine line)
                       line));
     return;
   }
+  if (!DatasetNode::Exists(graph, dataset.variant())) {
+    graph.Fail(MadeAt(InvalidArgument("iterator: ", DatasetNode::kNotHere), line));
+    return;
+  }
   const auto scope = graph.NameScope("iterator");
   const auto beside = graph.ColocateWith(dataset.variant());
   const auto unordered = graph.ClearControlDependencies();
@@ -48,8 +54,11 @@ Outputs Iterator::GetNext(SourceLine line) const {
   GraphBuilder& graph = dataset_.graph();
   const auto here = graph.SourceLineScope(line);
   const auto beside = graph.ColocateWith(handle_);  // not valid only after a mistake
-  return CallN("IteratorGetNext", {handle_},
-               {{"output_types", dataset_.types()}, {"output_shapes", dataset_.shapes()}});
+  Outputs next = CallN("IteratorGetNext", {handle_},
+                       {{"output_types", dataset_.types()}, {"output_shapes", dataset_.shapes()}});
+  // After a mistake CallN does not know how many there are.
+  if (next.size() < dataset_.elements().size()) next.resize(dataset_.elements().size(), next[0]);
+  return next;
 }
 
 Output Iterator::InitializerFor(const Dataset& other, SourceLine line) const {

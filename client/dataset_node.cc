@@ -17,12 +17,16 @@ Output DatasetNode::Value(Tensor value) {
 
 GraphFunction DatasetNode::Function(const TensorSpecs& elements, const GraphFunction::Body& body,
                                     bool parallel) {
+  // The input is read by one call at a time, also if the function is called in parallel. So its
+  // random ops do not count here, but those of datasets that `body` makes do.
+  std::string of_input = std::exchange(random_, "");
   GraphFunction function = GraphFunction::Build(graph_, "function", elements, body, line_);
   if (!function.unseeded.empty()) NotRepeatable(StrCat(function.unseeded, " has no seed"));
   if (!function.random.empty()) random_ = function.random;
   if (parallel && !random_.empty()) {
     NotRepeatable(StrCat(random_, " is in a function that is called in parallel"));
   }
+  if (random_.empty()) random_ = std::move(of_input);
   return function;
 }
 
@@ -44,7 +48,10 @@ Attrs DatasetNode::Spec(const TensorSpecs& elements, Attrs more) {
 Dataset DatasetNode::Make(string_view op, const std::vector<NodeInput>& inputs, Attrs attrs,
                           TensorSpecs elements) {
   std::optional<GraphBuilder::Scope> beside;
-  if (input_.valid()) beside.emplace(graph_.ColocateWith(input_));
+  if (input_.valid()) {
+    if (!Exists(graph_, input_)) Fail(kNotHere);
+    beside.emplace(graph_.ColocateWith(input_));
+  }
   const auto line = graph_.SourceLineScope(line_);
   Dataset made(graph_, CallIn(graph_, op, inputs, std::move(attrs)), std::move(elements));
   made.repeatable_ = repeatable_;

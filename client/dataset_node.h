@@ -19,7 +19,7 @@ class DatasetNode {
   // For a dataset of the elements of `input`.
   DatasetNode(const Dataset& input, string_view name, SourceLine line)
       : DatasetNode(input.graph(), name, line) {
-    input_ = input.variant();
+    Beside(input);
     Follow(input);
   }
 
@@ -39,10 +39,21 @@ class DatasetNode {
   // be called several times at once.
   GraphFunction Function(const TensorSpecs& elements, const GraphFunction::Body& body,
                          bool parallel = false);
+  // The new dataset is on the device of `input`.
+  void Beside(const Dataset& input) { input_ = input.variant(); }
   // The new dataset is repeatable only if `input` is.
   void Follow(const Dataset& input);
   // The new dataset is not repeatable, because of `why`.
   void NotRepeatable(const std::string& why);
+
+  // The error of a dataset for which Exists returns false.
+  static constexpr char kNotHere[] =
+      "the dataset does not exist here: it was made in a function, or for another program";
+  // Returns whether `variant` is an output of a node of `graph`. The nodes of a function exist only
+  // until it is complete.
+  static bool Exists(const GraphBuilder& graph, Output variant) {
+    return variant.sink == &graph && graph.NodeOf(variant) != nullptr;
+  }
 
   // Returns attributes with the types and shapes of `elements`, and `more`.
   static Attrs Spec(const TensorSpecs& elements, Attrs more = {});
@@ -56,7 +67,7 @@ class DatasetNode {
   GraphBuilder& graph_;
   const SourceLine line_;
   const GraphBuilder::Scope scope_;
-  Output input_;  // not valid for a source
+  Output input_;  // the new node is colocated with it; not valid for a source
   Status repeatable_;
   std::string random_;
 };

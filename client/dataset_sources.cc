@@ -136,6 +136,7 @@ Dataset Dataset::FixedLengthRecords(GraphBuilder& graph, const Strings& files, i
 Dataset Dataset::Zip(GraphBuilder& graph, const std::vector<Dataset>& datasets, Line line) {
   DatasetNode node(graph, "zip", line);
   if (datasets.empty()) node.Fail("there must be at least one dataset");
+  if (!datasets.empty()) node.Beside(datasets[0]);
   Outputs variants;
   TensorSpecs elements;
   for (const Dataset& each : datasets) {
@@ -149,6 +150,7 @@ Dataset Dataset::Zip(GraphBuilder& graph, const std::vector<Dataset>& datasets, 
 
 Dataset Dataset::FromVariant(GraphBuilder& graph, Output variant, TensorSpecs elements, Line line) {
   DatasetNode node(graph, "from_variant", line);
+  if (!variant.valid()) node.Fail("the variant is no output");
   if (variant.valid() && variant.dtype() != DType::kVariant) {
     node.Fail("a dataset is a variant, '", variant.name(), "' is ", Name(variant.dtype()));
   }

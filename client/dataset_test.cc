@@ -147,6 +147,22 @@ TEST(Dataset, SeveralDatasets) {
 }
 
 // A random number is drawn once per element: later rounds get the cached ones.
+// All datasets of a pipeline are on the device of its source, whatever scope is open later.
+TEST(Dataset, ADeviceForAPipeline) {
+  Program p;
+  std::vector<Dataset> sources;
+  {
+    const auto device = p.DeviceScope("/job:worker/task:1");
+    sources = {Dataset::Range(p, 0, 3), Dataset::Range(p, 5, 9)};
+  }
+  const auto elsewhere = p.DeviceScope("/job:worker/task:0");
+  const Dataset zipped = Dataset::Zip(p, sources), batches = zipped.Batch(2);
+  const Iterator iterator(batches);
+  for (const Output& output : {zipped.variant(), batches.variant(), iterator.handle()}) {
+    EXPECT_EQ(p.NodeOf(output)->requested_device(), "/job:worker/task:1") << output.name();
+  }
+}
+
 TEST(Dataset, CachedElements) {
   Program p;
   const Dataset random = Dataset::Range(p, 0, 4).Map([&](const Outputs& x) {

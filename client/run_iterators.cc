@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "client/drop_elements.h"
+
 namespace penstock::client {
 
 RunIterators::RunIterators(std::vector<Iterator> iterators, Output taken, const ExactlyOnce* once)
@@ -20,19 +22,8 @@ Status RunIterators::SessionReady(Session& session, int64_t global_step) {
   }
   if (!initializers.empty()) RETURN_IF_ERROR(session.Run({}, {}, initializers).status());
   if (!taken_.valid()) return OkStatus();
-  const Status skipped = Skip(session, global_step);
-  return skipped.ok() ? skipped : StepFailed(skipped);
-}
-
-Status RunIterators::Skip(Session& session, int64_t global_step) const {
-  int64_t steps = global_step;
-  if (once_ != nullptr) {
-    ASSIGN_OR_RETURN(steps, once_->Begin(session));
-  }
-  if (steps == 0) return OkStatus();
-  ASSIGN_OR_RETURN(const Callable take, session.MakeCallable({}, {}, {taken_}));
-  for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(take().status());
-  return OkStatus();
+  const Status dropped = DropElements(session, taken_, once_, global_step);
+  return dropped.ok() ? OkStatus() : StepFailed(dropped);
 }
 
 Status RunIterators::StepFailed(const Status& why) {

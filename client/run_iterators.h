@@ -18,6 +18,9 @@
 // keeps. Then every element is used exactly once, even if workers are killed (exactly_once.h).
 // Without `once`, the number is the global step. That is exact only if this is the only worker, has
 // no concurrent steps, and is not killed within a step while a parameter server survives.
+//
+// If the input ends before all these elements are dropped, the loop ends with FailedPrecondition:
+// files are missing, or other workers have raised the global step too.
 #pragma once
 
 #include <vector>
@@ -39,8 +42,6 @@ class RunIterators : public TrainingHook {
   Status StepFailed(const Status& why) override;
 
  private:
-  Status Skip(Session& session, int64_t global_step) const;
-
   const std::vector<Iterator> iterators_;
   const Output taken_;
   const ExactlyOnce* const once_;

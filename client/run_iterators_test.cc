@@ -142,6 +142,24 @@ TEST_P(ResumedDataset, GoesOnInItsInput) {
   EXPECT_EQ(pieces, whole);
 }
 
+// An input that has fewer elements than earlier steps took is an error, not the training's end.
+TEST_P(ResumedDataset, NeedsTheElementsOfEarlierSteps) {
+  const std::string directory = StrCat(testing::TempDir(), "/shorter_", Env::Real().RandomU64());
+  const InputOptions options = {.once = GetParam(), .checkpoint_dir = directory};
+  {
+    Program program;
+    WatchFirst watch(/*dies_after=*/6);
+    EXPECT_FALSE(TrainOn(program, ShuffledRounds(program), watch, options).ok());
+  }
+  Program program;
+  WatchFirst watch;
+  const Status status = TrainOn(program, Dataset::Range(program, 0, 8), watch, options);
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("it ends after 2 of the 4 elements that earlier steps took"));
+  EXPECT_TRUE(watch.seen.empty());
+}
+
 TEST(RunIterators, WhatIsLeftToChanceCannotBeResumed) {
   for (const bool once : {false, true}) {
     Program program;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/run_queue_runners.h"
 
+#include "client/drop_elements.h"
+
 namespace penstock::client {
 
 Status RunQueueRunners::SessionReady(Session& session, int64_t global_step) {
@@ -14,19 +16,8 @@ Status RunQueueRunners::SessionReady(Session& session, int64_t global_step) {
   coordinator_ = std::make_unique<Coordinator>(scheduler_);
   runners_.Start(session, *coordinator_);
   if (!taken_.valid()) return OkStatus();
-  const Status skipped = Skip(session, global_step);
-  return skipped.ok() ? OkStatus() : StepFailed(skipped);
-}
-
-Status RunQueueRunners::Skip(Session& session, int64_t global_step) {
-  int64_t steps = global_step;
-  if (once_ != nullptr) {
-    ASSIGN_OR_RETURN(steps, once_->Begin(session));
-  }
-  if (steps == 0) return OkStatus();
-  ASSIGN_OR_RETURN(const Callable take, session.MakeCallable({}, {}, {taken_}));
-  for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(take().status());
-  return OkStatus();
+  const Status dropped = DropElements(session, taken_, once_, global_step);
+  return dropped.ok() ? OkStatus() : StepFailed(dropped);
 }
 
 Status RunQueueRunners::StepFailed(const Status& why) {

@@ -15,7 +15,8 @@
 // keeps. Then every record is used exactly once in each epoch, even if workers are killed
 // (exactly_once.h). Without `once`, the number of dropped batches is the global step. That is exact
 // only if this is the only worker, has no concurrent steps, and is not killed within a step while a
-// parameter server survives.
+// parameter server survives. If the input ends before all these batches are dropped, the loop ends
+// with FailedPrecondition.
 #pragma once
 
 #include <memory>
@@ -41,7 +42,6 @@ class RunQueueRunners : public TrainingHook {
   Status End(Session& session, int64_t global_step) override { return Stop(); }
 
  private:
-  Status Skip(Session& session, int64_t global_step);
   Status Stop();
 
   const QueueRunners& runners_;

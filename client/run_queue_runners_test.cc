@@ -133,6 +133,24 @@ TEST_P(Resumed, GoesOnInItsInput) {
   EXPECT_EQ(pieces, whole);
 }
 
+// An input that has fewer batches than earlier steps took is an error, not the training's end.
+TEST(RunQueueRunners, NeedsTheBatchesOfEarlierSteps) {
+  const std::string directory = StrCat(testing::TempDir(), "/shorter_", Env::Real().RandomU64());
+  const auto train = [&](int64_t epochs, Watch& watch) {
+    Program program;
+    QueueRunners runners(program);
+    const Output batch = Batch(runners, {Numbers(runners, epochs)}, 4)[0];
+    return Train(program, runners, batch, watch, {.checkpoint_dir = directory});
+  };
+  Watch first(/*dies_after=*/6), second;
+  EXPECT_FALSE(train(/*epochs=*/6, first).ok());
+  const Status status = train(/*epochs=*/1, second);
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("it ends after 2 of the 4 elements that earlier steps took"));
+  EXPECT_TRUE(second.seen.empty());
+}
+
 TEST(RunQueueRunners, WhatIsLeftToChanceCannotBeResumed) {
   const struct {
     std::function<Output(QueueRunners&)> batch;

@@ -8,7 +8,8 @@
 //   TrainingSteps       runs the steps
 //   TrainingSaves       saves and restores checkpoints
 //
-// All of it is used by the thread of TrainingLoop::Run only, except stop_requested.
+// All of it is used by the thread of TrainingLoop::Run only, except stop_requested and the options.
+// The options are constant: steps that run concurrently and the signal's callback read them too.
 #pragma once
 
 #include <atomic>

@@ -3,8 +3,9 @@
 // TrainingSteps: the steps of a TrainingLoop. Starts them, takes their results in the order in
 // which they were started, passes these to the hooks, and checks the loss. Private to TrainingLoop.
 //
-// Used by the thread of TrainingLoop::Run only. Borrows its arguments, and the session from Prepare
-// to Forget.
+// Used by the thread of TrainingLoop::Run only, except for what concurrent steps run on the
+// scheduler's threads: they read the options and write to the trace. Borrows its arguments, and the
+// session from Prepare to Forget.
 #pragma once
 
 #include <cstdint>

@@ -107,6 +107,7 @@ class Writer {
         const Endpoint input = original.input(i);
         node.set_input(i, NameOf(graph_.OutputOf(input.node, input.index)));
       }
+      RenameControlInputs(original, &node);
       NoteRandom(original);
       NoteLines(original);
       node.mutable_attr()->erase(kLinesAttr);
@@ -155,6 +156,17 @@ class Writer {
     if (context_.Owns(output.node)) return output.name();
     function_.captured.push_back(output);
     return arguments_[Key(output)] = AddArgument(output);
+  }
+
+  // Names the arguments among the control inputs of `node` as the function does. The control inputs
+  // follow the other inputs.
+  void RenameControlInputs(const Node& original, tensorflow::NodeDef* node) {
+    int next = original.num_inputs();
+    for (const Node* const before : original.control_inputs()) {
+      const auto argument = arguments_.find(Key(graph_.OutputOf(before)));
+      if (argument != arguments_.end()) node->set_input(next, StrCat("^", argument->second));
+      ++next;
+    }
   }
 
   void NoteRandom(const Node& node) {
