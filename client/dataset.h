@@ -105,7 +105,7 @@ class Dataset {
                                     const FixedLengthOptions& options = {},
                                     Line line = {__builtin_FILE(), __builtin_LINE()});
   // Returns elements with the components of one element of each of `datasets`, until one of these
-  // ends.
+  // ends. All must be in the same task; the new one is on the device of the first.
   static Dataset Zip(GraphBuilder& graph, const std::vector<Dataset>& datasets,
                      Line line = {__builtin_FILE(), __builtin_LINE()});
   // Returns the dataset that an op has made, such as one that this class does not have. It counts
