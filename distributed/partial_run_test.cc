@@ -205,7 +205,7 @@ TEST_P(PartialRunsTest, AnInstalmentThatIsCancelledBeforeItIsSentEndsTheRun) {
   GraphBuilder g;
   const InPieces p(g);
   auto session = cluster_->NewSession();
-  ASSERT_TRUE(session->Extend(g.graph()).ok());
+  ASSERT_TRUE(Run(*session, g, {}, {}, {"Assign"}).ok());
   const std::string handle = *session->SetUpPartialRun(p.All());
   EXPECT_TRUE(Eventually([&] { return cluster_->server("ps", 0).counts().running_steps == 1; }));
   Cancellation cancellation;
