@@ -20,8 +20,8 @@ class RowExchange::TakeOperation final : public Operation {
   StatusOr<Progress> Try() override {
     exchange_.mu_.AssertHeld();
     auto& kept = exchange_.kept_;
-    const auto is_there = [&](int64_t id) { return kept.contains(id); };
-    if (!std::all_of(ids_.begin(), ids_.end(), is_there)) {
+    for (const int64_t id : ids_) {
+      if (kept.contains(id)) continue;
       if (exchange_.env_.NowNanos() < deadline_ns_) return Progress::kNone;
       return DeadlineExceeded("Batched data did not arrive within timeout window.");
     }
