@@ -71,7 +71,7 @@ void AddFlags(CLI::App& app, Flags& flags, ClusterFlags& cluster) {
       ->capture_default_str();
   app.add_option("--input", flags.input,
                  "idx: the program reads and feeds the pictures; tfrecord: the workers read them, "
-                 "through queues, from what `penstock convert DATA_DIR` wrote")
+                 "by a Dataset, from what `penstock convert DATA_DIR` wrote")
       ->capture_default_str();
   app.add_option("--data_dir", flags.data_dir)->capture_default_str();
   app.add_option("--seed", flags.seed, "of initial weights and of the order of pictures")

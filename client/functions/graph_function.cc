@@ -12,8 +12,7 @@
 #include "core/base/error_origin.h"
 #include "core/functions/embedded_functions.h"
 #include "core/graph/graph_proto.h"
-#include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "core/wire/deterministic_bytes.h"
 #include "proto/tensorflow/graph.pb.h"
 
 namespace penstock::client {
@@ -129,13 +128,7 @@ class Writer {
   std::string Finish() {
     tensorflow::FunctionDefLibrary library;
     *library.add_function() = std::move(proto_);
-    std::string bytes;
-    google::protobuf::io::StringOutputStream stream(&bytes);
-    google::protobuf::io::CodedOutputStream coded(&stream);
-    coded.SetSerializationDeterministic(true);
-    library.SerializeToCodedStream(&coded);
-    coded.Trim();
-    return bytes;
+    return DeterministicBytes(library);
   }
 
  private:

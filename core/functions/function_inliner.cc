@@ -11,8 +11,7 @@
 #include "core/base/error_origin.h"
 #include "core/functions/function_expansion.h"
 #include "core/op/device_name.h"
-#include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "core/wire/deterministic_bytes.h"
 #include "proto/tensorflow/graph.pb.h"
 
 namespace penstock {
@@ -95,11 +94,7 @@ class Embedding {
       const auto gradient = gradients_.find(name);
       if (gradient != gradients_.end()) *library.add_gradient() = *gradient->second;
     }
-    google::protobuf::io::StringOutputStream stream(&bytes);
-    google::protobuf::io::CodedOutputStream coded(&stream);
-    coded.SetSerializationDeterministic(true);
-    library.SerializeToCodedStream(&coded);
-    coded.Trim();
+    bytes = DeterministicBytes(library);
     return bytes;
   }
 

@@ -3,9 +3,8 @@
 
 #include "absl/strings/match.h"
 #include "core/graph/graph_proto.h"
+#include "core/wire/deterministic_bytes.h"
 #include "core/wire/message_file.h"
-#include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/text_format.h"
 #include "proto/tensorflow/graph.pb.h"
 
@@ -22,14 +21,7 @@ StatusOr<std::string> Serialize(const tensorflow::GraphDef& def, bool text) {
   if (def.ByteSizeLong() > INT32_MAX) {
     return ResourceExhausted("takes ", def.ByteSizeLong(), " bytes, a message holds 2 GiB at most");
   }
-  google::protobuf::io::StringOutputStream stream(&contents);
-  google::protobuf::io::CodedOutputStream coded(&stream);
-  coded.SetSerializationDeterministic(true);  // attributes in a fixed order
-  if (def.SerializeToCodedStream(&coded)) {
-    coded.Trim();
-    return contents;
-  }
-  return Internal("cannot be serialised");
+  return DeterministicBytes(def);
 }
 
 }  // namespace

@@ -24,10 +24,9 @@ const FaultPoint kSessionsStay(FaultPoint::kBug, "worker/session-kept",
 const FaultPoint kFollowerServes(FaultPoint::kBug, "worker/follower-serves",
                                  "a replica that is not the primary takes sessions");
 
-// A master calls each of its workers at least this often: with its heartbeats.
-constexpr int64_t kFreshNanos = 2'000'000'000;
-// A session whose master has another incarnation now, and has been silent for so long, is over.
-constexpr int64_t kSupersededLeaseNanos = 6'000'000'000;
+// Divisors of a session's lease. By default the lease is 60 s and a master sends a heartbeat every
+// 2 s, so a master counts as heard for two heartbeats, and a superseded one as gone after six.
+constexpr int64_t kFreshPart = 15, kSupersededPart = 5;
 
 // The transfers of a step, as its partitions declare them.
 struct Traffic {
@@ -181,7 +180,8 @@ std::vector<std::string> Worker::SessionsOf(const TaskId& master, bool silent_on
   for (const auto& [handle, session] : sessions_) {
     const std::vector<TaskId>& tasks = session->options.tasks;
     if (tasks.empty() || tasks[0] == self_ || !(tasks[0] == master)) continue;
-    if (silent_only && now_ns - session->last_sign_ns < kFreshNanos) continue;
+    const int64_t fresh_ns = TimeoutNanos(session->options.lease_ms) / kFreshPart;
+    if (silent_only && now_ns - session->last_sign_ns < fresh_ns) continue;
     handles.push_back(handle);
   }
   return handles;
@@ -248,10 +248,8 @@ void Worker::ReapSessions() {
     MutexLock lock(mu_);
     for (const auto& [handle, session] : sessions_) {
       int64_t lease_ns = TimeoutNanos(session->options.lease_ms);
-      if (session->superseded && (lease_ns == 0 || lease_ns > kSupersededLeaseNanos)) {
-        lease_ns = kSupersededLeaseNanos;
-      }
       if (lease_ns == 0) continue;
+      if (session->superseded) lease_ns /= kSupersededPart;
       const int64_t silent_ns = now - session->last_sign_ns;
       if (silent_ns > lease_ns || kLeaseEnds.Fires()) expired.emplace_back(handle, silent_ns);
     }

@@ -104,7 +104,7 @@ class Worker {
   StepTable& steps() { return steps_; }
 
   // Creates a session; a repeated call changes nothing. If its master has restarted, the leases of
-  // the sessions of its earlier incarnations are shortened to six seconds. Unavailable after
+  // the sessions of its earlier incarnations are shortened to a fifth. Unavailable after
   // RefuseSessions, or if this worker is not serving.
   Status CreateSession(const WorkerSessionOptions& options);
   // Refuses new sessions from now on, because the task is about to end.
@@ -189,7 +189,7 @@ class Worker {
   };
   Device* FindDevice(string_view name) const;
   // Returns the handles of the master's sessions; if `silent_only`, of those that have had no sign
-  // of it for two seconds. A master in this process has none.
+  // of it for a fifteenth of their lease. A master in this process has none.
   std::vector<std::string> SessionsOf(const TaskId& master, bool silent_only) const;
   // Marks the sessions of other incarnations of the master.
   void Supersede(const TaskId& master) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -55,8 +55,8 @@ StatusOr<std::unique_ptr<Alarm>> Alarm::Make(Scheduler& threads, Env& env,
   auto state = std::make_shared<State>(threads, env, std::move(ring));
   if (alarms > kAlarmsMax) {
     return ResourceExhausted("the process has ", kAlarmsMax,
-                             " batchers and exchanges of rows already; Session.Reset ends those of "
-                             "a container");
+                             " batchers and exchanges of rows already; penstock reset drops those "
+                             "with a shared_name");
   }
   try {
     MutexLock lock(state->mu);

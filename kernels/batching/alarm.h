@@ -19,7 +19,7 @@ namespace penstock {
 
 class Alarm {
  public:
-  // Each graph may hold many, and a process without threads ends.
+  // The number of Alarms in a process. Each has a thread, and one graph may need many.
   static constexpr int kAlarmsMax = 1000;
 
   // Borrows `threads` and `env`. `ring` may be called after the Alarm is destroyed, so it must not

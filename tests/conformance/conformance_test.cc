@@ -14,9 +14,8 @@
 #include "core/gradients/gradients.h"
 #include "core/graph/graph_proto.h"
 #include "core/op/gradient.h"
+#include "core/wire/deterministic_bytes.h"
 #include "distributed/session/session.h"
-#include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "gtest/gtest.h"
 #include "proto/tensorflow/graph.pb.h"
 #include "tests/conformance/samples.h"
@@ -97,13 +96,7 @@ std::vector<NodeInput> InputNodes(GraphBuilder& b, const SampleCall& call, Outpu
 std::string Bytes(const Graph& graph) {
   tensorflow::GraphDef def;
   ExportGraph(graph, &def);
-  std::string bytes;
-  google::protobuf::io::StringOutputStream stream(&bytes);
-  google::protobuf::io::CodedOutputStream coded(&stream);
-  coded.SetSerializationDeterministic(true);  // attributes in a fixed order
-  CHECK(def.SerializeToCodedStream(&coded));
-  coded.Trim();
-  return bytes;
+  return DeterministicBytes(def);
 }
 
 TEST_P(Conformance, SurvivesTheWireFormat) {
