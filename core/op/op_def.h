@@ -213,6 +213,9 @@ struct OpDef {
   bool in_session = false;  // its state belongs to the session, independently of its attributes
   // The op's state is a part of the model, which training programs spread over parameter servers.
   bool holds_parameters = false;
+  // Of training ops: the rule by which the op changes the state behind input 0, such as "Adam". The
+  // dense and sparse ops of one optimizer have the same rule. Empty: not a training op.
+  std::string update_rule = "";
   bool acts_outside = false;  // ends the process, prints, or uses files that its inputs name
   // The op that does with references what this op does with values, such as RefSwitch for Switch.
   // Empty: none.

@@ -5,18 +5,10 @@
 #include <iterator>
 
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "core/base/status.h"
 
 namespace penstock {
 namespace {
-
-// Returns the rule of a training op: "Adam" for ResourceSparseApplyAdam; "" for any other op.
-std::string RuleOf(string_view op) {
-  absl::ConsumePrefix(&op, "Resource");
-  absl::ConsumePrefix(&op, "Sparse");
-  return absl::ConsumePrefix(&op, "Apply") ? std::string(op) : "";
-}
 
 std::string TextOf(const Node& node, const char* attr) {
   const std::string* const text = node.attr<std::string>(attr);
@@ -30,7 +22,7 @@ std::vector<std::string> UpdateRules::Add(const std::string& session, const std:
   std::map<Pair, std::string> differences;
   MutexLock lock(mu_);
   for (const Node* node : partition.nodes()) {
-    const std::string rule = RuleOf(node->op().name);
+    const std::string& rule = node->op().update_rule;
     if (rule.empty() || node->num_inputs() == 0) continue;
     const Node* const variable = node->input(0).node;
     if (variable == nullptr || !variable->op().holds_parameters) continue;

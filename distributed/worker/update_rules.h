@@ -4,10 +4,9 @@
 // between-graph replication each worker sends a graph of its own, and all graphs should come from
 // one program. Two sessions that update one variable by different rules run different programs.
 //
-// Only what is certain counts: the training ops (ApplyX, ResourceApplyX, SparseApplyX,
-// ResourceSparseApplyX) of graphs that were registered here, on variables that are their direct
-// inputs. A session that does not update a variable agrees with all: it may only evaluate, or its
-// chief applies the gradients. Thread-safe.
+// Only what is certain counts: the ops with an OpDef::update_rule, in graphs that were registered
+// here, on variables and tables that are their direct inputs. A session that does not update a
+// variable agrees with all: it may only evaluate, or its chief applies the gradients. Thread-safe.
 #pragma once
 
 #include <map>

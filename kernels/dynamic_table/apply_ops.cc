@@ -112,7 +112,7 @@ class ApplyKernel final : public Kernel {
 };
 
 template <class Method>
-OpDef ApplyOp(const char* doc) {
+OpDef ApplyOp(const char* rule, const char* doc) {
   OpDef op{
       .doc = doc,
       .inputs = {{"table", "resource"},
@@ -122,6 +122,7 @@ OpDef ApplyOp(const char* doc) {
       .shape = NoOutputs,
       .gradient = NoGradient,
       .stateful = true,
+      .update_rule = rule,
       .not_alone = "works on a dynamic table: kernels/dynamic_table has its tests",
   };
   for (const char* name : Method::kNames) op.inputs.push_back({name, "float"});
@@ -133,7 +134,7 @@ OpDef ApplyOp(const char* doc) {
 #define TABLE_METHOD(Name, doc)                                                           \
   OP(DynamicTableApply##Name) {                                                           \
     return ApplyOp<Name##Method>(                                                         \
-        doc                                                                               \
+        #Name, doc                                                                        \
         ". Makes the rows of ids that have none. Repeated ids are updated one after the " \
         "other. `step` is the training's: rows know when they were updated last.");       \
   }                                                                                       \

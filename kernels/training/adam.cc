@@ -36,7 +36,7 @@ struct AdamWithAmsgradRule {
 
   C step, beta1, beta2, epsilon;
 };
-PENSTOCK_UPDATE_OP(ResourceApplyAdamWithAmsgrad, AdamWithAmsgradRule,
+PENSTOCK_UPDATE_OP(ResourceApplyAdamWithAmsgrad, AdamWithAmsgrad, AdamWithAmsgradRule,
                    "The same as Adam, with vhat = max(vhat, v) instead of v", kResourceApply,
                    kFloating, FLOATING_TYPES);
 

@@ -43,9 +43,10 @@ struct KerasMomentumRule {
   bool nesterov;
 };
 constexpr char kKerasMomentumDoc[] = "accum = accum * momentum - grad * lr; var += accum";
-PENSTOCK_UPDATE_OP(ResourceApplyKerasMomentum, KerasMomentumRule, kKerasMomentumDoc, kResourceApply,
-                   kFloatingOrComplex, FLOATING_OR_COMPLEX_TYPES);
-PENSTOCK_UPDATE_OP(ResourceSparseApplyKerasMomentum, KerasMomentumRule, kKerasMomentumDoc,
-                   kResourceSparseApply, kFloatingOrComplex, FLOATING_OR_COMPLEX_TYPES);
+PENSTOCK_UPDATE_OP(ResourceApplyKerasMomentum, KerasMomentum, KerasMomentumRule, kKerasMomentumDoc,
+                   kResourceApply, kFloatingOrComplex, FLOATING_OR_COMPLEX_TYPES);
+PENSTOCK_UPDATE_OP(ResourceSparseApplyKerasMomentum, KerasMomentum, KerasMomentumRule,
+                   kKerasMomentumDoc, kResourceSparseApply, kFloatingOrComplex,
+                   FLOATING_OR_COMPLEX_TYPES);
 
 }  // namespace penstock

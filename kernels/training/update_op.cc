@@ -76,7 +76,8 @@ ShapeFn ShapeOf(RuleSignature rule, UpdateForm form) {
 
 }  // namespace
 
-OpDef UpdateOpDef(const char* doc, const RuleSignature& rule, UpdateForm form, DTypes types) {
+OpDef UpdateOpDef(const char* name, const char* doc, const RuleSignature& rule, UpdateForm form,
+                  DTypes types) {
   const bool ref = form.variable == VariableForm::kRef;
   OpDef op{
       .doc = doc,
@@ -86,6 +87,7 @@ OpDef UpdateOpDef(const char* doc, const RuleSignature& rule, UpdateForm form, D
       .shape = ShapeOf(rule, form),
       .gradient = NoGradient,
       .stateful = !ref,
+      .update_rule = name,
   };
   op.examples = {ExampleOf(op.inputs, rule, form)};
   if (ref) op.outputs = {{"out", Ref("T")}};

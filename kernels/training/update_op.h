@@ -45,7 +45,9 @@ inline constexpr UpdateForm kResourceApply{VariableForm::kResource, GradientForm
 inline constexpr UpdateForm kSparseApply{VariableForm::kRef, GradientForm::kSparse};
 inline constexpr UpdateForm kResourceSparseApply{VariableForm::kResource, GradientForm::kSparse};
 
-OpDef UpdateOpDef(const char* doc, const RuleSignature& rule, UpdateForm form, DTypes types);
+// Returns the definition of a training op; `name` is the rule's, such as "Adam".
+OpDef UpdateOpDef(const char* name, const char* doc, const RuleSignature& rule, UpdateForm form,
+                  DTypes types);
 
 // The indices of an update's inputs.
 struct UpdateInputs {
@@ -195,19 +197,20 @@ class UpdateKernel : public Kernel {
   bool flag_ = false;
 };
 
-#define PENSTOCK_UPDATE_OP(Op, Rule, doc, form, types, ...)                  \
-  OP(Op) { return UpdateOpDef(doc, Rule<float>::Signature(), form, types); } \
-  template <class T>                                                         \
-  using Op##Kernel = UpdateKernel<Rule, T, form.gradient>;                   \
+#define PENSTOCK_UPDATE_OP(Op, Name, Rule, doc, form, types, ...)                   \
+  OP(Op) { return UpdateOpDef(#Name, doc, Rule<float>::Signature(), form, types); } \
+  template <class T>                                                                \
+  using Op##Kernel = UpdateKernel<Rule, T, form.gradient>;                          \
   KERNEL(Op, Op##Kernel, __VA_ARGS__)
 // Defines ApplyName and ResourceApplyName.
-#define DENSE_UPDATE(Name, Rule, doc, types, ...)                         \
-  PENSTOCK_UPDATE_OP(Apply##Name, Rule, doc, kApply, types, __VA_ARGS__); \
-  PENSTOCK_UPDATE_OP(ResourceApply##Name, Rule, doc, kResourceApply, types, __VA_ARGS__)
+#define DENSE_UPDATE(Name, Rule, doc, types, ...)                               \
+  PENSTOCK_UPDATE_OP(Apply##Name, Name, Rule, doc, kApply, types, __VA_ARGS__); \
+  PENSTOCK_UPDATE_OP(ResourceApply##Name, Name, Rule, doc, kResourceApply, types, __VA_ARGS__)
 // Defines SparseApplyName and ResourceSparseApplyName.
-#define SPARSE_UPDATE(Name, Rule, doc, types, ...)                                    \
-  PENSTOCK_UPDATE_OP(SparseApply##Name, Rule, doc, kSparseApply, types, __VA_ARGS__); \
-  PENSTOCK_UPDATE_OP(ResourceSparseApply##Name, Rule, doc, kResourceSparseApply, types, __VA_ARGS__)
+#define SPARSE_UPDATE(Name, Rule, doc, types, ...)                                            \
+  PENSTOCK_UPDATE_OP(SparseApply##Name, Name, Rule, doc, kSparseApply, types, __VA_ARGS__);   \
+  PENSTOCK_UPDATE_OP(ResourceSparseApply##Name, Name, Rule, doc, kResourceSparseApply, types, \
+                     __VA_ARGS__)
 // Defines all four ops.
 #define UPDATE(Name, Rule, doc, types, ...)          \
   DENSE_UPDATE(Name, Rule, doc, types, __VA_ARGS__); \
