@@ -12,6 +12,10 @@
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/common_interface_defs.h>
 #endif
+// --config=tsan undefines __SANITIZE_THREAD__ (.bazelrc) and defines this.
+#if defined(_GLIBCXX_TSAN)
+#include <sanitizer/tsan_interface.h>
+#endif
 
 namespace penstock {
 namespace {
@@ -35,6 +39,36 @@ void EnterStack([[maybe_unused]] void* fake, [[maybe_unused]] const void** stack
 #endif
 }
 
+// Tells ThreadSanitizer that the thread is about to run the stack of `fiber`. Must be inlined: the
+// sanitizer would record the call on one stack and the return on the other.
+[[gnu::always_inline]] inline void SwitchTsanFiber([[maybe_unused]] void* fiber) {
+#if defined(_GLIBCXX_TSAN)
+  __tsan_switch_to_fiber(fiber, 0);
+#endif
+}
+
+void* CurrentTsanFiber() {
+#if defined(_GLIBCXX_TSAN)
+  return __tsan_get_current_fiber();
+#else
+  return nullptr;
+#endif
+}
+
+void* MakeTsanFiber() {
+#if defined(_GLIBCXX_TSAN)
+  return __tsan_create_fiber(0);
+#else
+  return nullptr;
+#endif
+}
+
+void DestroyTsanFiber([[maybe_unused]] void* fiber) {
+#if defined(_GLIBCXX_TSAN)
+  if (fiber != nullptr) __tsan_destroy_fiber(fiber);
+#endif
+}
+
 }  // namespace
 
 Fiber::Fiber() {
@@ -45,7 +79,10 @@ Fiber::Fiber() {
   stack_ = static_cast<char*>(memory) + kGuardBytes;
 }
 
-Fiber::~Fiber() { munmap(stack_ - kGuardBytes, kGuardBytes + kStackBytes); }
+Fiber::~Fiber() {
+  DestroyTsanFiber(tsan_inside_);
+  munmap(stack_ - kGuardBytes, kGuardBytes + kStackBytes);
+}
 
 void Fiber::Start(absl::AnyInvocable<void() &&> body) {
   CHECK(ended_, "a fiber was started that has not ended");
@@ -55,6 +92,8 @@ void Fiber::Start(absl::AnyInvocable<void() &&> body) {
   inside_.uc_stack.ss_sp = stack_;
   inside_.uc_stack.ss_size = kStackBytes;
   inside_.uc_link = nullptr;
+  // The last body never returned from its first function: the sanitizer's call stack starts anew.
+  DestroyTsanFiber(std::exchange(tsan_inside_, MakeTsanFiber()));
   // makecontext passes only ints, so the pointer is passed in two halves.
   const auto self = reinterpret_cast<uintptr_t>(this);
   makecontext(&inside_, reinterpret_cast<void (*)()>(&Fiber::Enter), 2,
@@ -63,13 +102,16 @@ void Fiber::Start(absl::AnyInvocable<void() &&> body) {
 
 void Fiber::Resume() {
   CHECK(!ended_, "a fiber was resumed after its end");
+  tsan_outside_ = CurrentTsanFiber();
   LeaveStack(&fake_outside_, stack_, kStackBytes);
+  SwitchTsanFiber(tsan_inside_);
   CHECK(swapcontext(&outside_, &inside_) == 0);
   EnterStack(fake_outside_, nullptr, nullptr);
 }
 
 void Fiber::Suspend() {
   LeaveStack(&fake_inside_, outside_stack_, outside_bytes_);
+  SwitchTsanFiber(tsan_outside_);
   CHECK(swapcontext(&inside_, &outside_) == 0);
   EnterStack(fake_inside_, &outside_stack_, &outside_bytes_);
 }
@@ -84,6 +126,7 @@ void Fiber::Run() {
   body_ = nullptr;
   ended_ = true;
   LeaveStack(nullptr, outside_stack_, outside_bytes_);
+  SwitchTsanFiber(tsan_outside_);
   CHECK(setcontext(&outside_) == 0);
 }
 

@@ -50,6 +50,9 @@ class Fiber {
   void* fake_outside_ = nullptr;
   const void* outside_stack_ = nullptr;
   size_t outside_bytes_ = 0;
+  // For ThreadSanitizer, which must be told which stack runs. Null in other builds.
+  void* tsan_inside_ = nullptr;
+  void* tsan_outside_ = nullptr;
 };
 
 }  // namespace penstock
