@@ -5,10 +5,10 @@
 //
 // A relative path starts in the directory; an absolute one must begin with it. Linux resolves the
 // rest of the path (openat2 with RESOLVE_BENEATH), so ".." and symbolic links cannot lead out of
-// the directory, not even while other processes rename files there. An absolute link counts as
-// leading out. A path that leads out is an error PermissionDenied, which names the path and the
-// flag. Everything else is as in Env: thread-safe, errors name the path.
-#pragma once
+// the directory, not even while other processes rename files there. An absolute symbolic link
+// counts as a path out of the directory. For a path that leads out of the directory, operations
+// return PermissionDenied, which names the path and the flag. Everything else is as in Env:
+// thread-safe, errors name the path. pragma once
 
 #include <functional>
 #include <memory>

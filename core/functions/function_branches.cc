@@ -20,7 +20,7 @@ using NodeProto = tensorflow::NodeDef;
 struct FunctionExpansion::Branches {
   std::string choice_op;
   DataType choice_type;
-  std::vector<std::string> names;  // of the branches, "then"
+  std::vector<std::string> names;  // the name of a branch's call, such as "then"
   std::vector<const tensorflow::NameAttrList*> functions;
 };
 

@@ -63,7 +63,7 @@ bool GradientWalk::FlowsInto(const Node& node, int input) const {
       !CarriesGradient(source.node->output_type(source.index).dtype)) {
     return false;
   }
-  // If a loop is still being built, gradients are taken within one iteration.
+  // Inside a loop that is still being built, gradients are computed within one iteration.
   return !IsLoopBackEdge(*source.node, node) ||
          !forward_->Encloses(forward_->frames().of_node[node.id()], forward_->base_frame());
 }

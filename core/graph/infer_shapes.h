@@ -28,7 +28,7 @@ class ShapeInference {
       : graph_(graph), known_(std::move(known)) {}
 
   // Infers the nodes added since the last call. After an error the node that it names has unknown
-  // shapes; the next call continues behind that node.
+  // shapes; the next call continues after that node.
   Status Update();
   // REQUIRES: Update has inferred the node.
   const PartialShape& shape(int node, int index) const { return shapes_[node][index]; }

@@ -38,8 +38,9 @@ struct Signature {
 // The names of the nodes of a tf.train.Saver. All empty: the graph has no saver.
 struct SaverNames {
   std::string filename_tensor;  // feed it with the path
-  std::string save_tensor;      // fetch it to save: yields the path of the saved checkpoint
-  std::string restore_op;       // run this node to restore
+  std::string
+      save_tensor;  // fetch this tensor to save; its value is the path of the saved checkpoint
+  std::string restore_op;  // run this node to restore
   int max_to_keep = 0;
   bool sharded = false;
   bool v1_format = false;
@@ -70,7 +71,8 @@ struct SavedVariable {
   std::string snapshot;     // a tensor with its value
   bool is_resource = false;
   bool trainable = false;
-  std::string whole_name;  // the partitioned variable it is a partition of, or ""
+  std::string whole_name;  // the name of the partitioned variable of which this variable is a
+                           // partition, or ""
 };
 
 struct MetaGraph {

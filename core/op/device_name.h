@@ -19,8 +19,7 @@ struct DeviceName {
   std::optional<std::string> type;  // "CPU", "GPU"; upper case
   std::optional<int> index;
 
-  // Parses a full or partial name. The InvalidArgument of a wrong name shows `text` and its wrong
-  // component.
+  // Parses a full or partial name. InvalidArgument shows `text` and the component that is wrong.
   static StatusOr<DeviceName> Parse(string_view text);
   auto operator<=>(const DeviceName&) const = default;
   std::string ToString() const;  // "" if no component is given
@@ -52,8 +51,9 @@ struct LinkRates {
 
 // Properties of a device of the cluster, for the compiler and for clients.
 struct DeviceInfo {
-  DeviceName name;           // full name
-  uint64_t incarnation = 0;  // of the process that owns it; never 0 for a live one
+  DeviceName name;  // full name
+  uint64_t incarnation =
+      0;  // incarnation of the process that owns the device; never 0 if the process runs
   int64_t memory_limit = 0;  // bytes
   std::string description = "";
   DeviceRates rates = {};

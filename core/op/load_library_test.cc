@@ -84,8 +84,7 @@ TEST(LoadLibrary, BringsOpsThatRun) {
 
   EXPECT_EQ(OpRunner("TripleThatRuns").In(Tensor::Vector<float>({1, 2})).Run1()->ToString(),
             "float[2] 3 6");
-  // The registry from before the load has not changed, and the loaded op is none of the linked-in
-  // ops.
+  // The registry that was returned before the load has not changed: it does not have the loaded op.
   EXPECT_EQ(before.FindOp("TripleThatRuns"), nullptr);
   EXPECT_NE(before.FindOp("OpOfTheTest"), nullptr);
   EXPECT_NE(Registry::Global().FindOp("OpOfTheTest"), nullptr);

@@ -211,7 +211,7 @@ Status PackObjects(const Tensor& tensor, TensorBudget* budget, TensorProto* prot
       HandleToProto(handle, proto->add_resource_handle_val());
     }
   }
-  // The size of a tensor outside of variants is checked by the code that sends it.
+  // Only variants are checked here: the code that sends a tensor checks its total size.
   return budget->depth == 0 ? OkStatus() : Spend(proto->ByteSizeLong(), budget);
 }
 

@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-// No cluster has more tasks: a larger index is a mistake, and would cost memory in arrays that are
+// The largest index of a task. A larger one is a mistake, and would cost memory in arrays that are
 // indexed by task.
 constexpr int kTaskIndexMax = 1'000'000;
 

@@ -52,8 +52,8 @@ struct TaskConfig {
   ClusterSpec cluster;
   std::string job;
   int task = 0;
-  // "HOST[:PORT]": where this process listens, if that differs from its address in the
-  // cluster (distributed/rpc/server.h). Not read from TF_CONFIG.
+  // "HOST[:PORT]": the address at which this process listens, if that differs from its address in
+  // the cluster (distributed/rpc/server.h). Not read from TF_CONFIG.
   std::string listen_address = {};
   // How tensors move between tasks: the name of a transport, the same in all tasks of a cluster.
   // "auto": shared memory between tasks that support it, else gRPC.

@@ -38,7 +38,7 @@ struct MemoryProfile {
   };
   struct Device {
     double peak_bytes = 0;       // of the step's tensors
-    double peak_own_bytes = 0;   // as peak_bytes, without tensors from other tasks
+    double peak_own_bytes = 0;   // the peak without tensors from other tasks
     int peak_at = 0;             // the position of the node that runs at the peak
     double state_bytes = 0;      // variables that the step uses
     double fed_bytes = 0;        // feeds that enter the step on this device
@@ -49,8 +49,8 @@ struct MemoryProfile {
     const Node* state = nullptr;
     const Node* by = nullptr;
   };
-  std::vector<Device> devices;  // as MemoryModel::devices
-  std::vector<Buffer> buffers;  // in the order in which they are made
+  std::vector<Device> devices;  // indexed as MemoryModel::devices()
+  std::vector<Buffer> buffers;  // in the order in which the nodes make them
   std::vector<Update> updates;  // in order
 
   // Returns by how much, and for how long, devices exceed `limit`: the sum of bytes times

@@ -121,7 +121,7 @@ void MemorySimulation::Count(int device, const Buffer& buffer, double sign) {
   if (!buffer.received) own_bytes_[device] += sign * buffer.bytes;
 }
 
-// Returns the node that made the handle, however many nodes have passed it on.
+// Returns the node that made the handle. Follows the handle back through all nodes that pass it on.
 const Node* MemorySimulation::StateOf(const Node& node, int input) const {
   const Node* const source = node.input(input).node;
   return source == nullptr ? nullptr : state_of_[source->id()];
@@ -199,7 +199,8 @@ int MemorySimulation::UsesOf(const Node& node, int buffer) const {
   return uses;
 }
 
-// Counts the inputs that read the output. Makes a received copy for the inputs in another memory.
+// Counts the inputs that read the output. Makes a buffer for the received copy if an input is in
+// another memory.
 void MemorySimulation::CountUses(const Node& node, int output, int buffer) {
   const int here = MemoryOf(node);
   for (const OutEdge& edge : node.out_edges()) {

@@ -46,7 +46,7 @@ struct PlacementReport {
   };
   std::vector<std::string> devices;
   std::vector<Group> groups;  // in topological order of their first nodes
-  bool kept = false;          // all groups have their previous devices
+  bool kept = false;          // if true, all groups kept their devices of CompileOptions::previous
   // The members below are set only if CompileOptions::predict asks for it.
   double step_ns = 0;   // the predicted time of the step
   double least_ns = 0;  // a lower bound for all placements under the same constraints
@@ -69,7 +69,7 @@ struct MemoryReport {
     double naive_bytes = 0;       // the peak without a limit
     double state_bytes = 0;       // variables that the step uses
     double fed_bytes = 0;         // feeds that enter the step on this device
-    std::string peak_node;        // runs at the peak
+    std::string peak_node;        // the node that runs at the peak
     std::vector<Tensor> largest;  // at the peak, largest first; at most kTensorsMax
   };
   static constexpr int kTensorsMax = 10;

@@ -22,8 +22,8 @@ std::string SuggestNodes(const Graph& graph, const std::string& name) {
   return SuggestNames(name, known);
 }
 
-// Returns the consumers of the feeds from `first` on, for as many feeds as Reachability can search
-// at once.
+// Returns the consumers of the feeds with indices from `first` on, at most as many feeds as
+// Reachability can search at once.
 std::vector<Reachability::Seed> Consumers(const Graph& graph, const FeedMap& feeds, int first) {
   std::vector<Reachability::Seed> consumers;
   const auto add = [&](const Node* node, const Endpoint& input) {

@@ -20,7 +20,9 @@ Status CheckLoops(const Graph& graph, const Graph& pruned, const CompileOptions&
                                 [](const Node* node) { return FlowOpOf(*node) != FlowOp::kNone; });
   if (!flow) return OkStatus();
   const StatusOr<LoopFrames> found = FindLoopFrames(graph);
-  if (!found.ok()) return FindLoopFrames(pruned).status();  // the error may be in pruned nodes
+  if (!found.ok())
+    return FindLoopFrames(pruned)
+        .status();  // the invalid frames may be in nodes that the step does not need
   const auto check = [&](string_view what, const std::string& node, const std::string& name) {
     const int frame = found->of_outputs[graph.FindNode(node)->id()];
     if (frame == 0) return OkStatus();
@@ -94,10 +96,10 @@ class Pruner {
   bool Copyable(const Endpoint& e) const { return Fed(e) || CopyOf(e.node) != nullptr; }
 
   // Copies `root` and the nodes that it needs. Visits depth first, a node's first input before its
-  // second, without recursion, because graphs can be deeper than the stack. The order matters. An
+  // second, without recursion, because graphs can be deeper than the stack. The order matters: an
   // executor starts with the first roots of its graph, so a parameter server sends weights in the
-  // order of these copies. This is the order of the layers, so the first layer can run while the
-  // weights of the others are being sent.
+  // order of these copies. Depth first, that is the order of the layers, so the first layer can run
+  // while the weights of later layers are being sent.
   Status Visit(Node* root) {
     std::vector<Node*> stack = {root};
     while (!stack.empty()) {

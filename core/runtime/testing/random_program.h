@@ -32,11 +32,11 @@ class RandomProgram {
     std::vector<std::vector<Statement>> blocks;
     std::vector<std::vector<int>> results;  // result values of each block
     int64_t parallel_iterations = 1;
-    int number = 0;  // unique for each loop
+    int number = 0;  // the loop's name, unique in the program
   };
   using Block = std::vector<Statement>;
 
-  // The graph has two feeds, and fetches all values computed outside of branches and loops.
+  // The graph has two feeds; it fetches all values that are computed outside of branches and loops.
   RandomProgram(uint32_t seed, Kinds kinds);
   Graph Build(FlowBuilder::Whom whom = FlowBuilder::kExecutor) const;
   int num_fetches() const;

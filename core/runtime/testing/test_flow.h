@@ -52,7 +52,7 @@ class FlowBuilder {
   // A branch, or a loop.
   struct Context {
     Context* outer = nullptr;
-    Node* pivot = nullptr;  // runs if and only if the branch or the iteration does
+    Node* pivot = nullptr;  // a node that runs if and only if the branch or the iteration does
     Endpoint pred;          // if a branch: its predicate, in `outer`
     int branch = 0;
     std::string frame;  // if a loop: its frame name
