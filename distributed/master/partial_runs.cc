@@ -64,8 +64,8 @@ StatusOr<std::string> PartialRuns::Begin(const std::shared_ptr<PreparedStep>& st
                          .cancellation = &run->cancellation(),
                          .own_step = &own},
                         Done([run, hold = std::move(hold)](const Status& status) mutable {
-                          // Released before the client learns of the end, because it may then begin
-                          // another run.
+                          // Releases the hold before the client learns of the end, because the
+                          // client may then begin another run.
                           hold = nullptr;
                           run->Ended(status);
                         }));
@@ -133,7 +133,7 @@ void PartialRuns::Run(const std::string& handle, const RunOptions& options, cons
                                   done = std::move(done)](Status status) mutable {
                          self->Forget(handle);
                          outputs->clear();
-                         // The step may have ended well before.
+                         // The step may have succeeded before it was cancelled.
                          std::move(done)(status.ok() ? why : std::move(status));
                        }));
   }

@@ -115,7 +115,8 @@ void AskSilentTasks(wire::ClusterReport* report, int64_t timeout_ms) {
       SetTimeout(timeout_ms, &context);
       wire::TaskReport answer;
       const grpc::Status status = asked->stub->GetTask(&context, {}, &answer);
-      // The address may mean another host here, where another cluster runs.
+      // From this process, the address may lead to another host, on which a task of another cluster
+      // runs.
       if (!status.ok() || answer.self().task() != task.name()) return;
       *task.mutable_report() = std::move(answer);
       task.set_allocated_unreached_by_asked(task.release_error());

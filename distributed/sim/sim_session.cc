@@ -14,8 +14,8 @@
 namespace penstock {
 namespace {
 
-// The limit for a call without a timeout, and the time that a call may take beyond its timeout. The
-// master normally ends the call earlier.
+// The timeout of a call for which the caller sets none, and the time that a call may take beyond
+// its timeout. The master normally ends the call earlier.
 constexpr int64_t kCallMs = 300'000, kSlackMs = 30'000;
 // A session is closed this long after its client is gone.
 constexpr int64_t kIdleNanos = 10'000'000'000;
@@ -103,7 +103,7 @@ class SimSession final : public SessionInterface {
     }
   };
 
-  // Removes the pointers: a cancellation cannot be sent.
+  // Clears the pointer to the cancellation, which a message cannot contain.
   static RunOptions WithoutPointers(RunOptions options) {
     options.cancellation = nullptr;
     return options;

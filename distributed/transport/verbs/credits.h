@@ -78,8 +78,8 @@ class MessageCredits {
 
  private:
   const uint32_t messages_max_;
-  uint32_t sent_ = 0;      // not confirmed by the other end
-  uint32_t received_ = 0;  // not confirmed by this end
+  uint32_t sent_ = 0;      // messages sent that the other end has not confirmed
+  uint32_t received_ = 0;  // messages received that this end has not confirmed
 };
 
 }  // namespace penstock
