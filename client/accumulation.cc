@@ -13,8 +13,8 @@ Output Always(Program& program) {
   return Constant(program, Tensor::Scalar(std::numeric_limits<int64_t>::max()));
 }
 
-// Returns the attributes of an accumulator of sums. An accumulator of means would not do: a sparse
-// one divides each row only by the number of gradients that have the row.
+// Returns the attributes of an accumulator of sums. An accumulator of means would give wrong
+// results: a sparse one divides each row only by the number of gradients that have the row.
 Attrs SumOf(const Variable& variable) {
   return {{"dtype", variable.dtype()}, {"shape", variable.shape()}, {"reduction_type", "SUM"}};
 }

@@ -18,7 +18,7 @@ bool IsScalarBool(Output value) {
 }
 
 // Builds the branch that runs if `pred` equals `side`. Returns its outputs, as tensors of the
-// branch; in the place of an op without outputs, a copy of `pred` that is available when the op has
+// branch. An op without outputs is replaced by a copy of `pred` that is available when the op has
 // run. Returns none if `function` returns an invalid output.
 Outputs BuildBranch(GraphBuilder& graph, Output pred, bool side,
                     const std::function<Outputs()>& function) {

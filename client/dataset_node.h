@@ -13,10 +13,10 @@ namespace penstock::client {
 
 class DatasetNode {
  public:
-  // For a source. `name` is the name of the scope.
+  // Makes the node of a source. `name` is the name of the scope.
   DatasetNode(GraphBuilder& graph, string_view name, SourceLine line)
       : graph_(graph), line_(line), scope_(graph.NameScope(name)) {}
-  // For a dataset of the elements of `input`.
+  // Makes the node of a dataset that reads `input`.
   DatasetNode(const Dataset& input, string_view name, SourceLine line)
       : DatasetNode(input.graph(), name, line) {
     Beside(input);
@@ -43,10 +43,10 @@ class DatasetNode {
   void Beside(const Dataset& input) { input_ = input.variant(); }
   // The new dataset is repeatable only if `input` is.
   void Follow(const Dataset& input);
-  // The new dataset is not repeatable, because of `why`.
+  // Marks the new dataset as not repeatable, with the cause `why`.
   void NotRepeatable(const std::string& why);
 
-  // The error of a dataset for which Exists returns false.
+  // The text of the error about a dataset for which Exists returns false.
   static constexpr char kNotHere[] =
       "the dataset does not exist here: it was made in a function, or for another program";
   // Returns whether `variant` is an output of a node of `graph`. The nodes of a function exist only

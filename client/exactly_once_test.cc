@@ -83,7 +83,7 @@ TEST_F(ExactlyOnceTest, AStepPassesOverWhatAnEarlierLifeHasApplied) {
   const Output ahead = taken_->Assign(Constant(program_, Tensor::Vector<int64_t>({7, 1})));
   Start();
   EXPECT_EQ(*once_.Begin(*session_), 0);
-  ASSERT_TRUE(session_->Execute(ahead).ok());  // as the previous incarnation's last step does
+  ASSERT_TRUE(session_->Execute(ahead).ok());  // the last step of the previous incarnation
   EXPECT_TRUE(session_->Execute(train_).ok());
   EXPECT_EQ(Values(), "float[3] 0 0 0; float[] 0; int64[2] 7 1; int64[] 0; ");
   EXPECT_TRUE(session_->Execute(train_).ok());

@@ -44,7 +44,8 @@ void Serve(Server& server) {
   client::StopSignal stop(/*grace_seconds=*/0);
   Cancellation::Token token;
   const auto end = [&](const Status&) { server.RequestShutdown("a signal asked it to"); };
-  if (!stop.cancellation().Register(end, &token)) return;  // a signal came before
+  if (!stop.cancellation().Register(end, &token))
+    return;  // the signal came before this object was made
   server.Join();
   stop.cancellation().Deregister(token);
 }

@@ -20,8 +20,8 @@ constexpr size_t kTextMax = 2048;
 struct Fields {
   uint32_t magic;
   uint32_t version;
-  uint64_t incarnation;  // for Hello
-  int64_t code;          // for Welcome
+  uint64_t incarnation;  // used by Hello only
+  int64_t code;          // used by Welcome only
 };
 
 std::string Bytes(Fields fields, string_view text) {
