@@ -15,7 +15,8 @@
 // Nodes that a function builds inside a branch or a loop run only as part of that branch or loop. A
 // node built outside runs whether the branch is taken or not. Make variables and placeholders
 // outside. Mistakes become the graph's error. The nodes and their names are those that TensorFlow's
-// cond and while_loop build. pragma once
+// cond and while_loop build.
+#pragma once
 
 #include <cstdint>
 #include <functional>

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tests the functions of datasets: what they may contain, and that their nodes are in no other
-// graph. include "client/control_flow.h" include "client/dataset.h" include "client/program.h"
-// include "client/testing/dataset_elements.h" include "core/op/gradient.h" include "gmock/gmock.h"
+// graph.
+#include "client/control_flow.h"
+#include "client/dataset.h"
+#include "client/program.h"
+#include "client/testing/dataset_elements.h"
+#include "core/op/gradient.h"
+#include "gmock/gmock.h"
 
 namespace penstock::client {
 namespace {

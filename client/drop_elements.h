@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // DropElements: moves a new session's input to the position that the training has reached. Internal
-// to RunIterators and RunQueueRunners. pragma once
+// to RunIterators and RunQueueRunners.
+#pragma once
 
 #include <cstdint>
 

@@ -28,7 +28,7 @@ class StepProgress {
 
  private:
   const std::string train_, global_step_name_;
-  const bool may_change_;  // whether the train op may change the global step
+  const bool may_change_;  // true if the train op may change the global step
   const int64_t steps_max_;
   int64_t last_ = -1, unchanged_ = 0;
 };

@@ -102,7 +102,7 @@ Status TrainingLoop::Run() {
 
 Status TrainingLoop::Train() {
   Status status = TrainToEnd(Begin());
-  // If a task is lost before the final save, steps may be lost with it: train again.
+  // If a task is lost before the final save, steps may be lost with it, so the loop trains again.
   while (IsTaskLoss(status) && ended_ && !context_->stopping()) {
     if (context_->signal != nullptr) ExitAfterGrace();
     status = TrainToEnd(status);
@@ -160,7 +160,7 @@ Status TrainingLoop::Begin() {
   return OkStatus();
 }
 
-// If a save or steps are under way here, there was an error, and their results are not needed.
+// A save or steps can be under way here only after an error, so their results are not needed.
 void TrainingLoop::AbandonSavesAndSteps() {
   saves_->Cancel();
   steps_->Abandon();

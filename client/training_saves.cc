@@ -11,7 +11,7 @@
 namespace penstock::client {
 namespace {
 
-// While an object of this class exists, hooks do not update variables outside steps.
+// While an object of this class exists, hooks' threads do not update variables.
 class HeldUpdates {
  public:
   explicit HeldUpdates(const std::vector<TrainingHook*>& hooks) : hooks_(hooks) {

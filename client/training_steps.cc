@@ -78,7 +78,7 @@ bool TrainingSteps::MayStart() const {
 }
 
 Status TrainingSteps::Start() {
-  // While other steps run, the global step is not known: each step gets a different number.
+  // While other steps run, the global step is not known, so each step gets a number of its own.
   const int64_t step =
       under_way_.empty() ? context_.global_step : std::max(context_.global_step, next_step_);
   next_step_ = step + 1;

@@ -4,7 +4,8 @@
 //
 // The call consumes the Done: `std::move(done)(status)`. Destroying a Done that was not called
 // aborts the process, because a lost Done would make a step hang. Move-only. One owner at a time;
-// may be called on any thread. pragma once
+// may be called on any thread.
+#pragma once
 
 #include <utility>
 

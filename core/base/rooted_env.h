@@ -8,7 +8,8 @@
 // the directory, not even while other processes rename files there. An absolute symbolic link
 // counts as a path out of the directory. For a path that leads out of the directory, operations
 // return PermissionDenied, which names the path and the flag. Everything else is as in Env:
-// thread-safe, errors name the path. pragma once
+// thread-safe, errors name the path.
+#pragma once
 
 #include <functional>
 #include <memory>

@@ -10,7 +10,8 @@
 // A run is a step of its own. The step or the resource that starts it gives its CallPlace. An error
 // of the run is returned as its status, and does not end the step that started the run. Cancelling
 // the CallPlace ends the run. Both classes are thread-safe. A Call may run several times at once,
-// and must outlive its runs. pragma once
+// and must outlive its runs.
+#pragma once
 
 #include <functional>
 #include <memory>

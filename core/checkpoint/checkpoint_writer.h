@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CheckpointWriter: the interface of the writers of both formats. Finish makes the whole checkpoint
-// visible in one step. Not thread-safe. pragma once
+// visible in one step. Not thread-safe.
+#pragma once
 
 #include "core/base/status.h"
 #include "core/checkpoint/tensor_slice.h"

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Expands For into a While, and makes the functions that the While needs besides the body of the
-// For. include <string> include <utility> include <vector>
+// For.
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "core/functions/function_expansion.h"
 #include "core/functions/functional_node.h"

@@ -2,8 +2,10 @@
 //
 // Expands a SymbolicGradient into the body of its function and a node that names the arguments and
 // results of the body. Later, when the body is part of a Graph, the compiler adds the gradients
-// between them (core/compiler/passes/function_gradients.cc). include <string> include <utility>
-// include <vector>
+// between them (core/compiler/passes/function_gradients.cc).
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "core/functions/function_expansion.h"
 #include "core/functions/functional_node.h"

@@ -3,7 +3,7 @@
 // Branches: finds on which sides of which conditionals the outputs of a graph are. Each output of a
 // Switch begins one side; the Merge of a conditional ends both sides. A node is on every side that
 // one of its inputs is on. Inside a frame only the conditionals of that frame count. A value type.
-// pragma once
+#pragma once
 
 #include <utility>
 #include <vector>

@@ -2,7 +2,8 @@
 //
 // The uninitialised variables that steps of this process have asked for. A client that waits until
 // another client has initialised a variable asks for it again and again. Used for display only.
-// Thread-safe. pragma once
+// Thread-safe.
+#pragma once
 
 #include <cstdint>
 #include <string>

@@ -118,7 +118,8 @@ inline std::vector<KernelDef> OnHost(std::vector<KernelDef> kernels,
         return ::penstock::KernelsByType<K, __VA_ARGS__>(#Name, attr);           \
       })
 // Does the same as KERNEL, for ops with arguments in host memory: KERNEL_HOST_ARGS(("axis"), Sum,
- // SumKernel, float). define KERNEL_HOST_ARGS(args, Name, K, ...) \
+ // SumKernel, float).
+#define KERNEL_HOST_ARGS(args, Name, K, ...)                                             \
   static const ::penstock::KernelDeclaration PENSTOCK_UNIQUE_(penstock_kernel_)(         \
       []() -> std::vector<::penstock::KernelDef> {                                       \
         return ::penstock::OnHost(::penstock::KernelsByType<K, __VA_ARGS__>(#Name, "T"), \

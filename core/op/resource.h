@@ -10,8 +10,8 @@
 // Every change of a resource calls Resource::Changed, which raises its version and records the
 // change in the store's StateLog, if there is one. A resource may also keep hints, such as the
 // marks of a dynamic table. Hints only save work: a resource without them gives equally good
-// results. They are neither described nor recorded, and const functions may change them. pragma
-// once
+// results. They are neither described nor recorded, and const functions may change them.
+#pragma once
 
 #include <atomic>
 #include <cstdint>

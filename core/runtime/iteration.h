@@ -12,7 +12,7 @@
 // queue for another iteration; each loop begun inside it; the iteration before it; and, in the
 // first iteration, the Enters that have not run yet. So a node in a loop costs no more than a node
 // outside of loops. The iteration outside of loops has no holds: it lives as long as the step.
-// pragma once
+#pragma once
 
 #include <atomic>
 #include <cstdint>

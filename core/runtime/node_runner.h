@@ -7,7 +7,8 @@
 // Threads: used by any number of threads of the step, each with a Runner of its own. NodeRunner has
 // no mutable state and takes no lock. For a cheap node it allocates no memory and formats no text.
 // Invariants: a runner's outputs are empty when no node is running. A node that fails or is dropped
-// passes no outputs on. pragma once
+// passes no outputs on.
+#pragma once
 
 #include "core/runtime/iteration.h"
 #include "core/runtime/propagation.h"

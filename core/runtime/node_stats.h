@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Records how a node ran: its cost, for the executable; in a traced step also a row of its
-// StepStatsCollector. Private to this folder. Thread-safe. pragma once
+// StepStatsCollector. Private to this folder. Thread-safe.
+#pragma once
 
 #include <vector>
 

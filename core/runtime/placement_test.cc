@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tests the executor with a fake device. The host may not read this device's memory, and copies end
-// later on another thread, as with a GPU. Kernels check where their inputs are. include
-// <gmock/gmock.h> include <gtest/gtest.h>
+// later on another thread, as with a GPU. Kernels check where their inputs are.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <atomic>
 

@@ -5,8 +5,8 @@
 //
 // Threads: any number of threads of the step at the same time, each with queues of its own. Takes
 // no lock, and allocates only if a queue grows. Owns nothing. The code is in a header so that the
-// compiler inlines it, because function calls are a large share of the cost of a cheap node. pragma
-// once
+// compiler inlines it, because function calls are a large share of the cost of a cheap node.
+#pragma once
 
 #include <utility>
 

@@ -2,7 +2,7 @@
 //
 // Timeline labels: the text by which TensorFlow's StepStats and its timeline describe a row. Only
 // code that reads or writes this message needs labels; other code reads the fields of NodeStats.
-// pragma once
+#pragma once
 
 #include <string>
 

@@ -10,7 +10,8 @@
 // memory. When more than cached_bytes_max is free, all free memory except the block freed last
 // returns to the source. If the next steps still need that memory, the arena maps it again.
 // Invariants: (1) the blocks of a region cover it without gaps; (2) no two neighbours are both
-// free. pragma once
+// free.
+#pragma once
 
 #include <array>
 #include <cstddef>

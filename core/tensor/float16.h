@@ -97,8 +97,8 @@ PENSTOCK_FLOAT16(bfloat16, float16::FloatToBfloat16(f), float16::FloatOf(uint32_
 
 }  // namespace penstock
 
-// Without these specialisations, generic code would get zeros without an error. define
- // PENSTOCK_LIMITS(Type, kDigits, kMin, kMax, kEpsilon, kInfinity, kNan, kDenormMin) \
+// Without these specialisations, generic code would get zeros without an error.
+#define PENSTOCK_LIMITS(Type, kDigits, kMin, kMax, kEpsilon, kInfinity, kNan, kDenormMin)         \
   template <>                                                                                     \
   struct std::numeric_limits<penstock::Type> {                                                    \
     static constexpr bool is_specialized = true, is_signed = true, is_iec559 = true;              \

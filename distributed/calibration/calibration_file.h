@@ -5,7 +5,8 @@
 //
 // The file is JSON: {"penstock_calibration": 1, "machine": "...", "measured_us": ...,
 // "cpu": {"flops_per_ns": ..., "bytes_per_ns": ..., "launch_ns": ...}}. A file is valid for one
-// machine only (MachineIdentity); a process on another machine refuses it. pragma once
+// machine only (MachineIdentity); a process on another machine refuses it.
+#pragma once
 
 #include <cstdint>
 #include <string>

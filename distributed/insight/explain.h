@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Explains why a cluster is stuck: findings in plain words, and the part of the wait-for graph from
-// which they follow. pragma once
+// which they follow.
+#pragma once
 
 #include <cstdint>
 #include <string>

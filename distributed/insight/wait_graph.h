@@ -7,7 +7,8 @@
 // nodes that fill the queue runs. A way is open if no other wait has to end first, for example
 // because a thread is computing the tensor. Otherwise other waits hold it up. A wait is stuck if it
 // has no way to end, or if stuck waits hold up all its ways. So stuck waits form cycles, or lead to
-// a queue that no node fills or to a task that does not answer. pragma once
+// a queue that no node fills or to a task that does not answer.
+#pragma once
 
 #include <cstdint>
 #include <map>

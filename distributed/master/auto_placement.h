@@ -2,7 +2,8 @@
 //
 // AutoPlacement: remembers the devices that a session with SessionOptions::placement "auto" has
 // chosen for its state. It chooses them only once. StepSampling: selects the executions of a
-// prepared step that are measured, and those after which the step is placed again. pragma once
+// prepared step that are measured, and those after which the step is placed again.
+#pragma once
 
 #include <atomic>
 #include <cstdint>

@@ -8,7 +8,8 @@
 // was restarted stays Aborted. If a task has forgotten a session, only the session's listener gets
 // Aborted. If a task has not acknowledged the abort of a step, the heartbeats repeat the abort.
 // Otherwise the step would stay in the task until the session ends. Time is monotonic. Thread-safe.
-// Listeners run on any thread, without locks; one call may still come after Unwatch. pragma once
+// Listeners run on any thread, without locks; one call may still come after Unwatch.
+#pragma once
 
 #include <atomic>
 #include <functional>

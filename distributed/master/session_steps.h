@@ -7,7 +7,8 @@
 // Invariants: (1) once Close has returned true, no step begins; (2) a step is counted, and its end
 // noted as a use of the session, before its `done` is called. Locks: no other lock is taken and no
 // step is called while mu_ is held. One exception: when EndAll gives up, it lists the running
-// steps, and mu_ is then locked before MasterStep's. pragma once
+// steps, and mu_ is then locked before MasterStep's.
+#pragma once
 
 #include <atomic>
 #include <cstdint>

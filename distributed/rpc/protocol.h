@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The version and the metadata of calls between tasks, which both ends must agree on. pragma once
+// The version and the metadata of calls between tasks, which both ends must agree on.
+#pragma once
 
 namespace penstock {
 

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Server: its Task, and its Replica if it is a parameter server with two replicas. include
-// <algorithm> include <cstdio> include <cstdlib> include <memory> include <string> include
-// <utility> include <vector>
+// Server: its Task, and its Replica if it is a parameter server with two replicas.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "core/base/log.h"
 #include "distributed/calibration/calibrate.h"

@@ -2,7 +2,11 @@
 //
 // The transport of a simulated network: sends one message for each subscription and for each
 // tensor, and any two may overtake each other. The receiver of a message may be gone when the
-// message arrives. include <cstring> include <map> include <memory> include <utility>
+// message arrives.
+#include <cstring>
+#include <map>
+#include <memory>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "distributed/sim/sim_network.h"

@@ -7,7 +7,8 @@
 // Tensors from other tasks arrive through Deliver and meet their receivers in the local rendezvous.
 // Kernels of collectives get their Collectives from the Step, too, although the messages of
 // collectives belong to no step. Thread-safe. The StepTable and tensors that are being sent hold
-// shared pointers to it. pragma once
+// shared pointers to it.
+#pragma once
 
 #include <map>
 #include <memory>

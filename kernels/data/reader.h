@@ -64,7 +64,7 @@ class Reader final : public Blocking {
   void EndTurn();
   std::shared_ptr<Reader> shared() { return std::static_pointer_cast<Reader>(shared_from_this()); }
 
-  // These functions REQUIRE that the operation has the turn.
+  // REQUIRES for these functions: the operation has the turn.
   void ReadMore(std::unique_ptr<Reading> reading);
   Status ReadWork(Reading& reading);
   void AwaitWork(std::unique_ptr<Reading> reading);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // MemorySimulation: one walk over the nodes of a step in their order, which makes, shares and frees
-// buffers as the executor does. Private to this folder. pragma once
+// buffers as the executor does. Private to this folder.
+#pragma once
 
 #include <map>
 #include <vector>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tests MemorySimulation one node at a time, as the search for an order uses it: the change of
-// memory that it predicts for a node must be the change that happens when the node runs. include
-// "core/compiler/memory/memory_simulation.h"
+// memory that it predicts for a node must be the change that happens when the node runs.
+#include "core/compiler/memory/memory_simulation.h"
 
 #include <string>
 #include <vector>

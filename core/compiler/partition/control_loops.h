@@ -7,7 +7,8 @@
 // frame: Enter, Merge, Switch and NextIteration pass an empty tensor around, controlled by the
 // value of the loop's LoopCond. The Merge has an alive value in each iteration that begins, the
 // last one included. Each _Recv of the loop waits for this Merge, so that every value that is sent,
-// dead or alive, is received once. pragma once
+// dead or alive, is received once.
+#pragma once
 
 #include <map>
 #include <string>

@@ -9,8 +9,8 @@
 // measured on another device of the same type, multiplied by the ratio of the two devices' speeds;
 // an estimate from the node's work and the device's rates, corrected by the errors of earlier
 // estimates for the op and the device (learned_rates.h). The time is then multiplied by the
-// device's slowness in recent steps (device_slowness.h). Const functions are thread-safe. pragma
-// once
+// device's slowness in recent steps (device_slowness.h). Const functions are thread-safe.
+#pragma once
 
 #include <string>
 #include <utility>

@@ -4,7 +4,8 @@
 // known times. A CostTable keeps the quickest times of each node. The quickest times do not show
 // that a device is throttled or shared, because most nodes then still run at full speed while some
 // are stopped for long. The sum of the times of all nodes of a step shows it. A value type; const
-// functions are thread-safe. pragma once
+// functions are thread-safe.
+#pragma once
 
 #include <cstddef>
 #include <deque>

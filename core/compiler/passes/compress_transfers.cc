@@ -3,8 +3,12 @@
 // Sends floats to other tasks as bfloat16. Half of the bytes that a training transfers are the low
 // bits of floats. Weights sent to a worker and gradients sent back do not need these bits. A value
 // that is stored needs these bits: rounded weights in a checkpoint stay rounded. So this pass first
-// finds the values that must arrive unchanged, and rounds the others. include <algorithm> include
-// <map> include <string> include <utility> include <vector>
+// finds the values that must arrive unchanged, and rounds the others.
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "core/compiler/passes/passes.h"

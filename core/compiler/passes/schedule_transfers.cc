@@ -3,8 +3,12 @@
 // A consumer cannot hold a transfer back: the producer pushes a value to the consumer's task as
 // soon as it is computed. So a transfer is delayed by a control edge to its sender, which costs a
 // message. This pays for values that would be in the consumer's memory for long before they are
-// needed, such as the weights of late layers. include <algorithm> include <map> include <string>
-// include <utility> include <vector>
+// needed, such as the weights of late layers.
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "core/compiler/passes/estimates.h"
 #include "core/compiler/passes/passes.h"

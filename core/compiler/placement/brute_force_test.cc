@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Compares the placer with brute force on thousands of small random graphs. The brute force derives
-// the devices that a node may use from the definition alone, and tries every placement. include
-// <algorithm> include <cstdint> include <cstdio> include <random> include <string> include
-// <utility> include <vector>
+// the devices that a node may use from the definition alone, and tries every placement.
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "core/compiler/placement/placer.h"
 #include "core/compiler/placement/testing/problems.h"

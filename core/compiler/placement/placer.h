@@ -15,8 +15,8 @@
 //     of a step nor on measurements. PlaceState chooses for a whole graph.
 // So costs decide only about stateless nodes for which the client named no single device. They may
 // go to the devices of the client's task, or of the tasks that a constraint like "/job:worker" or
-// `any_task` allows. Errors name the nodes and the constraints that contradict each other. pragma
-// once
+// `any_task` allows. Errors name the nodes and the constraints that contradict each other.
+#pragma once
 
 #include <vector>
 

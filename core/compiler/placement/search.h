@@ -6,7 +6,8 @@
 // 3.2.1; HEFT). It places a group as a unit, with the sum of its members' times. It also tries to
 // use each device alone. In the best of these placements it then moves single groups as long as the
 // predicted step ends sooner, and repeats this from random changes of the result. With few nodes it
-// compares all placements. The time is almost linear in the number of nodes. pragma once
+// compares all placements. The time is almost linear in the number of nodes.
+#pragma once
 
 #include <vector>
 

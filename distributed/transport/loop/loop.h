@@ -10,7 +10,8 @@
 //
 // While it sleeps, another thread may poll in its place (Poller), so that a thread that waits for a
 // tensor need not be woken when the tensor comes. Only one thread has the turn at any time, and
-// only this thread uses the ends. pragma once
+// only this thread uses the ends.
+#pragma once
 
 #include <atomic>
 #include <chrono>

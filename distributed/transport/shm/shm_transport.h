@@ -2,7 +2,8 @@
 //
 // ShmTransport: moves tensors between tasks of one host through memory that both map. There is
 // one connection per ordered pair of tasks: the consumer opens it when it first needs a tensor from
-// the producer, and again after the connection was lost. pragma once
+// the producer, and again after the connection was lost.
+#pragma once
 
 #include <memory>
 #include <string>

@@ -7,7 +7,8 @@
 // large one is exposed (exposed_tensor.h) and offered. If the tensor was copied, it counts as
 // handed over as soon as it is offered; if not, when the consumer confirms that it has read the
 // bytes. One caller at a time exposes tensors, without the lock; other callers leave theirs in the
-// queue for it. pragma once
+// queue for it.
+#pragma once
 
 #include <cstdint>
 #include <map>

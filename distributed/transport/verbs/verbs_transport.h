@@ -4,7 +4,8 @@
 //
 // There is one connection per ordered pair of tasks: the consumer opens it when it first needs a
 // tensor from the producer, and again after the connection was lost. The two ends exchange their
-// endpoints over gRPC. pragma once
+// endpoints over gRPC.
+#pragma once
 
 #include <functional>
 #include <memory>
