@@ -104,11 +104,13 @@ inline std::vector<KernelDef> OnHost(std::vector<KernelDef> kernels,
 #define PENSTOCK_UNIQUE_(name) PENSTOCK_CONCAT_(name, __COUNTER__)
 // Declares an op: OP(Name) { return {...}; }. The braces are the body of a function that returns
 // the OpDef.
-#if defined(PENSTOCK_CUDA_DEVICE)  // only the compilation for the CPU declares the op define
-#OP(Name)[[maybe_unused]] static ::penstock::OpDef penstock_op_def_##Name() else define OP(   \
-    Name) static ::penstock::OpDef penstock_op_def_##Name();                                  \
-    static const ::penstock::OpDeclaration penstock_op_##Name(#Name, penstock_op_def_##Name); \
-    static ::penstock::OpDef penstock_op_def_##Name()
+#if defined(PENSTOCK_CUDA_DEVICE)  // only the compilation for the CPU declares the op
+#define OP(Name) [[maybe_unused]] static ::penstock::OpDef penstock_op_def_##Name()
+#else
+#define OP(Name)                                                                            \
+  static ::penstock::OpDef penstock_op_def_##Name();                                        \
+  static const ::penstock::OpDeclaration penstock_op_##Name(#Name, penstock_op_def_##Name); \
+  static ::penstock::OpDef penstock_op_def_##Name()
 #endif
 #define KERNEL(Name, K, ...) KERNEL_BY("T", Name, K, __VA_ARGS__)
 // If K has commas in its template arguments, first give it a name with `using`.
@@ -117,8 +119,8 @@ inline std::vector<KernelDef> OnHost(std::vector<KernelDef> kernels,
       []() -> std::vector<::penstock::KernelDef> {                               \
         return ::penstock::KernelsByType<K, __VA_ARGS__>(#Name, attr);           \
       })
-// Does the same as KERNEL, for ops with arguments in host memory: KERNEL_HOST_ARGS(("axis"), Sum,
- // SumKernel, float).
+// Does the same as KERNEL, for ops with arguments in host memory:
+// KERNEL_HOST_ARGS(("axis"), Sum, SumKernel, float).
 #define KERNEL_HOST_ARGS(args, Name, K, ...)                                             \
   static const ::penstock::KernelDeclaration PENSTOCK_UNIQUE_(penstock_kernel_)(         \
       []() -> std::vector<::penstock::KernelDef> {                                       \

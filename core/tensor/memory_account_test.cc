@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/tensor/memory_account.h"
-
 #include <cstdint>
 #include <vector>
 
 #include "core/tensor/caching_allocator.h"
+#include "core/tensor/memory_account.h"
 #include "core/tensor/tensor.h"
 #include "gtest/gtest.h"
 

@@ -8,10 +8,10 @@
 #include <string>
 
 #include "core/base/scheduler.h"
-#include "distributed/calls/channel.h"
-#include "distributed/calls/completion_loop.h"
 #include "distributed/replica/replica.h"
 #include "distributed/replica/witness.h"
+#include "distributed/calls/channel.h"
+#include "distributed/calls/completion_loop.h"
 #include "proto/penstock/replica.grpc.pb.h"
 
 namespace penstock {

@@ -11,8 +11,8 @@
 #include <thread>
 
 #include "core/graph/builder.h"
-#include "distributed/calls/testing/call_bytes.h"
 #include "distributed/rpc/ask_cluster.h"
+#include "distributed/calls/testing/call_bytes.h"
 #include "distributed/testing/test_cluster.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -52,7 +52,7 @@ struct TableRows {
 struct TableChanges {
   std::vector<TableRows> rows;
   std::vector<Tensor> dropped;  // int64[n] for each bucket: keys without a row now
-  bool complete = false;        // `rows` are all rows, and `dropped` is empty
+  bool complete = false;        // true: `rows` has all rows, and `dropped` is empty
 };
 
 // Returns the bucket of a key, from 0 to buckets - 1. Each part of a table holds some buckets. A

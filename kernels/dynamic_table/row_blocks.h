@@ -54,7 +54,8 @@ class RowBlocks {
   // Makes room for `count` more rows. ResourceExhausted if there is no memory; existing rows are
   // unchanged.
   Status Reserve(Allocator& allocator, int64_t count);
-  // Returns a free row, whose header and values the caller fills in. REQUIRES room.
+  // Returns a free row, whose header and values the caller fills in. REQUIRES: there is room for it
+  // (Reserve).
   int32_t Take();
   void Release(int32_t row);
   // Releases all rows, and frees the memory.

@@ -37,7 +37,8 @@ class BroadcastPlan {
 
   const Shape& output() const { return output_; }
   int num_operands() const { return num_operands_; }
-  // The joined dimensions, outermost first; a scalar output has none. REQUIRES a non-empty output.
+  // The joined dimensions, outermost first; a scalar output has none. REQUIRES: the output is not
+  // empty.
   int rank() const { return static_cast<int>(dims_.size()); }
   int64_t dim(int d) const { return dims_[d].size; }
   int64_t stride(int operand, int d) const { return dims_[d].stride[operand]; }
