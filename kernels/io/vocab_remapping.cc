@@ -19,7 +19,8 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kAbsent = -1;  // in remappings: there is no old row (or column)
+constexpr int64_t kAbsent =
+    -1;  // stands in remappings for a row (or column) that the old matrix does not have
 
 // Returns the lines of a text. Borrows the text.
 std::vector<string_view> LinesOf(const std::string& text) {

@@ -119,8 +119,8 @@ class GruBlockCellGradKernel final : public Kernel {
     }
     ASSIGN_OR_RETURN(Tensor candidate, ctx.Temporary(DType::kFloat, Shape({batch, joined})));
     ASSIGN_OR_RETURN(Tensor gates, ctx.Temporary(DType::kFloat, Shape({batch, joined})));
-    float* const d_candidate = candidate.mutable_data<float>();  // of [x, r h_prev]
-    float* const d_gates = gates.mutable_data<float>();          // of [x, h_prev]
+    float* const d_candidate = candidate.mutable_data<float>();  // the gradient of [x, r h_prev]
+    float* const d_gates = gates.mutable_data<float>();          // the gradient of [x, h_prev]
     OfCandidate(ctx, cell, out[2]);
     Multiply(ctx.threads(), {.m = batch, .n = joined, .k = n, .b = Side::kTransposed}, out[2],
              Floats(ctx, kWC), d_candidate);

@@ -40,7 +40,7 @@ struct MultiplyBy {
   }
 };
 
-// Computes a /= b. REQUIRES b != 0 for integers.
+// Computes a /= b. REQUIRES: b != 0 for integers.
 struct DivideBy {
   template <class T>
   static void Apply(T& a, const T& b) {
