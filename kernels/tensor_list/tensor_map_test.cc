@@ -94,7 +94,7 @@ TEST(TensorMap, MistakesAreNamed) {
               HasSubstr("Input handle must be a scalar"));
 }
 
-// The depth of nested maps is limited, because code that recurses could not walk deeper ones.
+// The depth of nested maps is limited, so that code may recurse into them.
 TEST(TensorMap, MapsInMaps) {
   Tensor map = EmptyMap();
   for (int depth = 1; depth < kVariantDepthMax; ++depth) map = Insert(EmptyMap(), Key(0), map);

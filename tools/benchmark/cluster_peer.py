@@ -76,7 +76,7 @@ class Client:
         return median_seconds(lambda: self.run(*self.values))
 
     def close(self):
-        self.run = None  # now: a callable deleted later would call ended servers forever
+        self.run = None  # deletes it now: a callable that is deleted later would call ended servers for ever
         self.session.close()
 
 

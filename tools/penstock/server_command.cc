@@ -34,7 +34,7 @@ void ReadToTheEnd() {
   }
 }
 
-// Added to the grace period, for steps that are aborted when it is over.
+// Added to the grace period, as the time for the steps that are aborted at its end.
 constexpr int64_t kAbortSeconds = 5;
 constexpr char kStdinEnded[] = "standard input ended";
 
@@ -132,8 +132,8 @@ void Announce(const Server& server, const ServerOptions& options) {
 Status Serve(const ServerOptions& options, const ServeOptions& serve) {
   // In effect until the server has been destroyed.
   std::optional<client::ExitDeadline> exit_deadline;
-  // A shared pointer, because the thread that reads standard input cannot be woken, and may outlive
-  // this function.
+  // A shared pointer, because the thread that reads standard input cannot be woken up and may
+  // outlive this function.
   ASSIGN_OR_RETURN(const std::shared_ptr<Server> server, Server::Create(options));
   for (const std::string& warning : server->warnings()) {
     Log({.level = LogLevel::kWarning, .event = "security", .text = warning});
