@@ -51,7 +51,7 @@ std::string CheckEpochs(SimProcess& one, SimProcess& other) {
   if (a.role != wire::REPLICA_PRIMARY || b.role != wire::REPLICA_PRIMARY) return "";
   if (a.epoch == b.epoch) return StrCat("both are the primary of epoch ", a.epoch);
   const Replica::State& older = a.epoch < b.epoch ? a : b;
-  if (older.log.feeding && older.log.whole) return "";  // it waits for its follower
+  if (older.log.feeding && older.log.whole) return "";  // the primary waits for its follower
   return StrCat("the primary of epoch ", older.epoch, " goes on alone, although there is epoch ",
                 std::max(a.epoch, b.epoch));
 }
@@ -119,7 +119,7 @@ std::string ReplicaCheck::LookAt(SimProcess& primary, SimProcess& follower) {
   return Compare(primary, follower);
 }
 
-// Compares the follower with that of the last comparison, if no step has ended since.
+// Compares the follower with its state at the last comparison, if no step has ended since.
 std::string ReplicaCheck::CompareAmidStep(SimProcess& primary, SimProcess& follower) {
   if (primary.step_counts().ended != steps_ended_) return "";
   if (primary.replica()->state().log.forced_cuts != forced_cuts_) return "";

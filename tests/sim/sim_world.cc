@@ -28,7 +28,7 @@ constexpr char kClient[] = "client";
 constexpr int64_t kEndsWithinMs = 240'000;
 // Leases, parked subscriptions and idle sessions must have ended after this time.
 constexpr int64_t kQuietMs = 200'000;
-constexpr int64_t kPowerOffMs = 300;  // minimum duration
+constexpr int64_t kPowerOffMs = 300;  // minimum duration of a training
 // All remains of the last step must have ended after this time.
 constexpr int64_t kStepsEndMs = 20'000;
 constexpr int64_t kWholeWithinMs = 60'000;
@@ -233,7 +233,7 @@ void World::KillSlowly(const Fault& fault) {
   const int64_t wait_ms = 50 + static_cast<int64_t>(fault.choice % 300);
   network_->set_faults({.until_ns = scheduler_.now_ns() + wait_ms * kMilli, .slowness = 20});
   Sleep(wait_ms);
-  // A mishap may have cost the process its follower meanwhile.
+  // The primary may have lost its follower by a mishap meanwhile.
   if (options_.plan.replicas && !AwaitReplicas()) return;
   KillHost(fault.host, false, fault.lasts_ms);
 }
@@ -329,7 +329,7 @@ void World::CompareReplicas() {
   for (int ps = 0; ps < kPs; ++ps) {
     const std::string wrong =
         replica_checks_[ps].Look(At(StrCat("ps-", ps)), At(StrCat("ps-", ps, "b")));
-    // One violation is enough, and the next ones would follow from it.
+    // Keeps only the first violation, because later ones would follow from it.
     if (!wrong.empty() && result_.violations.empty()) {
       Violation(StrCat("the replicas of ps ", ps, " differ: ", wrong));
     }
@@ -420,7 +420,7 @@ void World::Simulate() {
           },
       .say =
           [this](const std::string& line) {
-            // A follower that refuses a push has got a wrong one.
+            // A follower refuses a push only if the push is wrong.
             if (absl::StrContains(line, "begins anew: ") && !done_) return Violation(line);
             Say(line);
           }};
