@@ -68,10 +68,10 @@ Outputs Batch(QueueRunners& runners, const Outputs& tensors, int32_t batch_size,
 
 struct ShuffleBatchOptions {
   int threads = 1;
-  int64_t capacity =
-      0;  // the maximum number of queued elements; must be more than min_after_dequeue
-  int64_t min_after_dequeue =
-      0;  // the number of elements that a dequeue leaves in the queue; a larger number mixes better
+  // The maximum number of queued elements; must be more than min_after_dequeue.
+  int64_t capacity = 0;
+  // The number of elements that a dequeue leaves in the queue; a larger number mixes better.
+  int64_t min_after_dequeue = 0;
   int64_t seed = 0;  // 0: another order in each run
   bool enqueue_many = false;
   bool allow_smaller_final_batch = false;

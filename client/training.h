@@ -90,8 +90,8 @@ struct TrainingOptions {
   // The result of CollectiveReplicas::Agree, if every worker holds all variables itself;
   // concurrent_steps must be 1 then. Not valid: the workers share the variables.
   Output agree = {};
-  std::string chief =
-      "/job:worker/task:0";  // the chief's name, shown by workers that wait for the chief
+  // The chief's name, shown by workers that wait for the chief.
+  std::string chief = "/job:worker/task:0";
 
   // "": nothing is saved, and the training ends if variables are lost
   std::string checkpoint_dir = "";

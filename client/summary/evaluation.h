@@ -84,8 +84,8 @@ struct EvaluateCheckpointsOptions {
   std::string checkpoint_dir;
   double poll_seconds = 5;    // time between checks for a new checkpoint
   double wait_seconds = 600;  // maximum wait for the next checkpoint; then DeadlineExceeded
-  int64_t last_step = 0;  // the step at which to stop: returns OK after a checkpoint of this step
-                          // or a later one. 0: never
+  // The step at which to stop: returns OK after a checkpoint of this step or a later one. 0: never.
+  int64_t last_step = 0;
   SummaryWriter* writer = nullptr;  // borrowed; null: no summaries
   // Ends the wait with Cancelled. Borrowed; may be null.
   Cancellation* cancellation = nullptr;

@@ -52,17 +52,17 @@ class Env {
 
   virtual StatusOr<std::unique_ptr<WritableFile>> NewWritableFile(const std::string& path) = 0;
   virtual StatusOr<std::unique_ptr<RandomAccessFile>> OpenFile(const std::string& path) = 0;
-  virtual StatusOr<std::string> ReadFile(
-      const std::string& path) = 0;  // returns the complete contents of the file
+  // Returns the complete contents of the file.
+  virtual StatusOr<std::string> ReadFile(const std::string& path) = 0;
   virtual bool FileExists(const std::string& path) = 0;
   virtual StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) = 0;  // names
   virtual Status CreateDirectories(const std::string& path) = 0;
   virtual Status Rename(const std::string& from, const std::string& to) = 0;  // replaces `to`
   virtual Status RemoveFile(const std::string& path) = 0;
-  virtual Status RemoveDirectory(
-      const std::string& path) = 0;  // fails unless the directory is empty
-  virtual Status SyncDirectory(
-      const std::string& path) = 0;  // makes renames in the directory durable
+  // Fails unless the directory is empty.
+  virtual Status RemoveDirectory(const std::string& path) = 0;
+  // Makes renames in the directory durable.
+  virtual Status SyncDirectory(const std::string& path) = 0;
 
   // Writes a temporary file in the same directory, syncs it, renames it to `path` and syncs the
   // directory: a reader sees the complete old file or the complete new one.

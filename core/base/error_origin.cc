@@ -10,8 +10,8 @@ namespace {
 
 constexpr char kNodePayload[] = "penstock/node";
 constexpr char kTaskPayload[] = "penstock/task";
-constexpr char kNodeShownPayload[] =
-    "penstock/node_shown";  // the mark in front of a node's name at the end of the text
+// The payload of an error whose text ends with a node's name.
+constexpr char kNodeShownPayload[] = "penstock/node_shown";
 
 bool Has(const Status& status, const char* payload) {
   return status.GetPayload(payload).has_value();

@@ -17,8 +17,8 @@
 namespace penstock {
 namespace {
 
-constexpr double kExpensive =
-    1e6;  // nanoseconds per unit: enough that the pool always shares the loop among threads
+// Nanoseconds per unit: enough that the pool always shares the loop among threads.
+constexpr double kExpensive = 1e6;
 
 TEST(ThreadPool, RunsEverythingBeforeItEnds) {
   std::atomic<int> ran{0};

@@ -12,8 +12,8 @@
 namespace penstock {
 
 struct MergeOptions {
-  bool delete_old_directories =
-      true;  // if true, also deletes directories of the sources that the merge leaves empty
+  // If true, also deletes directories of the sources that the merge leaves empty.
+  bool delete_old_directories = true;
   bool allow_missing = false;  // if true, skips sources that do not exist; at least one must exist
 };
 

@@ -25,8 +25,8 @@ class StringFile final : public leveldb::WritableFile {
 
 StatusOr<std::string> BuildTable(const std::map<std::string, std::string>& entries) {
   leveldb::Options options;
-  options.compression =
-      leveldb::kNoCompression;  // no compression, because the oldest readers cannot decompress
+  // No compression, because the oldest readers cannot decompress.
+  options.compression = leveldb::kNoCompression;
   options.block_size = 256 << 10;
   StringFile file;
   leveldb::TableBuilder builder(options, &file);

@@ -266,7 +266,7 @@ TEST_F(GraphTest, RemoveNodesFromUndoesWhateverWasAdded) {
   const int first = graph_.max_id();
   Node* b = Unary("Identity", "b", {a, 0});
   Node* c = Unary("Identity", "c", {b, 0});
-  EXPECT_TRUE(graph_.SetInput(b, 0, {c, 0}).ok());  // removes the nodes even if they form a cycle
+  EXPECT_TRUE(graph_.SetInput(b, 0, {c, 0}).ok());  // makes a cycle, which can be removed, too
   NoOp("end", {b, c, a});
   graph_.RemoveNodesFrom(first);
   EXPECT_EQ(Print(graph_), before);

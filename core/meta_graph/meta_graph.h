@@ -71,8 +71,8 @@ struct SavedVariable {
   std::string snapshot;     // a tensor with its value
   bool is_resource = false;
   bool trainable = false;
-  std::string whole_name;  // the name of the partitioned variable of which this variable is a
-                           // partition, or ""
+  // The name of the partitioned variable of which this variable is a partition, or "".
+  std::string whole_name;
 };
 
 struct MetaGraph {

@@ -13,8 +13,8 @@ namespace {
 // How to reduce the gradient of one operand to the operand's shape.
 struct Reduction {
   std::vector<int32_t> axes;
-  bool reshape = false;  // true if the operand has dimensions of size 1, which the sum removes and
-                         // a Reshape restores
+  // True if the operand has dimensions of size 1, which the sum removes and a Reshape restores.
+  bool reshape = false;
 };
 
 // Broadcasting aligns shapes at their last dimensions. Returns the dimension of `shape` that is

@@ -52,8 +52,8 @@ struct LinkRates {
 // Properties of a device of the cluster, for the compiler and for clients.
 struct DeviceInfo {
   DeviceName name;  // full name
-  uint64_t incarnation =
-      0;  // incarnation of the process that owns the device; never 0 if the process runs
+  // Incarnation of the process that owns the device; never 0 if the process runs.
+  uint64_t incarnation = 0;
   int64_t memory_limit = 0;  // bytes
   std::string description = "";
   DeviceRates rates = {};

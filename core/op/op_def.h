@@ -209,8 +209,8 @@ struct OpDef {
   bool may_wait = false;
   ResourceUse resource_use = ResourceUse::kOther;
   int used_input = 0;  // the input with the handle of the resource that resource_use is of
-  bool shuffles =
-      false;  // returns elements in an order that its attributes `seed` and `seed2` determine
+  // Returns elements in an order that its attributes `seed` and `seed2` determine.
+  bool shuffles = false;
   bool in_session = false;  // its state belongs to the session, independently of its attributes
   // The op's state is a part of the model, which training programs spread over parameter servers.
   bool holds_parameters = false;

@@ -36,12 +36,12 @@ struct CollectiveCall {
   bool is_source = false;  // for a broadcast: true if this rank sends
   Tensor input;            // not valid at the receivers of a broadcast
   DType dtype = DType::kInvalid;
-  Shape shape;  // type of the input; for a broadcast, of the result
+  Shape shape;  // type and shape of the input; for a broadcast, of the result
   // The time limit, after which the error is DeadlineExceeded. 0: ten minutes until all ranks of
   // the group have begun, and no limit after that.
   double timeout_seconds = 0;
-  Cancellation* cancellation =
-      nullptr;  // cancellation of the step; borrowed until `collected` is called
+  // Cancellation of the step; borrowed until `collected` is called.
+  Cancellation* cancellation = nullptr;
 };
 
 class Collectives {

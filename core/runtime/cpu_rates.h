@@ -13,8 +13,8 @@ namespace penstock {
 
 struct CpuRates {
   DeviceRates rates = DefaultRates("CPU");
-  std::string origin =
-      "";  // text for people that says how the rates were obtained; "" if they are the defaults
+  // Text for people that says how the rates were obtained; "" if they are the defaults.
+  std::string origin = "";
 };
 
 CpuRates GetCpuRates();

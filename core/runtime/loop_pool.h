@@ -31,8 +31,8 @@ struct Frame {
   void Begin(Iteration& around);
 
   const Executable::Loop* loop = nullptr;
-  uint64_t id =
-      0;  // the number of this run, the same in all tasks; never 0, which means outside of loops
+  // The number of this run, the same in all tasks; never 0, which means outside of loops.
+  uint64_t id = 0;
   Iteration* parent = nullptr;
   Iteration* oldest = nullptr;
   Iteration* newest = nullptr;

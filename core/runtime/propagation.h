@@ -78,8 +78,8 @@ template <bool kPlain>
                                                            Tensor* outputs, bool dead,
                                                            Iteration& to,
                                                            ReadyQueues& ready) const {
-  const bool shared = step_.shared();  // does not change here, because the code below neither
-                                       // starts nor offers a node
+  // Does not change here, because the code below neither starts nor offers a node.
+  const bool shared = step_.shared();
   const Executable::Edge* edge = edges_ + item.first_edge;
   for (const auto* const end = edge + item.num_edges; edge != end; ++edge) {
     Tensor* const output = !kPlain && dead ? nullptr : &outputs[edge->output];

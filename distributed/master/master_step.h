@@ -41,8 +41,8 @@ class MasterStep : public std::enable_shared_from_this<MasterStep> {
     Cancellation* cancellation = nullptr;  // the caller's; may be null
     // Start stores the Step of the master's own task here before it returns, unless null.
     std::shared_ptr<Step>* own_step = nullptr;
-    bool on_this_thread =
-        false;  // if true, Start may run nodes on this thread until the step has ended
+    // If true, Start may run nodes on this thread until the step has ended.
+    bool on_this_thread = false;
   };
   struct Services {
     Env* env = nullptr;

@@ -103,8 +103,8 @@ Replica::Options Server::State::ReplicaOptions(const std::string& other,
                      .event = "fenced",
                      .text = std::string(why.message())});
                 std::fflush(stdout);
-                std::_Exit(kFencedExitCode);  // ends the process, because sessions that use it must
-                                              // not continue
+                // Ends the process, because sessions that use it must not continue.
+                std::_Exit(kFencedExitCode);
               },
           .say =
               [task = self.name](const std::string& line) {

@@ -171,8 +171,8 @@ TEST_P(StepCallsTest, ARestartedWorkerIsConnectedAgain) {
   auto [step_id, answer] = worker_->AwaitRequest();
   EXPECT_EQ(step_id, 2);
   answer({});
-  ASSERT_TRUE(
-      Eventually([&] { return again.get().has_value(); }));  // stops before `again` is destroyed
+  // Stops before `again` is destroyed.
+  ASSERT_TRUE(Eventually([&] { return again.get().has_value(); }));
   EXPECT_TRUE(again.get()->ok()) << *again.get();
 }
 

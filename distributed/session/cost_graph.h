@@ -21,8 +21,8 @@ struct CostNode {
   };
   struct Output {
     int64_t bytes = 0;  // 0 if the tensor existed before the step (a variable or a constant)
-    int alias_input =
-        -1;  // the input whose buffer the output shares; -1: it has a buffer of its own
+    // The input whose buffer the output shares; -1: it has a buffer of its own.
+    int alias_input = -1;
     DType dtype = DType::kInvalid;
     PartialShape shape;  // unknown if the output carried no value
   };

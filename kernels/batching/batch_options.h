@@ -19,8 +19,8 @@ struct BatchOptions {
   int64_t timeout_ns = 0;        // how long a batch waits for more rows
   std::vector<int64_t> allowed;  // sizes to which batches are padded, increasing; empty: all
   bool split = false;            // true: an execution's rows may be spread over several batches
-  bool batch_down =
-      false;  // true: a batch gives rows back to the queue if that leaves it with an allowed size
+  // True: a batch gives rows back to the queue if that leaves it with an allowed size.
+  bool batch_down = false;
   bool operator==(const BatchOptions&) const = default;
 
   // Returns the least allowed size of at least `rows`. REQUIRES: rows <= rows_max.

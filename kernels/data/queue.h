@@ -35,8 +35,8 @@ struct QueueSpec {
   std::vector<DType> types;
   std::vector<PartialShape> shapes;  // of the components; empty: any
   int64_t capacity = -1;             // < 0: no limit
-  int64_t min_after_dequeue =
-      0;  // minimum number of elements that stay in the queue while it is open
+  // Minimum number of elements that stay in the queue while it is open.
+  int64_t min_after_dequeue = 0;
   int64_t seed = 0, seed2 = 0;
   // While the queue is open, elements are taken only when it is full. So the elements drawn at
   // random depend on their order and the seeds, not on timing.

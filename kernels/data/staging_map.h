@@ -75,8 +75,8 @@ class StagingMap final : public Blocking {
   enum Lines { kStages, kTakes, kPeeks, kNumLines };
   class StageOperation;
   class GetOperation;
-  using Tuples =
-      std::map<int64_t, Element>;  // invalid tensors stand for components that are not there
+  // Invalid tensors stand for components that are not there.
+  using Tuples = std::map<int64_t, Element>;
 
   Status CheckPiece(const Piece& piece) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Returns whether the limits allow the piece now.

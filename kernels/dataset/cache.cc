@@ -142,7 +142,7 @@ class CacheKernel final : public DatasetKernel {
     if (kResource && ctx.input(2).num_elements() == 1) {
       const auto& handle = ctx.input(2).scalar<ResourceHandle>();
       auto shared = std::dynamic_pointer_cast<MemoryCache>(handle.resource);
-      if (shared != nullptr) cache = std::move(shared);  // false: input 1 is a dummy resource
+      if (shared != nullptr) cache = std::move(shared);  // null: the input is a dummy resource
     }
     return std::make_shared<CacheDataset>(std::move(input), std::move(cache));
   }

@@ -211,8 +211,8 @@ Status IteratorResource::SetDataset(const IteratorContext& ctx, DatasetPtr datas
     RETURN_IF_ERROR(CheckTypes(spec_, dataset->spec()));
     RETURN_IF_ERROR(CheckShapes(spec_, dataset->spec()));
   }
-  content.iterator = nullptr;  // destroy the old iterator first, so that its threads end before the
-                               // new one starts its own
+  // Destroy the old iterator first, so that its threads end before the new one starts its own.
+  content.iterator = nullptr;
   content.dataset = nullptr;
   content.calls->Clear();  // new state, so that random ops in functions restart their streams
   ASSIGN_OR_RETURN(content.iterator, dataset->NewIterator(ctx));

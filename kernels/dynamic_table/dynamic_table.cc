@@ -106,8 +106,8 @@ Status DynamicTable::Push(const Tensor& ids, int64_t step, double row_nanos, Row
   const KeysByShard keys(ids);
   const double shard_nanos =
       (60 + row_nanos) * static_cast<double>(ids.dim(0)) / static_cast<double>(TableSpec::kShards);
-  const WatchedLoops unwatched(
-      nullptr);  // the loop runs to its end, because a cancelled step must not leave half an update
+  // The loop runs to its end, because a cancelled step must not leave half an update.
+  const WatchedLoops unwatched(nullptr);
   std::array<Status, TableSpec::kShards> results;
   caller.threads.ParallelFor(TableSpec::kShards, shard_nanos, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {

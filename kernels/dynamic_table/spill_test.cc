@@ -237,8 +237,8 @@ TEST(Spill, RandomFaultsLoseNothing) {
   std::mt19937_64 random(2);
   int refused = 0;
   for (int i = 0; i < 3000; ++i) {
-    const Status pushed =
-        both.Push(SomeKeys(random, 12, 200));  // the push changes all of its rows or none
+    // The push changes all of its rows or none.
+    const Status pushed = both.Push(SomeKeys(random, 12, 200));
     if (!pushed.ok()) {
       EXPECT_EQ(pushed.code(), StatusCode::kResourceExhausted) << pushed;
       ++refused;

@@ -46,8 +46,8 @@ struct TableSpec {
   // A directory for rows beyond the limit of max_rows and max_bytes: they are kept in files there,
   // and not dropped. "": they are dropped.
   std::string spill_directory = {};
-  int64_t spill_max_bytes =
-      0;  // maximum bytes of rows in files; rows beyond it are dropped; 0: no limit
+  // Maximum bytes of rows in files; rows beyond it are dropped; 0: no limit.
+  int64_t spill_max_bytes = 0;
 
   // Checks the attributes. InvalidArgument names the attribute that is out of range.
   Status Check() const;

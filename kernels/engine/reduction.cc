@@ -11,8 +11,8 @@ namespace {
 
 constexpr int64_t kTile = 1024;  // accumulators of one unit of work: at most 16 KiB
 constexpr int64_t kMaxAccumulatorBytes = 16;
-constexpr int64_t kSplitElements =
-    64 << 10;  // the minimum size of a piece, so that scheduling it pays
+// The minimum size of a piece, so that scheduling it pays.
+constexpr int64_t kSplitElements = 64 << 10;
 constexpr int64_t kMaxPieces = 256;
 constexpr double kNanosPerElement = 0.12;
 

@@ -38,8 +38,8 @@ struct JpegDecoding {
   int channels = 0;  // 1, 3 or 0 (as in the file)
   int ratio = 1;     // downscaling while decoding: 1, 2, 4 or 8
   bool fancy_upscaling = true;
-  bool recover_truncated =
-      false;  // accept truncated data that has at least acceptable_fraction of the rows
+  // Accept truncated data that has at least acceptable_fraction of the rows.
+  bool recover_truncated = false;
   float acceptable_fraction = 1;
   bool accurate = false;  // use the slower, more accurate inverse cosine transform
 };

@@ -145,8 +145,8 @@ TEST_F(SnapshotTest, UpdatesDuringTheCopyingAreAllThereOrAllNot) {
   int copied = 0;
   for (int round = 0; round < 5; ++round) {
     const std::string save = StrCat("s", round);
-    const void* const place =
-        TestVariables::Value(table_).raw_data();  // later updates write into the same buffer
+    // Later updates write into the same buffer.
+    const void* const place = TestVariables::Value(table_).raw_data();
     std::atomic<bool> end{false}, updated{false};
     auto updates = Scheduler::Real().StartThread("updates", [&] {
       for (int64_t row = 0; !end; row = (row + 1) % kRows) {

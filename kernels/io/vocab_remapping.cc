@@ -19,8 +19,8 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kAbsent =
-    -1;  // stands in remappings for a row (or column) that the old matrix does not have
+// Stands in remappings for a row (or column) that the old matrix does not have.
+constexpr int64_t kAbsent = -1;
 
 // Returns the lines of a text. Borrows the text.
 std::vector<string_view> LinesOf(const std::string& text) {

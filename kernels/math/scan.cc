@@ -196,8 +196,8 @@ static OpDef CumulativeLogsumexpOp() {
       kFloating, [](const GradientScope& g) -> Gradients {
         return {LogSumExpPart(g, 1) - LogSumExpPart(g, -1), Gradient()};
       });
-  op.examples[1].check_gradient =
-      false;  // the gradient's exponentials are zero where the result is -infinity
+  // The gradient's exponentials are zero where the result is -infinity.
+  op.examples[1].check_gradient = false;
   return op;
 }
 

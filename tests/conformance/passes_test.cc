@@ -208,8 +208,8 @@ class PassesTest : public testing::Test {
       options.fetches.push_back(*TensorName::Parse(fetch));
     }
     int before = 0;
-    bool partitioned =
-        false;  // from this pass on each graph is only one partition, with other numbers of nodes
+    // From this pass on each graph is only one partition, with other numbers of nodes.
+    bool partitioned = false;
     options.dump = [&](string_view pass, const Graph& graph) {
       partitioned |= pass == "partition";
       if (partitioned) return;

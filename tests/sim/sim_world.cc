@@ -28,7 +28,7 @@ constexpr char kClient[] = "client";
 constexpr int64_t kEndsWithinMs = 240'000;
 // Leases, parked subscriptions and idle sessions must have ended after this time.
 constexpr int64_t kQuietMs = 200'000;
-constexpr int64_t kPowerOffMs = 300;  // minimum duration of a training
+constexpr int64_t kPowerOffMs = 300;  // minimum duration of a loss of power
 // All remains of the last step must have ended after this time.
 constexpr int64_t kStepsEndMs = 20'000;
 constexpr int64_t kWholeWithinMs = 60'000;

@@ -17,11 +17,11 @@ namespace penstock {
 
 struct PlacedProblem {
   PlacementProblem problem;
-  std::vector<Node*> order;       // by node of the problem
-  std::vector<int> device;        // by node of the problem: index in `devices`
-  std::vector<int> index;         // by node id: node of the problem; -1: removed
-  std::vector<int> first_output;  // by node of the problem: index of the node's first output in the
-                                  // problem's output_bytes
+  std::vector<Node*> order;  // by node of the problem
+  std::vector<int> device;   // by node of the problem: index in `devices`
+  std::vector<int> index;    // by node id: node of the problem; -1: removed
+  // By node of the problem: index of the node's first output in the problem's output_bytes.
+  std::vector<int> first_output;
 };
 
 // Describes the graph as a problem. REQUIRES: every node has an assigned device among `devices`.

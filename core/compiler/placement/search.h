@@ -22,8 +22,8 @@ struct FoundPlacement {
   };
   struct Group {
     int device = 0;
-    bool moved =
-        false;  // a later search moved the group there, because the predicted step is shorter
+    // A later search moved the group there, because the predicted step is shorter.
+    bool moved = false;
     std::vector<Candidate> candidates;
   };
   std::vector<Group> groups;

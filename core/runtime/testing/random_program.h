@@ -32,7 +32,7 @@ class RandomProgram {
     std::vector<std::vector<Statement>> blocks;
     std::vector<std::vector<int>> results;  // result values of each block
     int64_t parallel_iterations = 1;
-    int number = 0;  // the loop's name, unique in the program
+    int number = 0;  // the loop's number, unique in the program
   };
   using Block = std::vector<Statement>;
 

@@ -39,7 +39,8 @@ struct TensorFields {
   uint64_t frame;
   uint64_t iteration;
   uint64_t total_bytes;
-  uint64_t address;  // like offer and address_key, only for Place::kElsewhere; see ElsewhereBytes
+  uint64_t
+      address;  // used, like offer and address_key, only for Place::kElsewhere; see ElsewhereBytes
   uint64_t offer;
   uint32_t address_key;
   uint32_t key;        // the key's number (key_numbers.h)

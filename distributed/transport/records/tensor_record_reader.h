@@ -83,8 +83,8 @@ class TensorRecordReader {
   RingReader ring_;
   NumberedKeys keys_;
   std::optional<Partial> partial_;  // a tensor with pieces still to come
-  size_t pieces_left_ =
-      0;  // bytes of the current tensor that are still to come in pieces, even if no step wants it
+  // Bytes of the current tensor that are still to come in pieces, even if no step wants it.
+  size_t pieces_left_ = 0;
 };
 
 }  // namespace penstock

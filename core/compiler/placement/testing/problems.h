@@ -27,9 +27,10 @@ PlacementProblem RandomProblem(uint64_t seed, const ProblemOptions& options);
 PlacementProblem EqualDevices(int devices, double latency_ns, double bytes_per_ns);
 
 // Return the time of the predicted step under a placement:
-double BestOfAllNanos(const PlacementProblem& problem);  // of the best of all placements
-double HeftNanos(const PlacementProblem& problem);  // of the placement found by HEFT, which fills
-                                                    // gaps between earlier nodes
+// The time under the best of all placements.
+double BestOfAllNanos(const PlacementProblem& problem);
+// Returns the time under the placement found by HEFT, which fills gaps between earlier nodes.
+double HeftNanos(const PlacementProblem& problem);
 double BestSingleDeviceNanos(const PlacementProblem& problem);
 double RandomPlacementNanos(const PlacementProblem& problem, uint64_t seed);
 
