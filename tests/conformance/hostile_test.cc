@@ -222,8 +222,7 @@ void Vary(Dice& dice, SampleCall& call) {
       if (tensor.dtype() != DType::kResource) {
         const Shape shape = dice.OneIn(2) ? tensor.shape() : Shape(dice.Sizes());
         tensor = RandomTensor(dice, tensor.dtype(), shape);
-      } else if (!type.ref) {  // a ref edge carries only variables, so the handle must be that of a
-                               // variable
+      } else if (!type.ref) {  // a ref edge must carry a variable
         tensor = RandomHandle(dice, tensor, *call.resources);
       }
     }
