@@ -7,9 +7,9 @@
 namespace penstock::client {
 namespace {
 
-// Returns the largest step number: an accumulator drops gradients of older steps, but every
+// Returns the largest step number, because an accumulator drops gradients of older steps, but every
 // mini-batch that is added here must count.
-Output Always(Program& program) {
+Output LargestStep(Program& program) {
   return Constant(program, Tensor::Scalar(std::numeric_limits<int64_t>::max()));
 }
 
@@ -57,7 +57,7 @@ Accumulation AccumulateGradients(Program& program, const std::vector<VariableGra
       continue;
     }
     const auto beside = program.ColocateWith(g.variable.handle());
-    const Output always = Always(program);
+    const Output always = LargestStep(program);
     const Output required = Constant(program, Tensor::Scalar(count));
     Gradient mean = g.gradient.sparse() ? Sparse(g, always, required, &added)
                                         : Dense(g, always, required, &added);

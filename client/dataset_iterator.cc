@@ -35,7 +35,7 @@ Iterator::Iterator(const Dataset& dataset, SourceLine line)
     return;
   }
   if (!DatasetNode::Exists(graph, dataset.variant())) {
-    graph.Fail(MadeAt(InvalidArgument("iterator: ", DatasetNode::kNotHere), line));
+    graph.Fail(MadeAt(InvalidArgument("iterator: ", DatasetNode::kNotInGraphText), line));
     return;
   }
   const auto scope = graph.NameScope("iterator");

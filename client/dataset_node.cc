@@ -30,7 +30,7 @@ GraphFunction DatasetNode::Function(const TensorSpecs& elements, const GraphFunc
   return function;
 }
 
-void DatasetNode::Follow(const Dataset& input) {
+void DatasetNode::InheritRepeatable(const Dataset& input) {
   if (repeatable_.ok()) repeatable_ = input.repeatable_;
   if (random_.empty()) random_ = input.random_;
 }
@@ -49,7 +49,7 @@ Dataset DatasetNode::Make(string_view op, const std::vector<NodeInput>& inputs, 
                           TensorSpecs elements) {
   std::optional<GraphBuilder::Scope> beside;
   if (input_.valid()) {
-    if (!Exists(graph_, input_)) Fail(kNotHere);
+    if (!Exists(graph_, input_)) Fail(kNotInGraphText);
     beside.emplace(graph_.ColocateWith(input_));
   }
   const auto line = graph_.SourceLineScope(line_);

@@ -16,7 +16,7 @@ class StepProgress {
   // A warning is printed after this many steps in a row without a change of the global step. If the
   // train op can change the global step (gradients may be accumulated), it is printed after ten
   // times as many.
-  static constexpr int64_t kSaidAfter = 100;
+  static constexpr int64_t kWarnAfterSteps = 100;
 
   // The training ends after `steps_max` steps in a row without a change; 0: never.
   StepProgress(Program& program, Output train, int64_t steps_max);

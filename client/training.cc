@@ -92,7 +92,7 @@ Status TrainingLoop::Run() {
   }
   Status status = Train();
   // Completes a save that is running, so that the state before an error is kept.
-  if (!context_->stopping()) saves_->EndOrGiveUp();
+  if (!context_->stopping()) saves_->FinishOrCancel();
   AbandonSavesAndSteps();
   session_->End();
   EndForcedExit();

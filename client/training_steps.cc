@@ -200,7 +200,7 @@ Status TrainingSteps::NonFiniteLoss(double loss, const std::vector<Tensor>& batc
   }
   std::vector<Feed> feeds;
   for (size_t i = 0; i < batch.size(); ++i) feeds.push_back({context_.step.inputs[i], batch[i]});
-  saves_.EndOrGiveUp();
+  saves_.FinishOrCancel();
   const double seconds = std::min(context_.options.step_seconds, kFindNanTimeoutSeconds);
   NonFiniteOrigin origin(context_.program, output, feeds, *session_, saves_.saver(),
                          context_.options.checkpoint_dir, static_cast<int64_t>(seconds * 1e3),
@@ -210,7 +210,7 @@ Status TrainingSteps::NonFiniteLoss(double loss, const std::vector<Tensor>& batc
                                ? StrCat(" of ", devices->front().name.Task().ToString())
                                : "";
   return InvalidArgument(context_.step.loss, " is ", loss, " after step ", context_.global_step,
-                         task, ": ", origin.Describe(), saves_.NotSavedSince());
+                         task, ": ", origin.Describe(), saves_.SavedUpToText());
 }
 
 }  // namespace penstock::client

@@ -90,8 +90,8 @@ void ShutdownServingWorkers(const TaskRole& role) {
   }
 }
 
-Status Play(const TaskRole& role, Server& server,
-            const std::function<Status(const std::string& target)>& train) {
+Status RunRole(const TaskRole& role, Server& server,
+               const std::function<Status(const std::string& target)>& train) {
   RETURN_IF_ERROR(server.Start());
   if (role.task.job == "ps" || (role.chief_drives && !role.task.is_chief())) {
     Serve(server);
@@ -105,7 +105,7 @@ Status Play(const TaskRole& role, Server& server,
 
 Status ServeOrTrain(const TaskRole& role, std::shared_ptr<Server> server,
                     const std::function<Status(const std::string& target)>& train) {
-  const Status status = Play(role, *server, train);
+  const Status status = RunRole(role, *server, train);
   // Describes the running nodes until the server is destroyed.
   const auto describe = [weak = std::weak_ptr(server)] {
     const auto running = weak.lock();

@@ -56,7 +56,7 @@ class RootedEnv final : public ForwardingEnv {
   Status OutsideError(const std::string& path) const;
   // Returns the path relative to the root, "." for the root itself; PermissionDenied if an absolute
   // path does not begin with the root.
-  StatusOr<std::string> Below(const std::string& path) const;
+  StatusOr<std::string> RelativeToRoot(const std::string& path) const;
   StatusOr<Handle> Resolve(const std::string& path, const std::string& below, int flags) const;
   StatusOr<Entry> ResolveParent(const std::string& path) const;
   // Calls `use` with a path under which `base_` finds the file at `path`.

@@ -116,7 +116,7 @@ struct ThreadPool::State {
   void Run() ABSL_LOCKS_EXCLUDED(mu);
   // Runs one closure or joins one loop, without the lock. Returns whether there was one.
   bool RunOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  void Help(Loop* loop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  void JoinLoop(Loop* loop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // Waits for work. Returns false if there is none and the pool is stopping.
   bool WaitForWork() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // Wakes as many threads as `open` requires, less those that are looking for work already.
@@ -230,7 +230,7 @@ void ThreadPool::State::Share(Loop& loop) {
   if (loop.error) std::rethrow_exception(loop.error);
 }
 
-void ThreadPool::State::Help(Loop* loop) {
+void ThreadPool::State::JoinLoop(Loop* loop) {
   loop->helpers.fetch_add(1, std::memory_order_relaxed);
   open.fetch_sub(1, std::memory_order_relaxed);
   if (--loop->wanted == 0) loops.erase(std::find(loops.begin(), loops.end(), loop));
@@ -248,7 +248,7 @@ void ThreadPool::State::Help(Loop* loop) {
 
 bool ThreadPool::State::RunOne() {
   if (!loops.empty()) {
-    Help(loops.back());
+    JoinLoop(loops.back());
     return true;
   }
   if (queue.empty()) return false;

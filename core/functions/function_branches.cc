@@ -7,7 +7,7 @@
 
 #include "core/functions/function_expansion.h"
 #include "core/functions/functional_node.h"
-#include "core/op/results_apart.h"
+#include "core/op/independent_results.h"
 #include "proto/tensorflow/graph.pb.h"
 
 namespace penstock {
@@ -133,7 +133,7 @@ Status FunctionExpansion::ExpandBranches(const NodeProto& node, const Branches& 
   // If a branch has effects, a step that needs any result runs them.
   if (!out.empty() && !library_.HasEffects(node)) {
     NodeProto* const results = out_.mutable_node(out_.node_size() - 1);
-    (*results->mutable_attr())[kResultsApartAttr].set_b(true);
+    (*results->mutable_attr())[kIndependentResultsAttr].set_b(true);
   }
   return OkStatus();
 }

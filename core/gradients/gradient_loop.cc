@@ -124,7 +124,7 @@ Gradient GradientWalk::KeptGradient(const Node& push) {
   const auto stack = kept_gradients_.find(&push);
   if (stack == kept_gradients_.end()) return {};
   const Endpoint value = push.input(1);
-  return loop_->backward->PopLike(stack->second, builder_.OutputOf(value.node, value.index));
+  return loop_->backward->PopMatching(stack->second, builder_.OutputOf(value.node, value.index));
 }
 
 Status GradientWalk::SetNextGradients(LoopGradient* loop) {

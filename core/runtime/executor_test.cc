@@ -20,7 +20,7 @@ using testing::HasSubstr;
 Tensor Int(int64_t value) { return Tensor::Scalar(value); }
 
 // The two ways of running a step must give the same results.
-class ExecutorTest : public testing::TestWithParam<How> {
+class ExecutorTest : public testing::TestWithParam<RunMode> {
  protected:
   Status Run(Graph graph, TestStep& step) {
     const auto executor = task_.Make(std::move(graph));
@@ -29,9 +29,9 @@ class ExecutorTest : public testing::TestWithParam<How> {
   std::string Message(const Status& status) { return std::string(status.message()); }
   TestTask task_;
 };
-INSTANTIATE_TEST_SUITE_P(How, ExecutorTest, testing::Values(How::kRun, How::kRunAsync),
+INSTANTIATE_TEST_SUITE_P(How, ExecutorTest, testing::Values(RunMode::kRun, RunMode::kRunAsync),
                          [](const auto& info) {
-                           return info.param == How::kRun ? "Run" : "RunAsync";
+                           return info.param == RunMode::kRun ? "Run" : "RunAsync";
                          });
 
 TEST_P(ExecutorTest, FeedsComeInAndFetchesGoOut) {

@@ -12,10 +12,10 @@ namespace {
 
 // Ends a partial run when an instalment exceeds its timeout, or when the caller that waits for it
 // gives up.
-class Guard {
+class InstalmentGuard {
  public:
-  Guard(std::shared_ptr<PartialRun> run, const RunOptions& options,
-        const MasterStep::Services& services)
+  InstalmentGuard(std::shared_ptr<PartialRun> run, const RunOptions& options,
+                  const MasterStep::Services& services)
       : cancellation_(options.cancellation), timer_(services.timer) {
     // Ends the step on a thread of the pool: its end deregisters the timer and the cancellation,
     // which their own threads must not do.
@@ -34,12 +34,12 @@ class Guard {
     timeout_ = timer_->Arm(services.env->NowNanos() + TimeoutNanos(options.timeout_ms),
                            [end, late] { end(late); });
   }
-  ~Guard() {
+  ~InstalmentGuard() {
     if (registered_) cancellation_->Deregister(token_);
     if (timeout_.has_value()) timer_->Disarm(*timeout_);
   }
-  Guard(const Guard&) = delete;
-  Guard& operator=(const Guard&) = delete;
+  InstalmentGuard(const InstalmentGuard&) = delete;
+  InstalmentGuard& operator=(const InstalmentGuard&) = delete;
 
  private:
   Cancellation* const cancellation_;
@@ -137,7 +137,7 @@ void PartialRuns::Run(const std::string& handle, const RunOptions& options, cons
                          std::move(done)(status.ok() ? why : std::move(status));
                        }));
   }
-  auto guard = std::make_unique<Guard>(run, options, options_.services);
+  auto guard = std::make_unique<InstalmentGuard>(run, options, options_.services);
   run->Run(feeds, fetches, outputs,
            Done([self = shared_from_this(), run, handle, outputs, guard = std::move(guard),
                  done = std::move(done)](Status status) mutable {

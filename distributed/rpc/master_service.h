@@ -3,7 +3,7 @@
 // MasterService: TensorFlow's public session protocol (/tensorflow.MasterService/...) for a Master.
 // Any number of calls may wait in it, because a waiting call holds no thread.
 //
-// Threads: after Listen, calls arrive on any thread. Locks: told_mu_, places_mu_ and that of
+// Threads: after Listen, calls arrive on any thread. Locks: logged_mu_, places_mu_ and that of
 // RecentRequests; none is taken while another is held.
 #pragma once
 
@@ -109,14 +109,15 @@ class MasterService {
   void Answer(const MasterSession::AsyncRun& run, std::function<void()> answer);
 
   // Logs in one line that options have no effect. `where` says where they were set.
-  void TellOfOptions(const std::string& where, const std::vector<std::string>& options) const;
-  // Does the same as TellOfOptions, for options that clients send with each step, but names each
-  // option only once.
-  void TellOnce(const std::string& where, std::vector<std::string> options);
+  void LogIgnoredOptions(const std::string& where, const std::vector<std::string>& options) const;
+  // Does the same as LogIgnoredOptions, for options that clients send with each step, but names
+  // each option only once.
+  void LogIgnoredOptionsOnce(const std::string& where, std::vector<std::string> options);
 
   tensorflow::ConfigProto default_config_;
-  Mutex told_mu_;
-  std::set<std::string> told_ ABSL_GUARDED_BY(told_mu_);  // options that TellOnce has named
+  Mutex logged_mu_;
+  std::set<std::string> logged_
+      ABSL_GUARDED_BY(logged_mu_);  // options that LogIgnoredOptionsOnce has named
   Master* master_ = nullptr;
   Scheduler* threads_ = nullptr;
   AsyncService service_;

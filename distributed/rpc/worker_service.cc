@@ -97,7 +97,7 @@ Status WorkerService::GetStatus(const wire::GetStatusRequest& request,
   }
   const auto& handles = request.session_handle();
   for (const std::string& unknown :
-       options_.worker->TouchSessions({handles.begin(), handles.end()})) {
+       options_.worker->RenewLeases({handles.begin(), handles.end()})) {
     response->add_unknown_session(unknown);
   }
   return OkStatus();

@@ -226,7 +226,7 @@ bool Worker::in_use(int64_t quiet_ns) const {
                      [](const auto& session) { return !session.second->graphs.empty(); });
 }
 
-std::vector<std::string> Worker::TouchSessions(const std::vector<std::string>& handles) {
+std::vector<std::string> Worker::RenewLeases(const std::vector<std::string>& handles) {
   std::vector<std::string> unknown;
   const int64_t now = env_.NowNanos();
   MutexLock lock(mu_);
@@ -241,7 +241,7 @@ std::vector<std::string> Worker::TouchSessions(const std::vector<std::string>& h
   return unknown;
 }
 
-void Worker::ReapSessions() {
+void Worker::DeleteExpiredSessions() {
   std::vector<std::pair<std::string, int64_t>>
       expired;  // by session: the time since the last sign of its master
   const int64_t now = env_.NowNanos();

@@ -116,9 +116,9 @@ class Worker {
   // master. If `why` is Aborted, the master has restarted, and its sessions end, too.
   void MasterLost(const TaskId& master, const Status& why);
   // Renews the leases of these sessions; returns the handles that it does not know.
-  std::vector<std::string> TouchSessions(const std::vector<std::string>& handles);
+  std::vector<std::string> RenewLeases(const std::vector<std::string>& handles);
   // Deletes the sessions whose masters have been silent for longer than their lease.
-  void ReapSessions();
+  void DeleteExpiredSessions();
   // Returns whether sessions have been deleted since the last call.
   bool DeletedSinceLastCall() { return deleted_.exchange(false); }
   bool has_sessions() const;

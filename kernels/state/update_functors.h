@@ -54,14 +54,14 @@ struct DivideBy {
   }
 };
 
-struct LowerTo {
+struct AssignMin {
   template <class T>
   static void Apply(T& a, const T& b) {
     if (b < a) a = b;
   }
 };
 
-struct RaiseTo {
+struct AssignMax {
   template <class T>
   static void Apply(T& a, const T& b) {
     if (a < b) a = b;

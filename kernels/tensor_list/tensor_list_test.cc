@@ -26,7 +26,7 @@ const Tensor kUnknown = Int(-1);
 StatusOr<std::vector<Tensor>> Call(const char* op, const std::vector<Tensor>& inputs,
                                    const Attrs& attrs = {}) {
   OpRunner run(op);
-  run.ShapesKnow(OpRunner::Known::kNothing);
+  run.SetKnownInputs(OpRunner::Known::kNothing);
   for (const Tensor& input : inputs) run.In(input);
   for (const auto& [name, value] : attrs) run.Attr(name, value);
   return run.Run();

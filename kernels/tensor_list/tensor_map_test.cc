@@ -22,7 +22,7 @@ Tensor Vector(const std::vector<float>& values) { return Tensor::Vector(values);
 StatusOr<Tensor> CallMap(const char* op, const std::vector<Tensor>& inputs,
                          const Attrs& attrs = {}) {
   OpRunner run(op);
-  run.ShapesKnow(OpRunner::Known::kNothing);
+  run.SetKnownInputs(OpRunner::Known::kNothing);
   for (const Tensor& input : inputs) run.In(input);
   for (const auto& [name, value] : attrs) run.Attr(name, value);
   return run.Run1();

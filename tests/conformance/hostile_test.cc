@@ -295,8 +295,8 @@ TEST_P(Hostile, KernelsAnswer) {
       IsList(call.op->inputs[i]) ? run.InList(call.args[i]) : run.In(call.args[i][0]);
     }
     for (const auto& [name, value] : call.attrs) run.Attr(name, value);
-    run.ShapesKnow(dice_.Of({OpRunner::Known::kNothing, OpRunner::Known::kNothing,
-                             OpRunner::Known::kShapes, OpRunner::Known::kValues}));
+    run.SetKnownInputs(dice_.Of({OpRunner::Known::kNothing, OpRunner::Known::kNothing,
+                                 OpRunner::Known::kShapes, OpRunner::Known::kValues}));
     StatusOr<std::vector<Tensor>> outputs = ResourceExhausted("no memory");
     try {
       outputs = run.Run();

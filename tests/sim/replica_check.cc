@@ -111,7 +111,7 @@ std::string ReplicaCheck::Look(SimProcess* one, SimProcess* other) {
 
 std::string ReplicaCheck::LookAt(SimProcess& primary, SimProcess& follower) {
   const bool quiet = primary.task().worker().steps().counts().running == 0;
-  if (!quiet) return CompareAmidStep(primary, follower);
+  if (!quiet) return CompareDuringStep(primary, follower);
   const ReplicaLog::Counts counts = primary.replica()->state().log;
   if (counts.behind != 0) return "";
   steps_ended_ = primary.step_counts().ended;
@@ -120,7 +120,7 @@ std::string ReplicaCheck::LookAt(SimProcess& primary, SimProcess& follower) {
 }
 
 // Compares the follower with its state at the last comparison, if no step has ended since.
-std::string ReplicaCheck::CompareAmidStep(SimProcess& primary, SimProcess& follower) {
+std::string ReplicaCheck::CompareDuringStep(SimProcess& primary, SimProcess& follower) {
   if (primary.step_counts().ended != steps_ended_) return "";
   if (primary.replica()->state().log.forced_cuts != forced_cuts_) return "";
   const auto now = VariablesOf(follower);

@@ -41,7 +41,7 @@ class ReplicaCheck {
   };
   std::string LookAt(SimProcess& primary, SimProcess& follower);
   std::string Compare(SimProcess& primary, SimProcess& follower);
-  std::string CompareAmidStep(SimProcess& primary, SimProcess& follower);
+  std::string CompareDuringStep(SimProcess& primary, SimProcess& follower);
   std::string CheckOrphan(SimProcess& process);
 
   std::map<std::string, Seen> seen_;  // by the variable's name

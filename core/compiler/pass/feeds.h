@@ -24,9 +24,9 @@ StatusOr<FeedMap> ResolveFeeds(const Graph& graph, const CompileOptions& options
 // from it then wait for the feed, because the placeholder itself must not run.
 bool IsFedPlaceholder(const Node& node, const FeedMap& feeds);
 // Returns the tensor that a consumer of `tensor` reads in a step. Returns `tensor` itself, unless
-// its node only passes independent inputs on (core/op/results_apart.h) and `tensor` is not fed. In
-// that case returns the input that becomes `tensor`.
-Endpoint ReadBy(Endpoint tensor, const FeedMap& feeds);
+// its node only passes independent inputs on (core/op/independent_results.h) and `tensor` is not
+// fed. In that case returns the input that becomes `tensor`.
+Endpoint SourceInStep(Endpoint tensor, const FeedMap& feeds);
 // Finds the outputs that are fetched. NotFound "FetchOutputs node X:0: not found". InvalidArgument
 // if a tensor is both fed and fetched.
 StatusOr<std::vector<Endpoint>> ResolveFetches(const Graph& graph, const CompileOptions& options,

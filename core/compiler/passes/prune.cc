@@ -61,7 +61,7 @@ class Pruner {
       std::vector<std::pair<Node*, int>> edges = std::move(back_edges_);
       back_edges_.clear();
       for (const auto& [node, input] : edges) {
-        const Endpoint source = ReadBy(node->input(input), feeds_);
+        const Endpoint source = SourceInStep(node->input(input), feeds_);
         RETURN_IF_ERROR(Visit(source.node));
         RETURN_IF_ERROR(to_.SetInput(CopyOf(node), input, CopiedEndpoint(source)));
       }
@@ -71,7 +71,7 @@ class Pruner {
 
   Status AddFetch(Endpoint source, int index) {
     if (source.node == nullptr) return Internal("fetch without a source");
-    source = ReadBy(source, feeds_);
+    source = SourceInStep(source, feeds_);
     if (Fed(source)) {
       RETURN_IF_ERROR(AddFeed(source));
     } else {
@@ -119,7 +119,7 @@ class Pruner {
   bool PushMissing(Node* node, std::vector<Node*>* stack) {
     const size_t before = stack->size();
     for (const Endpoint& consumed : node->inputs()) {
-      const Endpoint input = ReadBy(consumed, feeds_);
+      const Endpoint input = SourceInStep(consumed, feeds_);
       if (!Copyable(input) && !IsLoopBackEdge(*input.node, *node)) stack->push_back(input.node);
     }
     for (Node* control : node->control_inputs()) {
@@ -144,7 +144,7 @@ class Pruner {
                          .attrs = node->attrs(),
                          .device = node->requested_device()};
     for (int i = 0; i < node->num_inputs(); ++i) {
-      const Endpoint input = ReadBy(node->input(i), feeds_);
+      const Endpoint input = SourceInStep(node->input(i), feeds_);
       if (Fed(input)) RETURN_IF_ERROR(AddFeed(input));
       if (!Copyable(input)) back_edges_.emplace_back(node, i);
       spec.inputs.push_back(Copyable(input) ? CopiedEndpoint(input) : Endpoint{});

@@ -42,7 +42,7 @@ class FeasibleDevices {
                   const std::vector<DeviceInfo>& devices, const Options& options)
       : graph_(graph), groups_(groups), devices_(devices), options_(options) {}
 
-  StatusOr<std::vector<int>> OfGroup(const std::vector<const Node*>& members);
+  StatusOr<std::vector<int>> DevicesOfGroup(const std::vector<const Node*>& members);
   const std::vector<int>& Matching(const DeviceName& constraint);
   bool HasKernel(const Node& node, const std::string& type) const;
   // Returns the devices among `devices` on which every member has a kernel.
@@ -55,8 +55,8 @@ class FeasibleDevices {
   // Returns, by device, whether the node cannot run there: because the node's own constraint
   // excludes the device (type and index are ignored if Options::soft), the device has no kernel for
   // the node, or the node may use only the client's task.
-  std::vector<bool> ExcludedBy(const Node& node) const;
-  std::string WhatExcludes(const Node& node) const;
+  std::vector<bool> DevicesExcludedBy(const Node& node) const;
+  std::string DescribeExclusion(const Node& node) const;
 
   const Graph& graph_;
   const ColocationGroups& groups_;

@@ -53,7 +53,7 @@ class OpRunner {
   // How much the shape function knows about the inputs; by default everything. If it knows less, it
   // checks less, and the kernel itself must find mistakes in the inputs.
   enum class Known { kNothing, kShapes, kValues };
-  OpRunner& ShapesKnow(Known known);
+  OpRunner& SetKnownInputs(Known known);
 
   StatusOr<std::vector<Tensor>> Run();
   StatusOr<Tensor>

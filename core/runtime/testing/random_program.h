@@ -38,7 +38,7 @@ class RandomProgram {
 
   // The graph has two feeds; it fetches all values that are computed outside of branches and loops.
   RandomProgram(uint32_t seed, Kinds kinds);
-  Graph Build(FlowBuilder::Whom whom = FlowBuilder::kExecutor) const;
+  Graph Build(FlowBuilder::FeedForm form = FlowBuilder::kExecutor) const;
   int num_fetches() const;
   std::vector<int64_t> Expected(std::vector<int64_t> feeds) const;
 

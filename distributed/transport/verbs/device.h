@@ -82,7 +82,7 @@ class VerbsDevice : public std::enable_shared_from_this<VerbsDevice> {
   int ports_ = 0;
   int gids_ = 0;
   int reads_max_ = 1;
-  bool takes_page_faults_ = false;
+  bool supports_page_faults_ = false;
 };
 
 }  // namespace penstock
