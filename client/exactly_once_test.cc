@@ -124,7 +124,7 @@ TEST_F(ExactlyOnceTest, CheckpointsAreOfMomentsBetweenSteps) {
 TEST_F(ExactlyOnceTest, ConcurrentStepsAreRefused) {
   TrainingLoop loop(program_, {.train = train_, .once = &once_}, {.concurrent_steps = 2});
   EXPECT_EQ(loop.Run(), InvalidArgument("concurrent_steps=2: with ExactlyOnce a worker's steps "
-                                        "come one after the other: say 1"));
+                                        "come one after the other: set it to 1"));
 }
 
 // `a` is on the first server, `b` on the second one. A step adds 2 to a[1], and 1 to `b`.

@@ -62,13 +62,14 @@ Status TrainingLoop::CheckOptions() const {
   const TrainingStep& step = context_->step;
   const TrainingOptions& options = context_->options;
   if (step.once != nullptr && options.concurrent_steps > 1) {
-    return InvalidArgument("concurrent_steps=", options.concurrent_steps,
-                           ": with ExactlyOnce a worker's steps come one after the other: say 1");
+    return InvalidArgument(
+        "concurrent_steps=", options.concurrent_steps,
+        ": with ExactlyOnce a worker's steps come one after the other: set it to 1");
   }
   if (options.agree.valid() && options.concurrent_steps > 1) {
     return InvalidArgument(
         "concurrent_steps=", options.concurrent_steps,
-        ": replicas that average their gradients take one step at a time: ", "say 1");
+        ": replicas that average their gradients take one step at a time: ", "set it to 1");
   }
   if (options.max_failed_saves_in_a_row < 0) {
     return InvalidArgument("max_failed_saves_in_a_row=", options.max_failed_saves_in_a_row,

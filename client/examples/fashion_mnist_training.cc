@@ -199,7 +199,7 @@ struct Trainer {
   const Flags& flags;
   Program program;
   Adam optimizer;
-  std::vector<client::Iterator> iterators;  // of the towers' records
+  std::vector<client::Iterator> iterators;  // iterators over the towers' records
   Outputs taken;                            // pictures that a step takes from the iterators
   std::optional<client::ExactlyOnce> once;
   std::optional<client::SyncReplicas> sync;

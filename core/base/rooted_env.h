@@ -67,7 +67,8 @@ class RootedEnv final : public ForwardingEnv {
 
   Env& base_;
   const std::string flag_;
-  const std::vector<std::string> roots_;  // as given and resolved, without a '/' at the end
+  // Each root as it was given and as resolved, without a '/' at the end.
+  const std::vector<std::string> roots_;
   const int fd_;
 };
 

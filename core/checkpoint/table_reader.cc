@@ -47,7 +47,8 @@ Status VisitBlock(string_view block, string_view block_kind, Table::Visitor visi
       return malformed;
     }
     if (uint64_t{shared} + unshared > kKeyBytesMax) {
-      return DataLoss("a key of ", uint64_t{shared} + unshared, " bytes");
+      return DataLoss("a key has ", uint64_t{shared} + unshared, " bytes, expected at most ",
+                      kKeyBytesMax);
     }
     key.resize(shared);
     key.append(block.data(), unshared);

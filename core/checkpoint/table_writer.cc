@@ -33,7 +33,7 @@ StatusOr<std::string> BuildTable(const std::map<std::string, std::string>& entri
   for (const auto& [key, value] : entries) {
     if (key.size() > kKeyBytesMax) {
       builder.Abandon();
-      return InvalidArgument("a key of ", key.size(), " bytes ('", key.substr(0, 40),
+      return InvalidArgument("a key has ", key.size(), " bytes ('", key.substr(0, 40),
                              "...'), at most ", kKeyBytesMax, " are read");
     }
     builder.Add(key, value);

@@ -56,7 +56,8 @@ class ShapeInference {
   absl::flat_hash_map<Key, ResourceHandle::Element> elements_;
 };
 
-// As InferShapes (graph.h), but takes the shapes in `known` instead of inferring them.
+// Does the same as InferShapes (graph.h), but takes the shapes in `known` instead of inferring
+// them.
 StatusOr<ShapeMap> InferShapesWith(const Graph& graph, KnownShapes known);
 
 }  // namespace penstock

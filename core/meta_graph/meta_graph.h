@@ -55,7 +55,7 @@ struct Asset {
 // One of a program's collections, of any kind. Messages of unknown kinds (`Any`) are kept as bytes.
 struct Collection {
   struct Nodes {
-    std::vector<std::string> names;  // of nodes or tensors, as in the file; not checked
+    std::vector<std::string> names;  // names of nodes or tensors, copied from the file unchecked
   };
   struct Bytes {
     std::vector<std::string> values;
@@ -77,7 +77,7 @@ struct SavedVariable {
 
 struct MetaGraph {
   std::vector<std::string> tags;   // the tags that identify it in a SavedModel
-  std::string tensorflow_version;  // of the writer
+  std::string tensorflow_version;  // the version of TensorFlow that wrote the file
   SaverNames saver;
   std::map<std::string, Collection> collections;
   std::map<std::string, Signature> signatures;

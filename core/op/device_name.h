@@ -38,7 +38,7 @@ struct DeviceName {
 // Roughly how fast a device is. The rates serve to compare alternatives, not to predict times.
 struct DeviceRates {
   double flops_per_ns = 50;
-  double bytes_per_ns = 10;  // of its memory
+  double bytes_per_ns = 10;  // bandwidth of its memory
   double launch_ns = 200;    // time of a kernel that does nothing
 };
 // Returns typical rates of a device of this type, "CPU" or "GPU".

@@ -38,7 +38,7 @@ class Rendezvous;  // core/runtime/rendezvous.h; only kernels/flow uses its memb
 
 // The properties of its node that a kernel gets when it is created.
 struct KernelInit {
-  const std::string& name;  // of the node
+  const std::string& name;  // the node's name
   const OpDef& op;
   const Attrs& attrs;         // complete, with defaults
   const std::string& device;  // full name
@@ -57,8 +57,8 @@ struct KernelInit {
 // The services of the running step. All kernels of a step on one device share one StepContext.
 struct StepContext {
   int64_t step_id = 0;
-  uint64_t incarnation = 0;                 // of the task
-  ResourceStore* resources = nullptr;       // of the device (or of the session, if isolated)
+  uint64_t incarnation = 0;                 // the task's incarnation
+  ResourceStore* resources = nullptr;       // the device's (or the session's, if it is isolated)
   ResourceStore* step_resources = nullptr;  // destroyed when the step ends
   Rendezvous* rendezvous = nullptr;
   Cancellation* cancellation = nullptr;
@@ -79,7 +79,7 @@ class KernelContext {
     StepContext* step = nullptr;
     const std::string* node_name = nullptr;
     const std::string* device_name = nullptr;
-    Allocator* allocator = nullptr;       // of the device
+    Allocator* allocator = nullptr;       // the device's allocator
     Allocator* host_allocator = nullptr;  // == allocator on CPU devices
     void* stream = nullptr;               // cudaStream_t on CUDA devices, else null
     void* device_handles = nullptr;       // library handles of the device (cuBLAS, ...), or null

@@ -128,7 +128,7 @@ Status CheckNew(const std::vector<OpDef>& ops, const std::vector<OpLibrary>& lib
     for (const OpLibrary& other : libraries) {
       if (std::count(other.ops.begin(), other.ops.end(), op.name) == 0) continue;
       return AlreadyExists("it declares the op ", op.name, ", which '", other.path,
-                           "' has brought already");
+                           "' has declared already");
     }
     return AlreadyExists("it declares the op ", op.name,
                          ", which Penstock has itself; give it another name");

@@ -19,7 +19,7 @@
 namespace penstock {
 
 struct OpLibrary {
-  std::string path;              // of the file: absolute, with symbolic links resolved
+  std::string path;              // the file's path: absolute, with symbolic links resolved
   std::vector<std::string> ops;  // the ops that it declares, sorted by name
   // The ops for which it has kernels, sorted; the process may have had these ops before.
   std::vector<std::string> kernels;

@@ -122,7 +122,7 @@ TEST(LoadLibrary, RefusesAKernelThatReplacesAnother) {
               HasSubstr("a kernel of TypedOpOfTheTest for CPU (T=float, U=int32) would replace the "
                         "one that there is for CPU (T=float)"));
   EXPECT_THAT(Refusal(PathOf("kernel_for_any_type"), StatusCode::kAlreadyExists),
-              HasSubstr("a kernel of TypedOpOfTheTest for CPU would replace the one"));
+              HasSubstr("a kernel of TypedOpOfTheTest for CPU would replace the existing one"));
   const auto kernel = Registry::Global().FindKernel("TypedOpOfTheTest", "CPU",
                                                     {{"T", DType::kFloat}, {"U", DType::kInt32}});
   ASSERT_TRUE(kernel.ok()) << kernel.status();

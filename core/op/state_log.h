@@ -22,7 +22,7 @@ namespace penstock {
 // returns or its Done is called.
 struct UpdateOrigin {
   int64_t step_id = 0;
-  uint64_t incarnation = 0;  // of the task; 0: unknown
+  uint64_t incarnation = 0;  // the task's incarnation; 0: unknown
   string_view device = {};   // full name: "/job:ps/replica:0/task:0/device:CPU:0"
   string_view node = {};
 };

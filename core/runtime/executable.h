@@ -82,9 +82,9 @@ class Executable {
     std::vector<uint32_t> inputs_to_host;    // inputs to copy to the host
     std::vector<uint32_t> inputs_to_device;  // inputs to copy to the device
     std::unique_ptr<bool[]> output_on_host;  // set if kHostOutputs
-    uint32_t loop = 0;                       // of Enter: the loop that it leads into
-    int constant = -1;                       // of Enter: index among the loop's constants
-    int exit = -1;                           // of Exit: index among the loop's exits
+    uint32_t loop = 0;                       // for an Enter: the loop that it leads into
+    int constant = -1;                       // for an Enter: index among the loop's constants
+    int exit = -1;                           // for an Exit: index among the loop's exits
   };
 
   // A frame: the nodes of one loop, without those of its inner loops; [0]: outside of loops.

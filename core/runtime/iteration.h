@@ -77,7 +77,7 @@ struct Iteration {
 
   const Executable& executable;
   const Executable::Loop* const loop;
-  const Executable::Item* const items;               // of the loop
+  const Executable::Item* const items;               // the loop's items
   std::unique_ptr<Tensor[]> inputs;                  // by slot; empty until the value arrives
   std::unique_ptr<std::atomic<uint32_t>[]> pending;  // by node, as in Executable
   std::unique_ptr<NodeWait[]> waits;                 // by Detail::wait

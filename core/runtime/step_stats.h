@@ -41,7 +41,7 @@ struct NodeStats {
   std::string node;
   std::string op;
   std::vector<Input> inputs;         // control inputs last
-  std::optional<Transfer> transfer;  // of a _Send, a _Recv, or a row kTransferStats
+  std::optional<Transfer> transfer;  // only for a _Send, a _Recv, or a row kTransferStats
   int64_t scheduled_ns = 0;          // became ready; all times: wall clock, nanoseconds
   int64_t start_ns = 0;
   int64_t end_ns = 0;
@@ -52,8 +52,8 @@ struct NodeStats {
     DType dtype = DType::kInvalid;
     Shape shape;
     int64_t bytes = 0;
-    std::string allocator;  // of its buffer; "" for foreign memory
-    uint64_t address = 0;   // of its bytes: equal for outputs that share a buffer
+    std::string allocator;  // the allocator of its buffer; "" for foreign memory
+    uint64_t address = 0;   // where its bytes are: equal for outputs that share a buffer
   };
   std::vector<Out> outputs;  // outputs with a value
   // The memory that the kernel allocated from one allocator, including temporary memory. For

@@ -66,9 +66,9 @@ class CachingAllocator final : public Allocator {
   void DeallocateSlowly(void* pointer, size_t bytes);
   bool Refill(ThreadCache& cache, int size_class);
   void ReturnBatch(int size_class, Batch batch);  // to the central list, or to the system
-  void Free(int size_class, Batch batch);         // to the system
+  void Free(int size_class, Batch batch);         // returns the batch to the system
   void Detach(ThreadCache& cache);
-  void Publish(int64_t bytes);     // in the shared statistics
+  void Publish(int64_t bytes);     // adds them to the shared statistics
   void CountSmall(int64_t bytes);  // bytes from the system; negative: returned to it
   void* AllocateLarge(size_t bytes);
   void DeallocateLarge(void* pointer, size_t bytes);

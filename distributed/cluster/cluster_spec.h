@@ -85,7 +85,7 @@ struct ClusterFlags {
   std::string listen_address;  // "host" or "host:port"
   std::string protocol = "auto";
   int status_port = 0;
-  std::string ps_replica_hosts;  // as ps_hosts; "" or one for each
+  std::string ps_replica_hosts;  // in the form of ps_hosts; "" or one for each
   int replica_index = 0;
 };
 // Adds --ps_replica_hosts and --replica_index to `*config`. InvalidArgument names the flag.

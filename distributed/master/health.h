@@ -123,7 +123,7 @@ class HealthMonitor {
   // Notes the task's clock from the answer to a question that was sent at `sent_ns`.
   static void ReadClock(const std::shared_ptr<State>& state, const Key& key, int64_t sent_ns,
                         Env& env, const StatusOr<TaskStatus>& answer);
-  // REQUIRES the state's lock, which guards `watched`.
+  // REQUIRES: the caller holds the state's lock, which guards `watched`.
   static void MarkLost(Watched& watched, const Status& why, LossNotice* notice);
 
   const HealthOptions options_;

@@ -58,7 +58,7 @@ class MasterStep : public std::enable_shared_from_this<MasterStep> {
   const PreparedStep& prepared() const { return *prepared_; }
   // Returns the tasks whose parts have not ended.
   std::vector<TaskId> UnfinishedTasks() const;
-  // Starts the step. REQUIRES at least one part.
+  // Starts the step. REQUIRES: there is at least one part.
   void Start(Done done);
   // Aborts the step with `why`. Does nothing if it has failed or ended.
   void Abort(const Status& why);

@@ -31,7 +31,7 @@ class SessionGraph {
     SessionOptions session;
     const Registry* registry = nullptr;
     std::string task;                 // the master's own
-    std::vector<DeviceInfo> devices;  // of all tasks; the first one is the client's
+    std::vector<DeviceInfo> devices;  // the devices of all tasks; the first one is the client's
     Env* env = nullptr;
     Scheduler* threads = nullptr;
   };

@@ -71,7 +71,7 @@ class Task {
 
   const TaskId& self() const { return worker_.self(); }
   Worker& worker() { return worker_; }
-  Master& master() { return *master_; }  // REQUIRES Start
+  Master& master() { return *master_; }  // REQUIRES: Start has succeeded
   // Returns the time since the construction.
   int64_t uptime_ns() const { return parts_.env->NowNanos() - made_ns_; }
 

@@ -69,8 +69,9 @@ class Worker {
     Scheduler* threads = nullptr;  // this member and the following ones are borrowed
     Env* env = nullptr;
     DeadlineTimer* timer = nullptr;
-    MemoryLimits memory = {};                         // of each session and of each of its steps
-    MemoryAccount* account = &MemoryAccount::Task();  // of all sessions together; borrowed
+    MemoryLimits memory = {};  // limits for each session and each of its steps
+    // The account of all sessions together; borrowed.
+    MemoryAccount* account = &MemoryAccount::Task();
   };
   explicit Worker(Options options);
   ~Worker();

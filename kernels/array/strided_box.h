@@ -49,7 +49,7 @@ struct StridedBox {
     int64_t count = 0;  // kUnknown if not known
   };
   absl::InlinedVector<Dim, 4> dims;  // per dimension of the input
-  Dims shape;                        // of the result: without shrunk axes, with new axes
+  Dims shape;                        // shape of the result: without shrunk axes, with new axes
 
   Dims counts() const;
   bool whole = true;  // true if the box is the whole input, in order

@@ -47,7 +47,7 @@ class Batcher final : public Resource, public std::enable_shared_from_this<Batch
     int64_t id = 0;
     std::shared_ptr<const BatchWork> work;
     Cancellation* cancellation = nullptr;  // borrowed until `deliver` is called
-    UpdateOrigin origin;                   // as `cancellation`
+    UpdateOrigin origin;                   // borrowed like `cancellation`
     // Called once, without a lock, on any thread. `results` are empty unless the status is OK.
     absl::AnyInvocable<void(Status, std::vector<Tensor> results) &&> deliver;
 
@@ -57,9 +57,9 @@ class Batcher final : public Resource, public std::enable_shared_from_this<Batch
     Cancellation::Token token = 0;
     bool registered = false, ended = false;
     Status status;  // not OK if the request has failed
-    std::vector<std::shared_ptr<Batch>>
-        batches;  // the number of batches that hold parts of it and have not ended
-    std::vector<std::vector<Tensor>> results;  // of each part
+    // The batches that hold parts of it and have not ended.
+    std::vector<std::shared_ptr<Batch>> batches;
+    std::vector<std::vector<Tensor>> results;  // the results of each part
     size_t parts_left = 0;
   };
 
@@ -73,7 +73,7 @@ class Batcher final : public Resource, public std::enable_shared_from_this<Batch
   struct Batch {
     std::vector<Part> parts;  // not empty; constant once the batch runs
     int64_t rows = 0;
-    Cancellation cancellation;  // of the work
+    Cancellation cancellation;  // cancels the work
 
    private:
     friend class Batcher;

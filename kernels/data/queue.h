@@ -33,7 +33,7 @@ namespace penstock {
 struct QueueSpec {
   const char* type = "FIFOQueue";
   std::vector<DType> types;
-  std::vector<PartialShape> shapes;  // of the components; empty: any
+  std::vector<PartialShape> shapes;  // shapes of the components; empty: any
   int64_t capacity = -1;             // < 0: no limit
   // Minimum number of elements that stay in the queue while it is open.
   int64_t min_after_dequeue = 0;

@@ -80,7 +80,7 @@ class Reader final : public Blocking {
   bool busy_ ABSL_GUARDED_BY(mu_) = false;
 
   std::string work_;
-  std::unique_ptr<RecordSource> source_;  // of work_; null: no work in progress
+  std::unique_ptr<RecordSource> source_;  // reads work_; null: no work in progress
   std::atomic<int64_t> work_started_{0}, work_finished_{0}, records_produced_{0};
 };
 

@@ -69,7 +69,7 @@ class RecordMixer {
   Philox random_ ABSL_GUARDED_BY(mu_);
   int64_t epoch_ ABSL_GUARDED_BY(mu_) = 0;
   std::vector<std::string> left_ ABSL_GUARDED_BY(mu_);      // the epoch's files, last one first
-  std::vector<RecordReader> readers_ ABSL_GUARDED_BY(mu_);  // of files that have not ended
+  std::vector<RecordReader> readers_ ABSL_GUARDED_BY(mu_);  // readers of files that have not ended
   size_t next_reader_ ABSL_GUARDED_BY(mu_) = 0;
   std::vector<std::string> window_ ABSL_GUARDED_BY(mu_);
   std::deque<std::string> ahead_ ABSL_GUARDED_BY(mu_);  // in the order of reading

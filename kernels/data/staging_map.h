@@ -47,7 +47,7 @@ class StagingMap final : public Blocking {
 
   struct Piece {
     int64_t key = 0;
-    Types types;      // of all components of a tuple
+    Types types;      // types of all components of a tuple
     Indices indices;  // places of `values` in the tuple
     Element values;
   };
@@ -60,7 +60,7 @@ class StagingMap final : public Blocking {
   struct Request {
     std::optional<int64_t> key;  // absent: any key
     Indices indices;
-    Types types;  // of the components at `indices`
+    Types types;  // types of the components at `indices`
     bool keep = false;
   };
   // Waits for a complete tuple and returns components of it, which stay there if `keep`. Without a
@@ -96,7 +96,7 @@ class StagingMap final : public Blocking {
   const Limits limits_;
   Types types_ ABSL_GUARDED_BY(mu_);  // empty: nothing has been staged yet
   Tuples complete_ ABSL_GUARDED_BY(mu_), incomplete_ ABSL_GUARDED_BY(mu_);
-  int64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;  // of all tuples
+  int64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;  // total bytes of all tuples
 };
 
 }  // namespace penstock

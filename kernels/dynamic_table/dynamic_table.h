@@ -88,7 +88,7 @@ class DynamicTable final : public Resource {
   const std::string& name() const { return name_; }
   const TableSpec& spec() const { return spec_; }
   int64_t size() const;
-  int64_t spilled_rows() const;  // in files
+  int64_t spilled_rows() const;  // number of rows in files
 
   // Returns the rows of `ids`, float[n, width]. Here and below, InvalidArgument unless `ids` is an
   // int64 vector; DataLoss, or an error of the file system, if a row in a file cannot be read.

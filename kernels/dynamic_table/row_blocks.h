@@ -17,10 +17,10 @@ namespace penstock {
 // Precedes the values of a row.
 struct alignas(32) RowHeader {
   int64_t key;
-  int64_t step;          // of the last update
+  int64_t step;          // step of the last update
   int32_t updates;       // number of updates, up to 2^31 - 1; -1 if the row is free
   int32_t newer, older;  // neighbours in the order of the last updates, or -1
-  int32_t epoch;         // of the last change (TableEpochs)
+  int32_t epoch;         // epoch of the last change (TableEpochs)
 };
 
 class RowBlocks {

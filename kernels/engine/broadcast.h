@@ -22,7 +22,7 @@ namespace penstock {
 // Consecutive rows of the innermost dimension: output elements [out, out + rows * n).
 struct BroadcastPanel {
   int64_t out;
-  int64_t offset[3];    // of each operand's first element
+  int64_t offset[3];    // offset of each operand's first element
   int64_t row_step[3];  // elements from one row to the next
   bool repeats[3];      // one element of the operand serves the whole row
   int64_t rows, n;

@@ -33,7 +33,7 @@ class Buckets {
   void Reset(int64_t count);
 
   // Takes a bucket for a new key. Returns the key's row: the removed row whose bucket it reuses,
-  // else `new_row`. REQUIRES HasRoomFor(all rows that are not removed).
+  // else `new_row`. REQUIRES: HasRoomFor(all rows that are not removed).
   int64_t Take(uint64_t hash, int64_t new_row);
   void Remove(int64_t row) { removed_.insert(row); }
   // Returns the taken buckets in order.

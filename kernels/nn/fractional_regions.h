@@ -22,7 +22,7 @@ struct Region {
 };
 
 struct FractionalGeometry {
-  int64_t batch, height, width, channels;  // of the input
+  int64_t batch, height, width, channels;  // sizes of the input
   std::vector<Region> rows, columns;       // regions of the output's rows and columns
 
   Shape input() const { return {batch, height, width, channels}; }

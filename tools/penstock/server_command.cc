@@ -176,8 +176,9 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
   auto serve = std::make_shared<ServeOptions>();
   server
       ->add_option("--grace_seconds", serve->grace_seconds,
-                   "When told to end, wait for so long for clients that use the task: those that "
-                   "are told, too, finish their step and save. A second signal ends it at once")
+                   "When told to end, wait up to this many seconds for clients that use the task: "
+                   "those that are told, too, finish their step and save. A second signal ends it "
+                   "at once")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{0}, int64_t{1'000'000}));
   server->add_flag("--until_stdin_ends", serve->until_stdin_ends,

@@ -19,7 +19,7 @@ struct PlacementReport {
   // Nodes that must share a device.
   struct Group {
     std::string node;   // the first one, in topological order
-    int num_nodes = 0;  // of the group
+    int num_nodes = 0;  // number of nodes in the group
     int device = 0;     // in `devices`
     Reason reason = Reason::kOnlyDevice;
     std::vector<Candidate> candidates;  // devices that the constraints and the kernels allow
@@ -35,7 +35,7 @@ struct PlacementReport {
     double start_ns = 0, end_ns = 0;
     std::string op = "";
     double flops = 0;
-    double bytes = 0;       // of its outputs
+    double bytes = 0;       // total bytes of its outputs
     bool measured = false;  // false: the time is an estimate
   };
   struct Transfer {
@@ -59,12 +59,12 @@ struct MemoryReport {
   struct Tensor {
     std::string name;  // "conv1/Relu:0"
     double bytes = 0;
-    bool received = false;  // from another task
+    bool received = false;  // true if it comes from another task
   };
   struct Device {
     std::string device;
-    double peak_bytes = 0;        // of the step's tensors, in the predicted order
-    double peak_own_bytes = 0;    // as peak_bytes, without tensors from other tasks
+    double peak_bytes = 0;        // peak bytes of the step's tensors, in the predicted order
+    double peak_own_bytes = 0;    // the peak without tensors from other tasks
     double worst_bytes = 0;       // an upper bound for all orders and numbers of threads
     double naive_bytes = 0;       // the peak without a limit
     double state_bytes = 0;       // variables that the step uses

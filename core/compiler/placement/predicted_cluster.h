@@ -20,8 +20,8 @@ struct PredictedCluster {
   struct Load {
     double compute = 0, send = 0, receive = 0;
   };
-  double step_ns = 0;           // of one worker
-  double steps_per_second = 0;  // of all workers
+  double step_ns = 0;           // duration of one worker's step
+  double steps_per_second = 0;  // of all workers together
   Load worker, ps;
   std::vector<double>
       ps_bytes;  // by parameter server: bytes sent and received per step of one worker

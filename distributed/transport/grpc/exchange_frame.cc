@@ -110,7 +110,7 @@ class FrameReader::Cursor {
   }
   size_t left() const { return left_; }
 
-  // Copies the next `count` bytes to `to`, or skips them if `to` is null. REQUIRES count
+  // Copies the next `count` bytes to `to`, or skips them if `to` is null. REQUIRES: count
   // <= left().
   void Read(size_t count, char* to) {
     left_ -= count;

@@ -34,9 +34,10 @@ std::string Bytes(Fields fields, string_view text) {
 
 StatusOr<Fields> ParseFields(string_view bytes) {
   Fields fields = {};
-  if (bytes.size() < sizeof(fields)) return DataLoss("a greeting of ", bytes.size(), " bytes");
+  if (bytes.size() < sizeof(fields))
+    return DataLoss("its greeting has only ", bytes.size(), " bytes");
   std::memcpy(&fields, bytes.data(), sizeof(fields));
-  if (fields.magic != kMagic) return DataLoss("a greeting that is none");
+  if (fields.magic != kMagic) return DataLoss("its first message is not a greeting");
   if (fields.version != kShmVersion) {
     return FailedPrecondition("it speaks version ", fields.version,
                               " of the shared memory transport, this task ", kShmVersion);

@@ -38,7 +38,7 @@ struct Message {
     kLost,
   };
   Kind kind;
-  TaskId producer;  // as in the consumer's subscription
+  TaskId producer;  // the producer that the consumer subscribed to
   int64_t step_id = 0;
   std::shared_ptr<Mailbox> consumer;  // for kSubscribe
   Status why;                         // for kRefusal and kLost

@@ -31,7 +31,7 @@ struct Immediate {
   uint32_t messages = 0;
   uint32_t bytes = 0;
 
-  // Packs the message into 32 bits. REQUIRES that both numbers are in their ranges.
+  // Packs the message into 32 bits. REQUIRES: both numbers are in their ranges.
   uint32_t Encode() const { return kind << 30 | messages << 20 | bytes; }
   static Immediate Decode(uint32_t bits) {
     return {static_cast<Kind>(bits >> 30), bits >> 20 & kMessagesMax, bits & kBytesMax};

@@ -17,7 +17,7 @@ struct ProblemOptions {
   // The average time of a node on device 0. Another device takes 1 to 3 times as long, and each
   // time varies by a quarter.
   double node_ns = 100'000;
-  double transfer_ns = 100'000;  // of an output, on average, without the latency
+  double transfer_ns = 100'000;  // average time to send an output, without the latency
   double latency_ns = 10'000;
 };
 // Each node is a group of its own that may run on any device.
