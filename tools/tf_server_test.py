@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests the lines that tf_server prints about tasks that die, with a program that only acts as a task."""
+"""Tests the lines that tf_server prints when tasks die. A program plays the tasks."""
 
 import os
 import signal

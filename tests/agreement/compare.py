@@ -47,7 +47,7 @@ def _tolerance(op, dtype):
 
 
 def difference(op, ours, theirs):
-    """Returns a description of the differences between two lists of arrays; "" if there are none."""
+    """Returns how two lists of arrays differ; "" if they do not."""
     if len(ours) != len(theirs):
         return "%d outputs, TensorFlow's %d" % (len(ours), len(theirs))
     if op.startswith("FusedBatchNorm") and theirs[0].dtype == np.float16:
