@@ -185,7 +185,7 @@ void TrainingSteps::PassExtraFetches(const std::vector<HookFetches>& wanted,
 Status TrainingSteps::CheckLoss(double loss, const std::vector<Tensor>& batch) {
   if (std::isfinite(loss)) return OkStatus();
   if (context_.options.stop_on_nan) return NonFiniteLoss(loss, batch);
-  if (!std::exchange(said_non_finite_, true)) {
+  if (!std::exchange(logged_non_finite_, true)) {
     context_.Say(LogLevel::kWarning, "loss_not_finite",
                  StrCat(context_.step.loss, " is ", loss, " after step ", context_.global_step,
                         "; training goes on, because stop_on_nan is off"));

@@ -77,7 +77,7 @@ class TrainingSteps {
   std::deque<UnderWay> under_way_;
   Status blocked_ = OkStatus();  // the error that prevents further steps from starting
   int64_t next_step_ = 0;        // the lowest number for the next concurrent step
-  bool said_non_finite_ = false;
+  bool logged_non_finite_ = false;
 };
 
 }  // namespace penstock::client

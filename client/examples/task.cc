@@ -57,7 +57,7 @@ class EndWithServer {
  public:
   explicit EndWithServer(Server& server) : server_(server), watcher_([this] { Watch(); }) {}
   ~EndWithServer() {
-    over_ = true;
+    ended_ = true;
     server_.RequestShutdown("training has ended");
     watcher_.join();
   }
@@ -67,7 +67,7 @@ class EndWithServer {
  private:
   void Watch() {
     server_.Join();
-    if (over_) return;
+    if (ended_) return;
     Log({.task = server_.task(),
          .event = "told_to_end",
          .text = StrCat("ends: ", server_.shutdown_reason())});
@@ -75,7 +75,7 @@ class EndWithServer {
   }
 
   Server& server_;
-  std::atomic<bool> over_{false};
+  std::atomic<bool> ended_{false};
   std::thread watcher_;
 };
 

@@ -222,7 +222,7 @@ struct OpDef {
   // Empty: none.
   std::string ref_form = "";
   // The reason why a test of all ops cannot call this op alone; empty if it can.
-  std::string not_alone = "";
+  std::string untestable_alone = "";
   bool distinct = false;               // no two rows of output 0 are equal
   StateBytesFn state_bytes = nullptr;  // null: those of a tensor of the attributes dtype and shape
   FlopsFn flops = nullptr;             // null: one operation per element of output 0

@@ -207,7 +207,7 @@ OP(DecodeWav) {
       .attrs = {{"desired_channels", -1}, {"desired_samples", -1}},
       .shape = DecodeShape,
       .gradient = NoGradient,
-      .not_alone = "needs a file: kernels/audio has its tests",
+      .untestable_alone = "needs a file: kernels/audio has its tests",
   };
 }
 KERNEL_ANY_TYPE(DecodeWav, DecodeWavKernel);

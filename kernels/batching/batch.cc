@@ -129,7 +129,7 @@ OP(Batch) {
       .gradient = BatchGradient,
       .stateful = true,
       .may_wait = true,
-      .not_alone = "joins the inputs of several steps: kernels/batching has its tests",
+      .untestable_alone = "joins the inputs of several steps: kernels/batching has its tests",
   };
 }
 KERNEL_ANY_TYPE(Batch, BatchKernel);

@@ -197,7 +197,7 @@ OP(BatchFunction) {
       .shape = UnknownShape,
       .stateful = true,
       .may_wait = true,
-      .not_alone = "joins the inputs of several steps: kernels/batching has its tests",
+      .untestable_alone = "joins the inputs of several steps: kernels/batching has its tests",
   };
 }
 KERNEL_ANY_TYPE(BatchFunction, BatchFunctionKernel);

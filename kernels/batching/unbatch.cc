@@ -230,7 +230,7 @@ OP(Unbatch) {
       .gradient = UnbatchGradient,
       .stateful = true,
       .may_wait = true,
-      .not_alone = "waits for rows of other steps: kernels/batching has its tests",
+      .untestable_alone = "waits for rows of other steps: kernels/batching has its tests",
   };
 }
 
@@ -248,7 +248,7 @@ OP(UnbatchGrad) {
       .gradient = NoGradient,
       .stateful = true,
       .may_wait = true,
-      .not_alone = "waits for rows of other steps: kernels/batching has its tests",
+      .untestable_alone = "waits for rows of other steps: kernels/batching has its tests",
   };
 }
 

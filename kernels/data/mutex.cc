@@ -192,7 +192,7 @@ OP(MutexLock) {
       .stateful = true,
       .may_wait = true,
       .resource_use = ResourceUse::kLocks,
-      .not_alone = "waits for another op: kernels/data has its tests",
+      .untestable_alone = "waits for another op: kernels/data has its tests",
   };
 }
 
@@ -204,7 +204,7 @@ OP(ConsumeMutexLock) {
       .gradient = NoGradient,
       .stateful = true,
       .may_wait = true,
-      .not_alone = "waits for another op: kernels/data has its tests",
+      .untestable_alone = "waits for another op: kernels/data has its tests",
   };
 }
 KERNEL_ANY_TYPE(MutexV2, MutexKernel);

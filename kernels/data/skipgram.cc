@@ -222,7 +222,7 @@ OP(Skipgram) {
       .shape = SkipgramShape,
       .gradient = NoGradient,
       .stateful = true,
-      .not_alone = "reads a file: kernels/data has its tests",
+      .untestable_alone = "reads a file: kernels/data has its tests",
   };
 }
 KERNEL_ANY_TYPE(Skipgram, SkipgramKernel);

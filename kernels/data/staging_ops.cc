@@ -107,7 +107,7 @@ OpDef UnstageOp(const char* doc) {
   op.shape = UnknownShape;
   op.may_wait = true;
   op.resource_use = ResourceUse::kTakes;
-  op.not_alone = "waits for another op: kernels/data has its tests";
+  op.untestable_alone = "waits for another op: kernels/data has its tests";
   return op;
 }
 OpDef StagePeekOp() {

@@ -267,7 +267,7 @@ OP(GenerateVocabRemapping) {
       .gradient = NoGradient,
       .stateful = true,
       .acts_outside = true,
-      .not_alone = "reads files: kernels/io has its tests",
+      .untestable_alone = "reads files: kernels/io has its tests",
   };
 }
 KERNEL_ANY_TYPE(GenerateVocabRemapping, VocabRemappingKernel);
@@ -292,7 +292,7 @@ OP(LoadAndRemapMatrix) {
       .gradient = NoGradient,
       .stateful = true,
       .acts_outside = true,
-      .not_alone = "reads files: kernels/io has its tests",
+      .untestable_alone = "reads files: kernels/io has its tests",
   };
 }
 KERNEL_ANY_TYPE(LoadAndRemapMatrix, LoadAndRemapMatrixKernel);

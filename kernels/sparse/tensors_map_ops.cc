@@ -166,7 +166,7 @@ OP(TakeManySparseFromTensorsMap) {
       .shape = TakeManyShape,
       .gradient = NoGradient,
       .stateful = true,
-      .not_alone = "takes what another op added: kernels/sparse has its tests",
+      .untestable_alone = "takes what another op added: kernels/sparse has its tests",
   };
 }
 KERNEL_ANY_TYPE(AddSparseToTensorsMap, AddSparseKernel);

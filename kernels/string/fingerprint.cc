@@ -84,7 +84,7 @@ OP(Fingerprint) {
       .types = {{"T", kAnyType}},
       .shape = FingerprintShape,
       .gradient = NoGradient,
-      .not_alone = "knows one method by name: kernels/string has its tests",
+      .untestable_alone = "knows one method by name: kernels/string has its tests",
   };
 }
 KERNEL_ANY_TYPE(Fingerprint, FingerprintKernel);

@@ -131,7 +131,7 @@ std::vector<Gradient> InsertGradient(const GradientScope& g) {
 
 std::vector<Gradient> EraseGradient(const GradientScope& g) { return {g.dy(), Gradient()}; }
 
-constexpr char kNotAlone[] = "reads what another op made: kernels/tensor_list has its tests";
+constexpr char kUntestableAlone[] = "reads what another op made: kernels/tensor_list has its tests";
 
 OP(EmptyTensorMap) {
   return {
@@ -151,7 +151,7 @@ OP(TensorMapSize) {
       .outputs = {{"size", "int32"}},
       .shape = MapShape,
       .gradient = NoGradient,
-      .not_alone = kNotAlone,
+      .untestable_alone = kUntestableAlone,
   };
 }
 
@@ -167,7 +167,7 @@ OP(TensorMapLookup) {
       .shape = NoneOfMapShape,
       .gradient = LookupGradient,
       .examples = {{.inputs = {{{{2, 3}}}, {{}}}, .attrs = {{"value_dtype", DType::kFloat}}}},
-      .not_alone = kNotAlone,
+      .untestable_alone = kUntestableAlone,
   };
 }
 
@@ -182,7 +182,7 @@ OP(TensorMapInsert) {
       .shape = MapShape,
       .gradient = InsertGradient,
       .examples = {{.inputs = {{{{2, 3}}}, {{}}, {{{2, 3}}}}}},
-      .not_alone = kNotAlone,
+      .untestable_alone = kUntestableAlone,
   };
 }
 
@@ -197,7 +197,7 @@ OP(TensorMapErase) {
       .shape = MapShape,
       .gradient = EraseGradient,
       .examples = {{.inputs = {{{{2, 3}}}, {{}}}, .attrs = {{"value_dtype", DType::kFloat}}}},
-      .not_alone = kNotAlone,
+      .untestable_alone = kUntestableAlone,
   };
 }
 
@@ -210,7 +210,7 @@ OP(TensorMapHasKey) {
       .shape = MapShape,
       .gradient = NoGradient,
       .examples = {{.inputs = {{{{2, 3}}}, {{}}}}},
-      .not_alone = kNotAlone,
+      .untestable_alone = kUntestableAlone,
   };
 }
 
@@ -225,7 +225,7 @@ OP(TensorMapStackKeys) {
       .shape = NoneOfMapShape,
       .gradient = NoGradient,
       .examples = {{.inputs = {{{{2, 3}}}}, .attrs = {{"key_dtype", DType::kInt32}}}},
-      .not_alone = kNotAlone,
+      .untestable_alone = kUntestableAlone,
   };
 }
 

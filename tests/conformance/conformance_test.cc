@@ -33,7 +33,7 @@ std::string WhyNotAlone(const OpDef& op) {
       return "works on a queue or its like: kernels/data has its tests";
     }
   }
-  return op.not_alone;
+  return op.untestable_alone;
 }
 
 std::vector<const OpDef*> RunnableOps() {

@@ -31,7 +31,7 @@ Tensor Floats(const std::vector<float>& values) { return Tensor::Vector(values);
 
 // Returns whether the op is called here: it may change the resource behind an input.
 bool HasHandle(const OpDef& op) {
-  if (!op.not_alone.empty()) return false;  // the op cannot run alone; other tests cover it
+  if (!op.untestable_alone.empty()) return false;  // the op cannot run alone; other tests cover it
   if (op.flow != FlowOp::kNone)
     return false;  // the op passes a handle on; only the executor can run it
   for (const ArgDef& input : op.inputs) {

@@ -50,7 +50,7 @@ class MemorySimulation {
 
   const MemoryModel& model_;
   const absl::Span<Node* const> order_;
-  int at_ = 0;
+  int position_ = 0;
   MemoryProfile profile_;
   std::vector<Uses> uses_;                 // by buffer
   std::vector<double> bytes_, own_bytes_;  // by device
