@@ -7,14 +7,14 @@
 namespace penstock::client {
 namespace {
 
-// Returns the largest step number: an accumulator drops gradients of older steps, but every
+// Returns the largest step number, because an accumulator drops gradients of older steps, but every
 // mini-batch that is added here must count.
-Output Always(Program& program) {
+Output LargestStep(Program& program) {
   return Constant(program, Tensor::Scalar(std::numeric_limits<int64_t>::max()));
 }
 
-// Returns the attributes of an accumulator of sums. An accumulator of means would not do: a sparse
-// one divides each row only by the number of gradients that have the row.
+// Returns the attributes of an accumulator of sums. An accumulator of means would give wrong
+// results: a sparse one divides each row only by the number of gradients that have the row.
 Attrs SumOf(const Variable& variable) {
   return {{"dtype", variable.dtype()}, {"shape", variable.shape()}, {"reduction_type", "SUM"}};
 }
@@ -57,7 +57,7 @@ Accumulation AccumulateGradients(Program& program, const std::vector<VariableGra
       continue;
     }
     const auto beside = program.ColocateWith(g.variable.handle());
-    const Output always = Always(program);
+    const Output always = LargestStep(program);
     const Output required = Constant(program, Tensor::Scalar(count));
     Gradient mean = g.gradient.sparse() ? Sparse(g, always, required, &added)
                                         : Dense(g, always, required, &added);

@@ -3,8 +3,9 @@
 // BackgroundSave: saves one checkpoint while the training's steps go on.
 //
 // A thread first copies large variables. Then the training's own thread takes the snapshot, between
-// two of its steps. So all variables, including the global step and the counts of batches, are of
-// one moment, provided that no other training changes them. Then the thread writes the snapshot.
+// two of its steps. So all variables, including the global step and the counts of batches, have the
+// values of one moment, provided that no other training changes them. After that, the thread writes
+// the snapshot.
 //
 // All calls come from the training's thread. Borrows saver and session.
 #pragma once
@@ -62,8 +63,8 @@ class BackgroundSave {
   Cancellation cancellation_;
   Stage stage_ = Stage::kCopying;
   int64_t step_ = -1;
-  // The result of the last function that the thread ran, or of a failed snapshot: at the end, the
-  // name of the checkpoint or an error.
+  // The result of the last function that the thread ran, or the error of the snapshot. When the
+  // save has ended: the name of the checkpoint, or an error.
   StatusOr<std::string> result_;
   std::atomic<bool> done_{false};  // set by the thread just before it ends
   std::unique_ptr<Thread> thread_;

@@ -18,7 +18,7 @@ bool IsScalarBool(Output value) {
 }
 
 // Builds the branch that runs if `pred` equals `side`. Returns its outputs, as tensors of the
-// branch; in the place of an op without outputs, a copy of `pred` that is available when the op has
+// branch. An op without outputs is replaced by a copy of `pred` that is available when the op has
 // run. Returns none if `function` returns an invalid output.
 Outputs BuildBranch(GraphBuilder& graph, Output pred, bool side,
                     const std::function<Outputs()>& function) {
@@ -39,7 +39,7 @@ Outputs BuildBranch(GraphBuilder& graph, Output pred, bool side,
 
 Status CheckSides(const Outputs& yes, const Outputs& no) {
   if (yes.size() != no.size()) {
-    return InvalidArgument("the sides give ", yes.size(), " and ", no.size(), " tensors");
+    return InvalidArgument("the two branches return ", yes.size(), " and ", no.size(), " tensors");
   }
   for (size_t i = 0; i < yes.size(); ++i) {
     if (yes[i].dtype() == no[i].dtype()) continue;
@@ -143,13 +143,13 @@ class LoopBuilder {
       const Output variable = merges_[i];
       if (!next[i].valid()) return InvalidArgument("the body gives no tensor for variable ", i);
       if (next[i].dtype() != variable.dtype()) {
-        return InvalidArgument("variable ", i, " is ", Name(variable.dtype()), ", the body makes ",
-                               Name(next[i].dtype()), " of it");
+        return InvalidArgument("variable ", i, " is ", Name(variable.dtype()),
+                               ", but the body returns ", Name(next[i].dtype()), " for it");
       }
       if (!Keeps(next[i].shape(), variable.shape())) {
         return InvalidArgument("variable ", i, " has shape ", variable.shape().ToString(),
-                               ", the body makes ", next[i].shape().ToString(),
-                               " of it; say in shape_invariants what stays the same");
+                               ", but the body returns ", next[i].shape().ToString(),
+                               " for it; say in shape_invariants what stays the same");
       }
     }
     return OkStatus();

@@ -12,8 +12,8 @@
 //       [](const Outputs& v) { return Less(v[1], ConstantLike(v[1], 1000)); },
 //       [](const Outputs& v) { return Outputs{v[0] + 1, v[1] * 2}; });
 //
-// Nodes that a function builds inside a branch or a loop run only as part of it. A node that was
-// built before a branch runs whether the branch is taken or not. Make variables and placeholders
+// Nodes that a function builds inside a branch or a loop run only as part of that branch or loop. A
+// node built outside runs whether the branch is taken or not. Make variables and placeholders
 // outside. Mistakes become the graph's error. The nodes and their names are those that TensorFlow's
 // cond and while_loop build.
 #pragma once
@@ -47,7 +47,7 @@ Outputs Case(GraphBuilder& graph, const std::vector<CaseBranch>& cases,
 struct WhileOptions {
   // The maximum number of iterations that run concurrently.
   int64_t parallel_iterations = 10;
-  // Whether tensors that are kept for the gradient may be moved to host memory.
+  // If true, tensors that are kept for the gradient may be moved to host memory.
   bool swap_memory = false;
   // The shapes of loop variables in all iterations, if they are less specific than the shapes of
   // the initial values; one per variable, or an empty list.

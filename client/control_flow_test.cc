@@ -187,7 +187,7 @@ TEST_F(ControlFlow, ShapesMayChangeWhereThatIsSaid) {
   EXPECT_EQ(y.shape().ToString(), "[?]");
   EXPECT_EQ(Text(y), "double[8] 1 2 1 2 1 2 1 2");
   While(program_, {Int(0), x}, cond, grow);
-  ExpectError("variable 1 has shape [2], the body makes [4] of it; say in shape_invariants");
+  ExpectError("variable 1 has shape [2], but the body returns [4] for it; say in shape_invariants");
 }
 
 TEST_F(ControlFlow, MaximumIterations) {
@@ -221,7 +221,7 @@ TEST_F(ControlFlow, Mistakes) {
             p, {zero(p)}, [&](const Outputs& v) { return Less(v[0], zero(p)); },
             [](const Outputs& v) { return Outputs{Cast(v[0], DType::kFloat)}; });
       },
-      "variable 0 is int32, the body makes float of it");
+      "variable 0 is int32, but the body returns float for it");
   fails(
       [&](Program& p) {
         While(

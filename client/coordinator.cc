@@ -32,7 +32,7 @@ void Coordinator::RequestStop(const Status& why) {
 
 Status Coordinator::Join() {
   for (;;) {
-    // the destructor of `threads` waits for their ends
+    // the destructor of `threads` waits until the threads have ended
     std::vector<std::unique_ptr<Thread>> threads;
     {
       MutexLock lock(mu_);

@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kProgramSeed = 87654321;
 
 // Returns the most specific shape that includes `a` and `b`.
-PartialShape General(const PartialShape& a, const PartialShape& b) {
+PartialShape CommonShape(const PartialShape& a, const PartialShape& b) {
   if (!a.known_rank() || !b.known_rank() || a.rank() != b.rank()) return {};
   PartialShape general = a;
   for (int i = 0; i < a.rank(); ++i) {
@@ -34,7 +34,7 @@ Nest NestOf(DatasetNode& node, const Dataset& input, const Dataset::NestFunction
   const auto body = [&](const Outputs& components) {
     const Dataset made = fn(components);
     nest.elements = made.elements();
-    node.Follow(made);
+    node.InheritRepeatable(made);
     return Outputs{made.variant()};
   };
   nest.function = node.Function(input.elements(), body, parallel);
@@ -141,11 +141,11 @@ Dataset Dataset::Shard(int64_t shards, int64_t index, Line line) const {
 
 Dataset Dataset::Concatenate(const Dataset& next, Line line) const {
   DatasetNode node(*this, "concatenate", line);
-  node.Follow(next);
+  node.InheritRepeatable(next);
   TensorSpecs elements = elements_;
   if (next.types() == types()) {
     for (size_t i = 0; i < elements.size(); ++i) {
-      elements.shapes[i] = General(elements.shapes[i], next.shapes()[i]);
+      elements.shapes[i] = CommonShape(elements.shapes[i], next.shapes()[i]);
     }
   } else {
     node.Fail("the types of the elements must be equal, are ", AttrValue(types()).ToString(),

@@ -51,7 +51,7 @@ struct FixedLengthOptions {
   int64_t buffer_size = 0;
 };
 struct DatasetBatchOptions {
-  bool drop_remainder = false;  // else the last batch may be smaller
+  bool drop_remainder = false;  // if false, the last batch may be smaller
 };
 struct PaddedBatchOptions {
   // The shapes of the padded components, one for each component; a size -1 becomes the largest of
@@ -79,7 +79,7 @@ class Dataset {
   // Returns the int64 numbers start, start + step, ..., without `stop`.
   static Dataset Range(GraphBuilder& graph, int64_t start, int64_t stop, int64_t step = 1,
                        Line line = {__builtin_FILE(), __builtin_LINE()});
-  // Returns one element: `tensors`.
+  // Returns a dataset of one element: `tensors`.
   static Dataset Tensors(GraphBuilder& graph, const Outputs& tensors,
                          Line line = {__builtin_FILE(), __builtin_LINE()});
   // Returns an element for each row of `tensors`, whose first dimensions must be equal.
@@ -115,8 +115,8 @@ class Dataset {
 
   // Returns fn(element) for each element.
   Dataset Map(const MapFunction& fn, Line line = {__builtin_FILE(), __builtin_LINE()}) const;
-  // The same, in the same order, with up to `num_parallel_calls` calls at once (-1: the runtime
-  // chooses).
+  // Returns the same elements in the same order, with up to `num_parallel_calls` calls of `fn` at
+  // once (-1: the runtime chooses).
   Dataset ParallelMap(const MapFunction& fn, int64_t num_parallel_calls = -1,
                       Line line = {__builtin_FILE(), __builtin_LINE()}) const;
   // Returns the elements of the datasets fn(element): one dataset after the other, or several in
@@ -128,15 +128,15 @@ class Dataset {
   Dataset Filter(const Predicate& predicate,
                  Line line = {__builtin_FILE(), __builtin_LINE()}) const;
 
-  // Returns `batch_size` elements as one, stacked in a new first dimension. Elements must be equal
-  // in shape; PaddedBatch pads them at their ends.
+  // Stacks each `batch_size` elements into one, in a new first dimension. Elements must be equal in
+  // shape; PaddedBatch pads them at their ends.
   Dataset Batch(int64_t batch_size, const DatasetBatchOptions& options = {},
                 Line line = {__builtin_FILE(), __builtin_LINE()}) const;
   Dataset PaddedBatch(int64_t batch_size, const PaddedBatchOptions& options = {},
                       Line line = {__builtin_FILE(), __builtin_LINE()}) const;
   // Draws each element at random from a buffer of `buffer_size` elements. Each round of a Repeat
-  // has another order. `seed` 0: another order in each session. For other seeds the order is that
-  // of tf.data's shuffle(buffer_size, seed).
+  // has a different order. With `seed` 0, the order differs between sessions; with other seeds it
+  // is that of tf.data's shuffle(buffer_size, seed).
   Dataset Shuffle(int64_t buffer_size, int64_t seed = 0,
                   Line line = {__builtin_FILE(), __builtin_LINE()}) const;
   // Repeats the dataset `count` times; -1: without end.
@@ -162,10 +162,10 @@ class Dataset {
   GraphBuilder& graph() const { return *graph_; }
   Output variant() const { return variant_; }
 
-  // Returns OK if the dataset has the same elements in each session, as far as the program tells;
-  // else InvalidArgument with the cause: a shuffle or a random op of a function without a seed, or
-  // a random op of a function that is called in parallel. What a function reads from variables,
-  // queues and tables is not looked at.
+  // Returns OK if, as far as the program tells, the dataset has the same elements in each session.
+  // Else returns InvalidArgument with the cause: a shuffle without a seed, a function's random op
+  // without a seed, or a random op of a function that is called in parallel. Ignores values that
+  // functions read from variables, queues and tables.
   const Status& repeatable() const { return repeatable_; }
 
  private:
@@ -177,7 +177,7 @@ class Dataset {
   Output variant_;  // not valid after a mistake
   TensorSpecs elements_;
   Status repeatable_;
-  std::string random_;  // a random op of one of the functions; "": none
+  std::string random_;  // the name of a random op in one of the functions; "": none
 };
 
 }  // namespace penstock::client

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests the functions of datasets: what they may contain, and that only they contain it.
+// Tests the functions of datasets: what they may contain, and that their nodes are in no other
+// graph.
 #include "client/control_flow.h"
 #include "client/dataset.h"
 #include "client/program.h"
@@ -77,7 +78,7 @@ TEST(DatasetFunction, UsesWhatIsOutside) {
   EXPECT_EQ((*others)[1].scalar<int64_t>(), 100);
 }
 
-// Nodes may wait for an argument, whether they use another one or none.
+// Nodes may have a control edge from an argument, whether they also use another argument or none.
 TEST(DatasetFunction, WaitsForItsArguments) {
   Program p;
   const Dataset numbers = Dataset::Range(p, 0, 5);

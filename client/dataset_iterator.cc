@@ -35,7 +35,7 @@ Iterator::Iterator(const Dataset& dataset, SourceLine line)
     return;
   }
   if (!DatasetNode::Exists(graph, dataset.variant())) {
-    graph.Fail(MadeAt(InvalidArgument("iterator: ", DatasetNode::kNotHere), line));
+    graph.Fail(MadeAt(InvalidArgument("iterator: ", DatasetNode::kNotInGraphText), line));
     return;
   }
   const auto scope = graph.NameScope("iterator");
@@ -56,7 +56,7 @@ Outputs Iterator::GetNext(SourceLine line) const {
   const auto beside = graph.ColocateWith(handle_);  // not valid only after a mistake
   Outputs next = CallN("IteratorGetNext", {handle_},
                        {{"output_types", dataset_.types()}, {"output_shapes", dataset_.shapes()}});
-  // After a mistake CallN does not know how many there are.
+  // After a mistake, CallN returns another number of outputs.
   if (next.size() < dataset_.elements().size()) next.resize(dataset_.elements().size(), next[0]);
   return next;
 }

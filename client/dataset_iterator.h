@@ -24,8 +24,8 @@ class Iterator {
   // Returns the components of the next element, with the dataset's types and shapes. At the end of
   // the dataset the step fails with OutOfRange, which ends a training loop. Each call adds a node:
   // a step that uses the results of two calls takes two elements. After a mistake in the program
-  // the results are not valid, and there may be more than the dataset has. There are 16 if the
-  // mistake is in a function that makes the elements, because then their number is not known.
+  // the results are not valid, and there may be more than the dataset has. If the mistake is in a
+  // function that makes the elements, their number is not known, and GetNext returns 16 results.
   Outputs GetNext(SourceLine line = {__builtin_FILE(), __builtin_LINE()}) const;
 
   // Returns the op with which the iterator begins to read the dataset, from its beginning.

@@ -17,8 +17,8 @@ Output DatasetNode::Value(Tensor value) {
 
 GraphFunction DatasetNode::Function(const TensorSpecs& elements, const GraphFunction::Body& body,
                                     bool parallel) {
-  // The input is read by one call at a time, also if the function is called in parallel. So its
-  // random ops do not count here, but those of datasets that `body` makes do.
+  // Only one call at a time reads the input, even if the function is called in parallel. So random
+  // ops of the input do not matter here, but random ops of datasets that `body` makes do.
   std::string of_input = std::exchange(random_, "");
   GraphFunction function = GraphFunction::Build(graph_, "function", elements, body, line_);
   if (!function.unseeded.empty()) NotRepeatable(StrCat(function.unseeded, " has no seed"));
@@ -30,7 +30,7 @@ GraphFunction DatasetNode::Function(const TensorSpecs& elements, const GraphFunc
   return function;
 }
 
-void DatasetNode::Follow(const Dataset& input) {
+void DatasetNode::InheritRepeatable(const Dataset& input) {
   if (repeatable_.ok()) repeatable_ = input.repeatable_;
   if (random_.empty()) random_ = input.random_;
 }
@@ -49,7 +49,7 @@ Dataset DatasetNode::Make(string_view op, const std::vector<NodeInput>& inputs, 
                           TensorSpecs elements) {
   std::optional<GraphBuilder::Scope> beside;
   if (input_.valid()) {
-    if (!Exists(graph_, input_)) Fail(kNotHere);
+    if (!Exists(graph_, input_)) Fail(kNotInGraphText);
     beside.emplace(graph_.ColocateWith(input_));
   }
   const auto line = graph_.SourceLineScope(line_);

@@ -13,14 +13,14 @@ namespace penstock::client {
 
 class DatasetNode {
  public:
-  // For a source. `name` is the name of the scope.
+  // Makes the node of a source. `name` is the name of the scope.
   DatasetNode(GraphBuilder& graph, string_view name, SourceLine line)
       : graph_(graph), line_(line), scope_(graph.NameScope(name)) {}
-  // For a dataset of the elements of `input`.
+  // Makes the node of a dataset that reads `input`.
   DatasetNode(const Dataset& input, string_view name, SourceLine line)
       : DatasetNode(input.graph(), name, line) {
-    Beside(input);
-    Follow(input);
+    PlaceBeside(input);
+    InheritRepeatable(input);
   }
 
   // Sets the graph's error, with the line.
@@ -40,14 +40,14 @@ class DatasetNode {
   GraphFunction Function(const TensorSpecs& elements, const GraphFunction::Body& body,
                          bool parallel = false);
   // The new dataset is on the device of `input`.
-  void Beside(const Dataset& input) { input_ = input.variant(); }
+  void PlaceBeside(const Dataset& input) { input_ = input.variant(); }
   // The new dataset is repeatable only if `input` is.
-  void Follow(const Dataset& input);
-  // The new dataset is not repeatable, because of `why`.
+  void InheritRepeatable(const Dataset& input);
+  // Marks the new dataset as not repeatable, with the cause `why`.
   void NotRepeatable(const std::string& why);
 
-  // The error of a dataset for which Exists returns false.
-  static constexpr char kNotHere[] =
+  // The text of the error about a dataset for which Exists returns false.
+  static constexpr char kNotInGraphText[] =
       "the dataset does not exist here: it was made in a function, or for another program";
   // Returns whether `variant` is an output of a node of `graph`. The nodes of a function exist only
   // until it is complete.

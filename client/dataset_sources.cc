@@ -136,12 +136,12 @@ Dataset Dataset::FixedLengthRecords(GraphBuilder& graph, const Strings& files, i
 Dataset Dataset::Zip(GraphBuilder& graph, const std::vector<Dataset>& datasets, Line line) {
   DatasetNode node(graph, "zip", line);
   if (datasets.empty()) node.Fail("there must be at least one dataset");
-  if (!datasets.empty()) node.Beside(datasets[0]);
+  if (!datasets.empty()) node.PlaceBeside(datasets[0]);
   Outputs variants;
   TensorSpecs elements;
   for (const Dataset& each : datasets) {
     variants.push_back(each.variant());
-    node.Follow(each);
+    node.InheritRepeatable(each);
     elements.types.insert(elements.types.end(), each.types().begin(), each.types().end());
     elements.shapes.insert(elements.shapes.end(), each.shapes().begin(), each.shapes().end());
   }

@@ -177,8 +177,8 @@ TEST(Dataset, CachedElements) {
   EXPECT_NE(drawn[0], drawn[4]);
 }
 
-// An iterator reads another dataset after its other initializer, and its own from the beginning
-// after its own.
+// After the initializer for another dataset, the iterator reads that one. After its own
+// initializer, it reads its own dataset from the beginning.
 TEST(Iterator, IsInitialisedAgain) {
   Program p;
   const Iterator iterator(Dataset::Range(p, 0, 10).Batch(2));

@@ -85,7 +85,7 @@ class ReplicaSetter {
     const StatusOr<DeviceName> wanted = DeviceName::Parse(spec.device);
     const bool elsewhere = wanted.ok() && wanted->job && wanted->job != ps_.job;
     const bool fixed = wanted.ok() && wanted->task;
-    if (elsewhere || fixed) return ps;  // does not count as a placed variable
+    if (elsewhere || fixed) return ps;  // a local variable is not placed on a parameter server
     const auto least = std::min_element(bytes_.begin(), bytes_.end());
     const int task = balance_ == Balance::kBytes ? static_cast<int>(least - bytes_.begin())
                                                  : next_++ % static_cast<int>(bytes_.size());
@@ -95,7 +95,7 @@ class ReplicaSetter {
   }
 
   const Balance balance_;
-  std::vector<int64_t> bytes_;  // placed so far, by ps task
+  std::vector<int64_t> bytes_;  // bytes placed so far, by ps task
   int next_ = 0;
   const DeviceName ps_, worker_;
 };

@@ -12,7 +12,7 @@ Status DropElements(Session& session, Output taken, const ExactlyOnce* once, int
   ASSIGN_OR_RETURN(const Callable take, session.MakeCallable({}, {}, {taken}));
   for (int64_t i = 0; i < steps; ++i) {
     const Status status = take().status();
-    // The caller must not take this for the end of the training.
+    // Changes the code from OutOfRange, which the caller would take for the end of the training.
     if (absl::IsOutOfRange(status)) {
       return FailedPrecondition("the input cannot be resumed: it ends after ", i, " of the ", steps,
                                 " elements that earlier steps took: ", status.message());

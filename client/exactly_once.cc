@@ -48,12 +48,12 @@ Status CheckDevice(const Variable& variable) {
 struct ExactlyOnce::Section {
   std::string host;
   std::vector<VariableGradient> gradients;
-  bool finishes = false;  // whether this section runs Optimizer::FinishUpdates
+  bool finishes = false;  // true if this section runs Optimizer::FinishUpdates
   bool global_step = false;
 };
 
-// Two ops, of which one runs: `passed_over` if the batch is already applied here, `next` if it must
-// be applied now.
+// Two ops, of which exactly one runs: `passed_over` if this section has applied the batch already,
+// `next` if it must be applied now.
 struct ExactlyOnce::Decision {
   Output passed_over, next;
 };

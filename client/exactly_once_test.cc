@@ -83,7 +83,7 @@ TEST_F(ExactlyOnceTest, AStepPassesOverWhatAnEarlierLifeHasApplied) {
   const Output ahead = taken_->Assign(Constant(program_, Tensor::Vector<int64_t>({7, 1})));
   Start();
   EXPECT_EQ(*once_.Begin(*session_), 0);
-  ASSERT_TRUE(session_->Execute(ahead).ok());  // as the previous incarnation's last step does
+  ASSERT_TRUE(session_->Execute(ahead).ok());  // the last step of the previous incarnation
   EXPECT_TRUE(session_->Execute(train_).ok());
   EXPECT_EQ(Values(), "float[3] 0 0 0; float[] 0; int64[2] 7 1; int64[] 0; ");
   EXPECT_TRUE(session_->Execute(train_).ok());
@@ -124,7 +124,7 @@ TEST_F(ExactlyOnceTest, CheckpointsAreOfMomentsBetweenSteps) {
 TEST_F(ExactlyOnceTest, ConcurrentStepsAreRefused) {
   TrainingLoop loop(program_, {.train = train_, .once = &once_}, {.concurrent_steps = 2});
   EXPECT_EQ(loop.Run(), InvalidArgument("concurrent_steps=2: with ExactlyOnce a worker's steps "
-                                        "come one after the other: say 1"));
+                                        "come one after the other: set it to 1"));
 }
 
 // `a` is on the first server, `b` on the second one. A step adds 2 to a[1], and 1 to `b`.

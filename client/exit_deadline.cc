@@ -21,7 +21,7 @@ ExitDeadline::ExitDeadline(double seconds, std::function<std::string()> describe
 ExitDeadline::~ExitDeadline() {
   {
     MutexLock lock(mu_);
-    in_time_ = true;
+    ended_in_time_ = true;
     ended_.NotifyAll();
   }
   watcher_ = nullptr;
@@ -31,7 +31,7 @@ void ExitDeadline::Watch(double seconds) {
   {
     MutexLock lock(mu_);
     const int64_t latest_ns = env_.NowNanos() + static_cast<int64_t>(seconds * 1e9);
-    const auto in_time = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return in_time_; };
+    const auto in_time = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return ended_in_time_; };
     if (ended_.WaitUntil(mu_, latest_ns, in_time)) return;
   }
   std::string running = describe_ ? describe_() : "";

@@ -43,7 +43,7 @@ class ExitDeadline {
   Env& env_;
   Mutex mu_;
   Condition ended_;
-  bool in_time_ ABSL_GUARDED_BY(mu_) = false;
+  bool ended_in_time_ ABSL_GUARDED_BY(mu_) = false;
   std::unique_ptr<Thread> watcher_;
 };
 

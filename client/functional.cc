@@ -53,7 +53,7 @@ class Results {
     for (const TensorArray& array : arrays_) flows.push_back(array.flow());
     return flows;
   }
-  // Writes values[k] to array k, for each k, and returns the arrays' flows after that.
+  // Writes values[k] to array k, for each k, and returns the arrays' new flows.
   Outputs Write(const Output* flows, Output index, const Outputs& values) const {
     Outputs after;
     for (size_t i = 0; i < arrays_.size(); ++i) {

@@ -17,7 +17,7 @@ TEST(GradientsTest, ClippingKeepsTheDirectionAndBoundsTheLength) {
     double norm;
     std::vector<float> a, b;
   } const cases[] = {
-      {10, {3, 0}, {0, 4}},     // norm 5: unchanged
+      {10, {3, 0}, {0, 4}},     // the norm is 5: the gradients stay unchanged
       {2.5, {1.5, 0}, {0, 2}},  // the gradients are halved
   };
   for (const auto& c : cases) {

@@ -30,7 +30,7 @@ Moments MomentsOf(const Tensor& t) {
 }
 
 TEST(InitializersTest, HaveTheMomentsThatTheyPromise) {
-  const Shape shape = {3, 3, 20, 50};  // fan in 180, fan out 450
+  const Shape shape = {3, 3, 20, 50};  // fan_in is 180, fan_out is 450
   const double glorot = std::sqrt(6.0 / 630), he = std::sqrt(2.0 / 180);
   struct {
     const char* name;

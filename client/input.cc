@@ -250,8 +250,8 @@ BucketedBatch BucketBySequenceLength(QueueRunners& runners, Output length, const
            DType::kInt32);
   const Output bucket = Sum(reached, Constant(program, Tensor::Scalar<int32_t>(0)));
 
-  // Every element is enqueued to all buckets: as a batch of one to its own, as an empty batch to
-  // the others.
+  // Enqueues every element to all buckets: to its own bucket as a batch of one, to the others as an
+  // empty batch.
   Outputs queues, puts, batches_ready;
   for (size_t i = 0; i <= boundaries.size(); ++i) {
     queues.push_back(NewQueue(program, components, shapes,

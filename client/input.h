@@ -25,7 +25,7 @@ namespace penstock::client {
 
 struct ProducerOptions {
   int64_t num_epochs = 0;  // 0: without end
-  bool shuffle = true;     // in a new order in each epoch
+  bool shuffle = true;     // if true, in a different random order in each epoch
   int64_t seed = 0;        // 0: another order in each run
   int64_t capacity = 32;
   std::string shared_name = "";
@@ -68,15 +68,17 @@ Outputs Batch(QueueRunners& runners, const Outputs& tensors, int32_t batch_size,
 
 struct ShuffleBatchOptions {
   int threads = 1;
-  int64_t capacity = 0;           // more than min_after_dequeue
-  int64_t min_after_dequeue = 0;  // elements left in the queue; more mix better
-  int64_t seed = 0;               // 0: another order in each run
+  // The maximum number of queued elements; must be more than min_after_dequeue.
+  int64_t capacity = 0;
+  // The number of elements that a dequeue leaves in the queue; a larger number mixes better.
+  int64_t min_after_dequeue = 0;
+  int64_t seed = 0;  // 0: another order in each run
   bool enqueue_many = false;
   bool allow_smaller_final_batch = false;
   // If true, the same seeds give the same batches, whatever the speed of producers and consumers,
   // so that a training can be resumed (run_queue_runners.h). Each element is drawn from a full
-  // queue. REQUIRES a seed and one thread. Keeps two batches ready, since the queue itself is
-  // refilled only after a consumer has taken an element.
+  // queue. REQUIRES: a seed and one thread. Keeps two batches ready, because the queue is refilled
+  // only after a consumer has taken an element.
   bool repeatable = false;
   std::string shared_name = "";
 };

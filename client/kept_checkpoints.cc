@@ -23,8 +23,8 @@ std::pair<std::string, std::string> SplitPath(const std::string& path) {
   return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
 }
 
-// Returns the name of the checkpoint on which `path` builds; "" if there is none, or if `path`
-// cannot be read, since then nothing can be restored from it anyway.
+// Returns the name of the checkpoint on which `path` builds; "" if there is none. Also returns ""
+// if `path` cannot be read, because then nothing can be restored from it.
 std::string KeptCheckpoints::BaseNameOf(const std::string& path) {
   const auto known = bases_.find(path);
   if (known != bases_.end()) return known->second;
@@ -86,7 +86,7 @@ Status KeptCheckpoints::Add(const std::string& checkpoint) {
     state = CheckpointState();
   }
   RETURN_IF_ERROR(state.status());
-  // The entry may be of an earlier checkpoint with this name.
+  // Forgets what was read of an earlier checkpoint with this name.
   bases_.erase(PathOf(directory, name));
   const bool timed = state->timestamps.size() == state->all.size();
   CheckpointState next{.latest = name, .last_preserved_timestamp = state->last_preserved_timestamp};

@@ -28,7 +28,7 @@ class KeptCheckpoints {
   // Removes the directories of unfinished saves of "prefix-N", for every N. Ignores errors.
   void RemoveTemporaries(const std::string& prefix);
 
-  // Follows "prefix-N" in the name of an unfinished save's directory.
+  // The text that follows "prefix-N" in the name of an unfinished save's directory.
   static constexpr char kTemporary[] = "_temp_";
 
  private:

@@ -20,9 +20,9 @@ namespace penstock::client {
 // it.
 Output NewMutex(Program& program, const std::string& name, Output beside);
 // Waits until all of `ready` have run, then for the mutexes, one after the other. Returns one lock
-// per mutex. REQUIRES that all callers lock several mutexes in the same order.
+// per mutex. REQUIRES: all callers lock several mutexes in the same order.
 Outputs Lock(Program& program, const Outputs& mutexes, const Outputs& ready);
-// Returns an op that releases `locks` when all of `after` have run. REQUIRES at least one lock.
+// Returns an op that releases `locks` when all of `after` have run. REQUIRES: at least one lock.
 Output Unlock(Program& program, const Outputs& locks, const Outputs& after);
 
 // Returns an op on the device of `beside` that runs when all of `ready` have run. After it, the

@@ -29,10 +29,10 @@ class NonFiniteOrigin {
                   Env& env);
 
   // Returns a text that names a fed tensor that is not finite. If there is none, the text names the
-  // first node, in topological order, with an output that is not finite. The failed step has
-  // changed the variables, so this node may be a variable. Then the text names the variable, and
-  // the search is repeated with the values of the newest good checkpoint fed in place of the
-  // variables. Nodes inside loops and branches are not checked, but the outputs of loops and
+  // first node, in topological order, with an output that is not finite. The node may be a
+  // variable, because the failed step has changed the variables. In this case the text names the
+  // variable, and the search is repeated with the values of the newest good checkpoint fed in place
+  // of the variables. Nodes inside loops and branches are not checked, but the outputs of loops and
   // branches are. If no such node is found, the text says why.
   std::string Describe();
 

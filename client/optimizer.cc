@@ -21,8 +21,8 @@ bool HasElementsOfInput(const Node& node, int index) {
 }
 
 // If `indices` is a reshape of a tensor whose elements are known to be distinct, returns that
-// tensor; else an invalid output. Other nodes use that tensor too, so it may already be on the
-// device that needs it.
+// tensor; else an invalid output. That tensor may already be on the device that needs it, because
+// other nodes use it, too.
 Output DistinctIndices(GraphBuilder& graph, Output indices) {
   const Node* node = graph.NodeOf(indices);
   while (node != nullptr && HasElementsOfInput(*node, indices.index)) {

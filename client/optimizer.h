@@ -82,7 +82,9 @@ class Optimizer {
       double initial_value = 0;
     };
     std::vector<Slot> slots = {};
-    std::vector<Hyperparameter> before = {}, after = {};  // the only tensors that updates use
+    std::vector<Hyperparameter>
+        before = {},
+        after = {};  // the hyperparameters: the only tensors that all updates use
     Attrs attrs = {};
   };
   Optimizer(std::string name, Rule rule) : name_(std::move(name)), rule_(std::move(rule)) {}
@@ -90,9 +92,9 @@ class Optimizer {
   // Add the update of one variable, and return its op. `gradient.indices` may repeat.
   virtual Output ApplyDense(const Variable& variable, Output gradient);
   virtual Output ApplySparse(const Variable& variable, const Gradient& gradient);
-  // Called before and after all updates of one ApplyGradients; `first` is the first variable with a
-  // gradient, `updates` are the update ops. Prepare reads the state that Finish changes and turns
-  // it into hyperparameters of the rule.
+  // Prepare is called before all updates of one ApplyGradients, Finish after them. Prepare turns
+  // the state that Finish changes into hyperparameters of the rule. `first` is the first variable
+  // with a gradient, `updates` are the update ops.
   virtual void Prepare(Program& program, const Variable& first) {}
   virtual Outputs Finish(Program& program, const Outputs& updates) { return updates; }
 

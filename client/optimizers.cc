@@ -66,7 +66,7 @@ Outputs Adam::UpdateMoments(const Variable& variable, const Gradient& gradient) 
   const std::vector<Variable> slots = SlotsOf(variable);
   const auto here = program.ColocateWith(variable.handle());
   const Output like = rows.values;
-  // slot = beta * slot + (1 - beta) * g, where g is 0 except in the given rows.
+  // Computes slot = beta * slot + (1 - beta) * g, where g is 0 except in the given rows.
   const auto decay = [&](const Variable& slot, double beta, Output values) -> Output {
     const Output decayed = slot.Assign(slot * ConstantLike(like, beta));
     const auto after = program.ControlDependencies({decayed});

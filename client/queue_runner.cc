@@ -13,8 +13,8 @@ namespace {
 
 // The timeout for closing a queue after a stop: the queue's task may be lost.
 constexpr int64_t kCancelMillis = 5000;
-// Waiting at a full queue is not an error, however long it takes. So enqueue ops run with this
-// timeout, which is never reached, instead of the session's; a stop cancels them.
+// The timeout of enqueue ops, which is never reached, in place of the session's. Waiting at a full
+// queue is not an error, however long it takes; a stop cancels the ops.
 constexpr int64_t kUntilStopMillis = int64_t{100} * 24 * 60 * 60 * 1000;
 
 Status RunUntilItFails(Session& session, const TensorRef& op, const RunOptions& options) {

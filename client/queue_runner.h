@@ -32,9 +32,9 @@ class QueueRunners {
   void Add(const Outputs& enqueues, const Outputs& queues, int threads = 1);
 
   // Returns OK if the queues give the same elements in each session. Otherwise InvalidArgument
-  // names the cause: a runner with several threads or enqueue ops, or a shuffle, among the nodes
-  // on which `taken` or an enqueue op depends, that has no seed or is not repeatable
-  // (ShuffleBatchOptions).
+  // names the cause: a runner with several threads or enqueue ops, or a shuffle without a seed, or
+  // one that is not repeatable (ShuffleBatchOptions). Looks at the nodes on which `taken` or an
+  // enqueue op depends.
   Status CheckRepeatable(const Output& taken) const;
 
   // Starts all runners on threads of `coordinator`. `session`, `coordinator` and this object must

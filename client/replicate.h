@@ -11,7 +11,7 @@
 //
 // If each tower gets an equal fraction of the batch, a step equals the step of the complete batch,
 // except for rounding. One client drives all towers; the other tasks only serve. A step either uses
-// the gradients of all towers or fails: gradients are never late or lost.
+// the gradients of all towers or fails.
 #pragma once
 
 #include <functional>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RunIterators: initialises the iterators of a program's datasets in each session of a training
-// loop, and moves them to where the training is.
+// loop, and moves them to the position that the training has reached.
 //
 //   RunIterators input({iterator}, batch[0], &once);
 //   loop.AddHook(&input);
@@ -11,8 +11,9 @@
 //
 // With `taken`, a training that is resumed from a checkpoint also resumes at its position in the
 // input: each session reads the datasets from the beginning, and drops the elements of earlier
-// steps. Nothing is computed from them, but they are read and mapped again. The datasets must be
-// the same in each session (Dataset::repeatable); otherwise the first session ends with an error.
+// steps. The loop computes nothing from the dropped elements, but the datasets read and map them
+// again. The datasets must be the same in each session (Dataset::repeatable); otherwise the first
+// session ends with an error.
 //
 // With `once`, the number of dropped elements is the count of this worker's batches that `once`
 // keeps. Then every element is used exactly once, even if workers are killed (exactly_once.h).

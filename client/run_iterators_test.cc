@@ -225,8 +225,9 @@ TEST(RunIterators, WorkersThatAreStartedAgain) {
     sum = (*values)[0].scalar<float>();
     for (const float times : (*values)[1].flat<float>()) EXPECT_LE(times, 1);
   };
-  run(/*worker=*/0, /*dies_after=*/0);  // initialises the variables, and takes its half
-  EXPECT_EQ(sum, 50.0 * 50.0);          // 1 + 3 + ... + 99
+  run(/*worker=*/0,
+      /*dies_after=*/0);  // the chief initialises the variables, and reads its half of the numbers
+  EXPECT_EQ(sum, 50.0 * 50.0);  // 1 + 3 + ... + 99
   run(/*worker=*/1, /*dies_after=*/50 + 20);
   run(/*worker=*/1, /*dies_after=*/0);
   EXPECT_EQ(sum, kCount * (kCount + 1) / 2.0);

@@ -19,7 +19,7 @@ constexpr Column kColumns[] = {{"keys", DType::kInt64},
                                {"slots", DType::kFloat},
                                {"updates", DType::kInt64},
                                {"steps", DType::kInt64},
-                               // only in a checkpoint of changes
+                               // present only in a checkpoint of changes
                                {"dropped", DType::kInt64},
                                {kBaseSuffix + 1, DType::kString}};
 
@@ -74,7 +74,7 @@ Outputs SavedTable::Export() const {
   const auto here = program.ColocateWith(handle);
   Outputs rows = CallN("DynamicTableExport", {handle}, BucketAttrs(*this));
   rows.resize(TensorNames(/*changes=*/false).size(),
-              {&program, -1, 0});  // CallN gives fewer after a mistake
+              {&program, -1, 0});  // CallN returns fewer outputs after a mistake
   return rows;
 }
 

@@ -59,7 +59,7 @@ Callable& Callable::operator=(Callable&& other) noexcept {
 }
 
 Callable::~Callable() {
-  // An error means that the session is closed, and the callable was released with it.
+  // Ignores the error, which means that the session is closed and has released the callable.
   if (session_ != nullptr) session_->session_->ReleaseCallable(id_).IgnoreError();
 }
 

@@ -73,8 +73,8 @@ class PartialRun {
 
 class Session {
  public:
-  // Does not contact the master; the first call that needs it does. InvalidArgument if the target
-  // is neither "" nor "grpc://host:port".
+  // Does not contact the master; the first call that needs the master does. InvalidArgument if the
+  // target is neither "" nor "grpc://host:port".
   static StatusOr<std::unique_ptr<Session>> New(const GraphBuilder& graph,
                                                 const std::string& target = "",
                                                 const SessionOptions& options = {});

@@ -31,8 +31,8 @@ class StartedStep {
   StartedStep(StartedStep&&) = default;
   StartedStep& operator=(StartedStep&&) = delete;
 
-  // Runs the step, or waits until its thread has run it, and returns the outputs. REQUIRES that it
-  // is called once.
+  // Runs the step, or waits until its thread has run it, and returns the outputs. REQUIRES: get is
+  // called once.
   Outputs get() {
     if (thread_ == nullptr) return run_();
     thread_ = nullptr;

@@ -64,7 +64,7 @@ Status StepProgress::Add(int64_t global_step, std::string* line) {
   const std::string what = StrCat(
       unchanged_, " steps in a row have left ", global_step_name_, " at ", global_step,
       may_change_ ? "" : StrCat(", and train op '", train_, "' has no node that changes it"));
-  if (unchanged_ == (may_change_ ? 10 * kSaidAfter : kSaidAfter)) *line = what;
+  if (unchanged_ == (may_change_ ? 10 * kWarnAfterSteps : kWarnAfterSteps)) *line = what;
   if (may_change_ || steps_max_ == 0 || unchanged_ < steps_max_) return OkStatus();
   return FailedPrecondition(
       what, ": the training would never end. Give Program::GlobalStep() to ",

@@ -16,7 +16,7 @@ class StepProgress {
   // A warning is printed after this many steps in a row without a change of the global step. If the
   // train op can change the global step (gradients may be accumulated), it is printed after ten
   // times as many.
-  static constexpr int64_t kSaidAfter = 100;
+  static constexpr int64_t kWarnAfterSteps = 100;
 
   // The training ends after `steps_max` steps in a row without a change; 0: never.
   StepProgress(Program& program, Output train, int64_t steps_max);
@@ -28,7 +28,7 @@ class StepProgress {
 
  private:
   const std::string train_, global_step_name_;
-  const bool may_change_;  // whether the train op may change the global step
+  const bool may_change_;  // true if the train op may change the global step
   const int64_t steps_max_;
   int64_t last_ = -1, unchanged_ = 0;
 };

@@ -57,7 +57,7 @@ TEST_F(StepProgressTest, ATrainOpThatCannotRaiseItIsToldSoonAndEnds) {
 
 TEST_F(StepProgressTest, OneThatMayRaiseItIsGivenTimeAndNeverEnded) {
   StepProgress progress(program_, Raises(), 5);
-  const int64_t said_after = 10 * StepProgress::kSaidAfter;
+  const int64_t said_after = 10 * StepProgress::kWarnAfterSteps;
   EXPECT_TRUE(Steps(progress, said_after, 7).empty());
   const auto lines = Steps(progress, 5'000, 7);
   ASSERT_EQ(lines.size(), 1u);

@@ -21,7 +21,7 @@ namespace penstock::client {
 
 struct TensorArrayOptions {
   PartialShape element_shape = {};        // the shape of every element
-  bool dynamic_size = false;              // writing past the end grows the array
+  bool dynamic_size = false;              // if true, a write past the end grows the array
   bool clear_after_read = true;           // each element may be read only once, and is freed then
   bool identical_element_shapes = false;  // the first write sets the shape of all elements
   string_view name = "";

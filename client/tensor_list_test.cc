@@ -12,8 +12,8 @@
 namespace penstock::client {
 namespace {
 
-// An op that returns the address of a list's value. It only reads the list, so the next op can be
-// the list's sole owner.
+// An op that returns the address of a list's value. It keeps no reference to the list, so the next
+// op can be the list's sole owner.
 class ListIdentityKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
@@ -208,7 +208,7 @@ TEST_F(TensorLists, ALoopChangesItsListInPlace) {
         const Output item = Cast(v[0], DType::kDouble);
         return Outputs{v[0] + 1, Set(v[1], v[0], item), identity, v[3] + changed};
       });
-  EXPECT_EQ(Text(end[3]), "int32[] 1");  // in the first iteration, where v[2] is no list
+  EXPECT_EQ(Text(end[3]), "int32[] 1");  // taken in the first iteration, where v[2] is no list yet
   EXPECT_EQ(Text(Total(Stack(end[1], Ints({})))), "double[] 1225");
 }
 

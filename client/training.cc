@@ -62,13 +62,14 @@ Status TrainingLoop::CheckOptions() const {
   const TrainingStep& step = context_->step;
   const TrainingOptions& options = context_->options;
   if (step.once != nullptr && options.concurrent_steps > 1) {
-    return InvalidArgument("concurrent_steps=", options.concurrent_steps,
-                           ": with ExactlyOnce a worker's steps come one after the other: say 1");
+    return InvalidArgument(
+        "concurrent_steps=", options.concurrent_steps,
+        ": with ExactlyOnce a worker's steps come one after the other: set it to 1");
   }
   if (options.agree.valid() && options.concurrent_steps > 1) {
     return InvalidArgument(
         "concurrent_steps=", options.concurrent_steps,
-        ": replicas that average their gradients take one step at a time: ", "say 1");
+        ": replicas that average their gradients take one step at a time: ", "set it to 1");
   }
   if (options.max_failed_saves_in_a_row < 0) {
     return InvalidArgument("max_failed_saves_in_a_row=", options.max_failed_saves_in_a_row,
@@ -92,7 +93,7 @@ Status TrainingLoop::Run() {
   }
   Status status = Train();
   // Completes a save that is running, so that the state before an error is kept.
-  if (!context_->stopping()) saves_->EndOrGiveUp();
+  if (!context_->stopping()) saves_->FinishOrCancel();
   AbandonSavesAndSteps();
   session_->End();
   EndForcedExit();
@@ -102,7 +103,7 @@ Status TrainingLoop::Run() {
 
 Status TrainingLoop::Train() {
   Status status = TrainToEnd(Begin());
-  // If a task is lost before the final save, steps may be lost with it: train again.
+  // If a task is lost before the final save, steps may be lost with it, so the loop trains again.
   while (IsTaskLoss(status) && ended_ && !context_->stopping()) {
     if (context_->signal != nullptr) ExitAfterGrace();
     status = TrainToEnd(status);
@@ -160,7 +161,7 @@ Status TrainingLoop::Begin() {
   return OkStatus();
 }
 
-// If a save or steps are under way here, there was an error, and their results are not needed.
+// A save or steps can be under way here only after an error, so their results are not needed.
 void TrainingLoop::AbandonSavesAndSteps() {
   saves_->Cancel();
   steps_->Abandon();

@@ -10,9 +10,9 @@
 // The chief initialises the variables, or restores the newest good checkpoint, and saves. The other
 // workers wait until the variables have values, and print which task they wait for. When a task is
 // lost (Aborted, Unavailable), every worker makes a new session as soon as the task is back. The
-// chief restores the last checkpoint if variables were lost with the task; otherwise training goes
-// on where it was. Updates of a step that failed may have been applied in part, as in any
-// asynchronous training.
+// chief restores the last checkpoint if variables were lost with the task; otherwise training
+// continues with the variables' current values. Updates of a step that failed may have been applied
+// in part, as in any asynchronous training.
 //
 // Replicas that hold all variables themselves (collective_replicas.h) each initialise their own,
 // and then copy the chief's values, at the start and after each failure. After a failure the chief
@@ -90,7 +90,8 @@ struct TrainingOptions {
   // The result of CollectiveReplicas::Agree, if every worker holds all variables itself;
   // concurrent_steps must be 1 then. Not valid: the workers share the variables.
   Output agree = {};
-  std::string chief = "/job:worker/task:0";  // shown by workers that wait for the chief
+  // The chief's name, shown by workers that wait for the chief.
+  std::string chief = "/job:worker/task:0";
 
   // "": nothing is saved, and the training ends if variables are lost
   std::string checkpoint_dir = "";
@@ -165,7 +166,7 @@ class TrainingLoop {
   void AddHook(TrainingHook* hook);
 
   // Trains until max_steps, the end of the data, or until a hook or a signal stops it; returns OK
-  // then. Otherwise returns the error from which it could not recover. REQUIRES that it is called
+  // then. Otherwise returns the error from which it could not recover. REQUIRES: Run is called
   // once.
   Status Run();
 
@@ -173,7 +174,7 @@ class TrainingLoop {
   void RequestStop();
 
   int64_t global_step() const;
-  // Returns the session of the last step, for evaluation. REQUIRES that Run has returned OK.
+  // Returns the session of the last step, for evaluation. REQUIRES: Run has returned OK.
   Session& session();
 
  private:

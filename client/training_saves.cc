@@ -11,7 +11,7 @@
 namespace penstock::client {
 namespace {
 
-// While an object of this class exists, hooks do not update variables outside steps.
+// While an object of this class exists, hooks' threads do not update variables.
 class HeldUpdates {
  public:
   explicit HeldUpdates(const std::vector<TrainingHook*>& hooks) : hooks_(hooks) {
@@ -109,7 +109,7 @@ Status TrainingSaves::EndBackgroundSave() {
   return FilterError(Saved(std::move(checkpoint), step));
 }
 
-void TrainingSaves::EndOrGiveUp() {
+void TrainingSaves::FinishOrCancel() {
   if (saving_ != nullptr && saving_->has_snapshot()) {
     const Status saved = EndBackgroundSave();
     if (!saved.ok()) {
@@ -125,7 +125,7 @@ Status TrainingSaves::Saved(StatusOr<std::string> checkpoint, int64_t step) {
   const Status& saved = checkpoint.status();
   if (saver_->IsNonFinite(saved)) {
     return WithMessage(saved,
-                       StrCat(saved.message(), NotSavedSince(),
+                       StrCat(saved.message(), SavedUpToText(),
                               ". stop_on_nan = false in TrainingOptions saves it all the same"));
   }
   RETURN_IF_ERROR(saved);
@@ -155,7 +155,7 @@ Status TrainingSaves::FilterError(const Status& saved) {
                             " saves in a row that have failed (max_failed_saves_in_a_row): ", why);
 }
 
-std::string TrainingSaves::NotSavedSince() const {
+std::string TrainingSaves::SavedUpToText() const {
   if (!saver_ || !context_.options.is_chief || saved_step_ < 0) return "";
   return StrCat("; ", LastCheckpoint());
 }

@@ -39,13 +39,13 @@ class TrainingSaves {
   Status SaveLast(Session& session);
   // Ends a running save before the training ends with an error: waits if the snapshot was taken,
   // else cancels the save, because the current values may be bad.
-  void EndOrGiveUp();
+  void FinishOrCancel();
   // Cancels a running save.
   void Cancel() { saving_.reset(); }
 
   // Returns words, for the end of an error, that name the checkpoint from which training can go on;
   // "" if this process knows of none.
-  std::string NotSavedSince() const;
+  std::string SavedUpToText() const;
 
  private:
   bool IsDue() const;

@@ -127,8 +127,8 @@ Status TrainingSession::AgreeOnVariables() {
   if (!context_.options.is_chief) {
     RETURN_IF_ERROR(session_->Execute(nodes_.initialize));
   } else if (prepared_ && saves_.saver() != nullptr) {
-    // Go back to a checkpoint, because the other replicas may have lost their last steps, or taken
-    // one more.
+    // Goes back to a checkpoint, because the other replicas may have lost their last steps, or may
+    // be one step ahead.
     bool restored = false;
     RETURN_IF_ERROR(saves_.RestoreNewest(*session_, &restored));
     if (!restored) RETURN_IF_ERROR(InitializeOrRestore());

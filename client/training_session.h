@@ -32,12 +32,12 @@ class TrainingSession {
 
   // Makes a new session in which steps can run, and sets the global step. Waits for tasks that do
   // not answer, at most wait_seconds; then the error is DeadlineExceeded. Returns Cancelled if the
-  // training is told to stop meanwhile. REQUIRES that no save and no step runs.
+  // training is told to stop meanwhile. REQUIRES: no save and no step runs.
   Status Connect();
   // Tells the hooks that the session ends. It stays valid until the next Connect.
   void End();
 
-  // REQUIRES that a session was made.
+  // REQUIRES: Connect has made a session.
   Session& session() { return *session_; }
 
  private:
@@ -55,7 +55,7 @@ class TrainingSession {
   TrainingSaves& saves_;
   TrainingSteps& steps_;
   std::unique_ptr<Session> session_;
-  // whether the variables have had values in a session of this loop
+  // true if the variables have had values in a session of this loop
   bool prepared_ = false;
   std::string said_;
   int64_t said_ns_ = 0;

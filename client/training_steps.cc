@@ -78,7 +78,7 @@ bool TrainingSteps::MayStart() const {
 }
 
 Status TrainingSteps::Start() {
-  // While other steps run, the global step is not known: each step gets a different number.
+  // While other steps run, the global step is not known, so each step gets a number of its own.
   const int64_t step =
       under_way_.empty() ? context_.global_step : std::max(context_.global_step, next_step_);
   next_step_ = step + 1;
@@ -185,7 +185,7 @@ void TrainingSteps::PassExtraFetches(const std::vector<HookFetches>& wanted,
 Status TrainingSteps::CheckLoss(double loss, const std::vector<Tensor>& batch) {
   if (std::isfinite(loss)) return OkStatus();
   if (context_.options.stop_on_nan) return NonFiniteLoss(loss, batch);
-  if (!std::exchange(said_non_finite_, true)) {
+  if (!std::exchange(logged_non_finite_, true)) {
     context_.Say(LogLevel::kWarning, "loss_not_finite",
                  StrCat(context_.step.loss, " is ", loss, " after step ", context_.global_step,
                         "; training goes on, because stop_on_nan is off"));
@@ -200,7 +200,7 @@ Status TrainingSteps::NonFiniteLoss(double loss, const std::vector<Tensor>& batc
   }
   std::vector<Feed> feeds;
   for (size_t i = 0; i < batch.size(); ++i) feeds.push_back({context_.step.inputs[i], batch[i]});
-  saves_.EndOrGiveUp();
+  saves_.FinishOrCancel();
   const double seconds = std::min(context_.options.step_seconds, kFindNanTimeoutSeconds);
   NonFiniteOrigin origin(context_.program, output, feeds, *session_, saves_.saver(),
                          context_.options.checkpoint_dir, static_cast<int64_t>(seconds * 1e3),
@@ -210,7 +210,7 @@ Status TrainingSteps::NonFiniteLoss(double loss, const std::vector<Tensor>& batc
                                ? StrCat(" of ", devices->front().name.Task().ToString())
                                : "";
   return InvalidArgument(context_.step.loss, " is ", loss, " after step ", context_.global_step,
-                         task, ": ", origin.Describe(), saves_.NotSavedSince());
+                         task, ": ", origin.Describe(), saves_.SavedUpToText());
 }
 
 }  // namespace penstock::client

@@ -28,7 +28,7 @@ class TrainingSteps {
 
   // Prepares the step in a new session.
   Status Prepare(Session& session);
-  // Forgets the session. REQUIRES that no step is under way.
+  // Forgets the session. REQUIRES: no step is under way.
   void Forget();
   // Returns whether the step was prepared in a session.
   bool prepared() const { return !callables_.empty(); }
@@ -37,8 +37,8 @@ class TrainingSteps {
   Status Run();
   // Returns whether a step was started whose result was not taken.
   bool under_way() const { return !under_way_.empty(); }
-  // Waits for the oldest step under way and takes its result. Returns its error, or why the
-  // training ends.
+  // Waits for the oldest step under way and takes its result. Returns the step's error, or the
+  // error that ends the training.
   Status Finish();
   // Drops the steps under way after an error: closes the session, so that they end soon, and waits
   // for them.
@@ -77,7 +77,7 @@ class TrainingSteps {
   std::deque<UnderWay> under_way_;
   Status blocked_ = OkStatus();  // the error that prevents further steps from starting
   int64_t next_step_ = 0;        // the lowest number for the next concurrent step
-  bool said_non_finite_ = false;
+  bool logged_non_finite_ = false;
 };
 
 }  // namespace penstock::client

@@ -296,7 +296,7 @@ TEST(TrainingLoopTest, AWorkerWaitsForTheChiefAndSaysSo) {
   worker.options.max_steps = 4;
   int attempts = 0;
   worker.options.new_session = [&]() {
-    if (++attempts == 3) {  // only now the chief initialises the variables
+    if (++attempts == 3) {  // the chief initialises the variables only after the worker has waited
       Trainer chief(server);
       chief.options.max_steps = 1;
       CHECK_OK(chief.Run());

@@ -86,7 +86,7 @@ Output Variable::Read() const {
 }
 
 Output Variable::Assign(const LocatedOutput& value) const {
-  // An assignment must not change the variable's shape, also if a checkpoint has another one.
+  // An assignment must not change the variable's shape, even if the value comes from a checkpoint.
   return Beside(ref() ? "Assign" : "AssignVariableOp", {handle_, value.output()},
                 {{"validate_shape", true}}, "Assign", value.line());
 }

@@ -9,9 +9,9 @@
 // A value type that borrows its Program; used by the thread that builds the program. The
 // constructor adds the variable's nodes and registers it in the program's collections. Errors of
 // these nodes, and of reads, name the line that called the constructor, or the line of the
-// innermost SourceLineScope of the program. It has no value before its initializer op has run. Each
-// conversion adds a new read, and two reads may see different updates: keep the Output if you need
-// the same value twice.
+// innermost SourceLineScope of the program. The variable has no value before its initializer op has
+// run. Each conversion adds a new read, and two reads may see different updates: keep the Output if
+// you need the same value twice.
 #pragma once
 
 #include <cstdint>
@@ -39,11 +39,11 @@ struct VariablePart {
 
 struct VariableOptions {
   DType dtype = DType::kFloat;  // not used if an initial value is given
-  bool trainable = true;        // optimizers change it by default
+  bool trainable = true;        // if true, optimizers change the variable by default
   // True: each worker has its own variable, on its own device, and initialises it. The variable is
   // neither saved nor trainable.
   bool local = false;
-  // Whether to use a ref edge (VariableV2) instead of a resource, as TensorFlow 1 did by default.
+  // If true, uses a ref edge (VariableV2) instead of a resource, as TensorFlow 1 did by default.
   bool ref = false;
   std::string container = "";    // "" is the default one
   std::string shared_name = "";  // "" is the variable's name

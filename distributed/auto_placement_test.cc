@@ -70,7 +70,8 @@ TEST_F(AutoPlacementTest, WorkIsSharedAndTheResultIsTheSame) {
   for (const std::string placement : {"client", "auto"}) {
     const auto session = Session(placement);
     ASSERT_TRUE(session->Extend(g.graph()).ok());
-    // Runs until the step was placed by its measured times, which happens in the background.
+    // Runs steps until the session has placed them by their measured times, which happens in the
+    // background.
     size_t tasks = 1;
     for (int run = 0; run < (placement == "auto" ? 2000 : 3) && tasks == 1; ++run) {
       RunMetadata metadata;

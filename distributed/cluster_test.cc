@@ -103,7 +103,7 @@ TEST_P(TwoTasksTest, TensorsOfAllKindsCrossTasks) {
   }
 }
 
-// Two sessions share resources that have a shared_name, and variables, but no other resources.
+// Two sessions share variables, and resources that have a shared_name, but no other resources.
 TEST_P(TwoTasksTest, AQueueWithoutASharedNameBelongsToItsSession) {
   for (const bool shared : {false, true}) {
     GraphBuilder g;
@@ -114,7 +114,7 @@ TEST_P(TwoTasksTest, AQueueWithoutASharedNameBelongsToItsSession) {
     CallN("QueueEnqueueV2", {queue, Outputs{Constant(g, Tensor::Scalar(1.0f))}}, {});
     const Output size = Call("QueueSizeV2", {queue});
     auto first = cluster_->NewSession(), second = cluster_->NewSession();
-    for (int i = 0; i < 2; ++i) {  // the node keeps its queue from step to step
+    for (int i = 0; i < 2; ++i) {  // the node uses the same queue in all steps
       const Status put = Run(*first, g, {}, {}, {"QueueEnqueueV2"});
       ASSERT_TRUE(put.ok()) << put;
     }

@@ -78,8 +78,8 @@ TEST_P(DeclarationsTest, AnotherTypeIsRefused) {
                     HasSubstr("says int32[10]"), HasSubstr("penstock reset grpc://")));
 }
 
-// The value that a program has left does not count for one that declares another shape, so that
-// its workers wait for their chief to initialise the variable.
+// A value that an earlier program has left counts as uninitialised for a program that declares
+// another shape. So its workers wait until their chief has initialised the variable.
 TEST_P(DeclarationsTest, AnOldValueOfAnotherShapeDoesNotCountAsInitialised) {
   const Program ten(true, {10}, 10);
   const Program twelve(true, {12}, 12), any(true, PartialShape(), 12);
@@ -125,7 +125,7 @@ std::string AddUpdate(GraphBuilder& g, const std::string& op) {
   return op;
 }
 
-// A worker with another optimiser than the others' is named by the ps.
+// The ps rejects a worker whose optimizer differs from that of the others, and names it.
 TEST_P(DeclarationsTest, AnotherOptimiserIsReported) {
   const auto reported = [&]() -> std::vector<std::string> {
     const auto cluster = AskCluster(cluster_->target());

@@ -103,8 +103,8 @@ TEST(FailureTest, AStoppedTaskEndsItsSteps) {
   EXPECT_EQ(Fetch(*session, graphs.sum).code(), StatusCode::kUnavailable);
 }
 
-// The clients of these sessions may have been told to end as well, and have to save their state
-// first.
+// The clients of these sessions may have been asked to end, too, and must be able to save their
+// state first.
 TEST(FailureTest, ATaskToldToEndStaysForTheSessionsThatUseIt) {
   TestCluster cluster({{"ps", 1}, {"worker", 1}});
   auto session = cluster.NewSession();
@@ -178,7 +178,7 @@ TEST(FailureTest, ARestartedMasterDoesNotKnowTheSession) {
   ASSERT_TRUE(Init(*session, graphs).ok());
   cluster.Restart("worker", 0);
   Status status;
-  ASSERT_TRUE(Eventually([&] {  // until the session connects again
+  ASSERT_TRUE(Eventually([&] {  // fails until the session connects again
     status = Fetch(*session, graphs.sum);
     return !absl::IsUnavailable(status);
   })) << status;

@@ -144,7 +144,7 @@ TEST_P(LeaksTest, VanishedClients) {
     for (int64_t i = 0; i < Rounds() / 10; ++i) {
       MasterClient client(cluster_.target());
       ASSERT_TRUE(client.Create(g.graph()).ok());
-      // Leaves in the middle of a step, and does not close its session.
+      // A client that disappears in the middle of a step and does not close its session.
       tensorflow::RunStepRequest request = client.Step(waits.name());
       tensorflow::RunStepResponse response;
       grpc::ClientContext context;

@@ -242,7 +242,7 @@ TEST_P(TransfersTest, DeadValuesStayDead) {
   }
 }
 
-// The first layer can run while the weights of the others are still under way.
+// The first layer can run while the weights of the other layers are still under way.
 TEST_P(TransfersTest, WeightsArriveInTheOrderOfTheLayers) {
   constexpr int kLayers = 8;
   auto session = cluster_->NewSession();

@@ -149,8 +149,10 @@ class Task:
         threading.Thread(target=self._watch, daemon=True).start()
 
     def _watch(self):
-        """Forwards what the task says, and says if it dies: TensorFlow's client only says "Socket
-        closed" then, and names no task."""
+        """Forwards the task's output, and prints a line if the task dies.
+
+        TensorFlow's client would then only say "Socket closed", without naming a task.
+        """
         for line in self._process.stdout:
             sys.stderr.write(line)
         code = self._process.wait()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests what tf_server says about tasks that die, with a program that only acts as a task."""
+"""Tests the lines that tf_server prints when tasks die. A program plays the tasks."""
 
 import os
 import signal
@@ -42,7 +42,7 @@ class TfServerTest(unittest.TestCase):
         os.chmod(self.program, 0o755)
 
     def said(self, how):
-        """Returns what a client says whose task ends in this way."""
+        """Returns the output of a client whose task ends in this way."""
         env = dict(os.environ, PENSTOCK=self.program, PYTHONPATH=os.path.join(TREE, "tools"))
         client = subprocess.run([sys.executable, "-c", CLIENT, str(how)], env=env, timeout=60,
                                 stderr=subprocess.PIPE, text=True, check=True)

@@ -25,13 +25,13 @@ namespace penstock::c_api {
 
 // Returns `status` as a new PS_Status for the caller; null if it is OK. If there is no memory for
 // the PS_Status, returns a constant that PS_DeleteStatus does not free.
-PS_Status* Give(const Status& status);
+PS_Status* NewStatus(const Status& status);
 
 // Calls fn(), which returns a Status. Returns its error, or the exception that it throws, as a
 // PS_Status.
 template <class Fn>
 PS_Status* Call(const Fn& fn) {
-  return Give(Guarded(fn));
+  return NewStatus(Guarded(fn));
 }
 
 inline Status NotNull(const void* pointer, const char* what) {

@@ -19,7 +19,7 @@ PS_Status& OutOfMemory() {
 
 }  // namespace
 
-PS_Status* Give(const Status& status) {
+PS_Status* NewStatus(const Status& status) {
   if (status.ok()) return nullptr;
   try {
     return new PS_Status{status.code(), std::string(status.message())};

@@ -141,8 +141,8 @@ void DynamicTable::AddPart(int part, const TableInitializer& initializer) {
              "table");
   parts_.push_back(handle);
   if (!handle.valid()) return;
-  // A variable that is lost whenever the table is lost: if it is not initialised, neither is the
-  // table. Its initialisation empties the table of an earlier training.
+  // A variable that is lost together with the table, so that it is initialised if and only if the
+  // table is. Its initialisation empties a table that an earlier training has left.
   const auto here = program.ColocateWith(handle);
   const Output clear = CallIn(program, "DynamicTableClear", {handle}, {}, "clear");
   const auto after = program.ControlDependencies({clear});

@@ -53,8 +53,8 @@ struct TableInitializer {
 struct TableMethod {
   static TableMethod GradientDescent(Hyperparameter learning_rate);
   static TableMethod Adagrad(Hyperparameter learning_rate, float initial_accumulator = 0.1f);
-  // Like LazyAdam, but t counts the updates of each row, so that a row made late in the training
-  // begins like the first ones.
+  // Like LazyAdam, but t counts the updates of each row. So a row that is made late in the training
+  // begins with the same corrections as the first rows.
   static TableMethod Adam(Hyperparameter learning_rate, double beta1 = 0.9, double beta2 = 0.999,
                           double epsilon = 1e-8);
   static TableMethod Ftrl(Hyperparameter learning_rate, double l1 = 0, double l2 = 0,
@@ -112,7 +112,7 @@ class DynamicTable {
   Output Size() const;
   // Returns an op that drops the rows of `ids`, an int64 vector.
   Output Erase(Output ids) const;
-  // Adds ops that update the rows by the table's method, and returns them. `gradients`: by part, an
+  // Adds ops that update the rows by the table's method, and returns them. `gradients`: by part: an
   // element of LossGradients::tables.
   Outputs Apply(const std::vector<Gradient>& gradients) const;
 

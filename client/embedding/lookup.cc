@@ -22,7 +22,8 @@ Places PlacesOf(const PartitionedVariable& table, Output ids) {
   if (table.strategy() == PartitionStrategy::kMod) {
     return {Cast(Call("FloorMod", {ids, ConstantLike(ids, count)}), DType::kInt32), ids / count};
   }
-  // Ids out of range are sent to the first or the last part, which does not have the row and fails.
+  // Ids that are out of range go to the first or the last part, which does not have the row and
+  // reports the error.
   GraphSink& sink = *ids.sink;
   const auto& starts = table.starts();
   const Output bounds = Cast(

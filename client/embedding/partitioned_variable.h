@@ -35,7 +35,7 @@ enum class PartitionStrategy {
 struct PartitionedVariableOptions {
   int parts = 1;  // 1 or more, at most one for each row
   PartitionStrategy strategy = PartitionStrategy::kDiv;
-  VariableOptions variable = {};  // the options of each part
+  VariableOptions variable = {};  // the options of the variable of each part
 };
 
 class PartitionedVariable {

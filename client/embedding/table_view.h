@@ -20,7 +20,7 @@ struct TableView {
 
   Program* program = nullptr;
   std::string name;
-  PartialShape shape;  // of the complete table; dimension 0 counts the ids
+  PartialShape shape;  // shape of the complete table; dimension 0 counts the ids
   int parts = 0;       // 0 after a mistake
   std::function<Places(Output ids)> places;
   std::function<Output(int part, Output rows)> rows_of;

@@ -33,7 +33,7 @@ StatusOr<FashionMnist> ReadFashionMnist(Env& env, const std::string& directory);
 // depend only on its number and the seed, so a training can be resumed at any batch.
 class Batches {
  public:
-  // REQUIRES 0 < batch_size <= pictures.size(). Drops the last pictures of an epoch if they do not
+  // REQUIRES: 0 < batch_size <= pictures.size(). Drops the last pictures of an epoch if they do not
   // fill a batch.
   Batches(Pictures pictures, int64_t batch_size, uint64_t seed);
 

@@ -67,7 +67,7 @@ void AddFlags(CLI::App& app, Flags& flags, ClusterFlags& cluster) {
   app.add_option("--save_every_seconds", flags.save_every_seconds, "0: not by time")
       ->capture_default_str();
   app.add_option("--max_failed_saves", flags.max_failed_saves,
-                 "end with an error after so many saves in a row that have failed; 0: go on")
+                 "end with an error after this many saves in a row that have failed; 0: go on")
       ->capture_default_str();
   app.add_option("--input", flags.input,
                  "idx: the program reads and feeds the pictures; tfrecord: the workers read them, "

@@ -42,7 +42,7 @@ struct PictureBatch {
 };
 
 constexpr int64_t kTestBatch = 500;
-constexpr int64_t kFirstTracedStep = 100;  // by then caches are filled
+constexpr int64_t kFirstTracedStep = 100;  // the step to trace: late enough that caches are filled
 
 Output Fed(Program& program, const PartialShape& shape, string_view name) {
   return CallIn(program, "Placeholder", {}, {{"dtype", DType::kUint8}, {"shape", shape}}, name);
@@ -199,11 +199,12 @@ struct Trainer {
   const Flags& flags;
   Program program;
   Adam optimizer;
-  std::vector<client::Iterator> iterators;  // of the towers' records
+  std::vector<client::Iterator> iterators;  // iterators over the towers' records
   Outputs taken;                            // pictures that a step takes from the iterators
   std::optional<client::ExactlyOnce> once;
   std::optional<client::SyncReplicas> sync;
-  std::optional<client::Staleness> staleness;  // set if each worker takes its steps by itself
+  std::optional<client::Staleness>
+      staleness;  // true if each worker runs its steps independently of the others
   std::optional<client::CollectiveReplicas> replicas;
   Output agree;
   Model model;
@@ -376,7 +377,7 @@ Status TrainFashionMnist(const Flags& flags, const std::string& target) {
   if (loop.global_step() < flags.steps) {
     return Cancelled("told to end at step ", loop.global_step(), " of ", flags.steps);
   }
-  if (!flags.is_chief()) return OkStatus();  // the chief reports
+  if (!flags.is_chief()) return OkStatus();  // only the chief reports results
   if (options.trace != nullptr) {
     RETURN_IF_ERROR(trace.WriteJson(Env::Real(), flags.trace_file));
     progress.Say(StrCat(flags.trace_file, ": ", trace.Describe()));

@@ -44,7 +44,8 @@ void Serve(Server& server) {
   client::StopSignal stop(/*grace_seconds=*/0);
   Cancellation::Token token;
   const auto end = [&](const Status&) { server.RequestShutdown("a signal asked it to"); };
-  if (!stop.cancellation().Register(end, &token)) return;  // a signal came before
+  if (!stop.cancellation().Register(end, &token))
+    return;  // the signal came before this object was made
   server.Join();
   stop.cancellation().Deregister(token);
 }
@@ -56,7 +57,7 @@ class EndWithServer {
  public:
   explicit EndWithServer(Server& server) : server_(server), watcher_([this] { Watch(); }) {}
   ~EndWithServer() {
-    over_ = true;
+    ended_ = true;
     server_.RequestShutdown("training has ended");
     watcher_.join();
   }
@@ -66,7 +67,7 @@ class EndWithServer {
  private:
   void Watch() {
     server_.Join();
-    if (over_) return;
+    if (ended_) return;
     Log({.task = server_.task(),
          .event = "told_to_end",
          .text = StrCat("ends: ", server_.shutdown_reason())});
@@ -74,7 +75,7 @@ class EndWithServer {
   }
 
   Server& server_;
-  std::atomic<bool> over_{false};
+  std::atomic<bool> ended_{false};
   std::thread watcher_;
 };
 
@@ -89,8 +90,8 @@ void ShutdownServingWorkers(const TaskRole& role) {
   }
 }
 
-Status Play(const TaskRole& role, Server& server,
-            const std::function<Status(const std::string& target)>& train) {
+Status RunRole(const TaskRole& role, Server& server,
+               const std::function<Status(const std::string& target)>& train) {
   RETURN_IF_ERROR(server.Start());
   if (role.task.job == "ps" || (role.chief_drives && !role.task.is_chief())) {
     Serve(server);
@@ -104,7 +105,7 @@ Status Play(const TaskRole& role, Server& server,
 
 Status ServeOrTrain(const TaskRole& role, std::shared_ptr<Server> server,
                     const std::function<Status(const std::string& target)>& train) {
-  const Status status = Play(role, *server, train);
+  const Status status = RunRole(role, *server, train);
   // Describes the running nodes until the server is destroyed.
   const auto describe = [weak = std::weak_ptr(server)] {
     const auto running = weak.lock();

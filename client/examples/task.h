@@ -51,7 +51,7 @@ std::string ChiefName(const TaskConfig& task);
 int NumTasks(const TaskConfig& task, const std::string& job);
 // Returns the tasks that compute, in order of name: all except the ps.
 std::vector<std::string> Workers(const TaskConfig& task);
-// Returns the index of `task` among Workers(); REQUIRES that it is one.
+// Returns the index of `task` among Workers(). REQUIRES: it is a worker.
 int WorkerIndex(const TaskConfig& task);
 
 }  // namespace penstock::examples

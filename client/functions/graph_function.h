@@ -40,13 +40,13 @@ struct GraphFunction {
 
   std::string name;     // the name scope in which it was built
   std::string library;  // a serialized FunctionDefLibrary (core/functions/embedded_functions.h)
-  // The nodes whose lines are known, also those of functions in it: "NODE\nFILE\nLINE".
+  // The nodes whose lines are known, including nodes of nested functions: "NODE\nFILE\nLINE".
   std::vector<std::string> lines;
   Outputs captured;  // the values of the additional arguments
   TensorSpecs results;
   // Random ops in the function. "": none.
-  std::string random;    // one of them
-  std::string unseeded;  // one that draws other numbers in each session
+  std::string random;    // the name of one random op
+  std::string unseeded;  // the name of one that draws different numbers in each session
 };
 
 // If the node that failed is one of a function that `graph` calls, and its line is known, appends

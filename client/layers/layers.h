@@ -46,7 +46,7 @@ class Dense {
   std::optional<Variable> bias_;
 };
 
-// Looks up rows of a table of shape [rows, units], which may have parts, like a
+// Looks up rows of a table of shape [rows, units], which may be partitioned like a
 // PartitionedVariable.
 class Embedding {
  public:
@@ -71,7 +71,7 @@ Output Dropout(const LocatedOutput& x, double rate, int64_t seed = 0);
 
 struct ConvOptions {
   int64_t stride = 1;
-  std::string padding = "SAME";  // or "VALID"
+  std::string padding = "SAME";  // "SAME" or "VALID"
   std::string activation = "";
   bool bias = true;
   Initializer kernel = GlorotUniform();

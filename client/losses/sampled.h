@@ -36,7 +36,7 @@ struct SampledOptions {
   // falling frequency. false: all classes have the same probability.
   bool log_uniform = true;
   int64_t seed = 0;  // 0: different samples in each run
-  // Whether to ignore sampled classes that are labels of the example.
+  // If true, sampled classes that are labels of the example are ignored.
   bool remove_accidental_hits = true;
   Candidates candidates = {};  // used instead of sampling, if given
 };

@@ -165,7 +165,8 @@ TEST_F(MetricsTest, ExactAucTakesScoresOfAnyRange) {
   const Output exact = ExactAuc(labels, scores);
   Start();
   Examples all = Random(300, 4);
-  for (float& score : all.scores) score = std::round(20 * score) * 1e6F - 1e7F;  // with ties
+  for (float& score : all.scores)
+    score = std::round(20 * score) * 1e6F - 1e7F;  // with equal scores
   EXPECT_NEAR(Exact(exact, all), AucOf(all), 1e-12);
   EXPECT_TRUE(std::isnan(Exact(exact, {{1, 1}, {0.5, 0.6}}))) << "no negative example";
 }

@@ -91,8 +91,8 @@ std::string Literal(const PartialShape& v) {
   return StrCat("PartialShape({", absl::StrJoin(v.dims(), ", "), "})");
 }
 
-// Whether values of T have a C++ literal. If not, the option's field is empty by default, which
-// means the op's default.
+// True if values of T have a C++ literal. If not, the option's field is empty by default, and the
+// op's default applies.
 template <class T>
 inline constexpr bool kHasLiteral = requires(const T& v) {
   Literal(v);
@@ -180,7 +180,8 @@ OpSignature::OpSignature(const OpDef& op) : function(op.name) {
 }
 
 void OpSignature::AddInputs(const OpDef& op) {
-  // A function with one input takes no number: it does not say to which graph it belongs.
+  // The input of a function with one input cannot be a number, because a number does not tell the
+  // graph.
   has_operands =
       op.inputs.size() > 1 && std::any_of(op.inputs.begin(), op.inputs.end(), MayBeNumbers);
   for (const ArgDef& arg : op.inputs) {

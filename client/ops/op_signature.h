@@ -35,15 +35,16 @@ struct OpSignature {
 
   std::string function;
   std::string options_type;         // NodeOptions if the op has no options of its own
-  std::vector<Argument> arguments;  // except the graph and the options
+  std::vector<Argument> arguments;  // the arguments except the graph and the options
   // The arguments that are tensors or lists of tensors. If has_operands, each is a TypedInput
   // (operand.h).
   std::vector<std::string> inputs;
-  bool has_operands = false;    // some tensors may be passed as numbers
-  std::vector<Option> options;  // except the node's name
+  bool has_operands = false;    // true if some tensors may be passed as numbers
+  std::vector<Option> options;  // the options except the node's name
   std::vector<Attribute> attributes;
   std::vector<Result> results;
-  // The caller must pass the graph, since the inputs may contain no tensor that knows it.
+  // True if the caller must pass the graph, because the inputs may contain no tensor that knows the
+  // graph.
   bool needs_graph = false;
 
  private:

@@ -63,7 +63,7 @@ GraphSink* SinkOf(const char* op, std::initializer_list<TypedInput> inputs) {
   return nullptr;
 }
 
-// Says to the graph which line makes its next node.
+// Tells the graph the source line of its next node.
 void NoteLine(const LocatedSink* graph, std::initializer_list<TypedInput> inputs) {
   if (graph != nullptr) {
     graph->Noted();

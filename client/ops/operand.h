@@ -48,7 +48,7 @@ class Operand {
   Operand(Tensor value) : given_(std::move(value)), exact_(true) {}  // NOLINT
 
   bool is_tensor() const { return !given_.valid(); }
-  // The tensor, and the line of the call of the op's function; none if the operand is no tensor.
+  // The tensor with the line of the call of the op's function; nullopt if the operand is no tensor.
   const LocatedOutput& tensor() const { return tensor_; }
   // Returns the numbers as a tensor of `dtype` (kInvalid: any type). InvalidArgument if `dtype`
   // cannot represent them.

@@ -193,7 +193,8 @@ TEST_F(SourceLines, OfMetricsAreThoseOfTheirCallers) {
 TEST_F(SourceLines, OfATrainOpAreThoseOfMinimizeAndOfTheOps) {
   const Variable w(program_, "w", {2}, Zeros());
   ExpectAllNewNodesAt(__LINE__ - 1);
-  const Output loss = Call("L2Loss", {w});  // no line, so its gradient has that of Minimize
+  // The node has no line, so its gradient has the line of Minimize.
+  const Output loss = Call("L2Loss", {w});
   seen_ = program_.graph().max_id();
   Adam(0.1).Minimize(program_, loss);
   ExpectAllNewNodesAt(__LINE__ - 1);

@@ -19,14 +19,14 @@ struct ExponentialDecayOptions {
   double initial = 0;
   double steps = 1;  // the number of steps in which `rate` is applied once
   double rate = 1;
-  bool staircase = false;  // changes only at multiples of `steps`
+  bool staircase = false;  // if true, the rate changes only at multiples of `steps`
 };
 // Returns initial * rate^(step / steps).
 Output ExponentialDecay(Program& program, const ExponentialDecayOptions& options);
 
 struct CosineDecayOptions {
   double initial = 0;
-  double steps = 1;  // after this many steps the rate is constant
+  double steps = 1;  // the number of steps after which the rate is constant
   double final = 0;  // the final rate as a fraction of `initial`
 };
 // Returns initial * ((1 - final) * (1 + cos(pi * min(step, steps) / steps)) / 2 + final).
@@ -42,7 +42,7 @@ struct PolynomialDecayOptions {
 Output PolynomialDecay(Program& program, const PolynomialDecayOptions& options);
 
 // Returns values[0] for step <= boundaries[0], and so on; values.back() after the last boundary.
-// REQUIRES ascending boundaries, and one value more than boundaries.
+// REQUIRES: ascending boundaries, and one value more than boundaries.
 Output PiecewiseConstant(Program& program, const std::vector<int64_t>& boundaries,
                          const std::vector<double>& values);
 

@@ -26,7 +26,7 @@ std::vector<VariableGradient> ClipByValue(Program& program,
 
 // Return scale * sum(|x|) and scale * sum(x^2) / 2, over all elements of all `tensors`. Pass
 // variables, or the rows that a step has looked up in a table (a complete table would get a dense
-// gradient). REQUIRES at least one tensor, all of one type.
+// gradient). REQUIRES: at least one tensor, all of one type.
 Output L1Penalty(const Outputs& tensors, double scale);
 Output L2Penalty(const Outputs& tensors, double scale);
 

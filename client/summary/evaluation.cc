@@ -91,7 +91,7 @@ Status EvaluationHook::End(Session& session, int64_t global_step) {
   const bool wanted = options_.at_end && last_step_ != global_step;
   RETURN_IF_ERROR(wanted ? Run(session, global_step) : OkStatus());
   if (options_.writer == nullptr) return OkStatus();
-  // An error is only logged: it does not invalidate the training.
+  // Only logs the error, because it does not invalidate the training.
   options_.writer->Flush().IgnoreError();
   return OkStatus();
 }

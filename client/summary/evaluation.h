@@ -44,7 +44,7 @@ using Evaluate = std::function<StatusOr<Measures>(Session& session)>;
 struct EvaluationHookOptions {
   int64_t every_steps = 0;   // interval in global steps; 0: not by steps
   double every_seconds = 0;  // interval; 0: not by time
-  // evaluates at the end of the training, if the last step was not evaluated
+  // if true, evaluates at the end of the training, unless the last step was evaluated
   bool at_end = true;
   SummaryWriter* writer = nullptr;  // borrowed; null: no summaries
   Env* env = &Env::Real();
@@ -84,7 +84,8 @@ struct EvaluateCheckpointsOptions {
   std::string checkpoint_dir;
   double poll_seconds = 5;    // time between checks for a new checkpoint
   double wait_seconds = 600;  // maximum wait for the next checkpoint; then DeadlineExceeded
-  int64_t last_step = 0;      // returns OK after a checkpoint of this step or a later one. 0: never
+  // The step at which to stop: returns OK after a checkpoint of this step or a later one. 0: never.
+  int64_t last_step = 0;
   SummaryWriter* writer = nullptr;  // borrowed; null: no summaries
   // Ends the wait with Cancelled. Borrowed; may be null.
   Cancellation* cancellation = nullptr;

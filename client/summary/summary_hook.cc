@@ -56,14 +56,14 @@ Status SummaryHook::AfterStep(const StepResult& result, bool* stop) {
 }
 
 void SummaryHook::AfterSave(const std::string& checkpoint, int64_t global_step) {
-  // If writing still fails then, the next written step returns the error.
+  // If writing still fails later, the next written step returns the error.
   writer_.AddSession(SummaryWriter::SessionEvent::kCheckpoint, global_step, checkpoint)
       .IgnoreError();
 }
 
 Status SummaryHook::End(Session& session, int64_t global_step) {
   RETURN_IF_ERROR(writer_.AddSession(SummaryWriter::SessionEvent::kStop, global_step));
-  // An error is only logged: it does not invalidate the training.
+  // Only logs the error, because it does not invalidate the training.
   writer_.Flush().IgnoreError();
   return OkStatus();
 }

@@ -293,8 +293,8 @@ Status SummaryWriter::Close(double timeout_seconds) {
     closing_ = true;
     work_.NotifyAll();
   }
-  // This waits as long as a write hangs in the kernel, because file system calls cannot be
-  // cancelled.
+  // Joining the thread takes as long as a write hangs in the kernel, because file system calls
+  // cannot be cancelled.
   thread_ = nullptr;
   const Status closed = file_ == nullptr ? OkStatus() : file_->Close();
   file_ = nullptr;

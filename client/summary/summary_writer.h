@@ -52,7 +52,7 @@ class SummaryWriter {
   // Makes the folder, if it is missing, and the file. Errors are those of the file system.
   static StatusOr<std::unique_ptr<SummaryWriter>> Create(const std::string& folder,
                                                          const Options& options = {});
-  // Calls Close.
+  // Calls Close and ignores its error.
   ~SummaryWriter();
 
   Status AddScalar(const std::string& tag, double value, int64_t step);
@@ -108,7 +108,8 @@ class SummaryWriter {
   int64_t added_ ABSL_GUARDED_BY(mu_) = 0;     // number of events added so far
   int64_t finished_ ABSL_GUARDED_BY(mu_) = 0;  // how many of added_ were written or dropped
   int64_t attempts_ ABSL_GUARDED_BY(mu_) = 0;
-  int64_t due_ns_ ABSL_GUARDED_BY(mu_) = Condition::kNever;  // when the thread writes next
+  // The time at which the thread writes next.
+  int64_t due_ns_ ABSL_GUARDED_BY(mu_) = Condition::kNever;
   // the time of the first failed attempt; -1: the last attempt succeeded
   int64_t failing_since_ns_ ABSL_GUARDED_BY(mu_) = -1;
   Status error_ ABSL_GUARDED_BY(mu_);  // the error of the last attempt

@@ -51,8 +51,9 @@ class Cancellation {
  private:
   std::atomic<bool> cancelled_{false};  // changed under mu_
   mutable Mutex mu_;
-  // Not a Condition, because that needs a scheduler, and a Cancellation has none. Under a simulated
-  // clock no closure waits here: callbacks do not wait, so no other closure runs during a callback.
+  // A CondVar, not a Condition: a Condition needs a scheduler, and a Cancellation has none. Under a
+  // simulated clock no closure waits here: callbacks do not wait, so no other closure runs during a
+  // callback.
   CondVar callback_done_;
   Status status_ ABSL_GUARDED_BY(mu_);
   Token running_ ABSL_GUARDED_BY(mu_) = 0;  // the callback that is running; 0: none

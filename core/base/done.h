@@ -2,9 +2,9 @@
 //
 // Done: the continuation of one asynchronous operation, to be called exactly once.
 //
-// Calling consumes it: `std::move(done)(status)`. Destroying a Done that was not called aborts the
-// process, because otherwise a step would hang. Move-only. One owner at a time; may be called on
-// any thread.
+// The call consumes the Done: `std::move(done)(status)`. Destroying a Done that was not called
+// aborts the process, because a lost Done would make a step hang. Move-only. One owner at a time;
+// may be called on any thread.
 #pragma once
 
 #include <utility>

@@ -23,7 +23,7 @@ std::string DirectoryOf(const std::string& path) {
 }  // namespace
 
 Status Env::WriteFileAtomically(const std::string& path, string_view contents) {
-  // A unique name, so that two writers of one path do not write into each other's file.
+  // Uses a unique name, so that two writers of one path do not write into the same file.
   const std::string temporary = StrCat(path, ".tmp.", absl::Hex(RandomU64()));
   Status status = WriteAndSync(*this, temporary, contents);
   if (status.ok()) status = Rename(temporary, path);

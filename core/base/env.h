@@ -17,12 +17,13 @@
 
 namespace penstock {
 
-// Appends to one file. Errors are sticky: after one, Close reports it again.
+// Appends to one file. Errors are sticky: after an Append or Sync has failed, Close returns the
+// same error.
 class WritableFile {
  public:
   virtual ~WritableFile() = default;
   virtual Status Append(string_view data) = 0;
-  virtual Status Sync() = 0;   // to the disk, not only to the kernel
+  virtual Status Sync() = 0;   // writes to the disk, not only to the kernel's cache
   virtual Status Close() = 0;  // must be called; destruction without it discards errors
 };
 
@@ -46,18 +47,22 @@ class Env {
   virtual int64_t NowNanos() = 0;
   virtual int64_t WallMicros() = 0;
   virtual void SleepForNanos(int64_t nanos) = 0;
-  virtual uint64_t RandomU64() = 0;  // unpredictable: for ids, incarnations and unset seeds
+  virtual uint64_t
+  RandomU64() = 0;  // unpredictable random numbers, for ids, incarnations and unset seeds
 
   virtual StatusOr<std::unique_ptr<WritableFile>> NewWritableFile(const std::string& path) = 0;
   virtual StatusOr<std::unique_ptr<RandomAccessFile>> OpenFile(const std::string& path) = 0;
-  virtual StatusOr<std::string> ReadFile(const std::string& path) = 0;  // the complete contents
+  // Returns the complete contents of the file.
+  virtual StatusOr<std::string> ReadFile(const std::string& path) = 0;
   virtual bool FileExists(const std::string& path) = 0;
   virtual StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) = 0;  // names
   virtual Status CreateDirectories(const std::string& path) = 0;
   virtual Status Rename(const std::string& from, const std::string& to) = 0;  // replaces `to`
   virtual Status RemoveFile(const std::string& path) = 0;
-  virtual Status RemoveDirectory(const std::string& path) = 0;  // fails unless it is empty
-  virtual Status SyncDirectory(const std::string& path) = 0;    // makes renames in it durable
+  // Fails unless the directory is empty.
+  virtual Status RemoveDirectory(const std::string& path) = 0;
+  // Makes renames in the directory durable.
+  virtual Status SyncDirectory(const std::string& path) = 0;
 
   // Writes a temporary file in the same directory, syncs it, renames it to `path` and syncs the
   // directory: a reader sees the complete old file or the complete new one.

@@ -80,8 +80,8 @@ string_view KindOf(mode_t mode) {
   return S_ISCHR(mode) ? "a character device" : "a block device";
 }
 
-// Opens regular files only. Reading another file may block for ever (a FIFO, a terminal) or never
-// end (/dev/zero), and a step that does so could not be cancelled.
+// Opens regular files only. Reading any other kind of file may block for ever (a FIFO, a terminal)
+// or never end (/dev/zero), and nothing could cancel the step that reads.
 StatusOr<Descriptor> OpenForReading(const std::string& path, struct stat* info) {
   ASSIGN_OR_RETURN(Descriptor fd, Open(path, O_RDONLY, "open"));
   if (fstat(fd.get(), info) != 0) return FileError(errno, "open", path);

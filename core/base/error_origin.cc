@@ -10,7 +10,8 @@ namespace {
 
 constexpr char kNodePayload[] = "penstock/node";
 constexpr char kTaskPayload[] = "penstock/task";
-constexpr char kNodeShownPayload[] = "penstock/node_shown";  // the text ends with a node's name
+// The payload of an error whose text ends with a node's name.
+constexpr char kNodeShownPayload[] = "penstock/node_shown";
 
 bool Has(const Status& status, const char* payload) {
   return status.GetPayload(payload).has_value();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The origin of an error: the node that caused it, and its task. They are payloads of the Status,
-// so that code that handles the error need not parse its text. Annotate keeps payloads, and so do
-// errors that travel between tasks (distributed/calls/status_proto.h).
+// The origin of an error: the node that caused it, and its task. Both are payloads of the Status,
+// so code that handles the error need not parse its text. Annotate keeps payloads, and so do errors
+// that travel between tasks (distributed/calls/status_proto.h).
 //
 // All functions return an OK status as it is.
 #pragma once
@@ -15,7 +15,7 @@ namespace penstock {
 
 // Records which node failed and replaces any node recorded before. The text stays.
 Status WithNode(Status status, string_view node);
-// As WithNode, and puts the node in front of the text: "node 'NAME': text".
+// Does the same as WithNode, and puts the node in front of the text: "node 'NAME': text".
 Status InNode(const Status& status, string_view node);
 // Returns the recorded node, or "" if there is none.
 std::string FailedNode(const Status& status);

@@ -6,10 +6,11 @@
 //   ...
 //   if (!kNoSync.Fires()) status = file->Sync();
 //
-// A mishap is a fault that the code has to survive: an answer that counts as missing, a batch that
-// is cut short. A bug breaks a promise: the simulator has to notice it. A Chooser decides which
-// points fire. Only the simulator sets a Chooser. Without a Chooser no point fires, and Fires()
-// costs a load and a branch. Code that runs for every op has no fault points.
+// A mishap is a fault that the code has to survive, such as a lost answer or a batch that is cut
+// short. A bug makes the code break a promise, and the simulator has to notice the broken promise.
+// A Chooser decides which points fire. Only the simulator sets a Chooser. Without a Chooser no
+// point fires, and Fires() costs a load and a branch. Code that runs for every op has no fault
+// points.
 //
 // Points have static storage duration. Thread-safe except for SetChooser.
 #pragma once

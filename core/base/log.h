@@ -38,8 +38,8 @@ struct LogOptions {
   LogLevel level = LogLevel::kInfo;  // the lowest level that is written
 };
 
-// Parse "text", "json"; "debug", "info", "warning", "error", "off". InvalidArgument lists the
-// names.
+// Parse a format ("text", "json") and a level ("debug", "info", "warning", "error", "off").
+// InvalidArgument lists the names.
 StatusOr<LogFormat> ParseLogFormat(const std::string& name);
 StatusOr<LogLevel> ParseLogLevel(const std::string& name);
 std::string Name(LogFormat format);
@@ -60,9 +60,10 @@ struct LogField {
 
 struct LogLine {
   LogLevel level = LogLevel::kInfo;
-  std::string task = "";  // "/job:ps/replica:0/task:0"; "" is that of SetLogTask
-  const char* event;      // what happened, for programs: "session_made"
-  std::string text;       // the event for people, without the task and without a full stop
+  std::string task =
+      "";             // "/job:ps/replica:0/task:0"; "" stands for the task that SetLogTask has set
+  const char* event;  // what happened, for programs: "session_made"
+  std::string text;   // the event for people, without the task and without a full stop
   std::vector<LogField> fields = {};
   // If true, the first ten lines with this task and event are written, then one every ten seconds,
   // with the number of lines left out before it. Set it for events that a client, or a step in a

@@ -16,8 +16,8 @@ namespace penstock {
 std::vector<std::string> MatchFiles(Env& env, const std::string& pattern);
 
 // Returns PermissionDenied if the directory in front of the pattern's first wildcard is outside of
-// a RootedEnv's directory, else OK. A caller that finds no match calls it, so that the user learns
-// the reason.
+// a RootedEnv's directory, else OK. Callers that find no match call this function, so that the user
+// learns the reason.
 Status CheckPattern(Env& env, const std::string& pattern);
 
 }  // namespace penstock

@@ -159,7 +159,7 @@ bool IsOutsideFileRoot(const Status& status) {
   return status.GetPayload(kOutsidePayload).has_value();
 }
 
-StatusOr<std::string> RootedEnv::Below(const std::string& path) const {
+StatusOr<std::string> RootedEnv::RelativeToRoot(const std::string& path) const {
   if (path.find('\0') != std::string::npos) return InvalidArgument("a path with a zero byte");
   if (path.empty() || path[0] != '/') return path;
   const std::string single = WithoutDoubleSlashes(path);
@@ -183,7 +183,7 @@ StatusOr<RootedEnv::Handle> RootedEnv::Resolve(const std::string& path, const st
 }
 
 StatusOr<RootedEnv::Entry> RootedEnv::ResolveParent(const std::string& path) const {
-  ASSIGN_OR_RETURN(std::string below, Below(path));
+  ASSIGN_OR_RETURN(std::string below, RelativeToRoot(path));
   below = WithoutSlashAtEnd(std::move(below));
   const size_t slash = below.rfind('/');
   const std::string name = slash == std::string::npos ? below : below.substr(slash + 1);
@@ -197,7 +197,7 @@ StatusOr<RootedEnv::Entry> RootedEnv::ResolveParent(const std::string& path) con
 
 Status RootedEnv::WithFile(const std::string& path,
                            const std::function<Status(const std::string&)>& use) const {
-  ASSIGN_OR_RETURN(const std::string below, Below(path));
+  ASSIGN_OR_RETURN(const std::string below, RelativeToRoot(path));
   ASSIGN_OR_RETURN(const Handle file, Resolve(path, below, O_PATH));
   return WithCallersPath(use(file.path()), file.path(), path);
 }
@@ -209,7 +209,7 @@ Status RootedEnv::WithEntry(const std::string& path,
 }
 
 StatusOr<std::unique_ptr<WritableFile>> RootedEnv::NewWritableFile(const std::string& path) {
-  ASSIGN_OR_RETURN(const std::string below, Below(path));
+  ASSIGN_OR_RETURN(const std::string below, RelativeToRoot(path));
   // Creates the file if it does not exist. `base_` then opens this very file, checks its kind and
   // empties it.
   ASSIGN_OR_RETURN(const Handle made, Resolve(path, below, O_WRONLY | O_CREAT | O_NONBLOCK));
@@ -220,7 +220,7 @@ StatusOr<std::unique_ptr<WritableFile>> RootedEnv::NewWritableFile(const std::st
 }
 
 StatusOr<std::unique_ptr<RandomAccessFile>> RootedEnv::OpenFile(const std::string& path) {
-  ASSIGN_OR_RETURN(const std::string below, Below(path));
+  ASSIGN_OR_RETURN(const std::string below, RelativeToRoot(path));
   ASSIGN_OR_RETURN(const Handle found, Resolve(path, below, O_PATH));
   const std::string used = found.path();
   auto file = base_.OpenFile(used);
@@ -257,7 +257,7 @@ StatusOr<std::vector<std::string>> RootedEnv::ListDirectory(const std::string& p
 }
 
 Status RootedEnv::CreateDirectories(const std::string& path) {
-  ASSIGN_OR_RETURN(const std::string below, Below(path));
+  ASSIGN_OR_RETURN(const std::string below, RelativeToRoot(path));
   for (size_t end = below.find('/');; end = below.find('/', end + 1)) {
     const std::string prefix = below.substr(0, end);
     const auto found = Resolve(path, prefix, O_PATH | O_DIRECTORY);

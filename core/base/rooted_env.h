@@ -5,9 +5,10 @@
 //
 // A relative path starts in the directory; an absolute one must begin with it. Linux resolves the
 // rest of the path (openat2 with RESOLVE_BENEATH), so ".." and symbolic links cannot lead out of
-// the directory, not even while other processes rename files there. An absolute link counts as
-// leading out. A path that leads out is an error PermissionDenied, which names the path and the
-// flag. Everything else is as in Env: thread-safe, errors name the path.
+// the directory, not even while other processes rename files there. An absolute symbolic link
+// counts as a path out of the directory. For a path that leads out of the directory, operations
+// return PermissionDenied, which names the path and the flag. Everything else is as in Env:
+// thread-safe, errors name the path.
 #pragma once
 
 #include <functional>
@@ -55,7 +56,7 @@ class RootedEnv final : public ForwardingEnv {
   Status OutsideError(const std::string& path) const;
   // Returns the path relative to the root, "." for the root itself; PermissionDenied if an absolute
   // path does not begin with the root.
-  StatusOr<std::string> Below(const std::string& path) const;
+  StatusOr<std::string> RelativeToRoot(const std::string& path) const;
   StatusOr<Handle> Resolve(const std::string& path, const std::string& below, int flags) const;
   StatusOr<Entry> ResolveParent(const std::string& path) const;
   // Calls `use` with a path under which `base_` finds the file at `path`.
@@ -66,7 +67,8 @@ class RootedEnv final : public ForwardingEnv {
 
   Env& base_;
   const std::string flag_;
-  const std::vector<std::string> roots_;  // as given and resolved, without a '/' at the end
+  // Each root as it was given and as resolved, without a '/' at the end.
+  const std::vector<std::string> roots_;
   const int fd_;
 };
 

@@ -73,12 +73,12 @@ class Scheduler {
   }
 
   // Polls `ready` for up to `limit`, if another core is expected to make it true at once. Returns
-  // whether it is true.
+  // the last result of `ready`.
   virtual bool Spin(SpinHabit& habit, std::chrono::nanoseconds limit,
                     absl::FunctionRef<bool()> ready) = 0;
 
   // Blocks this thread until `time_ns`; under a simulated clock, other closures run meanwhile.
-  // `what` as for a Condition. REQUIRES: the caller holds no mutex.
+  // `what` completes "waits for ...", as for a Condition. REQUIRES: the caller holds no mutex.
   void SleepUntil(int64_t time_ns, const char* what);
 
  protected:
@@ -119,7 +119,8 @@ class Condition {
       ABSL_NO_THREAD_SAFETY_ANALYSIS {  // `ready` names the mutex by another expression
     while (!ready()) scheduler_.Wait(*this, mu, kNever);
   }
-  // As Wait, but returns when `deadline_ns` has passed, too. Returns what `ready` returned last.
+  // Does the same as Wait, but also returns when `deadline_ns` has passed. Returns what `ready`
+  // returned last.
   template <class Ready>
   bool WaitUntil(Mutex& mu, int64_t deadline_ns, Ready ready)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) ABSL_NO_THREAD_SAFETY_ANALYSIS {

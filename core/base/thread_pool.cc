@@ -20,7 +20,7 @@
 namespace penstock {
 namespace {
 
-// The time for which an idle thread spins before it blocks: about the cost of waking it.
+// The time for which an idle thread spins before it blocks: about as long as waking it would take.
 constexpr auto kSpin = std::chrono::microseconds(50);
 // Blocks per thread and loop: enough to even out threads that were delayed.
 constexpr int64_t kBlocksPerThread = 4;
@@ -61,7 +61,7 @@ struct Loop {
   std::atomic<int64_t> next{0};  // first unit that no thread has taken
   std::atomic<int> helpers{0};   // threads that joined and have not left; changed under the lock
   std::atomic<bool> failed{false};
-  std::exception_ptr error;  // of the thread that has set `failed`
+  std::exception_ptr error;  // the exception of the thread that has set `failed`
 
   // Takes blocks until none is left.
   void Work() {
@@ -116,7 +116,7 @@ struct ThreadPool::State {
   void Run() ABSL_LOCKS_EXCLUDED(mu);
   // Runs one closure or joins one loop, without the lock. Returns whether there was one.
   bool RunOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  void Help(Loop* loop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  void JoinLoop(Loop* loop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // Waits for work. Returns false if there is none and the pool is stopping.
   bool WaitForWork() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // Wakes as many threads as `open` requires, less those that are looking for work already.
@@ -148,7 +148,7 @@ Scheduler& Scheduler::Real() {
   return threads;
 }
 
-// One pool for the process: with more threads, a disk would only seek more.
+// The process has one pool with few threads: more threads would only make a disk seek more.
 Scheduler& ThreadPool::files() {
   static ThreadPool& files = *new ThreadPool("files", 4);
   return files;
@@ -195,7 +195,9 @@ void ThreadPool::Split(int64_t total, double cost_ns, Range fn) {
   const int64_t blocks = parts * kBlocksPerThread;
   int64_t block = std::max((total + blocks - 1) / blocks, block_min);
   if (watched) block = std::min(block, static_cast<int64_t>(watched_block));
-  if (block > 64) block = (block + 15) / 16 * 16;  // complete vectors and cache lines
+  if (block > 64)
+    block = (block + 15) / 16 *
+            16;  // rounds up, so that a block consists of complete vectors and cache lines
   Loop loop{fn, total, block, watch, static_cast<int>(parts - 1)};
   if (parts > 1) return state_->Share(loop);
   loop.Work();
@@ -228,7 +230,7 @@ void ThreadPool::State::Share(Loop& loop) {
   if (loop.error) std::rethrow_exception(loop.error);
 }
 
-void ThreadPool::State::Help(Loop* loop) {
+void ThreadPool::State::JoinLoop(Loop* loop) {
   loop->helpers.fetch_add(1, std::memory_order_relaxed);
   open.fetch_sub(1, std::memory_order_relaxed);
   if (--loop->wanted == 0) loops.erase(std::find(loops.begin(), loops.end(), loop));
@@ -246,7 +248,7 @@ void ThreadPool::State::Help(Loop* loop) {
 
 bool ThreadPool::State::RunOne() {
   if (!loops.empty()) {
-    Help(loops.back());
+    JoinLoop(loops.back());
     return true;
   }
   if (queue.empty()) return false;

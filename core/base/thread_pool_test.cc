@@ -17,7 +17,8 @@
 namespace penstock {
 namespace {
 
-constexpr double kExpensive = 1e6;  // nanoseconds per unit: always shared
+// Nanoseconds per unit: enough that the pool always shares the loop among threads.
+constexpr double kExpensive = 1e6;
 
 TEST(ThreadPool, RunsEverythingBeforeItEnds) {
   std::atomic<int> ran{0};
@@ -126,7 +127,7 @@ TEST(ParallelFor, SmallWorkRunsHereAtOnce) {
 TEST(ParallelFor, UsesSeveralThreads) {
   ThreadPool pool("test", 4);
   std::atomic<int> at_once{0};
-  // Two blocks wait for each other: one thread alone could not pass.
+  // Two blocks wait for each other, so one thread alone could not finish the loop.
   pool.ParallelFor(4, kExpensive, [&](int64_t, int64_t) {
     ++at_once;
     while (at_once < 2) std::this_thread::yield();

@@ -7,8 +7,8 @@ namespace penstock {
 
 constexpr char kVersion[] = "0.1.0";
 
-// The versions.producer of exported GraphDefs: that of TensorFlow 1.0. It implies shape inference,
-// and later versions only forbid more ops.
+// The versions.producer of exported GraphDefs: that of TensorFlow 1.0. A reader infers shapes for
+// graphs of this version; for later versions it only rejects more ops.
 constexpr int kGraphDefProducer = 22;
 
 }  // namespace penstock

@@ -75,7 +75,7 @@ class GraphCall final : public Callable::Call {
         step, Done([run = std::move(run), ended = std::move(ended)](Status status) mutable {
           std::vector<Tensor> results;
           if (status.ok()) results = run->TakeResults();
-          run = nullptr;  // before `ended`, which may destroy the place
+          run = nullptr;  // deregisters before it calls `ended`, which may destroy the place
           ended(std::move(status), std::move(results));
         }));
   }
@@ -147,8 +147,8 @@ class GraphCallable final : public Callable {
     return node.op().stateful && node.op().end == EndOp::kNone;
   }
 
-  // Returns whether the function only passes its arguments on, as lambda x: x does, and so needs no
-  // executor. Then sets passed_on_.
+  // Returns true and sets passed_on_ if the function only passes its arguments on, as lambda x: x
+  // does. Such a function needs no executor.
   bool FindPassedOn(const FunctionGraph& function) {
     const Graph& graph = function.graph;
     if (graph.num_nodes() != static_cast<int>(arg_types_.size()) + 1) return false;

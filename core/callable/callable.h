@@ -7,10 +7,10 @@
 //   ASSIGN_OR_RETURN(auto call, callable->NewCall());
 //   RETURN_IF_ERROR(call->Run(place, {x}, &results));
 //
-// A run is a step of its own, inside the step or the resource that starts it. An error of the run
-// is returned as its status, and does not end the step that started the run. Cancelling the
-// CallPlace ends the run. Both classes are thread-safe. A Call may run several times at once, and
-// must outlive its runs.
+// A run is a step of its own. The step or the resource that starts it gives its CallPlace. An error
+// of the run is returned as its status, and does not end the step that started the run. Cancelling
+// the CallPlace ends the run. Both classes are thread-safe. A Call may run several times at once,
+// and must outlive its runs.
 #pragma once
 
 #include <functional>
@@ -67,7 +67,8 @@ class Callable : public std::enable_shared_from_this<Callable> {
   const std::string& name() const { return name_; }
   const std::vector<DType>& arg_types() const { return arg_types_; }
   const std::vector<DType>& result_types() const { return result_types_; }
-  // Returns whether one of its kernels may wait for an event outside the call, such as a queue.
+  // Returns whether a kernel of the function may wait for an event outside the call, such as an
+  // enqueue.
   bool waits() const { return waits_; }
   // Returns the index of an argument for each result, if the function only passes arguments on as
   // its results; else an empty vector.

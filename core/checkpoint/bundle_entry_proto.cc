@@ -63,7 +63,8 @@ StatusOr<BundleEntry> ParseBundleEntry(string_view bytes) {
   }
   if (entry.shard < 0 || entry.offset < 0 || entry.size < 0 ||
       entry.offset > std::numeric_limits<int64_t>::max() - entry.size) {
-    return DataLoss("shard ", entry.shard, ", offset ", entry.offset, ", size ", entry.size);
+    return DataLoss("its place is out of range: shard ", entry.shard, ", offset ", entry.offset,
+                    ", size ", entry.size);
   }
   if (entry.slices.empty()) RETURN_IF_ERROR(CheckSize(entry));
   return entry;
@@ -90,7 +91,8 @@ StatusOr<int> ParseBundleHeader(string_view bytes) {
                          "; this one is ", kBundleVersion);
   }
   if (proto.num_shards() < 1 || proto.num_shards() > kShardsMax) {
-    return DataLoss("the header says ", proto.num_shards(), " shards");
+    return DataLoss("the header says that there are ", proto.num_shards(),
+                    " shards, expected 1 to ", kShardsMax);
   }
   return proto.num_shards();
 }

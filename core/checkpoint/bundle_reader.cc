@@ -38,7 +38,7 @@ StatusOr<std::unique_ptr<BundleReader>> BundleReader::Open(Env& env, std::string
 Status BundleReader::ReadIndex() {
   ASSIGN_OR_RETURN(const auto file, env_.OpenFile(IndexPath(prefix())));
   if (file->size() > kIndexBytesMax) {
-    return DataLoss("an index of ", file->size(), " bytes");
+    return DataLoss("its index has ", file->size(), " bytes, expected at most ", kIndexBytesMax);
   }
   std::string contents(file->size(), '\0');
   RETURN_IF_ERROR(file->Read(0, file->size(), contents.data()));
@@ -47,7 +47,7 @@ Status BundleReader::ReadIndex() {
 
 Status BundleReader::CheckIndex(Env& env, string_view contents) {
   if (static_cast<int64_t>(contents.size()) > kIndexBytesMax) {
-    return DataLoss("an index of ", contents.size(), " bytes");
+    return DataLoss("its index has ", contents.size(), " bytes, expected at most ", kIndexBytesMax);
   }
   return BundleReader(env, "").ParseIndex(contents);
 }

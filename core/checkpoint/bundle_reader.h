@@ -55,7 +55,7 @@ class BundleReader final : public CheckpointReader {
   Status Verify(string_view name) const;
 
  private:
-  // A range of bytes that holds the box `box` of a tensor.
+  // A part of a tensor, the box `box`, and the entry that says which bytes of the files hold it.
   struct Part {
     const BundleEntry* entry;
     TensorSlice box;

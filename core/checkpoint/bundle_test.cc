@@ -290,7 +290,7 @@ TEST(Checkpoints, GoOnFromTheNewestGoodOne) {
   EXPECT_EQ(*ListCheckpoints(env, directory), recorded);
   EXPECT_EQ(FindNewestGood(env, directory)->prefix, prefix(100));
 
-  // One checkpoint is damaged, one is gone.
+  // One checkpoint of the state file is damaged, and one does not exist.
   const std::string data = DataPath(prefix(100), 0, 1);
   std::string bytes = *env.ReadFile(data);
   bytes[17] ^= 1;

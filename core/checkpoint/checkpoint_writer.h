@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CheckpointWriter: the interface of the writers of both formats. The checkpoint becomes visible in
-// Finish, all at once. Not thread-safe.
+// CheckpointWriter: the interface of the writers of both formats. Finish makes the whole checkpoint
+// visible in one step. Not thread-safe.
 #pragma once
 
 #include "core/base/status.h"

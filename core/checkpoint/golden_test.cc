@@ -26,7 +26,8 @@ TEST(Golden, IsRead) {
   const auto reader = BundleReader::Open(Env::Real(), kGolden);
   ASSERT_EQ(reader.status(), OkStatus());
   const std::vector<Saved> tensors = GoldenTensors();
-  EXPECT_EQ((*reader)->tensors().size(), tensors.size() - 2);  // two have two slices each
+  EXPECT_EQ((*reader)->tensors().size(),
+            tensors.size() - 2);  // two of the tensors have two slices each
   ExpectHolds(**reader, tensors);
   EXPECT_TRUE(SameTensor(*(*reader)->Read("part"), Counting<float>({5, 3})));
 }

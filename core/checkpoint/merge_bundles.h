@@ -12,8 +12,9 @@
 namespace penstock {
 
 struct MergeOptions {
-  bool delete_old_directories = true;  // delete the sources' directories if they are empty then
-  bool allow_missing = false;          // skip sources that do not exist; at least one must exist
+  // If true, also deletes directories of the sources that the merge leaves empty.
+  bool delete_old_directories = true;
+  bool allow_missing = false;  // if true, skips sources that do not exist; at least one must exist
 };
 
 // Renames the data files of `sources` to names under `destination`, on the same file system, and

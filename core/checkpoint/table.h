@@ -54,7 +54,7 @@ class Table {
   std::vector<DataBlock> blocks_;
 };
 
-// As Table::Visit, for a file in memory.
+// Does the same as Table::Visit for a file in memory.
 Status VisitTable(string_view file, Table::Visitor visit);
 
 // Returns the contents of a file that holds `entries`. InvalidArgument if a key is longer than

@@ -14,7 +14,7 @@ namespace penstock {
 namespace {
 
 constexpr int64_t kFooterBytes = 48;
-constexpr int64_t kTrailerBytes = 5;  // of a block: its type and its checksum
+constexpr int64_t kTrailerBytes = 5;  // the size of what follows a block: its type and its checksum
 constexpr uint64_t kMagic = 0xdb4775248b80fb57;
 // Keys are names of tensors. Without a limit, prefix compression would let a small file need much
 // memory.
@@ -47,7 +47,8 @@ Status VisitBlock(string_view block, string_view block_kind, Table::Visitor visi
       return malformed;
     }
     if (uint64_t{shared} + unshared > kKeyBytesMax) {
-      return DataLoss("a key of ", uint64_t{shared} + unshared, " bytes");
+      return DataLoss("a key has ", uint64_t{shared} + unshared, " bytes, expected at most ",
+                      kKeyBytesMax);
     }
     key.resize(shared);
     key.append(block.data(), unshared);

@@ -25,14 +25,15 @@ class StringFile final : public leveldb::WritableFile {
 
 StatusOr<std::string> BuildTable(const std::map<std::string, std::string>& entries) {
   leveldb::Options options;
-  options.compression = leveldb::kNoCompression;  // the oldest readers cannot decompress
+  // No compression, because the oldest readers cannot decompress.
+  options.compression = leveldb::kNoCompression;
   options.block_size = 256 << 10;
   StringFile file;
   leveldb::TableBuilder builder(options, &file);
   for (const auto& [key, value] : entries) {
     if (key.size() > kKeyBytesMax) {
       builder.Abandon();
-      return InvalidArgument("a key of ", key.size(), " bytes ('", key.substr(0, 40),
+      return InvalidArgument("a key has ", key.size(), " bytes ('", key.substr(0, 40),
                              "...'), at most ", kKeyBytesMax, " are read");
     }
     builder.Add(key, value);

@@ -87,7 +87,7 @@ StatusOr<ShapeAndSlice> ShapeAndSlice::Parse(string_view text) {
   std::vector<string_view> words = absl::StrSplit(text, ' ');
   if (words.size() < 2) {
     return InvalidArgument("'", text, "' is not a shape and a slice: expected the dimensions and ",
-                           "then the slice, apart by blanks");
+                           "then the slice, separated by blanks");
   }
   ASSIGN_OR_RETURN(TensorSlice slice, TensorSlice::Parse(words.back()));
   words.pop_back();

@@ -30,8 +30,8 @@ struct TensorSlice {
   std::string ToString() const;
   bool operator==(const TensorSlice&) const = default;
 
-  // Returns the box with a length in place of every kWhole; InvalidArgument if the box does not fit
-  // in `shape`.
+  // Returns the box in which every kWhole is replaced by the size of its dimension; InvalidArgument
+  // if the box does not fit in `shape`.
   StatusOr<TensorSlice> Within(const Shape& shape) const;
   // Returns the shape of the box. REQUIRES: the box is a result of Within.
   Shape shape() const;

@@ -31,7 +31,7 @@ StatusOr<Tensor> ParseSlice(string_view bytes, string_view name, DType dtype, co
                             Allocator& allocator) {
   ASSIGN_OR_RETURN(const tensorflow::SavedTensorSlices slices, Parse(bytes));
   if (slices.data().name() != name) {
-    return DataLoss("an entry of it is one of '", slices.data().name(), "'");
+    return DataLoss("its entry holds tensor '", slices.data().name(), "' instead");
   }
   const tensorflow::TensorProto& values = slices.data().data();
   if (ElementsInField(values, dtype) != shape.num_elements()) {

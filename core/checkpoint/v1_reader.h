@@ -36,7 +36,7 @@ class V1Reader final : public CheckpointReader {
     Table table;
   };
   struct Part {
-    TensorSlice slice;  // as saved: the key depends on it
+    TensorSlice slice;  // as it was saved, because the table's key contains it
     TensorSlice box;
     const File* file;
   };

@@ -270,7 +270,7 @@ TEST_F(DamagedV1Test, SnappyBlocksAreRead) {
       }
     }
   }
-  // A few bytes that claim to hold four gigabytes.
+  // A block of a few bytes whose header claims four gigabytes.
   EXPECT_EQ(ReadWith(TableOf(std::string("\xff\xff\xff\xff\x0f", 5), 1)).code(),
             StatusCode::kDataLoss);
 }

@@ -7,7 +7,7 @@
 
 #include "core/functions/function_expansion.h"
 #include "core/functions/functional_node.h"
-#include "core/op/results_apart.h"
+#include "core/op/independent_results.h"
 #include "proto/tensorflow/graph.pb.h"
 
 namespace penstock {
@@ -20,7 +20,7 @@ using NodeProto = tensorflow::NodeDef;
 struct FunctionExpansion::Branches {
   std::string choice_op;
   DataType choice_type;
-  std::vector<std::string> names;  // of the branches, "then"
+  std::vector<std::string> names;  // the name of a branch's call, such as "then"
   std::vector<const tensorflow::NameAttrList*> functions;
 };
 
@@ -133,7 +133,7 @@ Status FunctionExpansion::ExpandBranches(const NodeProto& node, const Branches& 
   // If a branch has effects, a step that needs any result runs them.
   if (!out.empty() && !library_.HasEffects(node)) {
     NodeProto* const results = out_.mutable_node(out_.node_size() - 1);
-    (*results->mutable_attr())[kResultsApartAttr].set_b(true);
+    (*results->mutable_attr())[kIndependentResultsAttr].set_b(true);
   }
   return OkStatus();
 }

@@ -37,13 +37,14 @@ class FunctionExpansion {
   // Appends the node, or the nodes that replace it. `in_flow`: see FunctionCall.
   Status Expand(const tensorflow::NodeDef& node, bool in_flow, int depth);
   Status ExpandCall(FunctionCall call, int depth, ReturnedNodes* returned = nullptr);
-  // If the body needs it, sets FunctionCall::begins and appends the node of that name.
+  // If the body needs a node to wait for, sets FunctionCall::begins and appends the node of that
+  // name.
   Status AddBegin(const tensorflow::FunctionDef& function, FunctionCall* call);
   Status ExpandIf(const tensorflow::NodeDef& node, int depth);
   Status ExpandCase(const tensorflow::NodeDef& node, int depth);
   Status ExpandBranches(const tensorflow::NodeDef& node, const Branches& branches, int depth);
   Status ExpandWhile(const tensorflow::NodeDef& node, int depth);
-  // Append the parts of a While, in the order in which it calls them.
+  // Append the parts of a While, in the order in which ExpandWhile calls these functions.
   Status AddLoopEntry(const Loop& loop);
   Status AddLoopCondition(const Loop& loop, const tensorflow::NameAttrList& cond, int depth);
   Status AddLoopSwitches(const Loop& loop);
@@ -52,12 +53,13 @@ class FunctionExpansion {
                                  const tensorflow::NameAttrList& function);
   Status ExpandFor(const tensorflow::NodeDef& node, bool in_flow, int depth);
   Status ExpandGradient(const tensorflow::NodeDef& node, bool in_flow, int depth);
-  // Remembers `node`, whose name in the new graph is `name`, if it is a constant string.
+  // If `node` is a constant string, remembers it under `name`, its name in the new graph.
   void NoteString(const tensorflow::NodeDef& node, const std::string& name);
   // Takes the first input of a RemoteCall, which names a device, and returns the device of the
   // body. `device` is the device of the RemoteCall node.
   StatusOr<std::string> TakeTarget(const std::string& device, InputNames* inputs) const;
-  // Appends the value that drives a loop without variables. Returns its name.
+  // Appends a value for a loop without variables to carry from iteration to iteration. Returns the
+  // value's name.
   StatusOr<std::string> AddLoopToken(const tensorflow::NodeDef& node);
 
   // InvalidArgument unless the function returns the types that the attribute `attr` names.

@@ -13,7 +13,7 @@ namespace penstock {
 using tensorflow::DataType;
 using NodeProto = tensorflow::NodeDef;
 
-// One While while it is expanded.
+// The state of the expansion of one While.
 struct FunctionExpansion::Loop {
   std::string Part(const char* part) const { return StrCat(node.name(), "/", part); }
   std::string Part(const char* part, size_t i) const {
@@ -23,7 +23,8 @@ struct FunctionExpansion::Loop {
   const NodeProto& node;
   InputNames inputs;
   std::vector<DataType> declared;  // types of its variables
-  std::vector<DataType> types;     // the same, or that of the token: AddLoopToken
+  std::vector<DataType>
+      types;  // the types of the loop-carried values: `types`, or that of the token of AddLoopToken
 };
 
 //   x ─► enter_0 ─► merge_0 ─► cond ─► loop_cond ─► switch_0 ─► exit_0 ─► the node itself

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Expands For into a While: the functions that the loop needs besides the body are made here.
+// Expands For into a While, and makes the functions that the While needs besides the body of the
+// For.
 #include <string>
 #include <utility>
 #include <vector>
@@ -92,7 +93,7 @@ FunctionProto CheckFunction(const std::string& name) {
   return f.Take();
 }
 
-// Names the arguments that both functions of the loop have.
+// Adds the arguments that both functions of the loop have.
 std::vector<std::string> AddLoopArguments(const std::vector<DataType>& types, FunctionMaker* f) {
   std::vector<std::string> values;
   for (const char* argument : {"i", "limit", "delta"}) f->AddArgument(argument, kLong);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Expands a SymbolicGradient: the body of its function, and a node that names the ends between
-// which the compiler adds the gradients (core/compiler/passes/function_gradients.cc), when the body
-// is a part of a Graph.
+// Expands a SymbolicGradient into the body of its function and a node that names the arguments and
+// results of the body. Later, when the body is part of a Graph, the compiler adds the gradients
+// between them (core/compiler/passes/function_gradients.cc).
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,7 +46,8 @@ Status FunctionExpansion::ExpandGradient(const NodeProto& node, bool in_flow, in
   call.function = function->name();
   call.inputs.data.clear();
   for (size_t i = 0; i < out.size(); ++i) {
-    // An argument of its own, so that other uses of the tensor do not belong to the function.
+    // Each argument passes through an Identity, so that other uses of the tensor do not count as
+    // part of the function.
     const std::string argument = StrCat(node.name(), "/argument_", i);
     RETURN_IF_ERROR(Add(argument, "Identity", node.device(), {inputs[i]}, out[i]).status());
     call.inputs.data.push_back(argument);

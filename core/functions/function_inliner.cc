@@ -210,7 +210,7 @@ StatusOr<std::string> FunctionExpansion::TakeTarget(const std::string& device,
   }
   ASSIGN_OR_RETURN(DeviceName name, DeviceName::Parse(*found->second));
   ASSIGN_OR_RETURN(const DeviceName own, DeviceName::Parse(device));
-  if (!name.job && !name.task) {  // the device is one of the node's own task
+  if (!name.job && !name.task) {  // the string names a device of the node's own task
     name.job = own.job;
     name.replica = own.replica;
     name.task = own.task;

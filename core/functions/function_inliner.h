@@ -6,10 +6,10 @@
 // forms) become Switch, Merge and the nodes of a loop.
 //
 // A call keeps its name: it becomes an IdentityN of its results, so that it can be fetched, fed and
-// waited for as before. The results of a conditional are independent (core/op/results_apart.h):
-// a step runs only the nodes of the branch that it needs. Nodes of a body are named CALL/NODE.
-// InvalidArgument and Unimplemented errors name the call; ResourceExhausted if there are too many
-// bodies or they are nested too deeply.
+// waited for as before. The results of a conditional are independent
+// (core/op/independent_results.h): a step runs only the nodes of the branch that it needs. Nodes of
+// a body are named CALL/NODE. InvalidArgument and Unimplemented errors name the call;
+// ResourceExhausted if there are too many bodies or they are nested too deeply.
 #pragma once
 
 #include <cstdint>

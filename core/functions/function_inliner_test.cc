@@ -182,8 +182,8 @@ TEST(InlineFunctions, While) {
             "w = IdentityN(w/exit_0)\n");
 }
 
-// s(h, x) = x, which also assigns, as TF1's Defun writes it: without control_ret. t calls s without
-// using the result.
+// s(h, x) = x also assigns x to h. It has no control_ret, as TF1's Defun writes functions. t calls
+// s without using the result.
 const char kAssigns[] = R"(
   function {
     signature { name: 's' is_stateful: true input_arg { name: 'h' type: DT_FLOAT }
@@ -480,7 +480,8 @@ TEST(InlineFunctions, SymbolicGradient) {
             "x = Placeholder()\n"
             "dy = Placeholder()\n"
             "d = IdentityN(dy, ^before)\n");
-  // The gradient of an outer function would ignore it.
+  // The gradient of an outer function would ignore the gradient that a client has registered for an
+  // inner one.
   const std::string outer = R"(
     function {
       signature { name: 'outer' input_arg { name: 'x' type: DT_FLOAT }

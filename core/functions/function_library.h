@@ -34,9 +34,9 @@ bool IsFor(const std::string& op);
 bool IsRemoteCall(const std::string& op);
 bool IsGradient(const std::string& op);
 bool IsFunctional(const std::string& op);  // any of the above
-// Returns whether a node was written by tf.cond, tf.while_loop or tf.switch_case: its functions
-// have the semantics of a graph, in which only nodes that a step needs run. TensorFlow runs all
-// stateful nodes of other functions.
+// Returns whether a node was written by tf.cond, tf.while_loop or tf.switch_case: in its functions
+// only the nodes that a step needs run, as in a graph. In all other functions TensorFlow runs every
+// stateful node.
 bool RunsOnlyNeededNodes(const tensorflow::NodeDef& node);
 // Returns the functions that the attributes of one node name.
 std::vector<std::string> NamedFunctions(const tensorflow::NodeDef& node);
@@ -60,7 +60,7 @@ class FunctionLibrary {
   // Returns the nodes of a function that run although the function's results do not need them,
   // for which a call must wait. If the function names such nodes itself, in control_ret, there are
   // no others. Nodes on branches and in loops made of Switch and Enter are left out: if such a node
-  // did not run, the call could not run, either.
+  // were on an untaken branch, a call that waits for it could not run, either.
   std::vector<std::string> NodesWithEffects(const tensorflow::FunctionDef& function) const;
   // Returns the function that computes the gradients of `function`, as a client has registered it;
   // "" if it has not.

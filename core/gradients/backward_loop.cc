@@ -85,7 +85,7 @@ Output BackwardLoop::AddEntry(Output outside) {
     return Import(builder_.OutputOf(node.input(0).node, node.input(0).index));
   }
   if (node.op().is_constant) return Constant(builder_, *node.attr<Tensor>("value"));
-  return PopLike(forward_.StackOf(outside), outside);
+  return PopMatching(forward_.StackOf(outside), outside);
 }
 
 Output BackwardLoop::End() {
@@ -104,7 +104,7 @@ void BackwardLoop::Push(Output stack, Output value) {
   if (push.valid()) builder_.mutable_graph().AddControlEdge(builder_.NodeOf(push), popped_);
 }
 
-Output BackwardLoop::PopLike(Output stack, Output value) {
+Output BackwardLoop::PopMatching(Output stack, Output value) {
   if (!stack.valid()) return stack;
   const BranchPath& path = graph_.PathOf(value);
   Output handle = stack;
@@ -140,7 +140,7 @@ Output BackwardLoop::ShapeOfForward(Output value, DType type) {
   return Cast(Import(shape), type);
 }
 
-int BackwardLoop::WithoutValue(const GraphBuilder::NewNode& node, Output value) {
+int BackwardLoop::FromShapeOnly(const GraphBuilder::NewNode& node, Output value) {
   const auto unordered = builder_.ClearControlDependencies();
   // Compares names: gradient functions ask for shapes and constants by these very ops.
   if (node.op == "Shape") {
@@ -163,7 +163,7 @@ Status BackwardLoop::Adapt(GraphBuilder::NewNode* node) {
   if (node->inputs.size() == 1 && node->inputs[0].outputs.size() == 1) {
     const Output value = node->inputs[0].outputs[0];
     if (InForwardLoop(value) && !IsInvariant(*builder_.NodeOf(value))) {
-      node->existing = WithoutValue(*node, value);
+      node->existing = FromShapeOnly(*node, value);
       RETURN_IF_ERROR(builder_.status());
       if (node->existing >= 0) return OkStatus();
     }

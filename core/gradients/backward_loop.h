@@ -37,7 +37,7 @@ class BackwardLoop final : public LoopContext {
   void Push(Output stack, Output value);
   // In the body: pops the value that the matching forward iteration pushed on `stack`. `stack`
   // exists under the same branch conditions as `like`, a tensor of the forward loop.
-  Output PopLike(Output stack, Output like);
+  Output PopMatching(Output stack, Output like);
 
   Status Adapt(GraphBuilder::NewNode* node) override;
 
@@ -50,7 +50,7 @@ class BackwardLoop final : public LoopContext {
   Output ShapeOfForward(Output value, DType type);
   // Returns the id of a node that computes the same as `node`, but from the shape of `value`
   // instead of `value` itself; -1 if there is none.
-  int WithoutValue(const GraphBuilder::NewNode& node, Output value);
+  int FromShapeOnly(const GraphBuilder::NewNode& node, Output value);
 
   ForwardGraph& graph_;
   ForwardLoop& forward_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Branches: finds on which sides of which conditionals the outputs of a graph are. Each output of a
-// Switch begins one side; the Merge of a conditional ends both. A node is on every side that one of
-// its inputs is on. Inside a frame only the conditionals of that frame count. A value type.
+// Switch begins one side; the Merge of a conditional ends both sides. A node is on every side that
+// one of its inputs is on. Inside a frame only the conditionals of that frame count. A value type.
 #pragma once
 
 #include <utility>
@@ -27,7 +27,7 @@ class Branches {
   static StatusOr<Branches> Find(const Graph& graph, const LoopFrames& frames);
 
   const BranchPath& Of(Endpoint output) const;
-  // For nodes added later: records that `output` is on the same path as `like`.
+  // Records, for a node added later, that `output` is on the same sides as `like`.
   void Record(Endpoint output, Endpoint like);
   // Returns the conditional that a Merge of two inputs ends; `sides[i]` is the side that input i
   // comes from. InvalidArgument if its inputs are not the two sides of one conditional.
@@ -37,7 +37,7 @@ class Branches {
   using Key = std::pair<int, int>;  // node, output; -1 for all outputs
   BranchPath PathInto(const Node& node) const;
 
-  absl::flat_hash_map<Key, BranchPath> paths_;  // only paths that are not empty
+  absl::flat_hash_map<Key, BranchPath> paths_;  // only outputs on at least one side have an entry
 };
 
 }  // namespace penstock

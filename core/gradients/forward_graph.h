@@ -69,9 +69,10 @@ class ForwardLoop {
   std::vector<LoopVariable> variables_;
   std::vector<Node*> invariants_;
   bool swap_memory_ = false;
-  Output anchor_;                      // outside of the loop; runs if and only if the loop runs
-  Output count_, next_number_, next_;  // of the counter; next_ is the NextIteration of next_number_
-  Node* pushed_ = nullptr;             // runs when all values of an iteration have been pushed
+  Output anchor_;  // outside of the loop; runs if and only if the loop runs
+  Output count_, next_number_,
+      next_;                // the loop's counter; next_ is the NextIteration of next_number_
+  Node* pushed_ = nullptr;  // runs when all values of an iteration have been pushed
   std::map<std::pair<int, int>, Output> stacks_;
 };
 

@@ -23,8 +23,8 @@ PartialShape RowShape(Output rows) {
   return shape;
 }
 
-// Returns `value` with the static shape reduced to `shape`, because other iterations may have other
-// dimensions.
+// Returns `value` with `shape` as its static shape, which leaves dimensions unknown that may differ
+// among iterations.
 Output WithStaticShape(Output value, const PartialShape& shape) {
   const PartialShape known = value.shape();
   const StatusOr<PartialShape> both = known.Merge(shape);
@@ -92,9 +92,9 @@ bool GradientWalk::UsesKeptValues(int frame) const {
   });
 }
 
-// Called when the gradient of `frame` has been built. The loops that keep values for `frame` then
-// wait for one loop less. If `backward` leaves gradients for those loops, they must also run after
-// it.
+// Called when the gradient of `frame` has been built. The loops that pushed values for `frame` then
+// wait for one loop less. If `backward` leaves gradients for the backward loops of those loops,
+// they must run after `backward`.
 void GradientWalk::OnLoopGradientBuilt(int frame, BackwardLoop* backward) {
   const std::vector<int>& of_node = forward_->frames().of_node;
   for (const auto& [push, pop] : kept_.pairs()) {
@@ -124,7 +124,7 @@ Gradient GradientWalk::KeptGradient(const Node& push) {
   const auto stack = kept_gradients_.find(&push);
   if (stack == kept_gradients_.end()) return {};
   const Endpoint value = push.input(1);
-  return loop_->backward->PopLike(stack->second, builder_.OutputOf(value.node, value.index));
+  return loop_->backward->PopMatching(stack->second, builder_.OutputOf(value.node, value.index));
 }
 
 Status GradientWalk::SetNextGradients(LoopGradient* loop) {

@@ -63,7 +63,7 @@ bool GradientWalk::FlowsInto(const Node& node, int input) const {
       !CarriesGradient(source.node->output_type(source.index).dtype)) {
     return false;
   }
-  // If a loop is still being built, gradients are taken within one iteration.
+  // Inside a loop that is still being built, gradients are computed within one iteration.
   return !IsLoopBackEdge(*source.node, node) ||
          !forward_->Encloses(forward_->frames().of_node[node.id()], forward_->base_frame());
 }
@@ -144,8 +144,8 @@ Status GradientWalk::CountConsumers() {
     const bool structure = IsLoopStructure(*node);
     if (structure && FlowOpOf(*node) != FlowOp::kExit &&
         forward_->Encloses(forward_->frames().of_node[node->id()], forward_->base_frame())) {
-      return Unimplemented("gradients: y '", ys_[0].name(), "' is in a loop, at whose variable '",
-                           node->name(), "' an x from outside comes in");
+      return Unimplemented("gradients: y '", ys_[0].name(), "' is in a loop whose variable '",
+                           node->name(), "' gets its first value from an x outside of the loop");
     }
     if (structure) continue;
     if (const Node* const push = MatchingPush(*node); push != nullptr) {

@@ -103,7 +103,8 @@ StatusOr<std::vector<Gradient>> GradientWalk::OpGradient(const Node& node,
 StatusOr<std::vector<Gradient>> GradientWalk::InputGradients(const Node& node,
                                                              std::vector<Gradient> dys) {
   const auto scope = builder_.NameScope(StrCat(node.name(), "_grad"));
-  // An error in a gradient names the program's line, not the one that builds the gradient.
+  // An error in a gradient names the line of the forward node, not the line that calls
+  // AddGradients.
   const auto line = builder_.SourceLineScope(builder_.SourceLineOf(node));
   StatusOr<std::vector<Gradient>> result;
   switch (FlowOpOf(node)) {

@@ -53,8 +53,8 @@ class GradientWalk {
   }
   // Returns true if a gradient flows through input i of `node` to the input's source.
   bool FlowsInto(const Node& node, int i) const;
-  // Returns true for the Enters, Merges, Switches and Exits of a loop, which the loop's gradient
-  // handles.
+  // Returns true for the Enters, Merges, Switches and Exits of a loop. The loop's gradient handles
+  // them; they have no gradients of their own.
   bool IsLoopStructure(const Node& node) const;
   Unit UnitOf(Endpoint source) const;
   int& PendingCount(const Unit& unit);
@@ -83,7 +83,7 @@ class GradientWalk {
   // Sets the next value of each of these variables, and contributes its value after the loop.
   Status SetNextGradients(LoopGradient* loop);
   Status AccumulateInvariants(LoopGradient* loop);
-  // Returns whether the gradient uses values that the loop `frame` has kept for it.
+  // Returns whether the gradient uses values that the loop `frame` has pushed on stacks for it.
   bool UsesKeptValues(int frame) const;
   void OnLoopGradientBuilt(int frame, BackwardLoop* backward);
   void KeepGradient(const Node& push, Output dy);
@@ -100,7 +100,7 @@ class GradientWalk {
   absl::flat_hash_map<const Node*, Output> kept_gradients_;  // the stacks of gradients, by push
   LoopGradient* loop_ = nullptr;                             // the loop whose body is being walked
   std::vector<bool> depends_on_xs_;                          // by node id: depends on an x
-  std::vector<bool> between_;                                // by node id: also, a y depends on it
+  std::vector<bool> between_;       // by node id: depends on an x, and a y depends on it
   std::vector<int> pending_nodes_;  // by node id: consumers in between_ that have not contributed
   std::vector<int> pending_loops_;  // by frame
   std::deque<Unit> ready_;

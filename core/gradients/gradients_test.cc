@@ -30,7 +30,7 @@ class GradientsTest : public ::testing::Test {
   std::string ErrorOf(const Outputs& ys, const Outputs& xs, const Outputs& dys = {}) {
     return std::string(AddGradients(b_, ys, xs, dys).status().message());
   }
-  // Returns `output` as an expression, down to nodes without inputs.
+  // Returns `output` as an expression that ends at nodes without inputs.
   std::string Text(Output output) {
     if (!output.valid()) return "none";
     const Node* node = b_.NodeOf(output);

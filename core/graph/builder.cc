@@ -97,7 +97,7 @@ struct GraphBuilder::State {
   ShapeInference shapes{graph};
   Status status;
   std::vector<Scopes> scopes{1};  // the settings in force are last
-  SourceLine next_line;           // of the next node
+  SourceLine next_line;           // the source line of the next node
   std::vector<SourceLine> lines;  // by node id; may be shorter
   absl::flat_hash_set<std::string> scope_names;
   absl::flat_hash_map<std::string, int> suffixes;

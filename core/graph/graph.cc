@@ -129,7 +129,8 @@ Status Graph::CheckInput(const Node& node, int index, Endpoint source) const {
   }
   const EdgeType wanted = node.input_types_[index];
   const EdgeType found = from.output_types_[source.index];
-  // An input for values accepts a reference, but an input for references accepts no value.
+  // An input that takes values also accepts a reference, but an input that takes references does
+  // not accept a value.
   if (found.dtype == wanted.dtype && (found.ref || !wanted.ref)) return OkStatus();
   return InNode(InvalidArgument(DescribeInput(node, index), " must be ", Name(wanted), ", '",
                                 from.name_, ":", source.index, "' is ", Name(found)),

@@ -167,7 +167,7 @@ class Graph {
 bool IsLoopBackEdge(const Node& src, const Node& dst);
 
 // Returns true if `name` consists of letters, digits and _.\/>- and begins with a letter, a digit,
-// a dot or an underscore (which marks names that the runtime gives).
+// a dot or an underscore (an underscore marks names that the runtime gives).
 bool IsValidNodeName(string_view name);
 
 // "name", "name:3" or "^name", as written in GraphDefs, feeds and fetches.

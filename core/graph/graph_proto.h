@@ -26,7 +26,7 @@ namespace penstock {
 
 struct ImportLimits {
   int64_t nodes_max = 1'000'000;                // nodes of one import
-  int64_t tensor_bytes_max = int64_t{1} << 34;  // of all its constants together, uncompressed
+  int64_t tensor_bytes_max = int64_t{1} << 34;  // bytes of all constants together, uncompressed
 };
 // Adds the nodes of `def` to `graph`. ResourceExhausted if `def` exceeds `limits`, or needs more
 // memory than the task has.

@@ -307,8 +307,8 @@ TEST(GraphFile, ErrorsNameTheFile) {
   EXPECT_FALSE(ReadGraphFile(Env::Real(), "/nowhere/graph.pb", TestOps()).ok());
 }
 
-// Such a node stays in the graph, also with the body of its function, and its attribute still names
-// the function.
+// The SymbolicGradient's node stays in the graph beside the body of its function, and its attribute
+// still names the function.
 TEST(GraphProto, GradientsOfFunctionsAreImported) {
   const std::string types = Attr("Tin", "list { type: DT_FLOAT type: DT_FLOAT }") +
                             Attr("Tout", "list { type: DT_FLOAT }");

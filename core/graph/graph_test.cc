@@ -77,7 +77,7 @@ TEST_F(GraphTest, DerivesTypesFromAttributes) {
   EXPECT_EQ(any->num_outputs(), 2);
   EXPECT_EQ(any->output_type(1).dtype, DType::kString);
   EXPECT_EQ(*any->attr<std::string>("mode"), "fast");  // a default
-  EXPECT_EQ(any->attr<int64_t>("mode"), nullptr);      // has another kind
+  EXPECT_EQ(any->attr<int64_t>("mode"), nullptr);      // the attribute has another kind
   EXPECT_EQ(any->FindAttr("nothing"), nullptr);
   EXPECT_EQ(any->input(1).node, v);
   EXPECT_EQ(graph_.FindNode("any"), any);
@@ -266,7 +266,7 @@ TEST_F(GraphTest, RemoveNodesFromUndoesWhateverWasAdded) {
   const int first = graph_.max_id();
   Node* b = Unary("Identity", "b", {a, 0});
   Node* c = Unary("Identity", "c", {b, 0});
-  EXPECT_TRUE(graph_.SetInput(b, 0, {c, 0}).ok());  // even a cycle
+  EXPECT_TRUE(graph_.SetInput(b, 0, {c, 0}).ok());  // makes a cycle, which can be removed, too
   NoOp("end", {b, c, a});
   graph_.RemoveNodesFrom(first);
   EXPECT_EQ(Print(graph_), before);

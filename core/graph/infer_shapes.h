@@ -28,7 +28,7 @@ class ShapeInference {
       : graph_(graph), known_(std::move(known)) {}
 
   // Infers the nodes added since the last call. After an error the node that it names has unknown
-  // shapes; the next call continues behind that node.
+  // shapes; the next call continues after that node.
   Status Update();
   // REQUIRES: Update has inferred the node.
   const PartialShape& shape(int node, int index) const { return shapes_[node][index]; }
@@ -56,7 +56,8 @@ class ShapeInference {
   absl::flat_hash_map<Key, ResourceHandle::Element> elements_;
 };
 
-// As InferShapes (graph.h), but takes the shapes in `known` instead of inferring them.
+// Does the same as InferShapes (graph.h), but takes the shapes in `known` instead of inferring
+// them.
 StatusOr<ShapeMap> InferShapesWith(const Graph& graph, KnownShapes known);
 
 }  // namespace penstock

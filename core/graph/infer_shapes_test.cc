@@ -94,7 +94,8 @@ TEST_F(InferShapesTest, TakesTheShapesThatTheCallerKnows) {
 // The graph is so deep that a recursive inference would need more stack than a thread has.
 TEST_F(InferShapesTest, AGraphMayBeDeep) {
   Node* node = Placeholder("x", PartialShape({1}));
-  // The last node comes first in the order of ids, so that it is inferred with all its sources.
+  // The node that depends on all others has the lowest id, so that its inference must first infer
+  // all its sources.
   Node* const last =
       Add({.name = "last", .op = "Identity", .inputs = {{}}, .attrs = {{"T", DType::kFloat}}});
   for (int i = 0; i < 100'000; ++i) {

@@ -27,8 +27,8 @@ class Reachability {
   using Source = absl::FunctionRef<const Node*(const Node& node, int input)>;
   Reachability(const Graph& graph, Source source);
 
-  // Replaces all earlier seeds. Each source then leads to its seeds, the nodes that `seeds` gives
-  // for it, and to all nodes after them.
+  // Sets the seeds of every source, and forgets all earlier ones. A source leads to its seeds, the
+  // nodes that `seeds` gives for it, and to all nodes after them.
   void Find(absl::Span<const Seed> seeds);
   // Returns the sources with a seed that is `node` or leads to it. Valid until the next Find.
   // REQUIRES: the graph had the node at construction.

@@ -38,8 +38,9 @@ struct Signature {
 // The names of the nodes of a tf.train.Saver. All empty: the graph has no saver.
 struct SaverNames {
   std::string filename_tensor;  // feed it with the path
-  std::string save_tensor;      // fetch it to save: yields the path of the saved checkpoint
-  std::string restore_op;       // run this node to restore
+  std::string
+      save_tensor;  // fetch this tensor to save; its value is the path of the saved checkpoint
+  std::string restore_op;  // run this node to restore
   int max_to_keep = 0;
   bool sharded = false;
   bool v1_format = false;
@@ -54,7 +55,7 @@ struct Asset {
 // One of a program's collections, of any kind. Messages of unknown kinds (`Any`) are kept as bytes.
 struct Collection {
   struct Nodes {
-    std::vector<std::string> names;  // of nodes or tensors, as in the file; not checked
+    std::vector<std::string> names;  // names of nodes or tensors, copied from the file unchecked
   };
   struct Bytes {
     std::vector<std::string> values;
@@ -70,12 +71,13 @@ struct SavedVariable {
   std::string snapshot;     // a tensor with its value
   bool is_resource = false;
   bool trainable = false;
-  std::string whole_name;  // the partitioned variable it is a partition of, or ""
+  // The name of the partitioned variable of which this variable is a partition, or "".
+  std::string whole_name;
 };
 
 struct MetaGraph {
   std::vector<std::string> tags;   // the tags that identify it in a SavedModel
-  std::string tensorflow_version;  // of the writer
+  std::string tensorflow_version;  // the version of TensorFlow that wrote the file
   SaverNames saver;
   std::map<std::string, Collection> collections;
   std::map<std::string, Signature> signatures;

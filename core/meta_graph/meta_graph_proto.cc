@@ -128,7 +128,7 @@ Status ReadAssets(const Graph& graph, const tensorflow::MetaGraphDef& def, MetaG
     for (const auto& any : listed->second.any_list().value()) {
       if (!protos.emplace_back().ParseFromString(any.value())) {
         return InvalidArgument(
-            "collection_def['saved_model_assets'] holds what is no AssetFileDef");
+            "collection_def['saved_model_assets'] holds something that is no AssetFileDef");
       }
     }
   }
@@ -146,7 +146,7 @@ Status ReadAssets(const Graph& graph, const tensorflow::MetaGraphDef& def, MetaG
     if (known == meta->assets.end()) {
       meta->assets.push_back({tensor, file});
     } else if (known->filename != file) {
-      return InvalidArgument("asset_file_def: '", tensor, "' is two files, '", known->filename,
+      return InvalidArgument("asset_file_def: '", tensor, "' names two files, '", known->filename,
                              "' and '", file, "'");
     }
   }
@@ -208,7 +208,8 @@ StatusOr<std::vector<SavedVariable>> MetaGraph::Variables(const std::string& col
   for (const std::string& bytes : list->values) {
     tensorflow::VariableDef proto;
     if (!proto.ParseFromString(bytes)) {
-      return InvalidArgument("collection_def['", collection, "'] holds what is no VariableDef");
+      return InvalidArgument("collection_def['", collection,
+                             "'] holds something that is no VariableDef");
     }
     const auto check = [&]() -> Status {
       RETURN_IF_ERROR(Annotate(CheckTensor(graph, proto.variable_name()), "variable_name"));

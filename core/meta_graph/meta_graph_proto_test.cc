@@ -125,7 +125,7 @@ TEST(MetaGraphProtoTest, AssetsStayInTheFolder) {
   for (const char* file : {"", "/etc/passwd", "..", "a/../../b"}) {
     EXPECT_THAT(ErrorOf(asset(file)), HasSubstr("leads out of the folder")) << file;
   }
-  EXPECT_THAT(ErrorOf(asset("a") + asset("b")), HasSubstr("'y:0' is two files, 'a' and 'b'"));
+  EXPECT_THAT(ErrorOf(asset("a") + asset("b")), HasSubstr("'y:0' names two files, 'a' and 'b'"));
 }
 
 // Files from before asset_file_def existed.
@@ -144,7 +144,7 @@ TEST(MetaGraphProtoTest, AssetsMayBeInACollection) {
   any->set_value("\xff");
   Graph other(TestOps());
   EXPECT_THAT(std::string(MetaGraphFromProto(def, &other).status().message()),
-              HasSubstr("holds what is no AssetFileDef"));
+              HasSubstr("holds something that is no AssetFileDef"));
 }
 
 TEST(MetaGraphProtoTest, VariablesAreCheckedAgainstTheGraph) {

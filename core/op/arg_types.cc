@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-// A graph with more tensors per argument is a mistake or an attack.
+// The maximum number of tensors per argument. A graph with more is a mistake or an attack.
 constexpr int64_t kTensorsPerArgMax = 1'000'000;
 
 template <class T>

@@ -17,7 +17,7 @@ struct Overloaded : Fs... {
   using Fs::operator()...;
 };
 template <class... Fs>
-Overloaded(Fs...) -> Overloaded<Fs...>;  // clang 14 does not deduce it
+Overloaded(Fs...) -> Overloaded<Fs...>;  // clang 14 does not deduce the template arguments
 
 bool Same(const ResourceHandle& a, const ResourceHandle& b) {
   return a.device == b.device && a.container == b.container && a.name == b.name && a.type == b.type;

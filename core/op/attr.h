@@ -46,24 +46,24 @@ class AttrValue {
                              std::vector<EdgeType>, std::vector<PartialShape>, std::vector<Tensor>,
                              std::vector<FunctionName>, EmptyList>;
 
-  AttrValue() = default;                                            // absent
-  AttrValue(int64_t v) : value_(v) {}                               // NOLINT: implicit so that
-  AttrValue(int v) : value_(int64_t{v}) {}                          // NOLINT: {"axis", 1} reads
-  AttrValue(float v) : value_(v) {}                                 // NOLINT: as it should
-  AttrValue(double v) : value_(static_cast<float>(v)) {}            // NOLINT
-  AttrValue(bool v) : value_(v) {}                                  // NOLINT
-  AttrValue(const char* v) : value_(std::string(v)) {}              // NOLINT
-  AttrValue(std::string v) : value_(std::move(v)) {}                // NOLINT
-  AttrValue(DType v) : value_(EdgeType{v}) {}                       // NOLINT
-  AttrValue(EdgeType v) : value_(v) {}                              // NOLINT
-  AttrValue(PartialShape v) : value_(std::move(v)) {}               // NOLINT
-  AttrValue(const Shape& v) : value_(PartialShape(v)) {}            // NOLINT
-  AttrValue(Tensor v) : value_(std::move(v)) {}                     // NOLINT
-  AttrValue(FunctionName v) : value_(std::move(v)) {}               // NOLINT
-  AttrValue(EmptyList v) : value_(v) {}                             // NOLINT
-  AttrValue(std::vector<int64_t> v) : value_(std::move(v)) {}       // NOLINT
-  AttrValue(std::vector<float> v) : value_(std::move(v)) {}         // NOLINT
-  AttrValue(std::vector<bool> v) : value_(std::move(v)) {}          // NOLINT
+  AttrValue() = default;                                       // no value: the attribute is absent
+  AttrValue(int64_t v) : value_(v) {}                          // NOLINT: implicit so that
+  AttrValue(int v) : value_(int64_t{v}) {}                     // NOLINT: {"axis", 1} reads
+  AttrValue(float v) : value_(v) {}                            // NOLINT: as it should
+  AttrValue(double v) : value_(static_cast<float>(v)) {}       // NOLINT
+  AttrValue(bool v) : value_(v) {}                             // NOLINT
+  AttrValue(const char* v) : value_(std::string(v)) {}         // NOLINT
+  AttrValue(std::string v) : value_(std::move(v)) {}           // NOLINT
+  AttrValue(DType v) : value_(EdgeType{v}) {}                  // NOLINT
+  AttrValue(EdgeType v) : value_(v) {}                         // NOLINT
+  AttrValue(PartialShape v) : value_(std::move(v)) {}          // NOLINT
+  AttrValue(const Shape& v) : value_(PartialShape(v)) {}       // NOLINT
+  AttrValue(Tensor v) : value_(std::move(v)) {}                // NOLINT
+  AttrValue(FunctionName v) : value_(std::move(v)) {}          // NOLINT
+  AttrValue(EmptyList v) : value_(v) {}                        // NOLINT
+  AttrValue(std::vector<int64_t> v) : value_(std::move(v)) {}  // NOLINT
+  AttrValue(std::vector<float> v) : value_(std::move(v)) {}    // NOLINT
+  AttrValue(std::vector<bool> v) : value_(std::move(v)) {}     // NOLINT
   AttrValue(std::vector<std::string> v) : value_(std::move(v)) {}   // NOLINT
   AttrValue(std::vector<EdgeType> v) : value_(std::move(v)) {}      // NOLINT
   AttrValue(const std::vector<DType>& v);                           // NOLINT

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The variables without a value that steps of this process have asked for: clients that wait until
-// another client has initialised them ask again and again. Used for display only. Thread-safe.
+// The uninitialised variables that steps of this process have asked for. A client that waits until
+// another client has initialised a variable asks for it again and again. Used for display only.
+// Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +19,9 @@ struct AwaitedVariable {
   int64_t times = 0;
 };
 
-// Records that a step has asked whether the variable has a value, and that it has none. A question
-// that comes more than a minute after the last one counts as the first. With more than 1000
-// variables, forgets the one with the earliest first_ns.
+// Records that a step has asked whether the variable has a value, and that it has none. If a step
+// asks more than a minute after the last question, its question counts as the first. With more than
+// 1000 variables, forgets the one with the earliest first_ns.
 void NoteAwaitedVariable(const std::string& device, const std::string& container,
                          const std::string& name, Env& env);
 

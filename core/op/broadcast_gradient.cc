@@ -13,7 +13,8 @@ namespace {
 // How to reduce the gradient of one operand to the operand's shape.
 struct Reduction {
   std::vector<int32_t> axes;
-  bool reshape = false;  // the operand has dimensions of 1 that the sum removes
+  // True if the operand has dimensions of size 1, which the sum removes and a Reshape restores.
+  bool reshape = false;
 };
 
 // Broadcasting aligns shapes at their last dimensions. Returns the dimension of `shape` that is
@@ -41,7 +42,7 @@ std::optional<Reduction> StaticReduction(const PartialShape& x, const PartialSha
       reduction.axes.push_back(i);
       reduction.reshape = true;
     } else if (x.dim(i - added) == PartialShape::kUnknown) {
-      return std::nullopt;  // x may have 1 there, and the result may have more
+      return std::nullopt;  // the dimension of x may be 1 and that of the result larger
     }
   }
   return reduction;

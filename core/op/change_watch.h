@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ChangeWatch: records which ranges of a variable change while it is being copied, so that the copy
-// can be completed at one moment without reading the whole variable again.
+// ChangeWatch: records which ranges of a variable change while it is being copied, so that the
+// copier can bring the copy up to date without reading the whole variable again.
 //
 //   ChangeWatch watch(*variable, value.bytes());
 //   ... copy the value piece by piece under Variable::Inspect, while updates go on ...
@@ -46,7 +46,7 @@ class ChangeWatch {
 
   const Variable& variable_;
   const int64_t bytes_;
-  // Guarded by the lock of the list of watches.
+  // The mutex of the list of all watches guards the members below.
   bool all_ = false;
   std::vector<uint64_t> marks_;  // a bit for each chunk
 };

@@ -50,7 +50,7 @@ Status CheckDefaults(const OpDef& op) {
   const auto once = [&](string_view name) {
     return Expect(names.insert(name).second, "op ", op.name, " declares '", name, "' twice");
   };
-  // Has only the optional attributes of `op`. Their defaults must pass the op's own checks.
+  // A copy of `op` with only its optional attributes. Their defaults must pass the op's own checks.
   OpDef optional{.name = op.name};
   Attrs defaults;
   for (const TypeAttrDef& type : op.types) {

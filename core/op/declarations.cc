@@ -87,7 +87,7 @@ Status CheckReplacesNone(const Registry& known, const std::vector<KernelDef>& ad
     for (const KernelDef* there : known.kernels(kernel.op)) {
       if (!Overlap(kernel, *there)) continue;
       return AlreadyExists("a kernel of ", kernel.op, " for ", Describe(kernel),
-                           " would replace the one that there is for ", Describe(*there));
+                           " would replace the existing one for ", Describe(*there));
     }
   }
   return OkStatus();

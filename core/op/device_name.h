@@ -19,8 +19,7 @@ struct DeviceName {
   std::optional<std::string> type;  // "CPU", "GPU"; upper case
   std::optional<int> index;
 
-  // Parses a full or partial name. The InvalidArgument of a wrong name shows `text` and its wrong
-  // component.
+  // Parses a full or partial name. InvalidArgument shows `text` and the component that is wrong.
   static StatusOr<DeviceName> Parse(string_view text);
   auto operator<=>(const DeviceName&) const = default;
   std::string ToString() const;  // "" if no component is given
@@ -39,7 +38,7 @@ struct DeviceName {
 // Roughly how fast a device is. The rates serve to compare alternatives, not to predict times.
 struct DeviceRates {
   double flops_per_ns = 50;
-  double bytes_per_ns = 10;  // of its memory
+  double bytes_per_ns = 10;  // bandwidth of its memory
   double launch_ns = 200;    // time of a kernel that does nothing
 };
 // Returns typical rates of a device of this type, "CPU" or "GPU".
@@ -52,8 +51,9 @@ struct LinkRates {
 
 // Properties of a device of the cluster, for the compiler and for clients.
 struct DeviceInfo {
-  DeviceName name;           // full name
-  uint64_t incarnation = 0;  // of the process that owns it; never 0 for a live one
+  DeviceName name;  // full name
+  // Incarnation of the process that owns the device; never 0 if the process runs.
+  uint64_t incarnation = 0;
   int64_t memory_limit = 0;  // bytes
   std::string description = "";
   DeviceRates rates = {};

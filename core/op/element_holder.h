@@ -11,7 +11,7 @@ namespace penstock {
 struct ElementCount {
   int64_t size = 0;
   int64_t capacity = -1;  // < 0: no limit
-  bool closed = false;    // no more elements can be added
+  bool closed = false;    // true if no more elements can be added
   // The numbers of operations that wait: puts for free space, takes for elements.
   int64_t waiting_puts = 0;
   int64_t waiting_takes = 0;

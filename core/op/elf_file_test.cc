@@ -47,8 +47,8 @@ TEST(ElfFile, ReadsNothingBehindTheEnd) {
   const std::string whole = Library();
   int broken = 0;
   for (size_t size = 0; size < whole.size(); size += size < 4096 ? 1 : 97) {
-    // A copy with a buffer of exactly this size, so that the address sanitizer detects reads behind
-    // it.
+    // Copies the bytes to a buffer of exactly this size, so that the address sanitizer detects
+    // reads beyond its end.
     const std::string cut(whole.data(), size);
     broken += !ReadElfFile(cut, kNoteOwner, kNoteType).ok();
   }

@@ -82,12 +82,13 @@ std::vector<Gradient> NoGradient(const GradientScope& g);
 
 // Returns the gradient of a broadcast operand: `dy` summed to the shape of `x`.
 Output SumToShapeOf(Output dy, Output x);
-// As SumToShapeOf, for both operands of a broadcasting binary op.
+// Does the same as SumToShapeOf for both operands of a broadcasting binary op.
 std::vector<Gradient> SumToInputs(const GradientScope& g, Output dx, Output dy);
 
-// Math ops for gradient functions. Each adds a node of the op of its name (ShapeOf, SizeOf, RankOf:
-// of Shape, Size, Rank; Gather: of GatherV2). A Conj of real numbers, a Cast to the type of x and
-// an AddN of one output add none.
+// Math ops for gradient functions. Each function adds a node of the op with the function's name
+// (ShapeOf, SizeOf and RankOf add a Shape, Size and Rank; Gather adds a GatherV2). Conj of real
+// numbers, Cast to the type that x has, and AddN of one output return their argument and add no
+// node.
 Output Exp(Output x);
 Output Log(Output x);
 Output Sqrt(Output x);

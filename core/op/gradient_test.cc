@@ -60,7 +60,7 @@ TEST_F(GradientTest, SparseGradientsBecomeDenseWhereAsked) {
 
 TEST_F(GradientTest, SumToInputsSparesWhatShapesTell) {
   EXPECT_EQ(SumToInputsText({2, 3}, {2, 3}), "%3 | %3");
-  // A bias: one Sum, for every batch size.
+  // For a bias, the gradient is one Sum, whatever the batch size is.
   EXPECT_EQ(SumToInputsText({-1, 3}, {3}), "%3 | Sum(%3, [0])");
   EXPECT_EQ(SumToInputsText({-1, -1}, PartialShape::Scalar()), "%3 | Sum(%3, [0 1])");
   EXPECT_EQ(SumToInputsText({2, 1}, {2, 3}), "Reshape(Sum(%3, [1]), [2 1]) | %3");

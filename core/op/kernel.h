@@ -38,7 +38,7 @@ class Rendezvous;  // core/runtime/rendezvous.h; only kernels/flow uses its memb
 
 // The properties of its node that a kernel gets when it is created.
 struct KernelInit {
-  const std::string& name;  // of the node
+  const std::string& name;  // the node's name
   const OpDef& op;
   const Attrs& attrs;         // complete, with defaults
   const std::string& device;  // full name
@@ -46,7 +46,7 @@ struct KernelInit {
   const std::vector<EdgeType>& output_types;
 
   // Copies an attribute into *value; InvalidArgument names node, attribute and the kind found.
-  // For DType values the attribute's base type is taken.
+  // If `value` is a DType, copies the base type of the attribute's value (without "ref").
   template <class T>
   Status Attr(string_view attr, T* value) const;
   Status Attr(string_view attr, DType* value) const;
@@ -57,8 +57,8 @@ struct KernelInit {
 // The services of the running step. All kernels of a step on one device share one StepContext.
 struct StepContext {
   int64_t step_id = 0;
-  uint64_t incarnation = 0;                 // of the task
-  ResourceStore* resources = nullptr;       // of the device (or of the session, if isolated)
+  uint64_t incarnation = 0;                 // the task's incarnation
+  ResourceStore* resources = nullptr;       // the device's (or the session's, if it is isolated)
   ResourceStore* step_resources = nullptr;  // destroyed when the step ends
   Rendezvous* rendezvous = nullptr;
   Cancellation* cancellation = nullptr;
@@ -79,7 +79,7 @@ class KernelContext {
     StepContext* step = nullptr;
     const std::string* node_name = nullptr;
     const std::string* device_name = nullptr;
-    Allocator* allocator = nullptr;       // of the device
+    Allocator* allocator = nullptr;       // the device's allocator
     Allocator* host_allocator = nullptr;  // == allocator on CPU devices
     void* stream = nullptr;               // cudaStream_t on CUDA devices, else null
     void* device_handles = nullptr;       // library handles of the device (cuBLAS, ...), or null
@@ -108,9 +108,10 @@ class KernelContext {
   // Creates a tensor for output i, with the type that the output has in the graph.
   // ResourceExhausted if there is not enough memory. The pointer is valid until the kernel ends.
   Status Allocate(int i, const Shape& shape, Tensor** output);
-  // As Allocate, but reuses the buffer of input `from` if nothing else refers to it, if its size
-  // and type match, and if it is in the right memory (host or device). Input `from` stays readable
-  // and aliases the output: for elementwise kernels that read each element before they write it.
+  // Does the same as Allocate, but reuses the buffer of input `from` if nothing else refers to the
+  // buffer, its size and type match, and it is in the right memory (host or device). Input `from`
+  // stays readable and aliases the output: for elementwise kernels that read each element before
+  // they write it.
   Status ForwardOrAllocate(int from, int i, const Shape& shape, Tensor** output);
   void SetOutput(int i, Tensor value) { p_.outputs[i] = std::move(value); }
   // Returns scratch memory on the device; ResourceExhausted if there is not enough.
@@ -143,9 +144,9 @@ class Kernel {
   virtual ~Kernel() = default;
   virtual Status Init(const KernelInit& node) { return OkStatus(); }
   virtual Status Compute(KernelContext& ctx) = 0;
-  // Returns about how long one execution takes, if the kernel can estimate it: the executor runs
-  // cheap kernels inline and passes expensive ones to the pool. 0: unknown, the executor measures
-  // it.
+  // Returns the rough time of one execution in nanoseconds, if the kernel can estimate it. The
+  // executor runs cheap kernels inline and passes expensive ones to the pool. 0: unknown, the
+  // executor measures it.
   virtual int64_t CostNanos() const { return 0; }
   virtual class AsyncKernel* AsAsync() { return nullptr; }
 };
@@ -154,11 +155,11 @@ class Kernel {
 // thread.
 class AsyncKernel : public Kernel {
  public:
-  // Must call `done` once, on any thread; `ctx` lives until then. A kernel that waits registers
-  // with ctx.step().cancellation; when cancelled, it ends with the cancellation's status.
+  // The kernel must call `done` once, on any thread; `ctx` lives until then. A kernel that waits
+  // registers with ctx.step().cancellation; when cancelled, it ends with the cancellation's status.
   virtual void ComputeAsync(KernelContext& ctx, Done done) = 0;
-  // Returns false if the kernel waits only for files, for threads of its own, or for nothing, and
-  // never for what another node does. If true, its op has the trait may_wait or is internal.
+  // Returns false if the kernel never waits for another node: it waits only for files, for threads
+  // of its own, or for nothing. If it returns true, the op has the trait may_wait or is internal.
   virtual bool WaitsForNodes() const { return true; }
   Status Compute(KernelContext& ctx) final { return Internal("async kernel run synchronously"); }
   AsyncKernel* AsAsync() final { return this; }

@@ -31,8 +31,8 @@ constexpr char kOurLibrary[] = "libpenstock.so";
 struct LibraryTable {
   Mutex mu;
   std::vector<OpLibrary> libraries ABSL_GUARDED_BY(mu);
-  // By path: the errors of refused libraries that dlopen has opened. They are kept because dlopen
-  // runs initialisers only once.
+  // By path: the errors of refused libraries that dlopen has opened. A second LoadLibrary returns
+  // the same error, because dlopen runs initialisers only once.
   std::map<std::string, Status> refused ABSL_GUARDED_BY(mu);
 };
 LibraryTable& GlobalLibraries() {
@@ -128,7 +128,7 @@ Status CheckNew(const std::vector<OpDef>& ops, const std::vector<OpLibrary>& lib
     for (const OpLibrary& other : libraries) {
       if (std::count(other.ops.begin(), other.ops.end(), op.name) == 0) continue;
       return AlreadyExists("it declares the op ", op.name, ", which '", other.path,
-                           "' has brought already");
+                           "' has declared already");
     }
     return AlreadyExists("it declares the op ", op.name,
                          ", which Penstock has itself; give it another name");
@@ -157,7 +157,8 @@ StatusOr<OpLibrary> Open(const std::string& path, const std::vector<OpLibrary>& 
   if (!std::filesystem::is_regular_file(path, unused)) {
     return InvalidArgument("it is no regular file");
   }
-  // From the real file system, whatever Env the caller has: dlopen reads it there, too.
+  // Reads the file from the real file system, because dlopen does so, too, whatever Env the caller
+  // has.
   ASSIGN_OR_RETURN(const std::string bytes, Env::Real().ReadFile(path));
   ASSIGN_OR_RETURN(const ElfFile file, ReadElfFile(bytes, kNoteOwner, kNoteType));
   RETURN_IF_ERROR(CheckNotes(file.notes));

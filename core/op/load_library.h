@@ -19,7 +19,7 @@
 namespace penstock {
 
 struct OpLibrary {
-  std::string path;              // of the file: absolute, with symbolic links resolved
+  std::string path;              // the file's path: absolute, with symbolic links resolved
   std::vector<std::string> ops;  // the ops that it declares, sorted by name
   // The ops for which it has kernels, sorted; the process may have had these ops before.
   std::vector<std::string> kernels;
@@ -28,8 +28,8 @@ struct OpLibrary {
 // Loads the library in the file `path`, relative to the working directory. If it is loaded already,
 // returns the same result as before. Thread-safe. Errors:
 //   NotFound: there is no such file.
-//   FailedPrecondition: it was built for another version of Penstock, or with other options; none
-//     of its code has run. Or an initialiser of a library has called LoadLibrary.
+//   FailedPrecondition: the library was built for another version of Penstock, or with other
+//     options (none of its code has run), or an initialiser of a library has called LoadLibrary.
 //   InvalidArgument: it is not an op library, declares nothing, contradicts itself, or does not
 //     link.
 //   AlreadyExists: it declares an op that the process has, or a kernel for an op, device and types

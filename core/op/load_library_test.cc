@@ -84,8 +84,7 @@ TEST(LoadLibrary, BringsOpsThatRun) {
 
   EXPECT_EQ(OpRunner("TripleThatRuns").In(Tensor::Vector<float>({1, 2})).Run1()->ToString(),
             "float[2] 3 6");
-  // The registry from before the load has not changed, and the loaded op is none of the linked-in
-  // ops.
+  // The registry that was returned before the load has not changed: it does not have the loaded op.
   EXPECT_EQ(before.FindOp("TripleThatRuns"), nullptr);
   EXPECT_NE(before.FindOp("OpOfTheTest"), nullptr);
   EXPECT_NE(Registry::Global().FindOp("OpOfTheTest"), nullptr);
@@ -123,7 +122,7 @@ TEST(LoadLibrary, RefusesAKernelThatReplacesAnother) {
               HasSubstr("a kernel of TypedOpOfTheTest for CPU (T=float, U=int32) would replace the "
                         "one that there is for CPU (T=float)"));
   EXPECT_THAT(Refusal(PathOf("kernel_for_any_type"), StatusCode::kAlreadyExists),
-              HasSubstr("a kernel of TypedOpOfTheTest for CPU would replace the one"));
+              HasSubstr("a kernel of TypedOpOfTheTest for CPU would replace the existing one"));
   const auto kernel = Registry::Global().FindKernel("TypedOpOfTheTest", "CPU",
                                                     {{"T", DType::kFloat}, {"U", DType::kInt32}});
   ASSERT_TRUE(kernel.ok()) << kernel.status();

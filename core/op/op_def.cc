@@ -15,7 +15,7 @@ struct Overloaded : Fs... {
   using Fs::operator()...;
 };
 template <class... Fs>
-Overloaded(Fs...) -> Overloaded<Fs...>;  // clang 14 does not deduce it
+Overloaded(Fs...) -> Overloaded<Fs...>;  // clang 14 does not deduce the template arguments
 
 // Returns the kind of an attribute with this default value.
 AttrDef::Kind KindOf(const std::string& name, const AttrValue& value) {

@@ -84,7 +84,7 @@ struct Bools {};
 struct Strings {};
 struct OneOf {
   std::vector<std::string> allowed;
-};  // a string; the first is NOT a default
+};  // the allowed strings; the first one is not a default
 struct Shapes {};
 struct Tensors {};
 struct Functions {};
@@ -149,8 +149,8 @@ struct Example {
 };
 
 // Control-flow ops. The executor runs them itself: it decides which outputs are alive, and in which
-// iteration of which loop. Reference forms (RefSwitch, ...) and _SwitchN have the value of the
-// plain op.
+// iteration of which loop. Reference forms (RefSwitch, ...) and _SwitchN have the same enumerator
+// as the plain op.
 enum class FlowOp : uint8_t { kNone, kSwitch, kMerge, kEnter, kExit, kNextIteration, kLoopCond };
 
 // Ops that the compiler adds where tensors enter and leave a step or a partition.
@@ -163,9 +163,9 @@ enum class StackOp : uint8_t { kNone, kMake, kPush, kPop };
 // output for each input.
 enum class ShapeOp : uint8_t { kNone, kShape, kRank, kSize, kPack };
 
-// The use that a node makes of a queue, barrier, accumulator, staging area or lock. kPuts fills or
-// closes it, for which nodes of kTakes may wait; kTakes empties it, for which nodes of kPuts may
-// wait. kLocks holds it for a time.
+// How a node uses a queue, barrier, accumulator, staging area or lock. A kPuts node adds elements
+// or closes the resource; kTakes nodes may wait for that. A kTakes node removes elements; kPuts
+// nodes may wait for that. A kLocks node holds the resource for a time.
 enum class ResourceUse : uint8_t { kOther, kPuts, kTakes, kLocks };
 
 // The inputs whose buffer a kernel may use for output 0, if type and size are the same and nothing
@@ -187,7 +187,7 @@ struct OpDef {
   std::vector<Example> examples = {};
   bool stateful = false;  // never merged, folded, or run a second time for one use
   bool commutative = false;
-  bool aggregate = false;                   // adds up all inputs, one after the other
+  bool aggregate = false;                   // adds all inputs to one sum, one after the other
   bool allows_uninitialized_input = false;  // its ref inputs need not have values yet
 
   // Traits that the compiler, the executor and the tests read instead of comparing op names.
@@ -208,20 +208,21 @@ struct OpDef {
   // accumulators, staging areas, locks, readers, collectives.
   bool may_wait = false;
   ResourceUse resource_use = ResourceUse::kOther;
-  int used_input = 0;       // the input with the handle of the resource that resource_use is of
-  bool shuffles = false;    // yields elements in an order fixed by its attributes `seed`, `seed2`
+  int used_input = 0;  // the input with the handle of the resource that resource_use is of
+  // Returns elements in an order that its attributes `seed` and `seed2` determine.
+  bool shuffles = false;
   bool in_session = false;  // its state belongs to the session, independently of its attributes
   // The op's state is a part of the model, which training programs spread over parameter servers.
   bool holds_parameters = false;
-  // Of training ops: the rule by which the op changes the state behind input 0, such as "Adam". The
-  // dense and sparse ops of one optimizer have the same rule. Empty: not a training op.
+  // For training ops: the rule by which the op changes the state behind input 0, such as "Adam".
+  // The dense and sparse ops of one optimizer have the same rule. Empty: not a training op.
   std::string update_rule = "";
   bool acts_outside = false;  // ends the process, prints, or uses files that its inputs name
   // The op that does with references what this op does with values, such as RefSwitch for Switch.
   // Empty: none.
   std::string ref_form = "";
   // The reason why a test of all ops cannot call this op alone; empty if it can.
-  std::string not_alone = "";
+  std::string untestable_alone = "";
   bool distinct = false;               // no two rows of output 0 are equal
   StateBytesFn state_bytes = nullptr;  // null: those of a tensor of the attributes dtype and shape
   FlopsFn flops = nullptr;             // null: one operation per element of output 0
@@ -229,7 +230,7 @@ struct OpDef {
   // Returns whether the op is the runtime's own: programs cannot use it, and the compiler adds its
   // nodes. The names of such ops begin with "_", as TensorFlow's do.
   bool internal() const { return name.starts_with('_'); }
-  // Returns whether a node of the op spends its time waiting for other nodes, and not computing.
+  // Returns whether a node of the op spends its time waiting for other nodes instead of computing.
   bool waits_for_others() const { return may_wait || end == EndOp::kRecv; }
 };
 
@@ -242,9 +243,9 @@ Status AppendArgTypes(const ArgDef& arg, const Attrs& attrs, std::vector<EdgeTyp
 Status CompleteAttrs(const OpDef& def, Attrs* attrs);
 
 // Adds the attributes that the inputs determine to `attrs`: types, counts and type lists. `args`
-// has one entry per declared input (the types of its tensors), `is_list` tells whether it was given
-// as a list. InvalidArgument names the input and the type if inputs contradict the declaration,
-// each other, or an attribute already in `attrs`. Call it before CompleteAttrs.
+// has one entry per declared input: the types of its tensors. `is_list` tells whether the caller
+// gave the input as a list. InvalidArgument names the input and the type if inputs contradict the
+// declaration, each other, or an attribute already in `attrs`. Call it before CompleteAttrs.
 Status InferAttrs(const OpDef& def, const std::vector<std::vector<EdgeType>>& args,
                   const std::vector<bool>& is_list, Attrs* attrs);
 

@@ -50,8 +50,8 @@ class Registry {
   static const Registry& Global();
   Registry(std::vector<OpDef> ops, std::vector<KernelDef> kernels);
 
-  const OpDef* FindOp(string_view op) const;  // null if unknown
-  // As FindOp; NotFound if unknown, with suggestions of similar names.
+  const OpDef* FindOp(string_view op) const;  // null if there is no such op
+  // Returns the op; NotFound if there is no such op, with suggestions of similar names.
   StatusOr<const OpDef*> GetOp(string_view op) const;
   // Returns the kernel for these attributes. NotFound lists the devices and types that have
   // kernels.
@@ -104,7 +104,7 @@ inline std::vector<KernelDef> OnHost(std::vector<KernelDef> kernels,
 #define PENSTOCK_UNIQUE_(name) PENSTOCK_CONCAT_(name, __COUNTER__)
 // Declares an op: OP(Name) { return {...}; }. The braces are the body of a function that returns
 // the OpDef.
-#if defined(PENSTOCK_CUDA_DEVICE)  // the compilation for the CPU declares the op
+#if defined(PENSTOCK_CUDA_DEVICE)  // only the compilation for the CPU declares the op
 #define OP(Name) [[maybe_unused]] static ::penstock::OpDef penstock_op_def_##Name()
 #else
 #define OP(Name)                                                                            \
@@ -119,7 +119,7 @@ inline std::vector<KernelDef> OnHost(std::vector<KernelDef> kernels,
       []() -> std::vector<::penstock::KernelDef> {                               \
         return ::penstock::KernelsByType<K, __VA_ARGS__>(#Name, attr);           \
       })
-// As KERNEL, for ops with arguments in host memory:
+// Does the same as KERNEL, for ops with arguments in host memory:
 // KERNEL_HOST_ARGS(("axis"), Sum, SumKernel, float).
 #define KERNEL_HOST_ARGS(args, Name, K, ...)                                             \
   static const ::penstock::KernelDeclaration PENSTOCK_UNIQUE_(penstock_kernel_)(         \

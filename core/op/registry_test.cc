@@ -257,7 +257,7 @@ TEST_F(ContextTest, AllocatesOtherwise) {
   };
   for (const auto& c : cases) {
     std::vector<Tensor> inputs = {c.input};
-    const_cast<Tensor&>(c.input) = Tensor();  // the context has the only reference that may be left
+    const_cast<Tensor&>(c.input) = Tensor();  // the context must have the only reference
     KernelContext ctx = Context(inputs, c.type);
     Tensor* y = nullptr;
     ASSERT_TRUE(ctx.ForwardOrAllocate(0, 0, c.shape, &y).ok()) << c.why;

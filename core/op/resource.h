@@ -8,9 +8,9 @@
 // which has its own store.
 //
 // Every change of a resource calls Resource::Changed, which raises its version and records the
-// change in the store's StateLog, if there is one. A resource may also keep hints, which only save
-// it work, such as the marks of a dynamic table: an equal resource without them gives answers that
-// are as good. Hints are neither described nor recorded, and may change in const functions.
+// change in the store's StateLog, if there is one. A resource may also keep hints, such as the
+// marks of a dynamic table. Hints only save work: a resource without them gives equally good
+// results. They are neither described nor recorded, and const functions may change them.
 #pragma once
 
 #include <atomic>
@@ -52,8 +52,9 @@ class Resource {
   // Returns the values from which a maker builds an equal resource, without its history. REQUIRES:
   // no other thread has access to the resource yet.
   virtual std::vector<Tensor> Describe() const { return {}; }
-  // As Describe, for a resource that others use: the values, and the version that they belong to.
-  // Unimplemented if the resource has no such values once it has changed.
+  // Does the same as Describe while other threads use the resource. Also returns the version to
+  // which the values belong. Unimplemented if the resource cannot give these values after it has
+  // changed.
   struct Description {
     std::vector<Tensor> values;
     int64_t version = 0;
@@ -76,9 +77,9 @@ class Resource {
     if (place_ != nullptr) [[unlikely]]
       Record(origin, action, values());
   }
-  // As Changed, for several resources that change at once under all of their locks: call
-  // RaiseVersion for each; then, if any of them is logged, RecordTogether with one Part for each
-  // logged resource.
+  // Replace Changed for several resources that change at once, under all of their locks. Call
+  // RaiseVersion for each resource. If any of them is logged, then call RecordTogether with one
+  // Part for each logged resource.
   void RaiseVersion() {
     // No other thread writes version_, because the lock is held.
     version_.store(version_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
@@ -152,7 +153,8 @@ class ResourceStore {
 // NotFound if there is none.
 StatusOr<std::shared_ptr<Resource>> ResolveHandle(const ResourceHandle& handle,
                                                   const ResourceStore& store);
-// As ResolveHandle, for a resource of class R. InvalidArgument names the handle and the type found.
+// Does the same as ResolveHandle, for a resource of class R. InvalidArgument names the handle and
+// the type found.
 template <class R>
 StatusOr<std::shared_ptr<R>> ResolveHandleAs(const ResourceHandle& handle,
                                              const ResourceStore& store) {

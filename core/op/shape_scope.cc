@@ -104,7 +104,7 @@ StatusOr<PartialShape> Broadcast(const PartialShape& a, const PartialShape& b) {
     } else if (x == 1) {
       size = y;
     } else if (x == kUnknown || y == kUnknown) {
-      size = std::max(x, y);  // one is known and not 1: the other must be equal or 1
+      size = std::max(x, y);  // one dimension is known and not 1, so the other must be equal or 1
     } else {
       return InvalidArgument("shapes ", a.ToString(), " and ", b.ToString(),
                              " cannot be broadcast together");

@@ -17,12 +17,12 @@
 
 namespace penstock {
 
-// The step and node that make a change. Empty if no step does, as when containers are reset. The
-// strings are borrowed from the kernel that runs: they are valid until its Compute returns or its
-// Done is called.
+// The step and the node that make a change. Empty if no step makes it, for instance when containers
+// are reset. The strings are borrowed from the kernel that runs: they are valid until its Compute
+// returns or its Done is called.
 struct UpdateOrigin {
   int64_t step_id = 0;
-  uint64_t incarnation = 0;  // of the task; 0: unknown
+  uint64_t incarnation = 0;  // the task's incarnation; 0: unknown
   string_view device = {};   // full name: "/job:ps/replica:0/task:0/device:CPU:0"
   string_view node = {};
 };
@@ -31,8 +31,8 @@ struct ResourceId {
   string_view container, name;
   string_view type;  // Resource::TypeName()
   // Unique in its store, even among removed resources of the same name. A step that still holds the
-  // handle of a removed resource may change it late. By the id, a reader of the log can tell such a
-  // change from a change of the new resource, and must skip it: it has no effect.
+  // handle of a removed resource may change it late. The id tells a reader of the log such a change
+  // from a change of the new resource. The reader must skip it, because it has no effect.
   uint64_t id = 0;
 };
 

@@ -55,7 +55,7 @@ Status StateReplayer::ApplyPart(const ResourceChange& change, const UpdateOrigin
   }
   if (change.action == kRemoveAction) {
     const auto named = store_.Lookup(change.resource.container, change.resource.name);
-    if (!named.ok() || *named != it->second) return DataLoss("that name is another resource's");
+    if (!named.ok() || *named != it->second) return DataLoss("another resource has its name");
     resources_.erase(it);
     return store_.Remove(change.resource.container, change.resource.name, origin);
   }
@@ -67,7 +67,7 @@ Status StateReplayer::ApplyPart(const ResourceChange& change, const UpdateOrigin
 
 Status StateReplayer::Create(const ResourceChange& change, const UpdateOrigin& origin) {
   const auto maker = Makers().find(change.resource.type);
-  if (maker == Makers().end()) return InvalidArgument("there is no such type of resources");
+  if (maker == Makers().end()) return InvalidArgument("this program has no such type of resource");
   if (change.resource.id <= last_id_) return DataLoss("it has been created before");
   if (change.version < 0 || change.version > kVersionMax) {
     return InvalidArgument("version ", change.version, " is out of range");
@@ -79,7 +79,7 @@ Status StateReplayer::Create(const ResourceChange& change, const UpdateOrigin& o
         std::shared_ptr<Resource> resource,
         maker->second(std::string(change.resource.name), ReplayValues(change), files_));
     if (change.resource.type != resource->TypeName()) {
-      return InvalidArgument("its values make a ", resource->TypeName());
+      return InvalidArgument("its recorded values are those of a ", resource->TypeName());
     }
     resource->version_ = change.version;
     return resource;
@@ -87,7 +87,7 @@ Status StateReplayer::Create(const ResourceChange& change, const UpdateOrigin& o
   ASSIGN_OR_RETURN(std::shared_ptr<Resource> resource,
                    store_.LookupOrCreate(change.resource.container, change.resource.name,
                                          change.resource.type, make, origin));
-  if (!made) return AlreadyExists("the store has it already");
+  if (!made) return AlreadyExists("the store already has a resource of its name");
   last_id_ = change.resource.id;
   resources_[last_id_] = std::move(resource);
   return OkStatus();

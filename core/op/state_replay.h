@@ -73,8 +73,8 @@ Tensor Value(int64_t value);
 Tensor Value(DType dtype);
 Tensor Value(const PartialShape& shape);
 
-// Makes a resource from the values that Describe returned. `files`: of the task, for resources that
-// keep state in files; the resource borrows it.
+// Makes a resource from the values that Describe returned. `files` is the task's Env, for resources
+// that keep state in files; the resource borrows it.
 using ResourceMaker = StatusOr<std::shared_ptr<Resource>> (*)(const std::string& name,
                                                               const ReplayValues& values,
                                                               Env& files);

@@ -23,7 +23,7 @@ namespace {
 
 constexpr char kAssignAction[] = "assign", kUpdateAction[] = "update", kSlicesAction[] = "slices";
 
-void TellObserver(const Variable& variable, absl::FunctionRef<Slices()> changed) {
+void NotifyChangeWatches(const Variable& variable, absl::FunctionRef<Slices()> changed) {
   const auto observer = change_observer.load(std::memory_order_acquire);
   if (observer != nullptr) [[unlikely]]
     observer(variable, changed);
@@ -141,7 +141,7 @@ Status Variable::Assign(Tensor value, bool validate_shape, const UpdateOrigin& o
     shape_ = value.shape();
   }
   old = std::exchange(value_, std::move(value));
-  TellObserver(*this, [] { return Slices::All(); });
+  NotifyChangeWatches(*this, [] { return Slices::All(); });
   Changed(origin, kAssignAction, [this] {
     mu_.AssertHeld();
     return std::vector<Tensor>{value_};
@@ -188,7 +188,7 @@ Status Variable::Update(absl::Span<Variable* const> variables, const UpdateOrigi
   if (logged) [[unlikely]]
     RecordUpdate(variables, once, origin, changed);
   for (size_t i = 0; i < variables.size(); ++i) {
-    TellObserver(*variables[i], [&] { return changed(i); });
+    NotifyChangeWatches(*variables[i], [&] { return changed(i); });
   }
   return OkStatus();
 }

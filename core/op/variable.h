@@ -46,15 +46,15 @@ class Variable final : public Resource {
   StatusOr<Description> DescribeNow() const override ABSL_LOCKS_EXCLUDED(mu_);
   Status Replay(const ResourceChange& change, const UpdateOrigin& origin) override;
 
-  // Declare tells that the program of `node` uses the variable for values of `shape`, until
-  // Withdraw is called with the same arguments. InvalidArgument if the shape contradicts that of
-  // another declaration: the two programs, or two nodes of one program, mean different variables. A
-  // state log does not record declarations.
+  // Declare records that the program of `node` uses the variable for values of `shape`, until
+  // Withdraw is called with the same arguments. InvalidArgument if the shape contradicts another
+  // declaration: then two programs, or two nodes of one program, use one name for different
+  // variables. A state log does not record declarations.
   Status Declare(const std::string& node, const PartialShape& shape) ABSL_LOCKS_EXCLUDED(mu_);
   void Withdraw(const std::string& node, const PartialShape& shape) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Returns whether a value of `shape` fits all declarations and the variable's own shape fits none
-  // of them, because a program that has ended gave it. Assign then accepts the value.
+  // Returns true if a value of `shape` fits all declarations, but the variable's own shape, which
+  // an earlier program gave it, fits none of them. Assign then accepts the value.
   bool MayReplaceShape(const Shape& shape) const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Drops the value. Called when the variable is removed from its container, even if handles still
@@ -85,8 +85,9 @@ class Variable final : public Resource {
   // variable number of locks.)
   static Status Update(absl::Span<Variable* const> variables, const UpdateOrigin& origin,
                        absl::FunctionRef<Status(absl::Span<Tensor* const>)> fn);
-  // As the function above, for updates of a few rows: `changed(i)` returns the slices of variable i
-  // that `fn` may have changed. It is called after `fn`, only if there is a log or a ChangeWatch.
+  // Does the same as the function above, for updates of a few rows: `changed(i)` returns the slices
+  // of variable i that `fn` may have changed. It is called after `fn`, only if there is a log or a
+  // ChangeWatch.
   static Status Update(absl::Span<Variable* const> variables, const UpdateOrigin& origin,
                        absl::FunctionRef<Status(absl::Span<Tensor* const>)> fn,
                        absl::FunctionRef<Slices(size_t i)> changed) ABSL_NO_THREAD_SAFETY_ANALYSIS;
@@ -112,7 +113,7 @@ class Variable final : public Resource {
   struct Declaration {
     std::string node;
     PartialShape shape;
-    int count = 0;  // the calls of Declare less those of Withdraw
+    int count = 0;  // the declarations that have not been withdrawn
   };
   std::vector<Declaration> declared_ ABSL_GUARDED_BY(mu_);
   std::atomic<bool> removed_{false};

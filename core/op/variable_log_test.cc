@@ -107,7 +107,7 @@ TEST_F(VariableLog, FailedUpdatesAreNotRecorded) {
 
 TEST_F(VariableLog, SeveralAtOnceAreOneRecord) {
   const auto a = New("a", DType::kFloat, {2}), b = New("b", DType::kFloat, {2});
-  Variable apart("apart", DType::kFloat, {2});  // in no store
+  Variable apart("apart", DType::kFloat, {2});  // a variable in no store has no log
   for (Variable* variable : {a.get(), b.get(), &apart}) {
     ASSERT_TRUE(variable->Assign(Tensor::Vector<float>({1, 2}), true, {}).ok());
   }
@@ -192,8 +192,8 @@ TEST_F(VariableLog, HostileRecordsAreErrors) {
   EXPECT_EQ(w->version(), 1);
 }
 
-// Several threads change variables, each alone and several at once; the log has all changes in one
-// order.
+// Several threads change variables, one at a time and several at once. The log has all changes in
+// one order.
 TEST_F(VariableLog, ReplaysWhatManyThreadsDid) {
   std::vector<std::shared_ptr<Variable>> variables;
   for (int i = 0; i < 3; ++i) {
@@ -228,7 +228,7 @@ TEST_F(VariableLog, ReplaysWhatManyThreadsDid) {
   }
 }
 
-// Makes a copy as a follower does, from values and version that belong together.
+// Makes a copy as a follower does, from a value and the version that belongs to it.
 TEST_F(VariableLog, IsDescribedWhileItIsInUse) {
   const auto w = New("w", DType::kFloat, PartialShape());
   EXPECT_EQ(w->DescribeNow()->values.size(), 2);

@@ -92,7 +92,7 @@ TEST(Variable, ANewProgramMayReplaceTheShape) {
   EXPECT_FALSE(assign({1, 2}));
   EXPECT_EQ(w.shape(), PartialShape({3}));
   w.Withdraw("new", {3});
-  // Not every dimension need be known, neither of the new program's shape nor of the old one's.
+  // The shapes of the old and the new program may have unknown dimensions.
   ASSERT_TRUE(w.Declare("any", {-1}).ok());
   EXPECT_FALSE(assign({1, 2})) << "the value has a shape that the program may have given it";
   w.Withdraw("any", {-1});
@@ -190,7 +190,7 @@ TEST(Variable, SeveralAtOnce) {
   ASSERT_TRUE(Variable::Update(named_twice, {}, swap).ok());
   EXPECT_EQ(a.Read()->ToString(), "int64[1] 2");
   EXPECT_EQ(b.Read()->ToString(), "int64[1] 1");
-  EXPECT_EQ(b.version(), 2);  // counts as one update
+  EXPECT_EQ(b.version(), 2);  // updating both variables counts as one update of each
 
   Variable* const with_uninitialized[] = {&a, &c};
   EXPECT_EQ(Variable::Update(with_uninitialized, {}, swap),

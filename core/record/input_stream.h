@@ -29,7 +29,7 @@ class InputStream {
   virtual ~InputStream() = default;
 
   const std::string& path() const { return path_; }
-  int64_t offset() const { return offset_; }  // of the next byte
+  int64_t offset() const { return offset_; }  // Returns the offset of the next byte.
 
   // Replaces `*bytes` by the next `count` bytes; by fewer only at the end of the file.
   Status Read(int64_t count, std::string* bytes);

@@ -32,15 +32,16 @@ struct CollectiveCall {
   std::string device;     // the rank: a device's full name
   int64_t iteration = 0;  // distinguishes executions of one node in one step
   MergeOp merge = MergeOp::kAdd;
-  bool divide = false;     // the result is divided by the number of ranks
-  bool is_source = false;  // for a broadcast: this rank sends
+  bool divide = false;     // if true, the result is divided by the number of ranks
+  bool is_source = false;  // for a broadcast: true if this rank sends
   Tensor input;            // not valid at the receivers of a broadcast
   DType dtype = DType::kInvalid;
-  Shape shape;  // of the input; for a broadcast, of the result
+  Shape shape;  // type and shape of the input; for a broadcast, of the result
   // The time limit, after which the error is DeadlineExceeded. 0: ten minutes until all ranks of
   // the group have begun, and no limit after that.
   double timeout_seconds = 0;
-  Cancellation* cancellation = nullptr;  // of the step; borrowed until `collected` is called
+  // Cancellation of the step; borrowed until `collected` is called.
+  Cancellation* cancellation = nullptr;
 };
 
 class Collectives {
@@ -49,12 +50,13 @@ class Collectives {
 
   virtual ~Collectives() = default;
   // Passes the result to `collected`, which is called once, on any thread, possibly before Collect
-  // returns. All ranks get the same bits, and get them again whenever the same ranks pass the same
-  // tensors. Errors: if a rank is lost or has failed in the collective, all others get its error
-  // with the name of its task; OutOfRange if another rank has closed its session without an error,
-  // and so no longer takes part; InvalidArgument if ranks disagree about type or size, or a
-  // broadcast does not have exactly one source; DeadlineExceeded if the collective has not ended in
-  // time; ResourceExhausted if more data than a task may hold waits for a rank that has not begun.
+  // returns. All ranks get the same bits. If the same ranks pass the same tensors again, they get
+  // the same bits again. Errors: if a rank is lost or has failed in the collective, all others get
+  // its error with the name of its task; OutOfRange if another rank has closed its session without
+  // an error and so takes no more part in the group; InvalidArgument if ranks disagree about type
+  // or size, or a broadcast does not have exactly one source; DeadlineExceeded if the collective
+  // has not ended in time; ResourceExhausted if more data than a task may hold waits for a rank
+  // that has not begun.
   virtual void Collect(CollectiveCall call, Collected collected) = 0;
 };
 

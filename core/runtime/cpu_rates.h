@@ -13,7 +13,8 @@ namespace penstock {
 
 struct CpuRates {
   DeviceRates rates = DefaultRates("CPU");
-  std::string origin = "";  // how they were obtained, for people; "": they are the defaults
+  // Text for people that says how the rates were obtained; "" if they are the defaults.
+  std::string origin = "";
 };
 
 CpuRates GetCpuRates();

@@ -78,7 +78,7 @@ void CudaCompletions::After(cudaStream_t stream, Tensor used, Done done) {
 Status CudaCompletions::Order(cudaStream_t first, cudaStream_t second) {
   ASSIGN_OR_RETURN(const cudaEvent_t event, Record(first));
   const cudaError_t error = cudaStreamWaitEvent(second, event, 0);
-  GiveBack(event);  // the wait remains valid when the event is reused
+  GiveBack(event);  // the stream keeps waiting for the recorded work even if the event is reused
   return EventError(error);
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CudaCompletions: runs callbacks when a stream has finished the work launched so far. Its own
-// thread waits for the events, because CUDA's callbacks must not call CUDA. It is no thread of a
-// Scheduler: it blocks in the driver, where no simulation could go on. Private to this folder; only
-// in builds with --config=cuda.
+// thread waits for the events, because CUDA's callbacks must not call CUDA. The thread does not
+// belong to a Scheduler, because it blocks in the driver, and a simulation could not run other
+// closures meanwhile. Private to this folder; only in builds with --config=cuda.
 //
 // Thread-safe. The destructor waits for all callbacks.
 #pragma once

@@ -88,7 +88,7 @@ class ThreadTimer final : public DeadlineTimer {
   Token running_ ABSL_GUARDED_BY(mu_){0, 0};
   int64_t sleeps_until_ ABSL_GUARDED_BY(mu_) = 0;  // valid while the thread sleeps
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
-  std::unique_ptr<Thread> thread_;  // set by the first Arm only
+  std::unique_ptr<Thread> thread_;  // set once, by the first Arm
 };
 
 }  // namespace

@@ -32,8 +32,9 @@ class Device {
   // The stream and the library handles that KernelContext gives to kernels; null on a CPU.
   virtual void* stream() { return nullptr; }
   virtual void* kernel_handles() { return nullptr; }
-  // Returns true if kernels only launch work: the executor continues without waiting, and values
-  // leave the device through the copies below, which run after the launches.
+  // Returns true if kernels only launch work and return before it has ended. The executor then
+  // continues without waiting. Values leave the device through the copies below, which run after
+  // the launched work.
   virtual bool asynchronous() const { return false; }
   // Called on a thread before it runs kernels of this device.
   virtual void UseOnThisThread() {}

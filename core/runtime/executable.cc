@@ -11,16 +11,16 @@
 namespace penstock {
 namespace {
 
-// A node with a higher cost is worth another thread: a hand-over costs about a microsecond while
-// the pool is awake, and several (the system must wake a thread) when it sleeps.
+// A node that takes longer is worth handing to another thread. A hand-over takes about a
+// microsecond if a thread of the pool is awake, and several if the system must wake one.
 constexpr int32_t kExpensiveNanos = 4'000;
 // A quick partition has at most this many items, which together take at most kQuickNanosMax: about
 // the cost of handing a step to another thread.
 constexpr uint32_t kQuickItemsMax = 64;
 constexpr int64_t kQuickNanosMax = 20'000;
-// Samples are capped here. A thread may lose its core for milliseconds in the middle of a node, and
-// one or two such samples must not make a cheap node expensive: the step would use several threads
-// for it, which slows down all its nodes.
+// The cap of a sample. A thread may lose its core for milliseconds in the middle of a node. One or
+// two such samples must not make a cheap node count as expensive, because the step would then use
+// several threads, which slows down all its nodes.
 constexpr int64_t kSampleNanosMax = 2 * kExpensiveNanos;
 
 }  // namespace
@@ -273,7 +273,7 @@ void Executable::RecordCost(uint32_t i, int64_t nanos) const {
   const int32_t sample = static_cast<int32_t>(std::clamp<int64_t>(nanos, 1, kSampleNanosMax));
   const int32_t old = cost_ns_[i].load(std::memory_order_relaxed);
   // The estimate falls quickly and rises slowly, because noise only makes samples longer. The first
-  // sample is of a cold kernel, so the second sample decides.
+  // run of a kernel is slow because the caches are cold, so the second sample replaces the first.
   const int32_t cost = old == 0       ? std::min(sample, kExpensiveNanos)
                        : sample < old ? (old + sample) / 2
                                       : old + (sample - old + 3) / 4;

@@ -32,7 +32,7 @@ class Executable {
     uint32_t dst;
     uint32_t slot;
     uint32_t output : 30;
-    uint32_t merges : 1;  // dst is counted down as a Merge
+    uint32_t merges : 1;  // the edge counts down dst as a Merge
     uint32_t last : 1;    // last edge of this output: it moves the tensor, the others copy it
   };
 
@@ -40,11 +40,11 @@ class Executable {
   // nodes.
   enum Special : uint32_t {
     kNoOp = 1,            // has no kernel, only orders other nodes
-    kAsync = 2,           // ends when its Done is called
+    kAsync = 2,           // asynchronous: ends when its Done is called
     kReadsVariables = 4,  // reads the variables behind ref edges
     kCopiesInputs = 8,    // needs copies of inputs between host and device
     kHostOutputs = 16,    // leaves some outputs in host memory
-    kMayBeDead = 32,      // an output without a value is dead, not a mistake of the kernel
+    kMayBeDead = 32,      // may leave an output without a value, which is then dead
     kRunsDead = 64,       // runs even if an input is dead
     kFlow = 128,          // the executor runs it; `flow` is the kind of node
     kFeedsMerge = 256,    // an edge leads to a node with kMerges
@@ -53,7 +53,7 @@ class Executable {
     kCommits = 2048,  // the nodes after it run even if the step has failed
   };
 
-  struct alignas(64) Item {  // fits one cache line
+  struct alignas(64) Item {  // the struct fits one cache line
     Kernel* kernel;
     const Node* node;
     const DType* output_dtypes;  // a reference counts as a kResource
@@ -82,9 +82,9 @@ class Executable {
     std::vector<uint32_t> inputs_to_host;    // inputs to copy to the host
     std::vector<uint32_t> inputs_to_device;  // inputs to copy to the device
     std::unique_ptr<bool[]> output_on_host;  // set if kHostOutputs
-    uint32_t loop = 0;                       // of Enter: the loop that it leads into
-    int constant = -1;                       // of Enter: index among the loop's constants
-    int exit = -1;                           // of Exit: index among the loop's exits
+    uint32_t loop = 0;                       // for an Enter: the loop that it leads into
+    int constant = -1;                       // for an Enter: index among the loop's constants
+    int exit = -1;                           // for an Exit: index among the loop's exits
   };
 
   // A frame: the nodes of one loop, without those of its inner loops; [0]: outside of loops.
@@ -128,9 +128,9 @@ class Executable {
   static constexpr uint32_t kDead = 1u << 31;
   static constexpr uint32_t kExpensive = 1u << 30;
   static constexpr uint32_t kCount = kExpensive - 1;
-  // In a node with kMerges the word holds instead: whether an input that is alive has arrived or is
-  // arriving in its slot; the number of pending control edges; the number of inputs that are not
-  // known to be dead.
+  // For a node with kMerges the word holds other fields: whether an alive input has arrived in its
+  // slot or is being written there; the number of pending control edges; the number of inputs that
+  // are not known to be dead.
   static constexpr uint32_t kClaimed = 1u << 29;
   static constexpr uint32_t kAlive = 1u << 28;
   static constexpr uint32_t kControl = 1u << 14;

@@ -24,7 +24,8 @@ void Execution::RunAsync(const StepArgs& args, Ended ended) {
   ended_ = std::move(ended);
   step_.Share();
   if (step_.has_deadline()) {
-    // No thread waits for the step, so if all its nodes wait, only a timer can end it.
+    // No thread waits for the step. So if all its nodes wait, only a timer can end the step at its
+    // deadline.
     armed_ = timer_.Arm(args.deadline_ns, [this] { nodes_.CheckDeadline(); });
   }
   threads_.RunAsync(

@@ -11,8 +11,8 @@
 // Ownership: the executor pools executions; an execution owns its components and is used for one
 // step at a time. Threads: Run and RunAsync are called between steps; the data that the threads of
 // the step share are in the components. Locks: RunningStep's abort_mu_ and watch_mu_, and the mu_
-// of StepLoops and of StepThreads. watch_mu_ is locked before StepLoops' mu_; no other two of them
-// are held together.
+// of StepLoops and of StepThreads. watch_mu_ is locked before StepLoops' mu_; a thread holds no
+// other two of them at the same time.
 #pragma once
 
 #include <optional>

@@ -26,14 +26,15 @@ class Executor {
   // or, if `may_start_here`, possibly before it returns. The first failure aborts the rendezvous
   // and cancels the step. It becomes the status, and names the node: "text\n\t [[{{node NAME}}]]".
   // After a failure some fetches may be set: the caller drops them. A cancellation from outside
-  // ends the step with its status, and aborts the rendezvous. After a NoOp with the attribute
-  // "_commit", either all nodes must run or none. So once it has run, all nodes that are or become
-  // ready still run, even if the step fails, except nodes in loops and nodes that wait
-  // (asynchronous kernels).
+  // ends the step with its status, and aborts the rendezvous. The nodes after a NoOp with the
+  // attribute "_commit" must run all or not at all. So once that NoOp has run, all nodes that are
+  // or become ready still run, even if the step fails. Exceptions are nodes in loops and nodes that
+  // wait (asynchronous kernels).
   virtual void RunAsync(const StepArgs& args, Done done) = 0;
-  // As RunAsync, but starts on this thread and returns when the step has ended. The quickest way
-  // for small steps: gives work to other threads only if that pays. Call it on a pool thread only
-  // if no node of the step waits for an event that needs a thread of this pool.
+  // Does the same as RunAsync, but starts on this thread and returns when the step has ended.
+  // Quicker than RunAsync for small steps, because it gives work to other threads only if that
+  // saves time. Call it on a pool thread only if no node of the step waits for an event that needs
+  // a thread of this pool.
   virtual Status Run(const StepArgs& args) = 0;
 
   // Return the graph and the device on which it runs.

@@ -9,8 +9,8 @@
 namespace penstock {
 namespace {
 
-// At whatever moment the step is cancelled, all variables that are assigned after a commit are
-// assigned, or none.
+// Cancels the step at many different moments: afterwards either all variables that the step assigns
+// after the commit are assigned, or none.
 TEST(ExecutorCommitTest, WhatFollowsIsDoneAsAWhole) {
   TestTask task;
   TestGraph g;

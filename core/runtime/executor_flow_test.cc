@@ -22,7 +22,7 @@ namespace {
 using testing::HasSubstr;
 using Values = FlowBuilder::Values;
 
-class ExecutorFlowTest : public testing::TestWithParam<How> {
+class ExecutorFlowTest : public testing::TestWithParam<RunMode> {
  protected:
   // Returns the fetches, or the error's text.
   std::string Run(Executor& executor, const std::vector<int64_t>& feeds, int fetches) {
@@ -48,9 +48,9 @@ class ExecutorFlowTest : public testing::TestWithParam<How> {
   int64_t deadline_ns_ = 0;
   StepStatsCollector* stats_ = nullptr;
 };
-INSTANTIATE_TEST_SUITE_P(How, ExecutorFlowTest, testing::Values(How::kRun, How::kRunAsync),
+INSTANTIATE_TEST_SUITE_P(How, ExecutorFlowTest, testing::Values(RunMode::kRun, RunMode::kRunAsync),
                          [](const auto& info) {
-                           return info.param == How::kRun ? "Run" : "RunAsync";
+                           return info.param == RunMode::kRun ? "Run" : "RunAsync";
                          });
 
 TEST_P(ExecutorFlowTest, OneBranchRuns) {

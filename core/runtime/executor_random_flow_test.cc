@@ -31,7 +31,7 @@ void RunProgram(TestTask& task, uint32_t seed, RandomProgram::Kinds kinds) {
     StepStatsCollector stats;
     if (run == 1) step.stats = &stats;
     const Status status =
-        RunStep(*executor, step.Args(), run % 2 == 1 ? How::kRunAsync : How::kRun);
+        RunStep(*executor, step.Args(), run % 2 == 1 ? RunMode::kRunAsync : RunMode::kRun);
     ASSERT_TRUE(status.ok()) << status;
     ASSERT_EQ(Numbers(step.fetches), program.Expected(feeds));
   }
@@ -70,7 +70,7 @@ TEST_P(ExecutorRandomFlowTest, Cancellations) {
         step.cancellation.Cancel(Aborted("enough"));
       });
       const Status status =
-          RunStep(*executor, step.Args(), run % 2 == 1 ? How::kRunAsync : How::kRun);
+          RunStep(*executor, step.Args(), run % 2 == 1 ? RunMode::kRunAsync : RunMode::kRun);
       canceller.join();
       if (status.ok()) {
         EXPECT_EQ(Numbers(step.fetches), program.Expected(feeds));
@@ -96,9 +96,9 @@ TEST_P(ExecutorRandomFlowTest, StepsSideBySide) {
         for (int run = 0; run < 5; ++run) {
           TestStep step(program.num_fetches(),
                         {Tensor::Scalar<int64_t>(t), Tensor::Scalar<int64_t>(run)});
-          EXPECT_TRUE(
-              RunStep(*executor, step.Args(), (run + t) % 2 == 0 ? How::kRunAsync : How::kRun)
-                  .ok());
+          EXPECT_TRUE(RunStep(*executor, step.Args(),
+                              (run + t) % 2 == 0 ? RunMode::kRunAsync : RunMode::kRun)
+                          .ok());
           EXPECT_EQ(Numbers(step.fetches), program.Expected({t, run}));
         }
       });

@@ -192,7 +192,7 @@ void RunGraph(TestTask& task, uint32_t seed, const Kinds& kinds) {
     StepStatsCollector stats;
     if (run == 1) step.stats = &stats;
     const Status status =
-        RunStep(*executor, step.Args(), run % 2 == 1 ? How::kRunAsync : How::kRun);
+        RunStep(*executor, step.Args(), run % 2 == 1 ? RunMode::kRunAsync : RunMode::kRun);
     if (failures.empty()) {
       ASSERT_TRUE(status.ok()) << status;
       CheckFetches(twin.Interpret(feeds), step.fetches);
@@ -252,7 +252,7 @@ TEST_P(ExecutorRandomTest, Cancellations) {
         step.cancellation.Cancel(Aborted("enough"));
       });
       const Status status =
-          RunStep(*executor, step.Args(), run % 2 == 1 ? How::kRunAsync : How::kRun);
+          RunStep(*executor, step.Args(), run % 2 == 1 ? RunMode::kRunAsync : RunMode::kRun);
       canceller.join();
       if (status.ok()) {
         CheckFetches(expected, step.fetches);
@@ -283,9 +283,9 @@ TEST_P(ExecutorRandomTest, StepsSideBySide) {
         for (int run = 0; run < 10; ++run) {
           TestStep step(graph.num_fetches(),
                         {Tensor::Scalar<int64_t>(t), Tensor::Scalar<int64_t>(100)});
-          EXPECT_TRUE(
-              RunStep(*executor, step.Args(), (run + t) % 3 == 0 ? How::kRunAsync : How::kRun)
-                  .ok());
+          EXPECT_TRUE(RunStep(*executor, step.Args(),
+                              (run + t) % 3 == 0 ? RunMode::kRunAsync : RunMode::kRun)
+                          .ok());
           CheckFetches(expected[t], step.fetches);
         }
       });
@@ -307,7 +307,7 @@ TEST_P(ExecutorRandomTest, Deadlines) {
       TestStep step(graph.num_fetches(), {Tensor::Scalar<int64_t>(1), Tensor::Scalar<int64_t>(2)});
       step.deadline_ns = Env::Real().NowNanos() + (seed * 3 + run * 17) % 100 * 1000;
       const Status status =
-          RunStep(*executor, step.Args(), run % 2 == 0 ? How::kRunAsync : How::kRun);
+          RunStep(*executor, step.Args(), run % 2 == 0 ? RunMode::kRunAsync : RunMode::kRun);
       if (status.ok()) {
         CheckFetches(expected, step.fetches);
       } else {

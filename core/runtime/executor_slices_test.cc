@@ -17,7 +17,7 @@
 namespace penstock {
 namespace {
 
-// Each reading of the clock takes 10 us; nothing else takes time.
+// A clock that each reading advances by 10 us.
 class SlowClock final : public ForwardingEnv {
  public:
   SlowClock() : ForwardingEnv(Env::Real()) {}
@@ -43,7 +43,7 @@ class SliceTest : public testing::Test {
     CHECK_OK(executor.status());
     return *std::move(executor);
   }
-  // Runs a step by RunAsync. Returns the number of slices in which threads run it.
+  // Runs a step by RunAsync. Returns the number of slices that the step took.
   int CountSlices(Executor& executor) {
     TestStep step;
     bool ended = false;

@@ -20,7 +20,7 @@ using testing::HasSubstr;
 Tensor Int(int64_t value) { return Tensor::Scalar(value); }
 
 // The two ways of running a step must give the same results.
-class ExecutorTest : public testing::TestWithParam<How> {
+class ExecutorTest : public testing::TestWithParam<RunMode> {
  protected:
   Status Run(Graph graph, TestStep& step) {
     const auto executor = task_.Make(std::move(graph));
@@ -29,9 +29,9 @@ class ExecutorTest : public testing::TestWithParam<How> {
   std::string Message(const Status& status) { return std::string(status.message()); }
   TestTask task_;
 };
-INSTANTIATE_TEST_SUITE_P(How, ExecutorTest, testing::Values(How::kRun, How::kRunAsync),
+INSTANTIATE_TEST_SUITE_P(How, ExecutorTest, testing::Values(RunMode::kRun, RunMode::kRunAsync),
                          [](const auto& info) {
-                           return info.param == How::kRun ? "Run" : "RunAsync";
+                           return info.param == RunMode::kRun ? "Run" : "RunAsync";
                          });
 
 TEST_P(ExecutorTest, FeedsComeInAndFetchesGoOut) {
@@ -138,7 +138,7 @@ TEST_P(ExecutorTest, AFailedStepLeavesNothingBehind) {
   Node* const big = g.Feed(0);
   Node* const fails = g.Feed(1);
   Node* const two = g.AddSum("TestSum", {fails});
-  // `big` has arrived at its consumer, which never runs.
+  // `big` was passed on to its consumer, which never runs.
   g.AddSum("TestSum", {big, g.Add("TestFail", {two}, {{"N", 1}})});
   const auto executor = task_.Make(g.Take());
   for (int i = 0; i < 5; ++i) {
@@ -215,14 +215,14 @@ TEST_P(ExecutorTest, OnlyTheLastConsumerOwnsTheValue) {
   EXPECT_TRUE(step.fetches[2].scalar<bool>());
 }
 
-// The last consumer owns the value even if a kernel has passed the value through. That kernel must
-// have released it.
+// The last consumer is the sole owner of the value even if a kernel has passed the value through:
+// that kernel's input must have been released.
 TEST_P(ExecutorTest, InputsAreReleasedBeforeOutputsGoOn) {
   TestGraph g;
   Node* const passed = g.AddSum("TestSum", {g.AddSum("TestSum", {})});  // both in one buffer
   g.Fetch(g.Add("TestAlias", {passed}), 0, 1);
   const auto executor = task_.Make(g.Take());
-  for (int i = 0; i < 10; ++i) {  // the first steps are observed, which uses other code
+  for (int i = 0; i < 10; ++i) {  // the executor times the nodes of the first steps, in other code
     TestStep step(1);
     ASSERT_TRUE(RunStep(*executor, step.Args(), GetParam()).ok());
     EXPECT_TRUE(step.fetches[0].scalar<bool>()) << "step " << i;

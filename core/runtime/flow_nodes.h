@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Moves the values of control-flow nodes, and decides which of their outputs are alive. Such nodes
-// only move values, so the executor runs them itself. Private to this folder. Thread-safe: no
-// state.
+// only move values, so the executor runs them itself. Private to this folder. Thread-safe, because
+// the functions have no state.
 #pragma once
 
 #include "core/runtime/iteration.h"

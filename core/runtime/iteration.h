@@ -10,8 +10,8 @@
 // Invariants: an iteration of a loop lives as long as it has holds. Each of the following has a
 // hold: each thread that works in the iteration; each node of it that waits, is offered, or is in a
 // queue for another iteration; each loop begun inside it; the iteration before it; and, in the
-// first iteration, the Enters that have not run yet. So a node in a loop costs no more than one
-// outside. The iteration outside of loops has no holds: it lives as long as the step.
+// first iteration, the Enters that have not run yet. So a node in a loop costs no more than a node
+// outside of loops. The iteration outside of loops has no holds: it lives as long as the step.
 #pragma once
 
 #include <atomic>
@@ -36,7 +36,7 @@ struct NodeWait {
   std::unique_ptr<Tensor[]> outputs;
   int64_t start_ns = 0;              // 0 unless the step is observed
   std::atomic<int64_t> since_ns{0};  // when the kernel began; 0: the node waits for copies
-  bool copied = false;               // the inputs have been copied to the kernel's memory
+  bool copied = false;               // set when the inputs have been copied to the kernel's memory
   std::atomic<uint32_t> copies_left{0};
   std::atomic<bool> in_flight{false};
 };
@@ -53,7 +53,7 @@ struct Iteration {
   // Drops the values that a failed step left behind.
   void Clear();
 
-  // `shared`: other threads may call Hold or DropHold at the same time.
+  // `shared` must be true if other threads may call Hold or DropHold at the same time.
   void Hold(int count, bool shared) {
     if (frame == nullptr) return;
     if (shared) {
@@ -77,7 +77,7 @@ struct Iteration {
 
   const Executable& executable;
   const Executable::Loop* const loop;
-  const Executable::Item* const items;               // of the loop
+  const Executable::Item* const items;               // the loop's items
   std::unique_ptr<Tensor[]> inputs;                  // by slot; empty until the value arrives
   std::unique_ptr<std::atomic<uint32_t>[]> pending;  // by node, as in Executable
   std::unique_ptr<NodeWait[]> waits;                 // by Detail::wait

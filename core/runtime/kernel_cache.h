@@ -20,7 +20,8 @@ namespace penstock {
 class KernelCache {
  public:
   // Returns the kernel of this node of a stateful op; makes it if there is none yet. Returns a new
-  // kernel for other ops, for nodes that the compiler has added, and for a node that has changed.
+  // kernel, which is not shared, for stateless ops, for nodes that the compiler has added, and for
+  // a node that differs from the cached one.
   StatusOr<std::shared_ptr<Kernel>> Get(const Registry& registry, string_view device_type,
                                         const KernelInit& node);
 

@@ -16,12 +16,12 @@
 namespace penstock {
 
 struct Frame {
-  // A value for the iteration after `newest`. That iteration must not begin yet.
+  // A value for the iteration after `newest`, kept because that iteration must not begin yet.
   struct DeferredValue {
     const Executable::Item* item;
     Tensor value;
   };
-  // A value that every iteration gets.
+  // A loop constant: a value that every iteration gets.
   struct Constant {
     const Executable::Item* item = nullptr;  // the Enter; null: it has not run yet
     Tensor value;                            // invalid: dead
@@ -31,7 +31,8 @@ struct Frame {
   void Begin(Iteration& around);
 
   const Executable::Loop* loop = nullptr;
-  uint64_t id = 0;  // the same in all tasks; not 0, which means outside of loops
+  // The number of this run, the same in all tasks; never 0, which means outside of loops.
+  uint64_t id = 0;
   Iteration* parent = nullptr;
   Iteration* oldest = nullptr;
   Iteration* newest = nullptr;

@@ -20,8 +20,8 @@ namespace {
 constexpr int kClockPeriod = 256;
 constexpr int64_t kLongNanos = 50'000;
 // How long a step keeps a thread of the scheduler. A hand-over costs some microseconds. A client's
-// call waits in the scheduler's queue several times, each time behind all running steps. With eight
-// running steps on two threads, the call is answered within 100 ms.
+// call waits in the scheduler's queue several times, each time behind all running steps. This value
+// lets a call be answered within 100 ms while eight steps run on two threads.
 constexpr int64_t kSliceNanos = 2'000'000;
 
 }  // namespace
@@ -108,7 +108,7 @@ void NodeRunner::SwitchIteration(Runner& runner) {
   if (ready.other_iterations.empty()) return runner.WorkIn(loops_.root());
   Iteration& here = *ready.other_iterations.back().iteration;
   runner.WorkIn(here);
-  // Each of the nodes has a hold on `here`; the thread keeps one of them.
+  // Each of these nodes has a hold on `here`; the thread keeps one of the holds.
   for (bool held = false;
        !ready.other_iterations.empty() && ready.other_iterations.back().iteration == &here;
        held = true) {
@@ -118,7 +118,8 @@ void NodeRunner::SwitchIteration(Runner& runner) {
   }
 }
 
-// Inlined into RunNodes, whose own cost is most of the cost of a cheap node.
+// Inlined into RunNodes, because for a cheap node the work around the kernel takes most of the
+// time.
 [[gnu::always_inline]] inline void NodeRunner::Process(Runner& runner, uint32_t node) {
   if ((node & kDead) != 0) return ProcessSpecial(runner, node);
   Iteration& it = *runner.ready.here;

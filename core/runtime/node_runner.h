@@ -6,8 +6,8 @@
 // Ownership: borrows the executable and the other components of the step.
 // Threads: used by any number of threads of the step, each with a Runner of its own. NodeRunner has
 // no mutable state and takes no lock. For a cheap node it allocates no memory and formats no text.
-// Invariants: between two nodes a runner's outputs are empty. A node that fails, or is dropped,
-// passes nothing on.
+// Invariants: a runner's outputs are empty when no node is running. A node that fails or is dropped
+// passes no outputs on.
 #pragma once
 
 #include "core/runtime/iteration.h"

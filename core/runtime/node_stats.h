@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Records how a node ran: its cost, for the executable; in a traced step also all other data, for
-// the caller. Private to this folder. Thread-safe.
+// Records how a node ran: its cost, for the executable; in a traced step also a row of its
+// StepStatsCollector. Private to this folder. Thread-safe.
 #pragma once
 
 #include <vector>

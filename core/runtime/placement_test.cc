@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests the executor with a fake device: it claims that the host cannot read its memory, and its
-// copies end later on another thread, like copies of a GPU. Kernels check where their inputs are.
+// Tests the executor with a fake device. The host may not read this device's memory, and copies end
+// later on another thread, as with a GPU. Kernels check where their inputs are.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

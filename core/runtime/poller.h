@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Poller: lets a thread that waits for other tasks receive their messages itself, instead of being
-// woken by the thread that usually receives them. On virtual machines each wake-up costs 50 to 100
-// us.
+// Poller: lets a thread that waits for messages of other tasks receive them itself. Otherwise the
+// thread that usually receives messages would have to wake it. On virtual machines each such
+// wake-up costs 50 to 100 us.
 //
 // Thread-safe. A message may run continuations on the polling thread, so this thread must hold no
 // lock.

@@ -4,8 +4,8 @@
 // Consumers with count zero go to the ready queues. Private to this folder.
 //
 // Threads: any number of threads of the step at the same time, each with queues of its own. Takes
-// no lock, and allocates only if a queue grows. Owns nothing. It is in a header to be inlined,
-// because calls are a large share of the cost of a cheap node.
+// no lock, and allocates only if a queue grows. Owns nothing. The code is in a header so that the
+// compiler inlines it, because function calls are a large share of the cost of a cheap node.
 #pragma once
 
 #include <utility>
@@ -28,7 +28,8 @@ class Propagation {
   template <bool kPlain>
   void PassInline(const Executable::Item& item, Tensor* outputs, bool dead, Iteration& to,
                   ReadyQueues& ready) const;
-  // PassInline<false> as a function of its own, for callers to which a call does not matter.
+  // Does the same as PassInline<false>, but is not inlined, for callers to which the cost of a call
+  // does not matter.
   void Pass(const Executable::Item& item, Tensor* outputs, bool dead, Iteration& to,
             ReadyQueues& ready) const;
 
@@ -77,7 +78,8 @@ template <bool kPlain>
                                                            Tensor* outputs, bool dead,
                                                            Iteration& to,
                                                            ReadyQueues& ready) const {
-  const bool shared = step_.shared();  // constant here: no code below starts or offers a node
+  // Does not change here, because the code below neither starts nor offers a node.
+  const bool shared = step_.shared();
   const Executable::Edge* edge = edges_ + item.first_edge;
   for (const auto* const end = edge + item.num_edges; edge != end; ++edge) {
     Tensor* const output = !kPlain && dead ? nullptr : &outputs[edge->output];

@@ -88,7 +88,7 @@ class Rendezvous {
   virtual Status Send(const HashedKey& key, Tensor value, bool is_dead) = 0;
   // `received` is called exactly once, possibly before Recv returns, on any thread.
   virtual void Recv(const HashedKey& key, Received received) = 0;
-  // The first call wins. `why` must not be OK.
+  // Only the first call has an effect. `why` must not be OK.
   virtual void Abort(const Status& why) = 0;
 };
 

@@ -14,7 +14,7 @@ class Hasher {
  public:
   void Add(string_view text) {
     for (const char c : text) Mix(static_cast<unsigned char>(c));
-    Mix(0x100);  // ends the field: no byte has this value
+    Mix(0x100);  // marks the end of a field; no byte has this value
   }
   void Add(uint64_t number) {
     for (int i = 0; i < 8; ++i) Mix(number >> (8 * i) & 0xff);

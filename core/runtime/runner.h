@@ -27,10 +27,10 @@ struct ReadyNode {
 
 // Ready nodes, in the form of ReadyNode::node.
 struct ReadyQueues {
-  Iteration* here = nullptr;         // the iteration of `cheap` and `expensive`, or null
-  std::vector<uint32_t> cheap;       // last in, first out: their inputs are still in the cache
-  std::vector<uint32_t> expensive;   // other threads may take them
-  std::vector<ReadyNode> other_iterations;  // in other iterations
+  Iteration* here = nullptr;        // the iteration of `cheap` and `expensive`, or null
+  std::vector<uint32_t> cheap;      // last in, first out: their inputs are still in the cache
+  std::vector<uint32_t> expensive;  // other threads may take them
+  std::vector<ReadyNode> other_iterations;  // nodes in other iterations
 
   // Adds a node of `here`.
   void Add(uint32_t node) {
@@ -53,11 +53,11 @@ struct Runner {
     params.iteration = iteration.number;
   }
 
-  const StepThreads* threads = nullptr;  // of the step
+  const StepThreads* threads = nullptr;  // the step's threads
   ReadyQueues ready;
-  std::unique_ptr<Tensor[]> outputs;  // of the running node; empty between nodes
+  std::unique_ptr<Tensor[]> outputs;  // the running node's outputs; empty between nodes
   KernelContext::Params params;
-  std::vector<NodeStats::Memory> memory;  // of the node that ran last, in traced steps
+  std::vector<NodeStats::Memory> memory;  // what the last node allocated, in traced steps
   bool yields = false;                    // releases its thread for other work after each slice
   int64_t slice_end_ns = 0;               // 0: to be set when the clock is read next
   int nodes_to_clock = 0;                 // nodes to run until it reads the clock again

@@ -119,8 +119,8 @@ void RunningStep::Fail(const Node& node, const Status& status) {
   Stop(AtNode(status, node.name()));
 }
 
-// The first failure counts: after it, the cancellation is cancelled already. Another user of the
-// cancellation may also have cancelled it before.
+// Only the first failure has an effect, because it cancels the cancellation. Other code may also
+// have cancelled it before.
 void RunningStep::Stop(const Status& why) {
   cancellation_->Cancel(why);
   stopped_.store(true, std::memory_order_relaxed);

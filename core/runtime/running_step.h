@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RunningStep: the step itself: its arguments, whether it continues, and why it ended. It does not
-// deal with nodes and threads. Private to this folder.
+// RunningStep: the step itself: its arguments, whether it continues, and why it ended. Other
+// classes run the nodes (NodeRunner) and the threads (StepThreads). Private to this folder.
 //
 // Used for one step after the other: all calls between Begin and End belong to one step. Ownership:
 // Execution owns it; StepArgs are borrowed until End.

@@ -15,9 +15,9 @@ namespace penstock {
 struct StepActivity {
   // A node whose kernel is asynchronous and has not called its Done.
   struct Wait {
-    const Node* node = nullptr;  // of the executor's graph
+    const Node* node = nullptr;  // a node of the executor's graph
     int64_t since_ns = 0;        // on the Env's clock; 0: not known
-    uint64_t iteration = 0;      // of its loop; 0 outside of loops
+    uint64_t iteration = 0;      // the iteration of its loop; 0 outside of loops
   };
   // A run of a loop.
   struct Loop {

@@ -15,13 +15,13 @@ namespace {
 
 Tensor Number(int64_t value) { return Tensor::Scalar(value); }
 
-class StepActivityTest : public testing::TestWithParam<How> {
+class StepActivityTest : public testing::TestWithParam<RunMode> {
  protected:
   TestTask task_;
 };
-INSTANTIATE_TEST_SUITE_P(How, StepActivityTest, testing::Values(How::kRun, How::kRunAsync),
+INSTANTIATE_TEST_SUITE_P(How, StepActivityTest, testing::Values(RunMode::kRun, RunMode::kRunAsync),
                          [](const auto& info) {
-                           return info.param == How::kRun ? "Run" : "RunAsync";
+                           return info.param == RunMode::kRun ? "Run" : "RunAsync";
                          });
 
 TEST_P(StepActivityTest, WhatAStepWaitsForCanBeAsked) {

@@ -44,7 +44,7 @@ struct ExecutorOptions {
   Scheduler* threads = nullptr;
   Env* env = nullptr;
   DeadlineTimer* timer = nullptr;
-  KernelCache* kernels = nullptr;  // of the session; null: the executor has kernels of its own
+  KernelCache* kernels = nullptr;  // the session's kernels; null: the executor has its own
 };
 
 }  // namespace penstock

@@ -78,7 +78,7 @@ class StepLoops {
   std::string DescribeFrames() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // Holds mu_ if the step is shared. A step that is not shared has only one thread.
+  // Locks mu_ if the step is shared. A step that is not shared has only one thread.
   class ABSL_SCOPED_LOCKABLE Lock {
    public:
     explicit Lock(StepLoops& loops) ABSL_EXCLUSIVE_LOCK_FUNCTION(loops.mu_);

@@ -20,7 +20,7 @@ namespace penstock {
 
 // NodeStats::node of the additional row that records a transfer from another task; the _Recv that
 // receives it has a row of its own. The additional row has no op. Its output has the type and bytes
-// that were sent, and is left out if the value is dead. It lasts from the beginning of the wait to
+// that were sent, and is left out if the value is dead. Its times are the beginning of the wait and
 // the arrival.
 inline constexpr char kTransferStats[] = "RecvTensor";
 
@@ -41,7 +41,7 @@ struct NodeStats {
   std::string node;
   std::string op;
   std::vector<Input> inputs;         // control inputs last
-  std::optional<Transfer> transfer;  // of a _Send, a _Recv, or a row kTransferStats
+  std::optional<Transfer> transfer;  // only for a _Send, a _Recv, or a row kTransferStats
   int64_t scheduled_ns = 0;          // became ready; all times: wall clock, nanoseconds
   int64_t start_ns = 0;
   int64_t end_ns = 0;
@@ -52,8 +52,8 @@ struct NodeStats {
     DType dtype = DType::kInvalid;
     Shape shape;
     int64_t bytes = 0;
-    std::string allocator;  // of its buffer; "" for foreign memory
-    uint64_t address = 0;   // of its bytes: equal for outputs that share a buffer
+    std::string allocator;  // the allocator of its buffer; "" for foreign memory
+    uint64_t address = 0;   // where its bytes are: equal for outputs that share a buffer
   };
   std::vector<Out> outputs;  // outputs with a value
   // The memory that the kernel allocated from one allocator, including temporary memory. For
@@ -62,19 +62,19 @@ struct NodeStats {
     std::string allocator;
     int64_t total_bytes = 0;  // sum of all allocations
     int64_t peak_bytes = 0;   // the maximum in use at one time
-    int64_t live_bytes = 0;   // left when the kernel ended
+    int64_t live_bytes = 0;   // still in use when the kernel ended
   };
   std::vector<Memory> memory;
   // The bytes of outputs that existed before the step: those of constants and variables.
   int64_t persistent_bytes = 0;
 
-  // Returns how a timeline calls the row: its op, or "RecvTensor".
+  // Returns the name of the row in a timeline: its op, or "RecvTensor".
   const std::string& title() const { return op.empty() ? node : op; }
 };
 
 // Returns whether the row is of an op that waits for other steps or tasks instead of computing,
-// such as a receive or an op of a queue, or is a transfer. `registry` tells an op's traits. False
-// for an op that it does not have.
+// such as a receive or an op of a queue, or is a transfer. Reads the op's traits in `registry`;
+// returns false for an op that is not in it.
 bool WaitsForOthers(const NodeStats& stats, const Registry& registry = Registry::Global());
 
 struct DeviceStats {

@@ -118,7 +118,7 @@ bool StepThreads::TakeShared(Runner& runner) {
   return false;
 }
 
-// Takes back the invitations that no thread has accepted. Called when no node is left to share.
+// Takes back the invitations that no thread has accepted. Called when there are no offered nodes.
 // REQUIRES: the caller is active.
 void StepThreads::CancelInvitations() {
   for (const std::shared_ptr<Invitation>& invitation : invitations_) {

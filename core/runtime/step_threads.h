@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // StepThreads: manages the threads of a step: which threads take part, which nodes they offer to
-// each other, and when the step has ended. It does not know how to run a node. Private to this
+// each other, and when the step has ended. The Work that it borrows runs the nodes. Private to this
 // folder.
 //
 // A step begins on one thread. A thread that has more expensive nodes than it can run offers them,
@@ -9,8 +9,7 @@
 // takes offered nodes, or leaves the step. `active_` counts the threads that run nodes of the step
 // or are invited to do so, and the nodes that wait. The thread that takes the count to zero ends
 // the step. A runner on a thread of the scheduler runs for a slice at a time. Then it queues behind
-// the other scheduled closures, so that no step keeps other steps, or a client's call, from the
-// threads.
+// the other scheduled closures, so that other steps and clients' calls get the threads, too.
 //
 // Ownership: owns the runners and the offered nodes; borrows scheduler, step and Work. Threads: any
 // thread that is active in the step may call all public functions except Begin, Run, RunAsync and
@@ -85,12 +84,12 @@ class StepThreads {
   // Offers nodes, each with a hold on its iteration, and invites threads to run them. May be called
   // on a thread that runs no nodes itself.
   void Share(absl::Span<const ReadyNode> nodes) ABSL_LOCKS_EXCLUDED(mu_);
-  // Gives an offered node to `runner`, which has no node left. Returns false if there is none: the
-  // runner then leaves RunNodes.
+  // Gives an offered node to `runner`, which has no node left. Returns false if there is none; the
+  // runner then has to return from RunNodes.
   bool TakeOffered(Runner& runner) { return step_.shared() && TakeShared(runner); }
 
-  // Keeps the step from ending until Leave, for a node that waits. Shares the step. REQUIRES: the
-  // caller is active, like any thread that works in the step.
+  // Keeps the step from ending until Leave is called. Call it for a node that waits. Shares the
+  // step. REQUIRES: the caller is active, like any thread that works in the step.
   void AddActive() {
     step_.Share();
     active_.fetch_add(1, std::memory_order_relaxed);
@@ -112,7 +111,8 @@ class StepThreads {
  private:
   struct Invitation {
     explicit Invitation(StepThreads* to) : threads(to) {}
-    std::atomic<StepThreads*> threads;  // null: the invitation was accepted or taken back
+    std::atomic<StepThreads*>
+        threads;  // the invited runner; null if the invitation was accepted or taken back
   };
   enum class Signal { kNone, kWork, kEnded };
 

@@ -115,7 +115,7 @@ TEST_F(StepThreadsTest, NodesToSpareInviteAsManyThreadsAsThereIsRoomFor) {
 
 TEST_F(StepThreadsTest, TheStepDoesNotWaitForThreadsThatDoNotCome) {
   f_->Begin({1, 2, 3});
-  f_->threads.Run();  // with this scheduler, blocking would fail the test
+  f_->threads.Run();  // with this scheduler, a wait would fail the test
   EXPECT_EQ(f_->RanBy(1), f_->RanBy(3));
   std::deque<Scheduler::Closure> late = std::move(f_->scheduler.held);
   ASSERT_EQ(late.size(), 2);

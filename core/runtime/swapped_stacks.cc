@@ -14,8 +14,8 @@ bool AsksForSwap(const Node* node) {
   return swap != nullptr && *swap;
 }
 
-// Sets of values that may be equal. The set of a stack is linked to a second set: the values that
-// are pushed on the stack.
+// Sets of values that may be equal. Each set of stack handles is linked to a second set: the values
+// that are pushed on those stacks.
 class Values {
  public:
   explicit Values(int count) : parent_(count), content_(count, kNone) {

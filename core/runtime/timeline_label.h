@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Timeline labels: the text that TensorFlow's StepStats and its timeline have of a row. Only that
-// message carries a row as text; code that has a NodeStats reads its fields.
+// Timeline labels: the text by which TensorFlow's StepStats and its timeline describe a row. Only
+// code that reads or writes this message needs labels; other code reads the fields of NodeStats.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ namespace penstock {
 std::string TimelineLabel(const NodeStats& stats);
 
 // Sets op, inputs and transfer from a label that TimelineLabel made of a row of node `stats->node`.
-// Leaves them as they are if `label` has another form: other programs have forms of their own.
+// Leaves them unchanged if `label` has another form, as labels of other programs may have.
 void ParseTimelineLabel(string_view label, NodeStats* stats);
 
 }  // namespace penstock

@@ -60,7 +60,8 @@ void WaitingNodes::PassOutputsOn(NodeWait& wait) {
     propagation_.PassInline<false>(item, outputs, dead, it, *here);
     return loops_.Release(it, *here);
   }
-  static thread_local ReadyQueues ready;  // thread_local to reuse its capacity; `here` stays null
+  static thread_local ReadyQueues
+      ready;  // thread_local, so that the vectors keep their capacity; `here` stays null
   propagation_.PassInline<false>(item, outputs, dead, it, ready);
   loops_.Release(it, ready);
   if (!ready.other_iterations.empty()) threads_.Share(ready.other_iterations);

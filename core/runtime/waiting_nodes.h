@@ -34,7 +34,7 @@ class WaitingNodes {
   void StartAsync(Iteration& it, const Executable::Item& item, int64_t start_ns);
   // Copies inputs of a node with kCopiesInputs. Returns false if the node cannot run now, because
   // copies run or because an error has failed the step. When the copies have ended, the node is
-  // offered again.
+  // offered to the step's threads again.
   [[nodiscard]] bool CopyInputs(Iteration& it, const Executable::Item& item);
 
  private:

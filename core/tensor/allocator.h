@@ -19,7 +19,7 @@ struct AllocatorStats {
   int64_t bytes_in_use = 0;
   int64_t peak_bytes_in_use = 0;
   int64_t num_allocations = 0;  // since the start
-  int64_t bytes_reserved = 0;   // obtained from the system, in use or cached
+  int64_t bytes_reserved = 0;   // bytes obtained from the system, in use or cached
   int64_t bytes_limit = 0;      // 0: none
 };
 
@@ -41,9 +41,9 @@ class Allocator {
   virtual Status Copy(const void* from, void* to, size_t bytes);
 };
 
-// Returns the CPU's allocator. It keeps freed blocks by size class for the next step, takes large
-// blocks from pre-faulted huge-page arenas (the first touch of fresh pages runs at only 1.3 GB/s),
-// and returns memory that stays unused to the system. One per process, never destroyed.
+// Returns the CPU's allocator. It keeps freed blocks by size class for the next step, and returns
+// memory that stays unused to the system. Large blocks come from pre-faulted huge-page arenas,
+// because the first touch of fresh pages runs at only 1.3 GB/s. One per process, never destroyed.
 Allocator& CpuAllocator();
 
 }  // namespace penstock

@@ -103,7 +103,7 @@ void Arena::Split(Block* block, size_t bytes) {
   Block* rest = NewBlock();
   *rest = Block{.address = block->address + bytes,
                 .bytes = block->bytes - bytes,
-                // Blocks are cut from the front, so the touched bytes come first.
+                // Blocks are cut from the front, so the bytes that have been touched come first.
                 .touched = block->touched - std::min(block->touched, bytes),
                 .before = block,
                 .after = block->after};
@@ -175,7 +175,8 @@ void Arena::Trim() {
       if (!Release(block)) AddFree(block);
     }
   }
-  // Free blocks that the source cannot take back must not cause a Trim in every later call.
+  // The source may be unable to take some free blocks back. These must not cause a Trim in every
+  // later call.
   trim_at_ = stats_.bytes_cached + options_.cached_bytes_max;
   if (trim_at_ < options_.cached_bytes_max) trim_at_ = SIZE_MAX;
 }

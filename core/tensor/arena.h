@@ -8,8 +8,9 @@
 // last, which is probably in the cache. If none fits, it takes a block of the next larger class
 // that has one. This takes constant time. Thread-safe. Allocate returns null if the source has no
 // memory. When more than cached_bytes_max is free, all free memory except the block freed last
-// returns to the source. Memory that steps still need is soon mapped again. Invariants: (1) the
-// blocks of a region cover it without gaps; (2) no two neighbours are both free.
+// returns to the source. If the next steps still need that memory, the arena maps it again.
+// Invariants: (1) the blocks of a region cover it without gaps; (2) no two neighbours are both
+// free.
 #pragma once
 
 #include <array>
@@ -39,7 +40,7 @@ class Arena {
     size_t granule = 4096;              // block sizes are multiples of it; a power of two
     size_t region_bytes = 64ull << 20;  // minimum size of a region; a power of two
     size_t cached_bytes_max = SIZE_MAX;
-    size_t bytes_limit = 0;  // of all regions together; 0: none
+    size_t bytes_limit = 0;  // limit for all regions together; 0: no limit
   };
   struct Stats {
     int64_t bytes_mapped = 0;  // size of all regions
@@ -52,9 +53,9 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // `owner` is stored with the block. The memory in use and cached together stays below
-  // `physical_max`, because cached memory is returned to the source if necessary. The caller must
-  // ensure that the memory in use alone stays below `physical_max`.
+  // `owner` is stored with the block. Keeps the sum of used and cached memory below `physical_max`,
+  // by returning cached memory to the source. The caller must ensure that the memory in use alone
+  // stays below it.
   void* Allocate(size_t bytes, void* owner = nullptr, size_t physical_max = SIZE_MAX)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Frees the block and returns its owner.
@@ -101,7 +102,8 @@ class Arena {
   std::array<Block*, kNumBins> bins_ ABSL_GUARDED_BY(mu_){};
   std::array<uint64_t, kNumBins / 64> nonempty_ ABSL_GUARDED_BY(mu_){};  // one bit per bin
   absl::flat_hash_map<void*, Block*> in_use_ ABSL_GUARDED_BY(mu_);
-  std::deque<Block> blocks_ ABSL_GUARDED_BY(mu_);  // as many as were needed at once so far
+  std::deque<Block> blocks_
+      ABSL_GUARDED_BY(mu_);  // the vector grows to the largest number in use at once
   Block* spare_blocks_ ABSL_GUARDED_BY(mu_) = nullptr;
 };
 

@@ -180,7 +180,7 @@ TEST(Arena, CachedMemoryIsBounded) {
     Arena arena(source, options);
     std::vector<void*> blocks;
     for (int i = 0; i < 40; ++i) blocks.push_back(arena.Allocate(kRegion / 4));
-    void* pin = arena.Allocate(kGranule);  // keeps its region in use
+    void* pin = arena.Allocate(kGranule);  // a block that keeps its region in use
     for (void* block : blocks) arena.Deallocate(block);
     EXPECT_LE(arena.stats().bytes_cached, 3 * kRegion);
     EXPECT_LE(source.regions.size(), 4);

@@ -66,9 +66,9 @@ class CachingAllocator final : public Allocator {
   void DeallocateSlowly(void* pointer, size_t bytes);
   bool Refill(ThreadCache& cache, int size_class);
   void ReturnBatch(int size_class, Batch batch);  // to the central list, or to the system
-  void Free(int size_class, Batch batch);         // to the system
+  void Free(int size_class, Batch batch);         // returns the batch to the system
   void Detach(ThreadCache& cache);
-  void Publish(int64_t bytes);     // in the shared statistics
+  void Publish(int64_t bytes);     // adds them to the shared statistics
   void CountSmall(int64_t bytes);  // bytes from the system; negative: returned to it
   void* AllocateLarge(size_t bytes);
   void DeallocateLarge(void* pointer, size_t bytes);
@@ -81,9 +81,9 @@ class CachingAllocator final : public Allocator {
   std::array<Central, kNumClasses> central_;
   std::atomic<int64_t> central_bytes_{0};
   std::atomic<int64_t> small_bytes_{0};  // bytes from the system, in use or kept
-  std::atomic<int64_t> in_use_{0};       // without bytes that threads have not published yet
+  std::atomic<int64_t> in_use_{0};       // excludes bytes that threads have not published yet
   std::atomic<int64_t> peak_{0};
-  std::atomic<int64_t> allocations_{0};  // by threads that have ended, and by uncommon paths
+  std::atomic<int64_t> allocations_{0};  // counts of ended threads and of rarely used code
   mutable Mutex threads_mu_;             // locked before the arena's
   std::vector<ThreadCache*> threads_ ABSL_GUARDED_BY(threads_mu_);
 };

@@ -96,8 +96,8 @@ std::string Name(EdgeType type) { return StrCat(Name(type.dtype), type.ref ? "_r
 
 DType DTypeFromName(string_view name) {
   for (const Names& entry : kNames) {
-    // The first letter decides nearly always. The loop runs for every argument of every imported
-    // node.
+    // Compares the first letter first, which nearly always differs, because this loop runs for
+    // every argument of every imported node.
     if (!name.empty() && name[0] == entry.name[0] && name == entry.name) return entry.dtype;
   }
   return DType::kInvalid;

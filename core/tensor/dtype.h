@@ -144,7 +144,7 @@ inline constexpr DType kDTypeOf = DTypeOfType<T>::value;
 inline constexpr size_t kResourceHandleBytes = 168;
 inline constexpr size_t kVariantBytes = 16;
 
-// These are table look-ups, because every op calls both.
+// Table look-ups, because every op calls both functions.
 inline size_t SizeOf(DType dtype) {
   static constexpr uint8_t kBytes[] = {0,
                                        4,

@@ -97,7 +97,7 @@ PENSTOCK_FLOAT16(bfloat16, float16::FloatToBfloat16(f), float16::FloatOf(uint32_
 
 }  // namespace penstock
 
-// Without these specialisations generic code would silently get zeros.
+// Without these specialisations, generic code would get zeros without an error.
 #define PENSTOCK_LIMITS(Type, kDigits, kMin, kMax, kEpsilon, kInfinity, kNan, kDenormMin)         \
   template <>                                                                                     \
   struct std::numeric_limits<penstock::Type> {                                                    \

@@ -82,10 +82,11 @@ struct UnrefAccount {
 };
 using MemoryAccountPtr = std::unique_ptr<MemoryAccount, UnrefAccount>;
 
-// Returns, once, why this thread's latest allocation was refused: ": session 7 may hold 1000 bytes
-// and holds 900". Returns "" if none was refused since the last call.
+// Returns why this thread's latest allocation was refused, and forgets the reason: ": session 7 may
+// hold 1000 bytes and holds 900". Returns "" if none was refused since the last call.
 std::string TakeRefusal();
-// Sets the text that TakeRefusal returns next, for a refusal by other code than an account.
+// Sets the text that TakeRefusal returns next, when code other than an account refuses an
+// allocation.
 void SetRefusal(std::string why);
 
 // While it lives, blocks that this thread allocates are charged to `account`; null: to the task.

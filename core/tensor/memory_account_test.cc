@@ -18,7 +18,7 @@ class MemoryAccountTest : public ::testing::Test {
     session_.Unref();
     task_.Unref();
   }
-  // A child of the process's account, which does not affect these limits.
+  // A child of the process's account, whose own limit does not matter in these tests.
   MemoryAccount& task_ = *MemoryAccount::New("the task", 1000, MemoryAccount::Task());
   MemoryAccount& session_ = *MemoryAccount::New("session 7", 500, task_);
   MemoryAccount& step_ = *MemoryAccount::New("step 8", 0, session_);

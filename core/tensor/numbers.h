@@ -31,7 +31,8 @@ bool Represents(From value) {
     return std::in_range<T>(value);
   } else {
     using Limits = std::numeric_limits<T>;
-    // Exact, unlike max itself, which a double may round.
+    // Compares with max + 1, which a double holds exactly, because converting max to double may
+    // round it.
     const double end = 2.0 * (Limits::max() / 2 + 1);
     return value >= static_cast<double>(Limits::min()) && value < end && value == std::trunc(value);
   }

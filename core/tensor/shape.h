@@ -86,7 +86,8 @@ class PartialShape {
   Shape ToShape() const;
   // Returns true if some Shape matches both.
   bool Compatible(const PartialShape& other) const;
-  // Returns the combined knowledge of both, or InvalidArgument if they contradict each other.
+  // Returns the shape with the dimensions that are known in either; InvalidArgument if the two
+  // contradict each other.
   StatusOr<PartialShape> Merge(const PartialShape& other) const;
 
   bool operator==(const PartialShape&) const = default;

@@ -103,7 +103,7 @@ TEST(PartialShape, Merge) {
   const PartialShape any;
   const struct {
     PartialShape a, b;
-    const char* merged;  // "": they contradict each other
+    const char* merged;  // "" if the two shapes contradict each other
   } cases[] = {
       {any, any, "?"},
       {any, {2, -1}, "[2,?]"},

@@ -66,9 +66,9 @@ class Tensor {
   // there is no memory, which core/base/guarded.h turns into ResourceExhausted. Only for small
   // tensors of Penstock's own; use Make if the size is not trusted.
   Tensor(DType dtype, const Shape& shape);
-  // Makes a tensor in memory of `allocator`; its elements are as above. ResourceExhausted if there
-  // is no memory; Unimplemented for kInvalid; InvalidArgument if elements that are C++ objects
-  // would be in memory that the CPU cannot access.
+  // Makes a tensor in memory of `allocator`: numbers are not set, strings are empty.
+  // ResourceExhausted if there is no memory; Unimplemented for kInvalid; InvalidArgument if
+  // elements that are C++ objects would be in memory that the CPU cannot access.
   static StatusOr<Tensor> Make(Allocator& allocator, DType dtype, const Shape& shape);
   // Takes over one reference to `buffer`, whose memory must hold the tensor.
   static Tensor FromBuffer(DType dtype, Shape shape, Buffer* buffer);
@@ -150,7 +150,8 @@ class Tensor {
     return *data<T>();
   }
 
-  // Returns true if no other Tensor shares the buffer and it may be written.
+  // Returns true if the buffer may be written: no other Tensor shares it, and it is not foreign
+  // memory.
   bool unique() const { return buffer_ != nullptr && buffer_->unique(); }
   Buffer* buffer() const { return buffer_; }
   bool SharesBufferWith(const Tensor& other) const {
@@ -168,8 +169,8 @@ class Tensor {
   // memory; TryClone returns ResourceExhausted instead. REQUIRES: host memory.
   Tensor Clone() const;
   StatusOr<Tensor> TryClone() const;
-  // As TryClone, but the copy is in the memory of this tensor, which may be a device's: its
-  // allocator copies it (Allocator::Copy). A copy of foreign memory is on the CPU.
+  // Does the same as TryClone, but in the memory of this tensor, which may be a device's, by
+  // Allocator::Copy. A copy of foreign memory is on the CPU.
   StatusOr<Tensor> TryCloneInItsMemory() const;
 
   // Returns "float[2,2] 1 2 3 4", with at most `max_elements` elements.

@@ -31,8 +31,8 @@ inline constexpr int kVariantDepthMax = 32;
 class VariantValue {
  public:
   virtual ~VariantValue() = default;
-  // Returns 1 if no tensor of the value holds values, else one more than the depth of its deepest
-  // value.
+  // Returns 1 if the value's tensors hold no variants, else one more than the depth of the deepest
+  // variant in them.
   int depth() const { return depth_; }
   // Returns the name of the class in messages (VariantTensorDataProto.type_name), for instance
   // "tensorflow::TensorList".

@@ -127,7 +127,7 @@ Status VariantFromProto(const VariantProto& proto, TensorBudget* budget, Variant
 // The bytes of memory that a message takes in addition to its contents.
 constexpr size_t kMessageBytes = 256;
 
-Status Spend(size_t bytes, TensorBudget* budget) {
+Status ChargeBudget(size_t bytes, TensorBudget* budget) {
   budget->bytes_left -= static_cast<int64_t>(bytes);
   if (budget->bytes_left >= 0) return OkStatus();
   return ResourceExhausted("the tensors of a variant are larger than a message can be");
@@ -138,10 +138,11 @@ Status VariantToProto(const Variant& variant, TensorBudget* budget, VariantProto
   proto->set_type_name(variant.value->TypeName());
   std::vector<Tensor> tensors;
   RETURN_IF_ERROR(variant.value->Encode(proto->mutable_metadata(), &tensors));
-  RETURN_IF_ERROR(Spend(kMessageBytes + proto->ByteSizeLong(), budget));
+  RETURN_IF_ERROR(ChargeBudget(kMessageBytes + proto->ByteSizeLong(), budget));
   ++budget->depth;
   for (const Tensor& tensor : tensors) {
-    RETURN_IF_ERROR(Spend(kMessageBytes + (IsPlain(tensor.dtype()) ? tensor.bytes() : 0), budget));
+    RETURN_IF_ERROR(
+        ChargeBudget(kMessageBytes + (IsPlain(tensor.dtype()) ? tensor.bytes() : 0), budget));
     RETURN_IF_ERROR(PackTensor(tensor, budget, proto->add_tensors()));
   }
   --budget->depth;
@@ -211,8 +212,8 @@ Status PackObjects(const Tensor& tensor, TensorBudget* budget, TensorProto* prot
       HandleToProto(handle, proto->add_resource_handle_val());
     }
   }
-  // The size of a tensor outside of variants is checked by the code that sends it.
-  return budget->depth == 0 ? OkStatus() : Spend(proto->ByteSizeLong(), budget);
+  // Only variants are checked here: the code that sends a tensor checks its total size.
+  return budget->depth == 0 ? OkStatus() : ChargeBudget(proto->ByteSizeLong(), budget);
 }
 
 }  // namespace penstock

@@ -22,7 +22,7 @@ struct TensorBudget {
   int depth = 0;  // nesting of variants in variants
 };
 
-// As TensorFromProto and TensorToProto, for tensors in variants.
+// Do the same as TensorFromProto and TensorToProto, for tensors in variants.
 StatusOr<Tensor> UnpackTensor(const tensorflow::TensorProto& proto, TensorBudget* budget);
 Status PackTensor(const Tensor& tensor, TensorBudget* budget, tensorflow::TensorProto* proto);
 

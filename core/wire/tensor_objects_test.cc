@@ -55,7 +55,7 @@ std::string ErrorOf(const TensorProto& proto) {
 }
 
 TEST(TensorObjectsTest, ReadsAListOfStrings) {
-  // A length of two bytes comes first.
+  // The length before the list takes two bytes.
   const std::string longer(200, 'x');
   const StatusOr<Tensor> tensor =
       TensorFromProto(Strings(3, std::string("\xc8\x01\x00\x02", 4) + longer + "yz"));

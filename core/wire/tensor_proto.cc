@@ -18,7 +18,7 @@ using tensorflow::TensorProto;
 void CopyRaw(const std::string& content, Tensor* tensor) {
   memcpy(tensor->mutable_raw_data(), content.data(), content.size());
   if (tensor->dtype() != DType::kBool) return;
-  // In C++ a bool is 0 or 1; a sender may have used other bytes.
+  // In C++ a bool must be 0 or 1, but a sender may have used other bytes.
   uint8_t* bytes = static_cast<uint8_t*>(tensor->mutable_raw_data());
   for (size_t i = 0; i < content.size(); ++i) bytes[i] = bytes[i] != 0;
 }

@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kWaitNanos = 1'000'000'000, kPollNanos = 10'000'000;
 
 // A lock that one process of the machine holds at a time, while it measures. The constructor waits
-// for it for at most kWaitNanos, and then goes on without it. The lock file is not deleted.
+// for the lock for at most kWaitNanos, and then continues without it. The lock file is not deleted.
 class MeasuringLock {
  public:
   MeasuringLock(const std::string& path, Env& env) {

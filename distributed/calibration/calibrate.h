@@ -12,8 +12,8 @@ namespace penstock {
 
 struct Calibrated {
   DeviceRates cpu;
-  // How the rates were obtained, for people: "measured at 2026-11-25 13:20:01 on MACHINE, kept in
-  // PATH" (MachineIdentity).
+  // Says for people how the rates were obtained: "measured at 2026-11-25 13:20:01 on MACHINE, kept
+  // in PATH" (MachineIdentity).
   std::string origin;
   // Why a file was not used, or could not be written; "" if all went well.
   std::string warning;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A calibration: the rates of one machine, kept in a file so that not every start measures them.
+// A calibration: the rates of one machine, kept in a file so that later starts need not measure
+// them.
 //
 // The file is JSON: {"penstock_calibration": 1, "machine": "...", "measured_us": ...,
-// "cpu": {"flops_per_ns": ..., "bytes_per_ns": ..., "launch_ns": ...}}. It serves one machine, by
-// MachineIdentity; rates of another one are refused.
+// "cpu": {"flops_per_ns": ..., "bytes_per_ns": ..., "launch_ns": ...}}. A file is valid for one
+// machine only (MachineIdentity); a process on another machine refuses it.
 #pragma once
 
 #include <cstdint>
@@ -32,11 +33,11 @@ std::string MachineIdentity(Env& env);
 Status CheckRates(const DeviceRates& rates);
 
 // Reads a calibration. NotFound if there is no file. InvalidArgument names the file and the field
-// if the file is no calibration; FailedPrecondition if it is one of another version or of another
-// machine than `machine`.
+// if the file is no calibration; FailedPrecondition if the file has another version, or belongs to
+// another machine than `machine`.
 StatusOr<Calibration> ReadCalibration(Env& env, const std::string& path,
                                       const std::string& machine);
-// Writes the file; makes its directory if that is missing.
+// Writes the file; creates its directory if that does not exist.
 Status WriteCalibration(Env& env, const std::string& path, const Calibration& calibration);
 
 // Returns $XDG_CACHE_HOME/penstock/calibration.json, or ~/.cache/penstock/calibration.json if that

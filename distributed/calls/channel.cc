@@ -16,7 +16,7 @@
 namespace penstock {
 namespace {
 
-// With these values a restarted peer is reached again within a second.
+// These values let a channel reach a restarted peer again within a second.
 constexpr int kReconnectMsMin = 100;
 constexpr int kReconnectMsMax = 1000;
 constexpr int64_t kNanosPerMilli = 1'000'000;
@@ -33,8 +33,8 @@ std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
   args.SetMaxReceiveMessageSize(-1);
   args.SetMaxSendMessageSize(-1);
   args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // No retries: a failed call may have been executed nevertheless, and only its caller knows
-  // whether it may be repeated.
+  // Disables gRPC's retries: a failed call may have been executed nevertheless, and only its caller
+  // knows whether it may be repeated.
   args.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   args.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, keepalive.time_ms);
   args.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, keepalive.timeout_ms);

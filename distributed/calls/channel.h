@@ -45,9 +45,9 @@ class Channels {
   // new channel resolves it at once. So callers that wait for a peer call this before each
   // attempt.
   std::shared_ptr<grpc::Channel> To(const std::string& address);
-  // Returns the channel to `address` when it is connected, when `timeout_ms` have passed, or when
-  // it is clear that the TLS or other settings of the two processes do not match: then `*misfit`
-  // says how they differ.
+  // Returns the channel to `address` when it is connected, when `timeout_ms` have passed, or when a
+  // diagnosis shows that the TLS or other settings of the two processes do not match. In the last
+  // case `*misfit` says how they differ.
   std::shared_ptr<grpc::Channel> Connect(const std::string& address, int64_t timeout_ms,
                                          std::string* misfit);
   // Returns the last result of DiagnoseConnection for the address; "" if there is none of the last

@@ -87,7 +87,7 @@ TEST(ChannelTest, APortIsNotShared) {
   EXPECT_EQ(Serve(&second, &taken), nullptr);
 }
 
-// A timeout of any length works.
+// A timeout may have any length, even one that would overflow a deadline.
 TEST(ChannelsTest, ConnectsWithinItsTimeout) {
   Echo echo;
   int port = 0;

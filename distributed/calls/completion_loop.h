@@ -20,8 +20,8 @@
 #include "core/base/mutex.h"
 
 #if defined(PENSTOCK_TSAN)
-// gRPC is not instrumented. These calls tell the sanitizer that code before the start of an
-// operation happens before its end.
+// These functions tell the thread sanitizer that code before an operation's start happens before
+// its end, because gRPC itself is not instrumented.
 extern "C" void __tsan_acquire(void* address);
 extern "C" void __tsan_release(void* address);
 #define PENSTOCK_TSAN_ACQUIRE(address) __tsan_acquire(address)
@@ -82,7 +82,7 @@ class Operation {
 class CompletionLoop {
  public:
   CompletionLoop(std::unique_ptr<grpc::CompletionQueue> queue, int threads);
-  ~CompletionLoop();  // REQUIRES Stop
+  ~CompletionLoop();  // REQUIRES: Stop was called
   grpc::CompletionQueue& queue() { return *queue_; }
 
   // Registers an operation. Returns false if the loop is being stopped: the caller must not
@@ -92,7 +92,7 @@ class CompletionLoop {
   void End(Operation* operation);
 
   // Cancels the remaining operations in the order in which they began, waits for
-  // their end, and ends the threads. REQUIRES that handlers of incoming calls will end.
+  // their end, and ends the threads. REQUIRES: the handlers of incoming calls will end.
   void Stop();
 
  private:
@@ -105,7 +105,7 @@ class CompletionLoop {
   CondVar changed_;
   absl::flat_hash_set<Operation*> operations_ ABSL_GUARDED_BY(mu_);
   Operation* being_cancelled_ ABSL_GUARDED_BY(mu_) = nullptr;
-  int64_t begun_ ABSL_GUARDED_BY(mu_) = 0;  // operations so far
+  int64_t begun_ ABSL_GUARDED_BY(mu_) = 0;  // number of operations begun so far
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
 };
 

@@ -15,8 +15,8 @@ namespace penstock {
 
 struct GrpcHost {
   Channels* channels = nullptr;
-  grpc::ServerBuilder* builder = nullptr;        // set until the server is built
-  CompletionLoop* loop = nullptr;                // set when the server is built
+  grpc::ServerBuilder* builder = nullptr;        // null once the server is built
+  CompletionLoop* loop = nullptr;                // null until the server is built
   grpc::ServerCompletionQueue* queue = nullptr;  // the loop's queue
 };
 

@@ -111,7 +111,7 @@ class UnaryCall final : public Operation,
   void Finished(bool) {
     if (!refused_) endpoint_->loop->End(this);
   }
-  // Called when the call is over, answered or given up.
+  // Called when the call is over: answered, or given up by the caller.
   void CallEnded(bool) {
     if (!context_.IsCancelled()) return;
     std::function<void()> cancelled;
@@ -166,8 +166,8 @@ class CallListener {
   grpc::ServerCompletionQueue& queue_;
 };
 
-// Parses the message of a call that is received as bytes, so that no polling thread spends time on
-// parsing, and clears `bytes`. InvalidArgument if they are malformed.
+// Parses the message of a call that is received as bytes, and clears `bytes`. The handler calls it,
+// so that the polling thread spends no time on parsing. InvalidArgument if they are malformed.
 template <class Message>
 Status Parse(grpc::ByteBuffer* bytes, Message* message) {
   const grpc::Status parsed = grpc::SerializationTraits<Message>::Deserialize(bytes, message);

@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-// No cluster has more tasks: a larger index is a mistake, and would cost memory in arrays that are
+// The largest index of a task. A larger one is a mistake, and would cost memory in arrays that are
 // indexed by task.
 constexpr int kTaskIndexMax = 1'000'000;
 
@@ -119,7 +119,8 @@ Status ClusterSpec::CheckAddress(const std::string& job, int index, const HostPo
 
 Status ClusterSpec::AddReplica(const std::string& job, int index, const std::string& address) {
   if (Address(job, index).empty()) {
-    return InvalidArgument("'", address, "' is for ", job, " ", index, ", which there is not");
+    return InvalidArgument("'", address, "' is for ", job, " ", index,
+                           ", which is not in the cluster");
   }
   ASSIGN_OR_RETURN(const HostPort parsed, HostPort::Parse(address));
   if (parsed.port == 0) {

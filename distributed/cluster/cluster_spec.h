@@ -52,8 +52,8 @@ struct TaskConfig {
   ClusterSpec cluster;
   std::string job;
   int task = 0;
-  // "HOST[:PORT]": where this process listens, if that differs from its address in the
-  // cluster (distributed/rpc/server.h). Not read from TF_CONFIG.
+  // "HOST[:PORT]": the address at which this process listens, if that differs from its address in
+  // the cluster (distributed/rpc/server.h). Not read from TF_CONFIG.
   std::string listen_address = {};
   // How tensors move between tasks: the name of a transport, the same in all tasks of a cluster.
   // "auto": shared memory between tasks that support it, else gRPC.
@@ -85,7 +85,7 @@ struct ClusterFlags {
   std::string listen_address;  // "host" or "host:port"
   std::string protocol = "auto";
   int status_port = 0;
-  std::string ps_replica_hosts;  // as ps_hosts; "" or one for each
+  std::string ps_replica_hosts;  // in the form of ps_hosts; "" or one for each
   int replica_index = 0;
 };
 // Adds --ps_replica_hosts and --replica_index to `*config`. InvalidArgument names the flag.

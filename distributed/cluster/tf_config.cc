@@ -21,7 +21,7 @@ Status Wrong(const Parts&... parts) {
 // digits.
 bool ReadIndex(const Json& json, int* index) {
   if (json.is_number_unsigned() && json.get<uint64_t>() > std::numeric_limits<int>::max()) {
-    return false;  // cast to a signed number it could become a valid index
+    return false;  // rejected, because a cast to a signed number could make it a valid index
   }
   if (json.is_number_integer()) {
     const int64_t value = json.get<int64_t>();

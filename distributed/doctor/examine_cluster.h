@@ -27,12 +27,12 @@ struct ProbedTask {
 std::vector<ProbedTask> TasksOf(const ClusterSpec& cluster);
 
 // Returns the findings about a cluster. `config` is the configuration of this process. A task that
-// is not running is an error if a task other than this process's own is running; else it is a
-// warning: the cluster has not been started. If `config.job` is empty, this process is no task of
-// the cluster; else its own task need not run.
+// is not running is an error if any task other than this process's own is running. If none is, the
+// cluster has not been started, and the finding is only a warning. If `config.job` is empty, this
+// process is no task of the cluster; else its own task need not run.
 Findings ExamineCluster(const TaskConfig& config, const std::vector<ProbedTask>& tasks);
 
-// As ExamineCluster, for a task that has just been started: it is no mistake if other tasks do not
+// Does the same as ExamineCluster for a task that has just been started, when other tasks need not
 // run or answer yet. Returns only warnings and errors.
 Findings ExamineClusterAtStart(const TaskConfig& config, std::vector<ProbedTask> tasks);
 

@@ -11,7 +11,7 @@ namespace penstock {
 struct Finding {
   enum class Level { kOk, kWarning, kError };
   Level level = Level::kOk;
-  std::string subject;  // "/job:ps/task:0 at a:2222", "--checkpoint_dir"
+  std::string subject;  // the subject of the check: "/job:ps/task:0 at a:2222", "--checkpoint_dir"
   std::string what;     // the result, in one line
   std::string advice = {};
 };

@@ -16,13 +16,14 @@
 namespace penstock {
 
 struct ClusterTrace {
-  // A task that was asked to record the steps of the sessions that it is the master of.
+  // A task that was asked to record the steps of the sessions of which it is the master.
   struct Master {
     std::string task;
     Status status;            // why it recorded nothing
     int64_t sessions = 0;     // the number of sessions whose master it is
     int64_t steps_begun = 0;  // may exceed the recorded steps: some have not ended, or failed
-    std::string cut;          // why it has not waited for all steps; "": it has them all
+    std::string
+        cut;  // why the task did not wait for all requested steps; "" if it recorded them all
   };
   struct Step {
     std::string master;  // the name of a task
@@ -45,7 +46,8 @@ struct ClusterTrace {
   std::map<std::pair<std::string, std::string>, std::string> protocols;  // from, to: "shm"
 };
 
-// A task's clock minus the reference clock. `error_ns` < 0: the two were never compared.
+// The difference: a task's clock minus the reference clock. `error_ns` < 0 if the two were never
+// compared.
 struct TaskClock {
   int64_t offset_ns = 0;
   int64_t error_ns = -1;

@@ -17,11 +17,12 @@ namespace penstock {
 
 // Reports the measurements of the sessions whose master is `task`, and predicts the costs of at
 // most `steps_max` steps of each session. Compiles each predicted step, which takes as long as
-// preparing it. Calls `goes_on` before each step; when that returns false, predicts no more steps.
-// REQUIRES that `task` has started.
+// preparing it. Calls `goes_on` before each step; when it returns false, predicts no more steps.
+// REQUIRES: `task` has started.
 wire::CostReport ReportCosts(Task& task, size_t steps_max, absl::FunctionRef<bool()> goes_on);
 
-// Adds the predicted costs to `*step`. REQUIRES a report that CompileOptions::predict asked for.
+// Adds the predicted costs to `*step`. REQUIRES: `report` is of a compilation with
+// CompileOptions::predict.
 void AddPrediction(const PlacementReport& predicted, wire::StepCosts* step);
 
 void AddPrediction(const MemoryReport& predicted, wire::StepCosts* step);

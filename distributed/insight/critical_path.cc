@@ -32,8 +32,8 @@ class Walk {
   int64_t EndOf(size_t row) const { return rows_.rows()[row].stats->end_ns; }
   std::string TaskOf(size_t row) const { return TaskOfDevice(rows_.DeviceOf(rows_.rows()[row])); }
 
-  // Returns the row that ends last; kNone if there is none. By the clock of another task, it may
-  // seem to end after the step.
+  // Returns the row that ends last; kNone if there is none. A row of another task may seem to end
+  // after the step, because the tasks' clocks differ.
   size_t LastRow() const {
     size_t last = kNone;
     for (size_t i = 0; i < rows_.rows().size(); ++i) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CriticalPath: shows what a traced step spent its time on. It goes from the step's end back to
-// its start, always to the event that was waited for last:
+// its start, in each place to the event for which the step waited last:
 //
 //   the last row  <- it waited for a thread  <- its last input  <- ...  <- a _Recv
 //                 <- the tensor's way  <- the _Send, in another task  <- ...  <- the step's start

@@ -100,8 +100,8 @@ TEST(CriticalPathTest, CrossesTasksAlongTransfers) {
   EXPECT_EQ(rows.transfers()[0].to, kWorkerDevice);
 }
 
-// The tensor was there before the _Recv asked for it: the time before that is not part of
-// the transfer.
+// The tensor was sent before the _Recv asked for it. The time before the request is not part of the
+// transfer.
 TEST(CriticalPathTest, ATensorThatCameEarlyIsNotWaitedFor) {
   const std::string edge = StrCat("edge_3_w:0 @", kWorkerDevice);
   EXPECT_THAT(PathOf(Step(0, 60,

@@ -37,7 +37,7 @@ class Explainer {
     FindNewSessions();
     FindMissingParts();
     FindCycles();
-    FindQueuesOfNobody();
+    FindUnfilledQueues();
     FindComputations();
     FindBlockingCalls();
     DescribeSteps();
@@ -54,7 +54,7 @@ class Explainer {
     std::map<std::string, const wire::PartReport*> parts;  // by task
   };
 
-  bool LongEnough(int64_t age_ms) const { return age_ms >= patience_ms_; }
+  bool ExceedsPatience(int64_t age_ms) const { return age_ms >= patience_ms_; }
   void Find(std::string finding) { explanation_.findings.push_back(std::move(finding)); }
   void FindAll(std::vector<std::string> findings) {
     for (std::string& finding : findings) Find(std::move(finding));
@@ -111,10 +111,11 @@ class Explainer {
 
   void FindNewSessions() {
     for (const wire::ClusterTask& task : cluster_.task()) {
-      // By task: the number of new sessions that wait for it, and the age of the oldest in ms.
+      // By task: the number of new sessions that wait for the task, and the longest of these waits
+      // in milliseconds.
       std::map<std::string, std::pair<size_t, int64_t>> waiting;
       for (const wire::NewSessionReport& session : task.report().new_session()) {
-        if (!LongEnough(session.age_ms())) continue;
+        if (!ExceedsPatience(session.age_ms())) continue;
         std::set<std::string> silent;
         for (const std::string& needed : session.task()) {
           const wire::ClusterTask* const other = graph_.FindTask(needed);
@@ -139,7 +140,7 @@ class Explainer {
 
   void FindMissingParts() {
     for (const auto& [id, step] : steps_) {
-      if (step.step == nullptr || !LongEnough(step.step->age_ms())) continue;
+      if (step.step == nullptr || !ExceedsPatience(step.step->age_ms())) continue;
       for (const std::string& task : step.step->running_in()) {
         const wire::ClusterTask* const known = graph_.FindTask(task);
         if (known == nullptr || known->has_error() || step.parts.count(task) > 0) continue;
@@ -154,7 +155,7 @@ class Explainer {
     for (const std::vector<size_t>& cycle : graph_.Cycles()) {
       const auto& waits = graph_.waits();
       const bool recent = std::none_of(cycle.begin(), cycle.end(), [&](size_t i) {
-        return LongEnough(waits[i].wait->age_ms());
+        return ExceedsPatience(waits[i].wait->age_ms());
       });
       if (recent) continue;
       std::string text =
@@ -168,11 +169,11 @@ class Explainer {
     }
   }
 
-  void FindQueuesOfNobody() {
+  void FindUnfilledQueues() {
     std::map<std::pair<WaitGraph::ResourceKey, Kind::Kind>, std::vector<const WaitGraph::Wait*>>
         found;
     for (const WaitGraph::Wait& wait : graph_.waits()) {
-      if (!wait.is_unservable() || !LongEnough(wait.wait->age_ms())) continue;
+      if (!wait.is_unservable() || !ExceedsPatience(wait.wait->age_ms())) continue;
       found[{WaitGraph::KeyOf(wait.wait->resource()), wait.wait->kind()}].push_back(&wait);
     }
     for (const auto& [key, waits] : found) {
@@ -198,7 +199,7 @@ class Explainer {
 
   void FindComputations() {
     for (const auto& [id, step] : steps_) {
-      if (!LongEnough(step.age_ms)) continue;
+      if (!ExceedsPatience(step.age_ms)) continue;
       for (const auto& [task, part] : step.parts) {
         if (!part->computing() || part->wait_size() > 0) continue;
         std::string text = StrCat(StepText(id), " computes in ", ShortTask(task),
@@ -225,7 +226,7 @@ class Explainer {
 
   void DescribeSteps() {
     for (const auto& [id, step] : steps_) {
-      if (!LongEnough(step.age_ms)) continue;
+      if (!ExceedsPatience(step.age_ms)) continue;
       ++old_;
       if (explanation_.steps.size() < steps_max_) explanation_.steps.push_back(Describe(id, step));
     }

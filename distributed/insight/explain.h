@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Explains why a cluster is stuck: the findings in plain words, and below them the wait-for graph
-// that shows them.
+// Explains why a cluster is stuck: findings in plain words, and the part of the wait-for graph from
+// which they follow.
 #pragma once
 
 #include <cstdint>
@@ -30,10 +30,10 @@ struct Explanation {
 Explanation Explain(const wire::ClusterReport& cluster, int64_t patience_ms = 1'000,
                     size_t steps_max = 20);
 
-// A step that runs in the client's own process does not report its age. AgesAreMissing returns
-// whether there is such a step. Then the caller asks for a second report, `passed_ms` later. For
-// each such step that is in both reports, LearnAges writes to `now` that the step is `passed_ms`
-// old.
+// Give an age to steps that run in the client's own process, which do not report it. AgesAreMissing
+// returns whether there is such a step. If so, the caller asks for a second report, `now`,
+// `passed_ms` later. LearnAges then sets the age of each such step that is in both reports to
+// `passed_ms`.
 bool AgesAreMissing(const wire::ClusterReport& cluster);
 void LearnAges(const wire::ClusterReport& before, int64_t passed_ms, wire::ClusterReport* now);
 

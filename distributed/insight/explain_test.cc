@@ -98,8 +98,7 @@ TEST_F(ExplainTest, AStepThatComputesMayStillFillIt) {
   EXPECT_THAT(Findings(), IsEmpty());
 }
 
-// The only waiting node of the step is not upstream of the enqueue, so the enqueue has
-// run already.
+// The enqueue does not depend on the only waiting node of the step, so it has run already.
 TEST_F(ExplainTest, AnEnqueueThatHasRunDoesNotFillItAgain) {
   Add(kB, kDequeues);
   Add(kA, R"(part { step_id: 8 wait { node: 'w' op: 'QueueDequeueV2' kind: TAKE age_ms: 2000

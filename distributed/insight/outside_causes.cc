@@ -18,7 +18,8 @@ using absl::StrAppend;
 using absl::StrCat;
 
 constexpr int kMissesMin = 2;
-// A client that waits asks again at least this often: TensorFlow's every 30 s.
+// A client that waits for a variable asks again at least this often. TensorFlow's clients ask every
+// 30 s.
 constexpr int64_t kAskedAgainMs = 35'000;
 constexpr size_t kNamesShown = 5;
 
@@ -44,7 +45,8 @@ class CutFinder {
     for (const auto& [pair, cut] : cuts_) {
       const auto& [from, to] = pair;
       const auto back = cuts_.find({to, from});
-      if (back != cuts_.end() && to < from) continue;  // described with the other direction
+      if (back != cuts_.end() && to < from)
+        continue;  // this pair was described with the other direction
       Cut shown = cut;
       if (back != cuts_.end()) shown.since_ms = std::max(cut.since_ms, back->second.since_ms);
       findings.push_back(Describe(from, to, shown, back != cuts_.end()));
@@ -58,7 +60,7 @@ class CutFinder {
     std::string why;
   };
 
-  // Returns the task if it has answered, else null. The answer of a follower does not count.
+  // Returns the task if it has answered, else null. A follower's answer does not count.
   const wire::ClusterTask* Answers(const std::string& name) const {
     const wire::ClusterTask* const task = graph_.FindTask(name);
     if (task == nullptr || !task->has_report() || task->has_error()) return nullptr;

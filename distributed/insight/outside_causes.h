@@ -16,16 +16,16 @@ namespace penstock {
 // Each function returns findings as complete sentences. Waits younger than `patience_ms` are
 // ignored.
 
-// Names the pairs of tasks of which one cannot reach the other, although both have answered.
+// Names the pairs of tasks that both answer the reader, but of which one cannot reach the other.
 std::vector<std::string> FindCutPairs(const wire::ClusterReport& cluster, const WaitGraph& graph,
                                       int64_t patience_ms);
 
-// Names the variables without a value that sessions wait for, and whether the chief is there.
+// Names the uninitialised variables that sessions wait for, and says whether the chief is running.
 std::vector<std::string> FindAwaitedVariables(const wire::ClusterReport& cluster,
                                               int64_t patience_ms);
 
-// Names the checkpoints that could not be written. Empty if no session is left that would try
-// again.
+// Names the checkpoints that could not be written. Returns nothing if no session is left that would
+// try again.
 std::vector<std::string> FindFailedSaves(const wire::ClusterReport& cluster);
 
 }  // namespace penstock

@@ -70,7 +70,7 @@ TEST(FindCutPairsTest, OneLostHeartbeatOrARestartIsNoCut) {
       IsEmpty());
 }
 
-// The task is down, and not the network.
+// The task is down; the network works.
 TEST(FindCutPairsTest, ATaskThatDoesNotAnswerIsNotCutOff) {
   EXPECT_THAT(
       CutPairs("asked: '$W' task { name: '$W' report { peer { task: '$P' heartbeats_missed: 9 "

@@ -15,8 +15,8 @@
 
 namespace penstock {
 
-// Returns the resource that `node` works on, under the name by which the node that makes the
-// handle names it; nullopt if it works on none or the graph does not say which.
+// Returns the resource that `node` uses, with the name that the node which makes the handle gives
+// it. Returns nullopt if `node` uses none, or if the graph does not tell which.
 std::optional<wire::ResourceName> ResourceOf(const Node& node, const std::string& device);
 
 // Adds the activity of one step in an executor that runs `graph` on `device`: its waits, its loops,

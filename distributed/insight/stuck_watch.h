@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StuckWatch: finds steps that make no progress, and prints about them, without being asked, the
-// output of `penstock why`.
+// StuckWatch: finds steps that make no progress, and prints the output of `penstock why` about them
+// to the task's log.
 //
 // A step makes no progress if it has run for `patience_ms`, none of its parts computes when it is
 // examined, and either one of its nodes has waited for `patience_ms` or a task that runs one of its

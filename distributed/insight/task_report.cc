@@ -234,7 +234,7 @@ class Reporter {
     for (const Worker::Store& store : task_.worker().stores()) {
       for (const auto& [container, name] : store.resources->List()) {
         const auto found = store.resources->Lookup(container, name);
-        if (!found.ok()) continue;  // removed meanwhile
+        if (!found.ok()) continue;  // the resource was removed meanwhile
         wire::ResourceReport report;
         report.mutable_name()->set_device(store.device);
         report.mutable_name()->set_container(container);

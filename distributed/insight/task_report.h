@@ -10,8 +10,8 @@
 namespace penstock {
 
 // Takes the locks of the task one after the other, each for a moment. So different fields may
-// come from different moments, and running steps are not held up. REQUIRES that `task` has
-// started.
+// come from different moments, and running steps are not held up.
+// REQUIRES: `task` has started.
 wire::TaskReport ReportTask(Task& task, Env& env);
 
 }  // namespace penstock

@@ -31,7 +31,7 @@ std::vector<TracedCost> CostsOf(const ClusterTrace& trace);
 // and returns its step of median length; null if there is no step.
 const ClusterTrace::Step* MedianStep(const ClusterTrace& trace);
 
-// Returns the summary. REQUIRES that the times are aligned, by `clocks`.
+// Returns the summary. REQUIRES: the times are aligned, by `clocks`.
 std::string TraceText(const ClusterTrace& trace, const std::map<std::string, TaskClock>& clocks,
                       size_t costs_max = 10);
 

@@ -125,7 +125,7 @@ TEST(TraceTimelineTest, HasAProcessForEachTaskAndBytesAndRoadOfTransfers) {
   const ClusterTrace trace = Trace();
   std::map<int, std::string> processes;
   std::map<std::pair<int, int>, std::string> lanes;
-  std::map<std::string, json> boxes;  // by process, lane and name: the last one
+  std::map<std::string, json> boxes;  // by process, lane and name: the end of the last box
   int starts = 0, tips = 0;
   const json file = json::parse(TraceTimeline(trace, CompareClocks(trace)));
   for (const json& event : file["traceEvents"]) {

@@ -88,7 +88,7 @@ class Drawing {
     }
   }
 
-  // Returns null if the row has no box because the box of a transfer represents it.
+  // Returns null if the row has no box of its own, because the box of a transfer stands for it.
   const PlannedBox* PlanRow(const TracedRows& rows, size_t index, size_t step) {
     if (rows.TransferInto(index) != nullptr) return nullptr;
     const TracedRow& row = rows.rows()[index];

@@ -18,7 +18,7 @@
 namespace penstock {
 
 // Returns the file. The name of each process shows the offset of its clock, from `clocks`.
-// REQUIRES that the times are aligned, by `clocks`.
+// REQUIRES: the times are aligned, by `clocks`.
 std::string TraceTimeline(const ClusterTrace& trace,
                           const std::map<std::string, TaskClock>& clocks);
 

@@ -17,7 +17,7 @@ namespace penstock {
 struct TracedRow {
   const NodeStats* stats = nullptr;
   size_t device = 0;   // index in the step's devices
-  bool waits = false;  // WaitsForOthers
+  bool waits = false;  // whether the op waits for other steps or tasks (WaitsForOthers)
 };
 
 // The transfer of a tensor from one device to another.
@@ -29,7 +29,7 @@ struct TracedTransfer {
   std::string from, to;  // devices
   int64_t start_ns = 0;  // when it was sent; if not recorded: when the consumer began to wait
   int64_t end_ns = 0;    // when it arrived
-  int64_t bytes = 0;     // sent over the network
+  int64_t bytes = 0;     // bytes sent over the network
   int64_t nanos() const { return end_ns - start_ns; }
 };
 

@@ -100,8 +100,8 @@ void WaitGraph::AddUses(Wait* wait) {
       if (!Ends(use.kind(), wait->wait->kind()) || KeyOf(use.resource()) != key) continue;
       Way way{.task = task, .step_id = step_id, .use = &use};
       if (use.state() == wire::UseReport::NOT_HELD_UP) {
-        // The node has run, or may run at any time. If it has taken a lock, the step may have to
-        // get past any of its waits before it releases the lock.
+        // The node has run, or may run at any time. If it holds a lock, any wait of its step may
+        // come before the lock's release.
         if (use.kind() == wire::UseReport::LOCK && part != wait->part) {
           way.behind = WaitsOf(task, step_id);
           way.open = part->computing() || way.behind.empty();

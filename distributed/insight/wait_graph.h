@@ -4,10 +4,10 @@
 // cluster, and which of these waits are stuck.
 //
 // A wait has one or more ways in which it may end: another task sends the tensor, or one of the
-// nodes that fill the queue runs. A way is open if it does not need the end of another wait, for
-// example because a thread computes the tensor; else it is held up behind other waits. A wait is
-// stuck if it has no way to end, or if all its ways are held up behind stuck waits. So stuck waits
-// form cycles, or lead to a queue that no node fills or to a task that does not answer.
+// nodes that fill the queue runs. A way is open if no other wait has to end first, for example
+// because a thread is computing the tensor. Otherwise other waits hold it up. A wait is stuck if it
+// has no way to end, or if stuck waits hold up all its ways. So stuck waits form cycles, or lead to
+// a queue that no node fills or to a task that does not answer.
 #pragma once
 
 #include <cstdint>

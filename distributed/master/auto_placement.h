@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AutoPlacement: remembers where a session with SessionOptions::placement "auto" has put its
-// state, which it decides once. StepSampling: selects the executions of a prepared step that are
-// measured, and those after which the step is placed again.
+// AutoPlacement: remembers the devices that a session with SessionOptions::placement "auto" has
+// chosen for its state. It chooses them only once. StepSampling: selects the executions of a
+// prepared step that are measured, and those after which the step is placed again.
 #pragma once
 
 #include <atomic>
@@ -46,12 +46,12 @@ class AutoPlacement {
 class StepSampling {
  public:
   // Says whether an execution is measured, and whether the step is placed again after it.
-  // Executions 2 to 4, 16 and every 1024th are measured: the first one is slower than the
-  // others, and measuring costs time. The step is placed again after all of these but 2 and 3. The
-  // mean time of recent executions is also compared with an earlier mean, once in kCheckEvery
-  // executions. If it is a quarter longer or a fifth shorter, a task may have changed its speed.
-  // Then kBurst executions are measured and the step is placed again. The next comparison is at
-  // least kPause executions later.
+  // Executions 2 to 4, 16 and every 1024th are measured. The first one is left out because it is
+  // slower than the others, and most others because measuring costs time. The step is placed again
+  // after each measured execution except 2 and 3. The mean time of recent executions is also
+  // compared with an earlier mean, once in kCheckEvery executions. If it is a quarter longer or a
+  // fifth shorter, a task may have changed its speed. Then kBurst executions are measured and the
+  // step is placed again. The next comparison is at least kPause executions later.
   enum class Sample { kNone, kMeasure, kMeasureAndPlace };
   static constexpr uint32_t kCheckEvery = 32, kBurst = DeviceSlowness::kStepsKept, kPause = 128;
   // Counts an execution that begins, and returns whether to measure it. `times`: the times of the

@@ -48,7 +48,8 @@ TEST_F(AutoPlacementTest, StateIsSpreadAsItsUseIs) {
 TEST_F(AutoPlacementTest, WhatIsDecidedStays) {
   const auto before = Decide(1);
   EXPECT_EQ(Decide(1), before) << "not decided again";
-  for (DeviceInfo& device : w_.devices) {  // now one task would be fast enough
+  for (DeviceInfo& device :
+       w_.devices) {  // by these costs, one task would now be fast enough for both variables
     device.rates.flops_per_ns = 1e9;
   }
   w_.Add("c_x", "Var");
@@ -101,7 +102,7 @@ TEST(StepSamplingTest, AStepThatHasBecomeSlowerIsMeasured) {
   EXPECT_EQ(step.measured.size(), size_t{StepSampling::kBurst});
   EXPECT_EQ(step.measured.back(), step.placed.back()) << "placed by what the others have shown";
   EXPECT_LE(step.placed.back(), 200 + 2 * 32 + 12);
-  // The speed does not change any more.
+  // From here on the speed stays the same.
   step.Run(600, 1'500'000);
   EXPECT_EQ(step.placed.size(), 1u);
   step.placed.clear();

@@ -22,7 +22,7 @@ class Callables {
  public:
   struct Entry {
     std::shared_ptr<PreparedStep> step;
-    RunOptions options;  // with which asynchronous calls run it
+    RunOptions options;  // the options with which asynchronous calls run the step
   };
 
   // Returns the handle of the new callable: 1, 2, ...
@@ -36,7 +36,7 @@ class Callables {
 
   // Returns the steps of all callables, in the order of their handles.
   std::vector<std::shared_ptr<PreparedStep>> Steps() const ABSL_LOCKS_EXCLUDED(mu_);
-  // Replaces `step` by `anew`, which has the same names, in the callables that run it.
+  // In all callables that run `step`, replaces it by `anew`, which has the same names.
   void Replace(const PreparedStep& step, const std::shared_ptr<PreparedStep>& anew)
       ABSL_LOCKS_EXCLUDED(mu_);
 

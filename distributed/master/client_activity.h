@@ -17,15 +17,15 @@ namespace penstock {
 
 class ClientActivity {
  public:
-  // The session counts as used now. `env` is borrowed.
+  // Borrows `env`. The time of the last use is now.
   explicit ClientActivity(Env& env) : env_(env), last_use_ns_(env.NowNanos()) {}
 
   // Notes that the session is in use.
   void NoteUse() { last_use_ns_ = env_.NowNanos(); }
   // Notes a call from `client`, the address of its connection; "" for a client in this process.
   void NoteCall(const std::string& client) ABSL_LOCKS_EXCLUDED(mu_);
-  // Notes a use if the connection of the last caller is in `connected`, or that caller is in this
-  // process.
+  // Notes a use of the session if the last caller's connection is in `connected`, or if the last
+  // caller is in this process.
   void NoteConnected(const absl::flat_hash_set<std::string>& connected) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Returns the last caller; "" before the first call.

@@ -13,7 +13,7 @@ void ClockOffset::Add(int64_t sent_ns, int64_t received_ns, int64_t own_wall_ns,
                         .error_ns = half_ns + kResolutionNanos,
                         .at_ns = received_ns};
   const std::optional<Reading> known = best();
-  // If neither clock was set or has drifted, the ranges of two readings overlap.
+  // The ranges of two readings overlap unless a clock was set or has drifted in between.
   if (known.has_value() &&
       std::abs(known->offset_ns - reading.offset_ns) > known->error_ns + reading.error_ns) {
     count_ = 0;

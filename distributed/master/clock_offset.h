@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ClockOffset: estimates by how much another task's wall clock is ahead of this task's. It uses
-// questions whose answers carry the other clock's time. Not thread-safe.
+// requests whose answers carry the other clock's time. Not thread-safe.
 //
 // The other clock was read at some moment between the question and its answer. So the offset is
 // known with an error of half the round trip, plus the clocks' resolution; the reading with the
@@ -30,8 +30,8 @@ class ClockOffset {
   // monotonic clock. `own_wall_ns` is this task's wall clock when the answer arrived,
   // `other_wall_ns` the other task's wall clock when it answered.
   void Add(int64_t sent_ns, int64_t received_ns, int64_t own_wall_ns, int64_t other_wall_ns);
-  // Returns the best of the last kKept readings; nothing before the first. Ignores readings that
-  // contradict newer ones, because a clock was set or has drifted since.
+  // Returns the best of the last kKept readings; nullopt before the first. Ignores readings that
+  // contradict newer ones: since then, a clock was set or has drifted.
   std::optional<Reading> best() const;
 
  private:

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // HealthMonitor: sends a master's heartbeats to the tasks that its sessions use. Detects tasks that
-// are dead, frozen, unreachable or restarted, even if no call to them is pending, and renews the
-// sessions' leases there. The answers also carry the tasks' clocks.
+// are dead, frozen, unreachable or restarted, even if no call to them is pending. The heartbeats
+// also renew the sessions' leases in these tasks. The answers also carry the tasks' clocks.
 //
 // A task that misses several heartbeats in a row is Unavailable until it answers again. A task that
 // was restarted stays Aborted. If a task has forgotten a session, only the session's listener gets
-// Aborted. The abort of a step that a task has not acknowledged is repeated with the heartbeats,
-// because a lost abort would leave the step there for as long as the session. Time is monotonic.
-// Thread-safe. Listeners run on any thread, without locks; one call may still come after Unwatch.
+// Aborted. If a task has not acknowledged the abort of a step, the heartbeats repeat the abort.
+// Otherwise the step would stay in the task until the session ends. Time is monotonic. Thread-safe.
+// Listeners run on any thread, without locks; one call may still come after Unwatch.
 #pragma once
 
 #include <atomic>
@@ -77,7 +77,7 @@ class HealthMonitor {
     TaskId task;
     int misses = 0;             // heartbeats missed in a row
     int64_t last_heard_ns = 0;  // by the Env's clock
-    Status status;              // why it counts as lost
+    Status status;              // the reason why the task counts as lost
     std::optional<ClockOffset::Reading> clock;
   };
   std::vector<Peer> peers() const;
@@ -123,7 +123,7 @@ class HealthMonitor {
   // Notes the task's clock from the answer to a question that was sent at `sent_ns`.
   static void ReadClock(const std::shared_ptr<State>& state, const Key& key, int64_t sent_ns,
                         Env& env, const StatusOr<TaskStatus>& answer);
-  // REQUIRES the state's lock, which guards `watched`.
+  // REQUIRES: the caller holds the state's lock, which guards `watched`.
   static void MarkLost(Watched& watched, const Status& why, LossNotice* notice);
 
   const HealthOptions options_;

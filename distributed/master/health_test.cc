@@ -122,8 +122,8 @@ TEST_F(HealthTest, ASessionThatTheTaskHasForgottenIsToldAlone) {
   });
 }
 
-// The call that aborts a step may be lost although the task lives, and its session's lease is
-// renewed.
+// The call that aborts a step may be lost while the task lives and heartbeats renew the session's
+// lease.
 TEST_F(HealthTest, ALostAbortIsRepeatedUntilTheTaskHasAcknowledgedIt) {
   Watching([&] {
     const auto health = Watch("s");

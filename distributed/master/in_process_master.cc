@@ -21,15 +21,15 @@ struct InProcessMaster::State {
   std::atomic<bool> refused{false};
   std::atomic<int64_t> calls{0};  // running calls
   Mutex mu;
-  // True while Close waits. Only then is the scheduler of `no_calls_left` certain to
-  // exist.
+  // True while Close waits. `no_calls_left` may be notified only then, because its scheduler may
+  // not exist at other times.
   bool closing ABSL_GUARDED_BY(mu) = false;
   Condition no_calls_left;
 };
 
 namespace {
 
-// A call into the master. While an object of this class exists, the master is kept alive.
+// A call into the master, which lives at least as long as this object.
 class Call {
  public:
   explicit Call(InProcessMaster::State& state) : state_(state) { state_.calls.fetch_add(1); }
@@ -60,7 +60,7 @@ class InProcessSession final : public SessionInterface {
 
   Status Extend(const Graph& graph) override {
     MutexLock lock(mu_);
-    return Grow(graph);
+    return ExtendTo(graph);
   }
   Status Run(const RunOptions& options, const Feeds& feeds, const std::vector<std::string>& fetches,
              const std::vector<std::string>& targets, std::vector<Tensor>* outputs,
@@ -112,7 +112,7 @@ class InProcessSession final : public SessionInterface {
   static Status Closed() { return FailedPrecondition("Session is closed."); }
 
   // Extends the session to `graph`. Creates the session if there is none yet.
-  Status Grow(const Graph& graph) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+  Status ExtendTo(const Graph& graph) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     if (closed_) return Closed();
     if (graph.max_id() == nodes_seen_ && !handle_.empty()) return OkStatus();
     if (graph.max_id() < nodes_seen_) {
@@ -140,7 +140,7 @@ class InProcessSession final : public SessionInterface {
   StatusOr<std::string> Handle() {
     MutexLock lock(mu_);
     if (closed_) return Closed();
-    if (handle_.empty()) RETURN_IF_ERROR(Grow(Graph(Registry::Global())));
+    if (handle_.empty()) RETURN_IF_ERROR(ExtendTo(Graph(Registry::Global())));
     return handle_;
   }
 

@@ -5,7 +5,7 @@
 // over the network costs more than a small step.
 //
 //   InProcessMaster direct("127.0.0.1:2222", master, scheduler);
-//   direct.Publish();                                       // its address is known from now on
+//   direct.Publish(); // clients in this process can now find the master
 //   InProcessSessions::New("127.0.0.1:2222", options);      // as NewRemoteSession does
 //
 // Sessions behave like remote ones: they end when the master ends, not when the InProcessMaster is
@@ -35,8 +35,8 @@ class InProcessMaster {
 
   // Refuses new calls from now on.
   void Refuse();
-  // Waits until the calls that still run have returned. REQUIRES Refuse, and Master::Stop, which
-  // cancels them.
+  // Waits until the calls that still run have returned. REQUIRES: Refuse was called, and
+  // Master::Stop, which cancels these calls.
   void Close();
 
   struct State;

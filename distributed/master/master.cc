@@ -81,7 +81,7 @@ double Master::steps_per_second() const {
   const uint64_t steps = steps_begun();
   MutexLock lock(mu_);
   const Sample& since = before_.at_ns != 0 ? before_ : last_;
-  // For a moment, a session that is being closed is counted twice or not at all.
+  // A session that is being closed may be counted twice, or not at all, for a moment.
   if (since.at_ns == 0 || now_ns <= since.at_ns || steps < since.steps) return 0;
   return static_cast<double>(steps - since.steps) * 1e9 / static_cast<double>(now_ns - since.at_ns);
 }
@@ -152,8 +152,8 @@ std::shared_ptr<TaskWait> Master::AwaitTasks(const SessionOptions& options, Task
   TaskWait::Options wanted{
       .timeout_ms = options.operation_timeout_ms > 0 ? LimitTimeout(options.operation_timeout_ms)
                                                      : options_.create_timeout_ms,
-      // The pause grows with the number of waits, so that all together ask the tasks a few
-      // hundred times a second.
+      // The pause grows with the number of waits, so that all waits together send only a few
+      // hundred questions a second.
       .pause_ms = kContactPauseMs + static_cast<int64_t>(waiting) * kContactPauseMsPerWait,
       .env = options_.services.env,
       .timer = options_.services.timer};
@@ -394,8 +394,9 @@ void Master::ResetReplicas(const TaskWait::Task& task, const std::vector<std::st
   }
 }
 
-// Resets the task in any incarnation. If `serves` is not null, the client is that of a replica:
-// sets `*serves` if the replica serves, and skips the replica if it does not serve or answer.
+// Resets the task in any incarnation. If `serves` is not null, the client is that of a replica.
+// Then sets `*serves` if the replica serves, and does not reset a replica that does not serve or
+// answer.
 void Master::ResetTask(const std::shared_ptr<WorkerClient>& client,
                        const std::vector<std::string>& containers,
                        std::shared_ptr<std::atomic<bool>> serves, Done done) {

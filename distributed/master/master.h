@@ -68,7 +68,7 @@ class Master {
   StatusOr<std::shared_ptr<MasterSession>> CreateSession(const SessionOptions& options,
                                                          AddNodes add);
   Graph NewGraph() const { return Graph(*options_.registry); }
-  // Aborted "Session H is not found." if it was closed or the master has been
+  // Returns the session. Aborted "Session H is not found." if it was closed or the master has been
   // restarted.
   StatusOr<std::shared_ptr<MasterSession>> FindSession(const std::string& handle) const;
   // Closes a session. `reason` is for the log. Aborted if there is no such session.
@@ -94,7 +94,7 @@ class Master {
   const StepCounters& counters() const { return *counters_; }
   // Returns the recorder of all sessions' steps.
   StepRecorder& recorder() { return *recorder_; }
-  // Makes the clock offsets in peers() more accurate.
+  // Reads the clocks of all peers again, which makes the offsets in peers() more accurate.
   void ReadClocks() { health_.ReadClocks(); }
   // Returns the number of steps begun in all sessions, closed ones included.
   uint64_t steps_begun() const;
@@ -136,7 +136,8 @@ class Master {
   mutable Mutex mu_;
   std::map<std::string, std::shared_ptr<WorkerClient>> clients_ ABSL_GUARDED_BY(mu_);  // by address
   std::map<std::string, std::shared_ptr<MasterSession>> sessions_ ABSL_GUARDED_BY(mu_);
-  // By number, so that Stop() cancels in the order of arrival, in every run of a simulation.
+  // Ordered by number, so that Stop() cancels the waits in the order of arrival, and simulated runs
+  // are repeatable.
   std::map<uint64_t, std::shared_ptr<TaskWait>> waits_ ABSL_GUARDED_BY(mu_);
   uint64_t last_wait_ ABSL_GUARDED_BY(mu_) = 0;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;

@@ -40,7 +40,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   struct Options {
     std::string handle;  // unique in the cluster
     SessionOptions session;
-    std::vector<SessionTask> tasks;  // first the master's own task, in this process
+    std::vector<SessionTask> tasks;  // the first one is the master's own task, in this process
     MasterStep::Services services;
     HealthMonitor* health = nullptr;  // null: tasks are not watched
     const Registry* registry = nullptr;
@@ -65,18 +65,18 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
              const std::vector<std::string>& targets, std::vector<Tensor>* outputs,
              RunMetadata* metadata);
 
-  // The arguments of a step that the pool prepares and runs, so that no caller's thread blocks.
+  // The arguments of a step that runs on the pool, so that it blocks no thread of the caller.
   // Borrowed until `done`. A callable uses the options with which it was made, except for
   // `cancellation`.
   struct AsyncRun {
     RunOptions options;
-    Feeds feeds;  // if the step is a callable: without names
+    Feeds feeds;  // null unless the step is a callable, which is run without names
     std::vector<std::string> fetches;
     std::vector<std::string> targets;
     std::vector<Tensor> outputs;
     RunMetadata metadata;
 
-    // Used by the session only.
+    // For the session only.
     std::vector<Tensor> values;
     StepStatsCollector stats;
   };

@@ -49,7 +49,7 @@ void MasterStep::Start(Done done) {
     };
     cancellation_registered_ = args_.cancellation->Register(abort, &cancellation_token_);
     if (!cancellation_registered_) {
-      // The session may be aborting the step already.
+      // The session, too, may be aborting the step at this moment.
       MutexLock lock(mu_);
       if (first_error_.ok()) first_error_ = args_.cancellation->status();
     }

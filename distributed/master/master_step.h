@@ -27,7 +27,7 @@ namespace penstock {
 class MasterStep : public std::enable_shared_from_this<MasterStep> {
  public:
   static constexpr int64_t kGraceMs = 2'000;
-  // Tasks end a step at its deadline themselves, and report what it waited for. If a task does
+  // Each task ends its part at the deadline and reports what the part waited for. If a task does
   // not, the master ends the step this much later.
   static constexpr int64_t kDeadlineSlackMs = 250;
 
@@ -41,7 +41,8 @@ class MasterStep : public std::enable_shared_from_this<MasterStep> {
     Cancellation* cancellation = nullptr;  // the caller's; may be null
     // Start stores the Step of the master's own task here before it returns, unless null.
     std::shared_ptr<Step>* own_step = nullptr;
-    bool on_this_thread = false;  // may run nodes on this thread until the step has ended
+    // If true, Start may run nodes on this thread until the step has ended.
+    bool on_this_thread = false;
   };
   struct Services {
     Env* env = nullptr;
@@ -57,7 +58,7 @@ class MasterStep : public std::enable_shared_from_this<MasterStep> {
   const PreparedStep& prepared() const { return *prepared_; }
   // Returns the tasks whose parts have not ended.
   std::vector<TaskId> UnfinishedTasks() const;
-  // Starts the step. REQUIRES at least one part.
+  // Starts the step. REQUIRES: there is at least one part.
   void Start(Done done);
   // Aborts the step with `why`. Does nothing if it has failed or ended.
   void Abort(const Status& why);

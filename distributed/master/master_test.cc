@@ -54,7 +54,7 @@ TEST_F(MasterTest, ACallFromANewConnectionKeepsASession) {
     EXPECT_TRUE(IsOpen(session));
     After(kHourMs - kSecondMs, {"ipv4:10.0.0.1:9"});
     EXPECT_TRUE(IsOpen(session));
-    After(kHourMs + kSecondMs, {"ipv4:10.0.0.1:1"});  // by now the address of another client
+    After(kHourMs + kSecondMs, {"ipv4:10.0.0.1:1"});  // another client has this address now
     EXPECT_FALSE(IsOpen(session));
   });
 }

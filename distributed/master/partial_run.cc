@@ -104,7 +104,8 @@ void PartialRun::Run(const Feeds& feeds, const std::vector<std::string>& fetches
     self->AfterEnd(std::move(done));
   });
   const auto join = std::make_shared<Join>(std::move(all));
-  if (step_ == nullptr) return Join::Part(join)(OkStatus());  // there is nothing to feed or fetch
+  if (step_ == nullptr)
+    return Join::Part(join)(OkStatus());  // the partial run has no feeds and fetches
   // Receives first: a feed may make a fetch available at once, and the receiver of that fetch
   // should be waiting by then.
   for (size_t i = 0; i < fetches.size(); ++i) {

@@ -45,12 +45,12 @@ class PartialRun : public std::enable_shared_from_this<PartialRun> {
   // Ends the step with `why`, and calls `done` with the step's status when it has ended. To be
   // called instead of Run for an instalment that was cancelled before it could begin.
   void Cancel(const Status& why, Done done);
-  // Returns whether no further instalment is possible: the step has failed, or everything
-  // was fed and fetched.
+  // Returns true if no further instalment is possible: the step has failed, or everything was fed
+  // and fetched.
   bool finished() const;
 
  private:
-  // Names are indices in PreparedStep::names().
+  // Names are given as indices in PreparedStep::names().
   struct Instalment {
     std::vector<int> feeds;
     std::vector<int> fetches;

@@ -12,10 +12,10 @@ namespace {
 
 // Ends a partial run when an instalment exceeds its timeout, or when the caller that waits for it
 // gives up.
-class Guard {
+class InstalmentGuard {
  public:
-  Guard(std::shared_ptr<PartialRun> run, const RunOptions& options,
-        const MasterStep::Services& services)
+  InstalmentGuard(std::shared_ptr<PartialRun> run, const RunOptions& options,
+                  const MasterStep::Services& services)
       : cancellation_(options.cancellation), timer_(services.timer) {
     // Ends the step on a thread of the pool: its end deregisters the timer and the cancellation,
     // which their own threads must not do.
@@ -34,12 +34,12 @@ class Guard {
     timeout_ = timer_->Arm(services.env->NowNanos() + TimeoutNanos(options.timeout_ms),
                            [end, late] { end(late); });
   }
-  ~Guard() {
+  ~InstalmentGuard() {
     if (registered_) cancellation_->Deregister(token_);
     if (timeout_.has_value()) timer_->Disarm(*timeout_);
   }
-  Guard(const Guard&) = delete;
-  Guard& operator=(const Guard&) = delete;
+  InstalmentGuard(const InstalmentGuard&) = delete;
+  InstalmentGuard& operator=(const InstalmentGuard&) = delete;
 
  private:
   Cancellation* const cancellation_;
@@ -64,8 +64,8 @@ StatusOr<std::string> PartialRuns::Begin(const std::shared_ptr<PreparedStep>& st
                          .cancellation = &run->cancellation(),
                          .own_step = &own},
                         Done([run, hold = std::move(hold)](const Status& status) mutable {
-                          // Released before the client learns of the end, because it may then begin
-                          // another run.
+                          // Releases the hold before the client learns of the end, because the
+                          // client may then begin another run.
                           hold = nullptr;
                           run->Ended(status);
                         }));
@@ -133,11 +133,11 @@ void PartialRuns::Run(const std::string& handle, const RunOptions& options, cons
                                   done = std::move(done)](Status status) mutable {
                          self->Forget(handle);
                          outputs->clear();
-                         // The step may have ended well before.
+                         // The step may have succeeded before it was cancelled.
                          std::move(done)(status.ok() ? why : std::move(status));
                        }));
   }
-  auto guard = std::make_unique<Guard>(run, options, options_.services);
+  auto guard = std::make_unique<InstalmentGuard>(run, options, options_.services);
   run->Run(feeds, fetches, outputs,
            Done([self = shared_from_this(), run, handle, outputs, guard = std::move(guard),
                  done = std::move(done)](Status status) mutable {

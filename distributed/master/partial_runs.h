@@ -41,7 +41,7 @@ class PartialRuns : public std::enable_shared_from_this<PartialRuns> {
   // ResourceExhausted if there are kRunsMax unfinished runs.
   StatusOr<std::string> Begin(const std::shared_ptr<PreparedStep>& step, int64_t deadline_ns,
                               std::shared_ptr<void> hold) ABSL_LOCKS_EXCLUDED(mu_);
-  // Runs one instalment, as PartialRun::Run. If it exceeds its timeout or is cancelled, the whole
+  // Runs one instalment, like PartialRun::Run. If it exceeds its timeout or is cancelled, the whole
   // step ends. `options.cancellation` and `outputs` are borrowed until `done`. FailedPrecondition
   // after the session was closed, InvalidArgument if there is no such partial run, Unimplemented if
   // `options` ask for a trace or graphs.

@@ -91,7 +91,7 @@ class PreparedStep {
   std::shared_ptr<const DeviceByNode> placed;
   std::string session;
   std::shared_ptr<const SessionTasks> tasks;  // the parts have pointers into it
-  std::vector<Part> parts;                    // last the part of the master's own task
+  std::vector<Part> parts;                    // the part of the master's own task comes last
   // The whole step, if it consists of one part and its task is in this process; else null.
   std::shared_ptr<WorkerGraph> local;
   // For a partial run: the indices of the feeds that each fetch needs, by fetch.
@@ -99,7 +99,7 @@ class PreparedStep {
   // How long successful executions took. If `local`, an execution is timed only if it is measured
   // (traced, sampled, or for a cost graph), or if `placed`.
   mutable StepTimes times;
-  StepSampling sampling;               // used if `placed`
+  StepSampling sampling;               // the sampling of executions; used only if `placed`
   std::atomic<int64_t> executions{0};  // number of executions begun; not counted for a partial run
   // Whether to place the step anew when it is fed values of sizes that it was not compiled for. Set
   // if costs have decided where a node runs; cleared once the step has been placed anew.
@@ -113,7 +113,7 @@ class PreparedStep {
   bool AnyFeedLarger(absl::Span<const Tensor> tensors) const;
 
   // If the step was compiled before any value was fed, notes the shapes of the first feeds.
-  // Predictions of the step's costs are based on them. REQUIRES tensors that fit the feeds.
+  // Predictions of the step's costs are based on them. REQUIRES: the tensors fit the feeds.
   void NoteFeeds(absl::Span<const Tensor> tensors) {
     if (!feeds_noted_.load(std::memory_order_relaxed)) [[unlikely]]
       NoteFirstFeeds(tensors);
@@ -152,8 +152,8 @@ class PreparedStep {
 
 class StepCache {
  public:
-  // If there are more steps than this, all are dropped, and prepared again when they are used. So a
-  // client that keeps asking for new combinations does not use ever more memory.
+  // If there are more steps than this, all are dropped, and prepared again when they are used. This
+  // limits the memory of a client that keeps asking for new combinations.
   static constexpr size_t kStepsMax = 4096;
 
   // Returns the step with these names; makes an unprepared one if there is none.
@@ -171,10 +171,11 @@ class StepCache {
   void Replace(const PreparedStep& step, const std::shared_ptr<PreparedStep>& other);
 
  private:
-  // The names of a step, as pointers to their owner. Other orders of the names are other keys.
+  // The names of a step, as pointers to their owner. The same names in another order are another
+  // key.
   struct Names {
-    const Feeds* fed = nullptr;                       // either this is set
-    const std::vector<std::string>* feeds = nullptr;  // or this is set
+    const Feeds* fed = nullptr;                       // set for a key of names in a StepNames
+    const std::vector<std::string>* feeds = nullptr;  // set for a key of names in a PreparedStep
     const std::vector<std::string>* fetches = nullptr;
     const std::vector<std::string>* targets = nullptr;
     bool partial = false;

@@ -47,12 +47,12 @@ class PreparedSteps : public std::enable_shared_from_this<PreparedSteps> {
   // Calls `done` when the step is ready or could not be prepared. If no other caller prepares it,
   // prepares it on this thread, for feeds of these sizes; none: the sizes are not known.
   void Await(const Prepared& step, absl::Span<const Tensor> feeds, Done done);
-  // As Await, but prepares the step on the pool. `fed_shapes`: the shapes of the feeds; none: not
-  // known.
+  // Does the same as Await, but prepares the step on the pool. `fed_shapes`: the shapes of the
+  // feeds; none: not known.
   void AwaitOnPool(const Prepared& step, std::vector<PartialShape> fed_shapes, Done done);
 
-  // Returns whether the step was compiled to fit the memory limit with smaller feeds than these, or
-  // without regard to the limit.
+  // Returns true if the step may exceed the memory limit with these feeds: it was compiled for
+  // smaller feeds, or without regard to the limit.
   bool Outgrows(const PreparedStep& step, absl::Span<const Tensor> feeds) const {
     return options_.memory_limit > 0 && step.AnyFeedLarger(feeds);
   }

@@ -75,8 +75,8 @@ void SessionGraph::RecordCosts(const std::vector<DeviceStats>& stats,
 
 StatusOr<SessionGraph::Compiled> SessionGraph::Compile(PreparedStep* step) {
   ASSIGN_OR_RETURN(step->feeds, FeedsOf(*step));
-  // A fed value that does not have the shape that the graph states makes only its own step fail.
-  // The estimates are based on the stated shape, which later values will have.
+  // A fed value of another shape than the graph states fails only its own step. The estimates are
+  // based on the stated shape, which later values will have.
   step->expected_shapes.resize(step->feeds.size());
   for (size_t i = 0; i < step->feeds.size(); ++i) {
     const PartialShape& promised = step->feeds[i].shape;
@@ -126,8 +126,8 @@ StatusOr<std::vector<std::vector<int>>> SessionGraph::FeedsOfFetches(
 }
 
 // Returns the session's limit; 0, no limit, for a step whose feeds have unknown sizes, such as a
-// callable before its first run: it is prepared again when it is fed (PreparedSteps::Outgrows). A
-// partial run is never prepared again, so it has the limit from the start.
+// callable before its first run: PreparedSteps prepares that step again when it is fed (Outgrows).
+// A partial run is never prepared again, so it has the limit from the start.
 int64_t SessionGraph::MemoryLimitOf(const PreparedStep& step) const {
   return step.partial() || step.KnowsFeedSizes() ? options_.session.memory_limit : 0;
 }

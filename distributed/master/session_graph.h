@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SessionGraph: the graph of one session, and how its steps are compiled: with the costs measured
-// so far, and where automatic placement has put the session's state.
+// so far, and the devices that automatic placement has chosen for the session's state.
 //
 // Thread-safe. Several threads may compile at the same time; Extend and Clear wait for them, and
 // block later ones. Locks: mu_ is locked before the mutexes of AutoPlacement and MeasuredCosts.
@@ -31,7 +31,7 @@ class SessionGraph {
     SessionOptions session;
     const Registry* registry = nullptr;
     std::string task;                 // the master's own
-    std::vector<DeviceInfo> devices;  // of all tasks; the first one is the client's
+    std::vector<DeviceInfo> devices;  // the devices of all tasks; the first one is the client's
     Env* env = nullptr;
     Scheduler* threads = nullptr;
   };
@@ -47,8 +47,8 @@ class SessionGraph {
 
   struct Compiled {
     std::vector<Partition> partitions;
-    bool has_choice = false;      // costs have decided where a node runs
-    bool placement_kept = false;  // no node has moved since `placed` of the step was decided
+    bool has_choice = false;      // true if costs have decided where a node runs
+    bool placement_kept = false;  // true if no node has moved since the step's last placement
   };
   // Compiles a step that is being prepared, and sets its fields about feeds, costs and placement.
   // Expects in its `expected_shapes` the shapes of the fed values, if they are known. NotFound if
@@ -59,8 +59,8 @@ class SessionGraph {
       ABSL_LOCKS_EXCLUDED(mu_);
   // Returns the graphs of a prepared step's partitions.
   StatusOr<PreparedStep::Graphs> PartitionGraphs(const PreparedStep& step) ABSL_LOCKS_EXCLUDED(mu_);
-  // As PartitionGraphs, but compiles the graphs only once, and keeps them in the step. Returns null
-  // if compiling fails.
+  // Does the same as PartitionGraphs, but compiles the graphs only once, and keeps them in the
+  // step. Returns null if compiling fails.
   std::shared_ptr<const PreparedStep::Graphs> KeptGraphs(PreparedStep& step)
       ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -6,8 +6,8 @@
 // Thread-safe. Held by shared pointers: the steps that Start has started keep it alive.
 // Invariants: (1) once Close has returned true, no step begins; (2) a step is counted, and its end
 // noted as a use of the session, before its `done` is called. Locks: no other lock is taken and no
-// step is called while mu_ is held, except to list what still runs when EndAll gives up: mu_ is
-// locked before MasterStep's.
+// step is called while mu_ is held. One exception: when EndAll gives up, it lists the running
+// steps, and mu_ is then locked before MasterStep's.
 #pragma once
 
 #include <atomic>
@@ -62,7 +62,7 @@ class SessionSteps : public std::enable_shared_from_this<SessionSteps> {
 
   // FailedPrecondition after Close.
   Status CheckOpen() const ABSL_LOCKS_EXCLUDED(mu_);
-  // Refuses steps from now on. Returns false if that was so already.
+  // Refuses steps from now on. Returns false if an earlier call has done so.
   [[nodiscard]] bool Close() ABSL_LOCKS_EXCLUDED(mu_);
   // Ends all steps with `why`, and waits for their ends. DeadlineExceeded names the steps that have
   // not ended within `timeout_ms`. REQUIRES: after Close.

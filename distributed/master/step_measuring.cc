@@ -66,8 +66,8 @@ Status StepMeasuring::End(const std::shared_ptr<PreparedStep>& step, const RunOp
   }
   if (metadata == nullptr) return OkStatus();
   if (reasons.cost_graph) {
-    // If there are no graphs, the cost graph stays empty. That is no error, because the step has
-    // succeeded.
+    // If the graphs could not be compiled, the cost graph stays empty. It is no error of the step,
+    // which has succeeded.
     const auto graphs = options_.graph->KeptGraphs(*step);
     if (graphs != nullptr) metadata->cost_graph = CostGraphOf(*graphs, taken);
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StepMeasuring: decides which executions of one session's steps are measured although their
-// clients have not asked for that, and what is done with the measurements: costs for later
-// compilations, cost graphs, the operator's recording, and placing a step anew.
+// StepMeasuring: decides which executions of one session's steps are measured although the client
+// has not asked for it. It uses the measurements as costs for later compilations, for cost graphs,
+// for the operator's recording, and to place steps anew.
 //
 // Thread-safe; it has no lock of its own.
 #pragma once
@@ -30,7 +30,7 @@ class StepMeasuring {
  public:
   struct Options {
     std::string session;           // its handle
-    int64_t build_cost_model = 0;  // as in SessionOptions
+    int64_t build_cost_model = 0;  // the option of SessionOptions
     int64_t build_cost_model_after = 0;
     Env* env = nullptr;
     HealthMonitor* health = nullptr;                   // null: all tasks have the master's clock
@@ -51,7 +51,7 @@ class StepMeasuring {
 
   explicit StepMeasuring(Options options) : options_(std::move(options)) {}
 
-  // Counts an execution that begins, and returns why it is measured, if it is.
+  // Counts an execution that begins, and returns the reasons to measure it, if there are any.
   Reasons Begin(PreparedStep* step) const;
   // Uses the measurements of an execution that has ended. `stats`: null unless it was measured.
   // Fills `metadata`, unless null, with what `options` and `reasons` ask for. Returns `status`, or

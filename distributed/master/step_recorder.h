@@ -28,7 +28,7 @@ struct RecordedStep {
   std::string session;                        // its handle
   std::vector<std::string> fetches, targets;  // the names that the step was run with
   int64_t start_ns = 0, end_ns = 0;           // the master's wall clock
-  std::vector<DeviceStats> devices;           // each by its own task's clock
+  std::vector<DeviceStats> devices;           // the rows of each task are by the clock of that task
 };
 
 class StepRecorder {
@@ -49,7 +49,7 @@ class StepRecorder {
     bool Take();
     // Keeps the step. If it exceeds a limit, drops it and ends the recording instead.
     void Add(RecordedStep step);
-    // Notes that the step has ended and is not to be kept.
+    // Tells the recording that a step has ended and is not to be kept.
     void Drop();
 
     // Waits until all steps are recorded, a limit is reached or Cancel is called, but at most

@@ -64,7 +64,7 @@ void TaskWait::ChooseReplicas() {
     StatusOr<TaskStatus>& other = other_answers_[i];
     const bool other_serves = other.ok() && other->serving;
     if (answer.ok() && answer->serving) {
-      // One replica was cut off from the other, and will notice that soon.
+      // Both replicas claim to serve: one was cut off from the other, and will soon notice.
       if (other_serves) answer = Unavailable("both of its replicas say that they serve");
     } else if (other_serves) {
       answer = std::move(other);

@@ -24,9 +24,9 @@ namespace penstock {
 class TaskWait : public std::enable_shared_from_this<TaskWait> {
  public:
   struct Task {
-    TaskId id;  // has no incarnation: any will do
+    TaskId id;  // without an incarnation, because the session accepts any
     std::shared_ptr<WorkerClient> client;
-    // The other replica, if the task has two. The replica that serves is the task.
+    // The client of the other replica, if the task has two. The session uses the one that serves.
     TaskId other = {};
     std::shared_ptr<WorkerClient> other_client = nullptr;
   };
@@ -72,11 +72,11 @@ class TaskWait : public std::enable_shared_from_this<TaskWait> {
 
   mutable Mutex mu_;
   std::vector<std::pair<TaskId, Status>> unanswered_ ABSL_GUARDED_BY(mu_);
-  std::optional<Answered> answered_ ABSL_GUARDED_BY(mu_);  // set until it is called
+  std::optional<Answered> answered_ ABSL_GUARDED_BY(mu_);  // null once it was called
   std::optional<DeadlineTimer::Token> next_round_ ABSL_GUARDED_BY(mu_);
   // Each call of a round writes its own element; they are read between rounds.
   std::vector<StatusOr<TaskStatus>> answers_;
-  std::vector<StatusOr<TaskStatus>> other_answers_;  // from the other replicas
+  std::vector<StatusOr<TaskStatus>> other_answers_;  // the answers of the other replicas
 };
 
 }  // namespace penstock

@@ -21,7 +21,7 @@ namespace penstock {
 namespace {
 
 // How long to wait for the asked task itself, beyond the time for other tasks, in milliseconds.
-constexpr int64_t kOwnMs = 1'000, kCostsMs = 60'000, kTraceMs = 10'000;
+constexpr int64_t kAskedTaskMs = 1'000, kCostsMs = 60'000, kTraceMs = 10'000;
 // The maximum number of silent tasks that are asked directly: each needs a thread.
 constexpr size_t kSilentTasksMax = 16;
 
@@ -95,7 +95,7 @@ Status AddTrace(const wire::TracedTask& task, ClusterTrace* all) {
 StatusOr<wire::ClusterReport> AskCluster(const std::string& target, int64_t timeout_ms) {
   ASSIGN_OR_RETURN(const AskedTask task, TaskAt(target));
   grpc::ClientContext context;
-  SetTimeout(timeout_ms + kOwnMs, &context);
+  SetTimeout(timeout_ms + kAskedTaskMs, &context);
   wire::GetClusterRequest request;
   request.set_timeout_ms(timeout_ms);
   wire::ClusterReport report;
@@ -115,7 +115,8 @@ void AskSilentTasks(wire::ClusterReport* report, int64_t timeout_ms) {
       SetTimeout(timeout_ms, &context);
       wire::TaskReport answer;
       const grpc::Status status = asked->stub->GetTask(&context, {}, &answer);
-      // The address may mean another host here, where another cluster runs.
+      // From this process, the address may lead to another host, on which a task of another cluster
+      // runs.
       if (!status.ok() || answer.self().task() != task.name()) return;
       *task.mutable_report() = std::move(answer);
       task.set_allocated_unreached_by_asked(task.release_error());

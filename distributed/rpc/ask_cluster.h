@@ -28,8 +28,8 @@ StatusOr<wire::ClusterReport> AskCluster(const std::string& target, int64_t time
 void AskSilentTasks(wire::ClusterReport* report, int64_t timeout_ms = 500);
 
 // Asks the task at `target` for the costs of its own sessions, of at most `steps_max` steps each.
-// Waits up to 60 s, because the task has to compile the steps; DeadlineExceeded says so. Other
-// errors as for AskCluster.
+// Waits up to 60 s, because the task has to compile the steps; the text of DeadlineExceeded says
+// so. Other errors as for AskCluster.
 StatusOr<wire::CostReport> AskCosts(const std::string& target, int steps_max);
 
 // Makes each master of the task's cluster trace the next `steps` steps of its sessions, and waits

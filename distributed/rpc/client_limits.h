@@ -47,7 +47,7 @@ class ClientLimits {
   static Place HoldPlace(std::shared_ptr<Counts> counts, Count Counts::*kind, std::string key);
 
   const Options options_;
-  const std::shared_ptr<Counts> counts_;  // shared, because places may outlive this object
+  const std::shared_ptr<Counts> counts_;  // shared with the places, which may outlive this object
 };
 
 }  // namespace penstock

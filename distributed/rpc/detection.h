@@ -10,8 +10,8 @@
 
 namespace penstock {
 
-// InvalidArgument if a setting is out of its range, or does not fit another one. It names the flag
-// of `penstock server` that sets it, its value and what was expected.
+// InvalidArgument if a setting is out of its range, or contradicts another one. The error names the
+// flag of `penstock server` that sets it, the value, and the values that are allowed.
 Status CheckDetection(const ServerOptions& options);
 
 // Returns a line such as "sends heartbeats every 2000 ms; ... lost after 8000 ms".

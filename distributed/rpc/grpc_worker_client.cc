@@ -19,7 +19,7 @@ namespace {
 constexpr int64_t kNanosPerMilli = 1'000'000;
 // The maximum number of nodes that a task may claim to run at the same time. The placer's memory
 // grows with this number.
-constexpr int kMostLanes = 1024;
+constexpr int kLanesMax = 1024;
 
 class GrpcWorkerClient final : public WorkerClient {
  public:
@@ -219,7 +219,7 @@ class GrpcWorkerClient final : public WorkerClient {
     for (int i = 0; i < response.device_size(); ++i) {
       ASSIGN_OR_RETURN(DeviceInfo info, FromProto(response.device(i)));
       if (i < response.device_lanes_size()) {
-        info.lanes = std::clamp(response.device_lanes(i), 1, kMostLanes);
+        info.lanes = std::clamp(response.device_lanes(i), 1, kLanesMax);
       }
       if (i < response.device_rates_size()) {
         const wire::DeviceRates& rates = response.device_rates(i);

@@ -30,20 +30,20 @@ class InsightService {
     Channels* channels = nullptr;
     CompletionLoop* loop = nullptr;
   };
-  static constexpr int64_t kTimeoutMs = 1'500;  // of requests that name none
+  static constexpr int64_t kTimeoutMs = 1'500;  // the timeout of requests that name none
   using ClusterAnswer = absl::AnyInvocable<void(wire::ClusterReport) &&>;
 
   // Returns the service, to be registered with the server.
   grpc::Service& service() { return service_; }
-  // Begins to take calls. REQUIRES that the server runs. `queue` is polled by the loop.
+  // Begins to take calls. REQUIRES: the server runs. The loop polls `queue`.
   void Listen(const Options& options, grpc::ServerCompletionQueue& queue);
-  // Asks every process of the cluster for its report. For one that does not answer within
-  // `timeout_ms`, the answer has an error. `answer` is called once, on any thread. REQUIRES
-  // Listen.
+  // Asks every process of the cluster for its report. The answer has an error for each process that
+  // does not answer within `timeout_ms`. `answer` is called once, on any thread. REQUIRES: Listen
+  // was called.
   void AskCluster(int64_t timeout_ms, ClusterAnswer answer);
-  // Returns the current report of this task. REQUIRES Listen.
+  // Returns the current report of this task. REQUIRES: Listen was called.
   wire::TaskReport Report() const;
-  // Waits until no call has a thread of its own any more.
+  // Waits until no call runs on a thread of its own any more.
   void WaitForCalls() { call_threads_.Wait(); }
 
  private:

@@ -25,7 +25,7 @@ namespace {
 int TryToBind(const addrinfo& address) {
   const int socket_fd = socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (socket_fd < 0) return errno;
-  // A port on which only closed connections linger counts as free, as it does for servers.
+  // A port counts as free if only closed connections linger on it, because a server can bind it.
   const int on = 1;
   setsockopt(socket_fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   int error = 0;
@@ -103,8 +103,8 @@ bool IsThisHost(const std::string& host) {
   return all;
 }
 
-// As IsThisHost, but returns false if the resolver takes too long. getaddrinfo cannot be cancelled:
-// its thread then ends by itself.
+// Does the same as IsThisHost, but returns false if the resolver takes too long. getaddrinfo cannot
+// be cancelled: its thread then ends by itself.
 bool IsThisHostInTime(const std::string& host) {
   const auto answer = std::make_shared<std::promise<bool>>();
   std::future<bool> known = answer->get_future();

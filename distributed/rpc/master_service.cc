@@ -75,7 +75,8 @@ void MasterService::Listen(Master& master, Scheduler& threads, CompletionLoop& l
   // These two fields have an effect: the server sets its number of threads by them (NumThreadsOf).
   default_config.clear_intra_op_parallelism_threads();
   default_config.clear_inter_op_parallelism_threads();
-  TellOfOptions("the server's default_session_config sets", OptionsWithoutEffect(default_config));
+  LogIgnoredOptions("the server's default_session_config sets",
+                    OptionsWithoutEffect(default_config));
   AcceptCalls(loop, queue);
 }
 
@@ -147,12 +148,12 @@ Status MasterService::ReadNewSession(NewSession* wanted) {
   tensorflow::ConfigProto config = default_config_;
   config.MergeFrom(request.config());
   ASSIGN_OR_RETURN(wanted->options, OptionsOf(config, master_->cluster()));
-  TellOfOptions("a client's ConfigProto sets", OptionsWithoutEffect(request.config()));
+  LogIgnoredOptions("a client's ConfigProto sets", OptionsWithoutEffect(request.config()));
   return ImportForTask(request.graph_def(), master_->self().name, &wanted->graph);
 }
 
-void MasterService::TellOfOptions(const std::string& where,
-                                  const std::vector<std::string>& options) const {
+void MasterService::LogIgnoredOptions(const std::string& where,
+                                      const std::vector<std::string>& options) const {
   if (options.empty()) return;
   const std::string names = absl::StrJoin(options, ", ");
   Log({.level = LogLevel::kWarning,
@@ -163,15 +164,17 @@ void MasterService::TellOfOptions(const std::string& where,
        .limited = true});
 }
 
-void MasterService::TellOnce(const std::string& where, std::vector<std::string> options) {
+void MasterService::LogIgnoredOptionsOnce(const std::string& where,
+                                          std::vector<std::string> options) {
   if (options.empty()) return;
   {
-    MutexLock lock(told_mu_);
-    std::erase_if(options, [&](const std::string& option) ABSL_EXCLUSIVE_LOCKS_REQUIRED(told_mu_) {
-      return !told_.insert(StrCat(where, " ", option)).second;
-    });
+    MutexLock lock(logged_mu_);
+    std::erase_if(options,
+                  [&](const std::string& option) ABSL_EXCLUSIVE_LOCKS_REQUIRED(logged_mu_) {
+                    return !logged_.insert(StrCat(where, " ", option)).second;
+                  });
   }
-  TellOfOptions(where, options);
+  LogIgnoredOptions(where, options);
 }
 
 void MasterService::KeepPlace(const std::shared_ptr<MasterSession>& session,

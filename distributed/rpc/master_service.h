@@ -3,7 +3,7 @@
 // MasterService: TensorFlow's public session protocol (/tensorflow.MasterService/...) for a Master.
 // Any number of calls may wait in it, because a waiting call holds no thread.
 //
-// Threads: after Listen, calls arrive on any thread. Locks: told_mu_, places_mu_ and that of
+// Threads: after Listen, calls arrive on any thread. Locks: logged_mu_, places_mu_ and that of
 // RecentRequests; none is taken while another is held.
 #pragma once
 
@@ -50,8 +50,8 @@ class MasterService {
   Status SetDefaultConfig(const std::string& text);
   // Sets the limits for clients in other processes. Must be called before Listen.
   void SetLimits(const ClientLimits::Options& limits) { limits_.emplace(limits); }
-  // Begins to take calls. REQUIRES that the server runs. All arguments are borrowed;
-  // the loop polls `queue`.
+  // Begins to take calls. REQUIRES: the server runs. All arguments are borrowed; the loop polls
+  // `queue`.
   void Listen(Master& master, Scheduler& threads, CompletionLoop& loop,
               grpc::ServerCompletionQueue& queue);
   // Waits until no call has a thread of its own any more.
@@ -76,8 +76,8 @@ class MasterService {
   struct NewSession;
 
   void AcceptCalls(CompletionLoop& loop, grpc::ServerCompletionQueue& queue);
-  // Creates a session in three phases. The first and the last run on a thread; in the second one
-  // the call waits for the session's tasks without a thread.
+  // Creates a session in three phases. The first and the last phase run on a thread. In the second
+  // phase the call waits for the session's tasks and holds no thread.
   void CreateSession(std::shared_ptr<GraphCall> call);
   Status ReadNewSession(NewSession* wanted);
   // Keeps the client's place (ClientLimits) as long as the new session lives.
@@ -109,13 +109,15 @@ class MasterService {
   void Answer(const MasterSession::AsyncRun& run, std::function<void()> answer);
 
   // Logs in one line that options have no effect. `where` says where they were set.
-  void TellOfOptions(const std::string& where, const std::vector<std::string>& options) const;
-  // As TellOfOptions, for options that clients send with each step. Names each option only once.
-  void TellOnce(const std::string& where, std::vector<std::string> options);
+  void LogIgnoredOptions(const std::string& where, const std::vector<std::string>& options) const;
+  // Does the same as LogIgnoredOptions, for options that clients send with each step, but names
+  // each option only once.
+  void LogIgnoredOptionsOnce(const std::string& where, std::vector<std::string> options);
 
   tensorflow::ConfigProto default_config_;
-  Mutex told_mu_;
-  std::set<std::string> told_ ABSL_GUARDED_BY(told_mu_);  // options that TellOnce has named
+  Mutex logged_mu_;
+  std::set<std::string> logged_
+      ABSL_GUARDED_BY(logged_mu_);  // options that LogIgnoredOptionsOnce has named
   Master* master_ = nullptr;
   Scheduler* threads_ = nullptr;
   AsyncService service_;

@@ -93,7 +93,8 @@ TEST_F(MasterServiceTest, ErrorsOfStepsAreInTheBody) {
   EXPECT_THAT(answer_.status_error_message(), HasSubstr("\n\t [[{{node TestFail}}]]"));
   EXPECT_GT(answer_.status_error_message().size(), 5000);
   EXPECT_EQ(answer_.tensor_size(), 0);
-  // If the client asks for it, errors are in the trailers, which have limited space.
+  // If the client asks for errors in the trailers, they are truncated, because trailers have
+  // limited space.
   tensorflow::RunStepRequest request = Step("TestFail:0");
   request.set_store_errors_in_response_body(false);
   const grpc::Status status = Send(&Stub::RunStep, request, &answer_);

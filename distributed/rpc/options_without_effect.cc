@@ -25,7 +25,8 @@ constexpr const char* kOfSessions[] = {
     "graph_options.enable_bfloat16_sendrecv",
     "graph_options.optimizer_options.do_common_subexpression_elimination",
     "graph_options.optimizer_options.do_constant_folding",
-    "graph_options.optimizer_options.do_function_inlining",  // as it always is
+    // Has an effect because Penstock always does what it asks for.
+    "graph_options.optimizer_options.do_function_inlining",
     "graph_options.optimizer_options.opt_level",
     "graph_options.rewrite_options.common_subgraph_elimination",
     "graph_options.rewrite_options.constant_folding",

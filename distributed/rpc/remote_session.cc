@@ -37,8 +37,8 @@ constexpr int64_t kDayMs = 24 * 60 * kMinuteMs;
 // The master ends a step at its deadline and reports why; the call waits this much longer for
 // the report.
 constexpr int64_t kAnswerSlackMs = 3'000;
-// The timeout of one final call, which finds out why the server did not answer, or tells it that a
-// partial run ends.
+// The timeout of a session's last call to a server: one that finds out why the server did not
+// answer, or tells it that a partial run has ended.
 constexpr int64_t kLastAttemptMs = 1'000;
 constexpr size_t kRequestBytesMax = (size_t{1} << 31) - 1;  // protobuf's limit
 
@@ -267,8 +267,8 @@ class RemoteSession final : public SessionInterface {
   }
 
   // Ends a partial run of which an instalment was cancelled. gRPC drops the request of a call that
-  // is cancelled before it is sent, so the master may not know. If it does, it answers with an
-  // error, which is ignored, as are errors of the connection: the run then ends with the session.
+  // is cancelled before it is sent, so the master may not know. Errors of this call are ignored:
+  // either the master knows of the end already, or the run will end with the session.
   void EndPartialRun(const std::string& handle) {
     tensorflow::RunStepRequest request;
     const auto session = Handle();

@@ -159,7 +159,7 @@ TEST_F(RemotePartialRunTest, AnInstalmentNamesItsRun) {
   EXPECT_EQ(request.feed(0).name(), "x:0");
 }
 
-// Without a handle, the request would run an ordinary step.
+// A request for a callable without a handle would run an ordinary step.
 TEST_F(RemotePartialRunTest, AnInstalmentWithoutAHandleIsNotSent) {
   EXPECT_EQ(session_->RunPartial("", {}, {}, {"s:0"}, &outputs_).code(),
             StatusCode::kInvalidArgument);

@@ -76,7 +76,7 @@ TEST_F(RemoteSessionRunTest, AStepIsSentAsItWasAskedFor) {
   EXPECT_EQ(request.partial_run_handle(), "");
 }
 
-// By this id a master recognises a request that comes twice.
+// The request id, by which a master recognises a request that comes twice.
 TEST_F(RemoteSessionRunTest, EachStepHasAnIdOfItsOwn) {
   ASSERT_EQ(Run({}), OkStatus());
   ASSERT_EQ(Run({}), OkStatus());

@@ -24,7 +24,7 @@ class ReplicaService {
   };
   // Returns the service, to be registered with the server.
   grpc::Service& service() { return service_; }
-  // Begins to take calls. REQUIRES that the server runs. The loop polls `queue`.
+  // Begins to take calls. REQUIRES: the server runs. The loop polls `queue`.
   void Listen(const Options& options, CompletionLoop& loop, grpc::ServerCompletionQueue& queue);
 
  private:

@@ -140,7 +140,7 @@ void RunGraphSink::Ended(wire::RunGraphResponse response) {
   if (!writing_) Write();
 }
 
-// REQUIRES !writing_, !closing_.
+// REQUIRES: !writing_ and !closing_.
 void RunGraphSink::Write() {
   if (pending_.ended_size() == 0) return;
   writing_ = true;

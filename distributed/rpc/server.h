@@ -36,7 +36,8 @@ struct ServerOptions {
   // Threads of the pool that runs kernels; 0: the number in default_session_config (NumThreadsOf in
   // session_config.h), or if it has none, one per core.
   int num_threads = 0;
-  // Finding lost tasks: heartbeats, and probes of idle connections (detection.h has their ranges).
+  // The settings that find lost tasks: heartbeats, and probes of idle connections (detection.h has
+  // their ranges).
   int64_t heartbeat_ms = 2'000;
   int heartbeats_missed_max = 3;
   int64_t keepalive_ms = 2'000;
@@ -80,7 +81,7 @@ struct ServerOptions {
   // uses the rates that were set for the process before (core/runtime/cpu_rates.h), at first the
   // type's defaults.
   std::optional<std::string> calibration_file = std::nullopt;
-  // Whether clients in this process use this task's sessions directly, not over the network.
+  // True if clients in this process use this task's sessions directly instead of over the network.
   bool direct_sessions = true;
   // A server has real sockets and threads, so it waits by Scheduler::Real(): NowNanos() of `env`
   // must be that of Env::Real(). A simulation makes Tasks instead (distributed/sim).
@@ -100,8 +101,8 @@ class Server {
   static StatusOr<std::unique_ptr<Server>> Create(const ServerOptions& options);
   ~Server();
 
-  // Return the address at which peers reach this task, as "host:port" and as "grpc://host:port". It
-  // is the one in the cluster, with the port that was bound if the cluster leaves the port open.
+  // Return the address at which peers reach this task, as "host:port" and as "grpc://host:port".
+  // The address is the one in the cluster, with the bound port if the cluster says port 0.
   const std::string& address() const;
   std::string target() const;
   // Returns the "host:port" that was bound. "[::]" and "0.0.0.0" mean all interfaces.
@@ -112,7 +113,8 @@ class Server {
   // Returns the "localhost:port" of `insecure_client_address`, with the port that was bound; "" if
   // there is none.
   std::string insecure_client_address() const;
-  // Returns the weaknesses of its security settings, a line each (Credentials::warnings).
+  // Returns warnings about weak security settings of this task, a line each
+  // (Credentials::warnings).
   const std::vector<std::string>& warnings() const;
   // Return the task's name, "/job:ps/replica:0/task:0", and its incarnation (TaskId).
   std::string task() const;

@@ -79,7 +79,7 @@ struct Server::State {
   bool started ABSL_GUARDED_BY(mu) = false;
   bool stopped ABSL_GUARDED_BY(mu) = false;
   Status start_error ABSL_GUARDED_BY(mu);  // the result of Start, for later calls of it
-  Condition stop_requested;                // `stopped` has changed
+  Condition stop_requested;                // notified when `stopped` has changed
 
   // Destroyed first, because the closures that it still runs use the other members.
   ThreadPool threads;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Server: its Task, and its Replica if it is a parameter server with two.
+// Server: its Task, and its Replica if it is a parameter server with two replicas.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -18,12 +18,12 @@
 namespace penstock {
 namespace {
 
-// The exit code of a process that the other replica has taken over from. It asks the supervisor to
-// start the process again.
+// The exit code of a replica whose role the other replica has taken over. The code asks the
+// supervisor to start the process again.
 constexpr int kFencedExitCode = 143;
 
-// Keeps pushes well below the limit for requests, which the other replica has, too. A push may
-// exceed the limit for values by its last record, and also has other fields.
+// Keeps pushes well below the other replica's limit for requests, which is the same as this one's.
+// A push may exceed its own limit by its last record, and has other fields, too.
 void LimitPushes(int message_bytes_max, Replica::Options* replica) {
   if (message_bytes_max <= 0) return;
   const int64_t most = message_bytes_max / 8;
@@ -103,7 +103,8 @@ Replica::Options Server::State::ReplicaOptions(const std::string& other,
                      .event = "fenced",
                      .text = std::string(why.message())});
                 std::fflush(stdout);
-                std::_Exit(kFencedExitCode);  // sessions that use this process must not go on
+                // Ends the process, because sessions that use it must not continue.
+                std::_Exit(kFencedExitCode);
               },
           .say =
               [task = self.name](const std::string& line) {

@@ -93,7 +93,7 @@ TEST(ServerTest, ListensWhateverTheClusterCallsItsHost) {
 
 TEST(ServerTest, ListensWhereItIsTold) {
   const std::pair<ServerOptions, std::string> cases[] = {
-      {At("127.0.0.1:0"), "127.0.0.1:"},  // no other host could reach it
+      {At("127.0.0.1:0"), "127.0.0.1:"},  // a loopback address, which no other host can reach
       {At("localhost:0"), "localhost:"},
       {ListeningAt("ps-0.invalid:0", "127.0.0.1"), "127.0.0.1:"},
       {ListeningAt("127.0.0.1:0", "0.0.0.0:0"), "0.0.0.0:"},
@@ -166,7 +166,8 @@ TEST(ServerTest, SessionsOfClientsThatHaveGoneAreClosed) {
   const auto silent = connect();
   auto gone = connect();
   const std::string kept = create(*silent), left = create(*gone);
-  // Asks the cluster, because calls to the sessions would keep them alive.
+  // Counts the sessions by a report of the cluster, because calls to the sessions would keep them
+  // alive.
   const auto open_sessions = [&] {
     std::vector<std::string> handles;
     const auto report = AskCluster(cluster.target());

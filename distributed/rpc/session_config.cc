@@ -37,7 +37,8 @@ std::vector<std::string> DisabledPasses(const RewriterConfig& config) {
 }
 
 // Applies opt_level. As in TensorFlow, L0 disables the optional passes that no other field switches
-// on. Returns false if that disables all of them; else adds those that it disables to `disabled`.
+// on. Returns false if that disables all optional passes; else adds the disabled ones to
+// `disabled`.
 bool ApplyLevel(const tensorflow::OptimizerOptions& config, std::vector<std::string>* disabled) {
   if (config.opt_level() != tensorflow::OptimizerOptions::L0) return true;
   const bool folds = config.do_constant_folding();

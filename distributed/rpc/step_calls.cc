@@ -77,7 +77,7 @@ bool StepCalls::Run(const TaskName& worker, const wire::RunGraphRequest& request
   if (links_.SendIfConnected(worker, KeyTo(worker, kRequest), ToTensor(request))) return true;
   MutexLock lock(mu_);
   const auto found = running_.find(step);
-  if (found == running_.end()) return true;  // has failed or was abandoned just now
+  if (found == running_.end()) return true;  // the step has just failed or been abandoned
   *ended = std::move(found->second);
   running_.erase(found);
   return false;
@@ -106,7 +106,7 @@ void StepCalls::Received(const TaskName& from, const HashedKey& key, Tensor valu
     wire::RunGraphResponse answer;
     if (FromTensor(value, &answer)) return Answered(from, answer);
   }
-  // The connection must end, because otherwise a step would never get its answer.
+  // Ends the connection, because otherwise a step would never get its answer.
   Lost(from, DataLoss(from.ToString(), " sent a message about a step that is malformed"));
 }
 
@@ -164,8 +164,8 @@ void StepCalls::Lost(const TaskName& task, const Status& why) {
     const auto steps = begun_.find(task);
     if (steps != begun_.end()) begun = std::exchange(steps->second, {});
   }
-  // The other task may still have a connection from this task, and wait for answers over it. Its
-  // error says that it has lost this task: `why` alone would say that the other task is lost.
+  // The other task may still wait for answers over its connection from this task. The error for it
+  // must say that this task is lost; `why` would say that the other task is.
   links_.HangUp(task, Unavailable("lost the connection to ", self_.ToString(),
                                   ", which ended it: ", why.message()));
   wire::RunGraphResponse none;

@@ -46,10 +46,10 @@ class StepCalls final : public collective::LinkListener {
   TaskSteps& steps() { return links_; }
   const TaskId& self() const { return self_; }
 
-  // Connects to `task`, unless they are connected or the last attempt was less than kRetryNanos
-  // ago. The other task has to do the same. Does nothing while another incarnation of the task is
-  // connected: that process may be frozen, and replaced by its follower, whose messages it must not
-  // get.
+  // Connects to `task`, unless the two tasks are connected or the last attempt was less than
+  // kRetryNanos ago. The other task has to do the same. Does nothing while another incarnation of
+  // the task is connected: that process may be frozen and replaced by its follower, and must not
+  // get messages that are meant for the follower.
   void Connect(const TaskId& task);
   // Master: sends a request to a worker. `ended` is called once: with the answer, or with an error
   // when the worker is lost or the step abandoned. Returns false, and does not take `ended`, if

@@ -66,7 +66,8 @@ class CallsTask {
   std::vector<std::pair<uint64_t, StepCalls::Answer>> begun_ ABSL_GUARDED_BY(mu_);
   std::vector<int64_t> aborted_ ABSL_GUARDED_BY(mu_);
   std::optional<StepCalls> calls_;
-  std::unique_ptr<Transport> transport_;  // outlives the server, which may know its service
+  std::unique_ptr<Transport>
+      transport_;  // outlives the server, with which its service may be registered
   TestHost host_;
 };
 
@@ -170,7 +171,8 @@ TEST_P(StepCallsTest, ARestartedWorkerIsConnectedAgain) {
   auto [step_id, answer] = worker_->AwaitRequest();
   EXPECT_EQ(step_id, 2);
   answer({});
-  ASSERT_TRUE(Eventually([&] { return again.get().has_value(); }));  // before `again` is destroyed
+  // Stops before `again` is destroyed.
+  ASSERT_TRUE(Eventually([&] { return again.get().has_value(); }));
   EXPECT_TRUE(again.get()->ok()) << *again.get();
 }
 

@@ -138,7 +138,7 @@ void MasterService::RunStep(std::shared_ptr<StepCall> call) {
       step->place = *std::move(place);
     }
     if (request.has_options()) {
-      TellOnce("a client's RunOptions set", OptionsWithoutEffect(request.options()));
+      LogIgnoredOptionsOnce("a client's RunOptions set", OptionsWithoutEffect(request.options()));
     }
     step->run.options = OptionsOf(request.options());
     step->run.options.cancellation = &step->cancellation;
@@ -197,7 +197,7 @@ Status MasterService::MakeCallable(const tensorflow::MakeCallableRequest& reques
   if (options.tensor_connection_size() > 0) {
     return Unimplemented("MakeCallable: tensor_connection is not supported");
   }
-  TellOnce("a client's CallableOptions set", OptionsWithoutEffect(options));
+  LogIgnoredOptionsOnce("a client's CallableOptions set", OptionsWithoutEffect(options));
   const CallableSpec spec{.feeds = {options.feed().begin(), options.feed().end()},
                           .fetches = {options.fetch().begin(), options.fetch().end()},
                           .targets = {options.target().begin(), options.target().end()}};

@@ -46,8 +46,8 @@ TEST_F(StepServiceTest, BytesThatAreNoRequestAreRefused) {
     for (const char* method : {"RunStep", "RunCallable"}) {
       const grpc::Status status = client_.SendBytes(method, bytes);
       const int code = status.error_code();
-      // A prefix of a request may be a valid request, which lacks the session's handle or the
-      // callable's.
+      // A prefix of a request may be a valid message that lacks the handle of the session or of the
+      // callable.
       EXPECT_TRUE(code == grpc::INVALID_ARGUMENT || code == grpc::ABORTED || code == grpc::OK)
           << method << ": " << status.error_message();
     }

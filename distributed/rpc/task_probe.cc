@@ -32,7 +32,7 @@ TaskProbe Failed(Outcome outcome, std::string detail) {
   return {.outcome = outcome, .detail = std::move(detail)};
 }
 
-// Tests whether an HTTP/2 server answers. gRPC itself does not distinguish a silent peer from one
+// Tests whether an HTTP/2 server answers. gRPC's errors do not distinguish a silent peer from one
 // that is no gRPC server.
 TaskProbe Greet(const StreamSocket& socket, int timeout_ms) {
   const TaskProbe foreign = Failed(Outcome::kForeign, "it does not speak HTTP/2");

@@ -33,15 +33,15 @@ struct TaskProbe {
   int protocol_version = 0;
   std::string protocol;  // the transport it uses
   ClusterSpec cluster;   // the cluster that it was started with
-  // How programs differ that use the task's variables: TaskReport.program_difference.
+  // Says how the programs that use the task's variables differ: TaskReport.program_difference.
   std::vector<std::string> program_differences = {};
   double round_trip_ms = 0;
   double clock_ahead_s = 0;  // relative to this host's wall clock, within the round trip
 };
 
-// Probes all addresses ("host:port") at the same time; takes at most about `timeout_ms` of the real
-// clock, whatever the clock of `env`, because a resolver blocks in the operating system. `env`
-// measures the round trips, and its wall clock is compared with those of the tasks.
+// Probes all addresses ("host:port") at the same time. Takes at most about `timeout_ms` of the real
+// clock, even if `env` has a simulated clock, because a resolver blocks in the operating system.
+// `env` measures the round trips, and its wall clock is compared with those of the tasks.
 std::vector<TaskProbe> ProbeTasks(const std::vector<std::string>& addresses, int64_t timeout_ms,
                                   Env& env = Env::Real());
 

@@ -132,8 +132,8 @@ class TensorReader {
     if (tag == kContentTag && !std::exchange(content_seen_, true) && TensorIsDescribed()) {
       return ReadContent();
     }
-    // The fields that describe the tensor have to come before its content, and the content once,
-    // as all writers of protobuf do it.
+    // The fields that describe the tensor must come before its content, and the content only once.
+    // All writers of protobuf do so.
     if (tensor_.valid() && (tag == kDTypeTag || tag == kShapeTag || tag == kContentTag)) {
       return false;
     }
@@ -176,7 +176,7 @@ class TensorReader {
   }
 
   CodedInputStream* const in_;
-  FieldCopies head_;  // the fields so far, without content that is read in place
+  FieldCopies head_;  // copies of the fields so far, without the content that is read in place
   bool content_seen_ = false;
   DType dtype_ = DType::kInvalid;
   Shape shape_;

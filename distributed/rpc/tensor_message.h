@@ -46,7 +46,7 @@ class TensorMessageWriter {
 // The repeated field that holds tensors, and its type.
 struct TensorField {
   int number;
-  bool named;        // the type is NamedTensorProto, else TensorProto
+  bool named;        // true: the type is NamedTensorProto; false: TensorProto
   const char* what;  // "feed", for errors
 };
 

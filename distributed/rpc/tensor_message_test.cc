@@ -188,7 +188,7 @@ TEST(TensorMessageTest, ShapesThatNoTensorHas) {
   EXPECT_EQ(ReadOne(proto.SerializeAsString()).status().code(), StatusCode::kInvalidArgument);
 }
 
-// If the time were quadratic, this would take minutes.
+// If parsing took quadratic time, this test would take minutes.
 TEST(TensorMessageTest, ManyContentsTakeLinearTime) {
   tensorflow::TensorProto strings;
   strings.set_dtype(tensorflow::DT_STRING);
@@ -229,7 +229,7 @@ TEST(TensorMessageTest, AnyBytesAreSafe) {
     std::vector<std::pair<std::string, Tensor>> feeds;
     if (!ReadTensorMessage(&buffer, kFeed, &rest, &feeds).ok()) continue;
     ++read;
-    // Protobuf is stricter about the characters of names.
+    // Protobuf accepts fewer characters in names.
     if (!request.ParseFromString(bytes)) continue;
     ASSERT_EQ(request.feed_size(), feeds.size());
     for (size_t f = 0; f < feeds.size(); ++f) {

@@ -26,7 +26,7 @@ constexpr int64_t kLookNanos = 100 * kNanosPerMilli;
 // clocks itself, too.
 constexpr int kClockReadings = 5;
 constexpr int64_t kClockPauseNanos = 20 * kNanosPerMilli;
-// The time beyond its timeout that a task may take to answer.
+// The time that a task may take to answer after its timeout has passed.
 constexpr int64_t kAnswerMs = 5'000;
 
 Status Check(const wire::TraceRequest& request) {

@@ -10,7 +10,7 @@ namespace {
 
 TEST(ValueProtoTest, StatsSayWhichOutputHeldWhat) {
   tensorflow::StepStats proto;
-  // Output 0 carried no value.
+  // Output 0 had no value.
   const NodeStats::Out out = {.index = 1, .dtype = DType::kFloat, .shape = {2}, .bytes = 8};
   ToProto(std::vector<DeviceStats>{{"/job:a/replica:0/task:0/device:CPU:0",
                                     {{.node = "n", .start_ns = 5, .end_ns = 9, .outputs = {out}}}}},

@@ -46,7 +46,7 @@ void WorkerService::Listen(CompletionLoop& loop, grpc::ServerCompletionQueue& qu
   listen(&AS::RequestAbortStep, here(&WorkerService::AbortStep));
   listen(&AS::RequestReset, on_pool(&WorkerService::Reset));
   listen(&AS::RequestShutdown, [this](auto call) {
-    // The caller gets its answer before the shutdown can cancel it.
+    // Answers first, so that the shutdown cannot cancel the call.
     const Status status = CheckShutdown(call->request());
     const std::string reason = call->request().reason();
     call->Finish(status);
@@ -97,7 +97,7 @@ Status WorkerService::GetStatus(const wire::GetStatusRequest& request,
   }
   const auto& handles = request.session_handle();
   for (const std::string& unknown :
-       options_.worker->TouchSessions({handles.begin(), handles.end()})) {
+       options_.worker->RenewLeases({handles.begin(), handles.end()})) {
     response->add_unknown_session(unknown);
   }
   return OkStatus();

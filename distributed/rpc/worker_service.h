@@ -28,10 +28,10 @@ class WorkerService {
   };
   // Returns the service, to be registered with the server.
   grpc::Service& service() { return service_; }
-  // Sets what the service uses, and takes calls that come by `options.calls`. To be called before
-  // the transport serves.
+  // Sets the objects that the service uses, and takes calls that come by `options.calls`. Call it
+  // before the transport serves.
   void Use(Options options);
-  // Begins to take calls. REQUIRES that the server runs. The loop polls `queue`.
+  // Begins to take calls. REQUIRES: the server runs. The loop polls `queue`.
   void Listen(CompletionLoop& loop, grpc::ServerCompletionQueue& queue);
 
  private:

@@ -161,8 +161,8 @@ TEST_F(WorkerServiceTest, ALeaseOfAnyLengthIsALease) {
     request.set_lease_ms(lease_ms);
     wire::CreateSessionResponse response;
     ASSERT_TRUE(Call(&Stub::CreateSession, request, &response).ok());
-    worker_.ReapSessions();
-    EXPECT_THAT(worker_.TouchSessions({StrCat("s", lease_ms)}), ElementsAre());
+    worker_.DeleteExpiredSessions();
+    EXPECT_THAT(worker_.RenewLeases({StrCat("s", lease_ms)}), ElementsAre());
   }
 }
 

@@ -195,7 +195,7 @@ void ClientPort::Accept() {
       if (events[i].revents == 0) continue;
       const int connection = accept4(events[i].fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
       if (connection >= 0) Take(connection);
-      // No descriptor is free. Waits, because others may be closed soon.
+      // No descriptor is free. Waits for a moment, because other code may close some.
       if (connection < 0 && (errno == EMFILE || errno == ENFILE)) poll(nullptr, 0, 100);
     }
   }

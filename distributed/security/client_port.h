@@ -60,13 +60,13 @@ class ClientPort {
   std::string address_;
   int port_ = 0;
   std::vector<int> listeners_;
-  int wake_[2] = {-1, -1};  // a pipe: closing its end 1 ends the thread
+  int wake_[2] = {-1, -1};  // a pipe: closing its end 1 (for writing) ends the thread
   grpc::Server* server_ = nullptr;
   PeerCheck check_;
   std::unique_ptr<RefusingServer> refusing_;
   std::thread thread_;
   Mutex mu_;
-  // Sockets that were given to a server, which closes them: descriptor and inode.
+  // The descriptors and inodes of sockets that were given to a server, which closes them.
   using Sockets = std::map<int, ino_t>;
   static void ForgetClosed(Sockets* sockets);
   Sockets taken_ ABSL_GUARDED_BY(mu_);

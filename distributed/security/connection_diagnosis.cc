@@ -64,10 +64,11 @@ class Diagnosis {
   }
 
  private:
-  // Facts that OpenSSL passes to callbacks during a handshake, and does not store.
+  // Facts about a handshake that OpenSSL only passes to callbacks.
   struct HandshakeNotes {
-    bool asked_for_certificate = false;  // the task asked this process, which has none
-    std::string expired_on;              // when the server's certificate expired; "" if it has not
+    bool asked_for_certificate =
+        false;               // the task asked for a certificate, and this process has none
+    std::string expired_on;  // when the server's certificate expired; "" if it has not
   };
   struct Handshake {
     SslContextPtr context;

@@ -23,10 +23,11 @@ namespace {
 using grpc::experimental::FileWatcherCertificateProvider;
 using grpc::experimental::InterceptionHookPoints;
 
-// When a process exits, OpenSSL frees its tables, which threads of gRPC may still use: programs
-// crashed after their last line. So OpenSSL is told before main, before gRPC initializes it, that
-// the tables stay.
-[[maybe_unused]] const int kTablesStay = OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
+// When a process exits, OpenSSL normally frees its tables. Threads of gRPC may still use them,
+// which made programs crash after the end of main. So this code tells OpenSSL, before gRPC
+// initializes it, to keep the tables.
+[[maybe_unused]] const int kKeepOpensslTables =
+    OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
 
 // Adds the token to each call as a header. gRPC's own call credentials would be sent only on
 // encrypted connections.

@@ -44,8 +44,8 @@ std::optional<uid_t> FindUser(const std::string& list, const Wanted& wanted) {
     if (fields.size() <= kInode || fields[kLocal] != wanted.peer) continue;
     if (fields[kRemote] != wanted.own || fields[kState] != kEstablished) continue;
     uint32_t user = 0;
-    // Skip connections without an inode: no process owns them (yet, or any more), and their entry
-    // may name root.
+    // Skip connections without an inode: no process owns them at this moment, and their entry may
+    // name root.
     if (fields[kInode] != "0" && absl::SimpleAtoi(fields[kUser], &user)) return user;
   }
   return std::nullopt;

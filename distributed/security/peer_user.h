@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Finds the user of a process that has connected over the loopback interface. A TCP socket does not
-// know the peer's user, but the system's list of connections has it.
+// tell the peer's user, but the system's list of connections does.
 #pragma once
 
 #include <sys/types.h>

@@ -18,7 +18,7 @@ struct SecuritySettings {
   std::string tls_cert;
   std::string tls_key;
   std::string tls_ca;
-  // Whether clients of this task need a certificate, too (mutual TLS).
+  // If true, clients of this task need a certificate, too (mutual TLS).
   bool tls_client_auth = false;
   // The name that the certificates of other processes must have, instead of the called
   // host.

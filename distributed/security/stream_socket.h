@@ -29,8 +29,8 @@ class StreamSocket {
 
   // Connects to `address`. Returns 0, or the error number; ETIMEDOUT after `timeout_ms`.
   int Connect(const addrinfo& address, int timeout_ms);
-  // Waits for the event of poll(2), at most `timeout_ms`. Returns whether it, or an error of the
-  // socket, has come.
+  // Waits for the event of poll(2), at most `timeout_ms`. Returns true if the event or an error of
+  // the socket has come.
   bool Await(short event, int timeout_ms) const;
   int fd() const { return fd_; }
 

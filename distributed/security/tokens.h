@@ -19,18 +19,19 @@ class Tokens {
  public:
   static constexpr size_t kLengthMin = 16;
 
-  Tokens() = default;  // no tokens
+  Tokens() = default;  // constructs an empty set of tokens
   // Reads a token file. InvalidArgument names `setting` (see NameOfSetting), the file and the
   // line.
   static StatusOr<Tokens> Read(const std::string& path, const std::string& setting, Env& env);
 
   bool empty() const { return tokens_.empty(); }
-  // Returns the first token. REQUIRES !empty().
+  // Returns the first token. REQUIRES: !empty().
   const std::string& first() const { return tokens_.front(); }
   // Returns whether this is one of the tokens. Takes the same time wherever two tokens differ.
   bool Contains(string_view token) const;
-  // Returns the token in the HTTP header Authorization, "Bearer TOKEN" or "Basic", for which
-  // browsers ask their users for a name (ignored) and a password (the token). "": there is none.
+  // Returns the token in an HTTP header Authorization; "" if there is none. The header is "Bearer
+  // TOKEN", or "Basic ..." from a browser, which asks its user for a name (ignored here) and a
+  // password (the token).
   static std::string OfHeader(string_view authorization);
 
  private:

@@ -20,13 +20,14 @@ struct CostNode {
     int output = 0;
   };
   struct Output {
-    int64_t bytes = 0;     // 0 if the tensor existed before the step (a variable or a constant)
-    int alias_input = -1;  // the input whose buffer it shares; -1: its own
+    int64_t bytes = 0;  // 0 if the tensor existed before the step (a variable or a constant)
+    // The input whose buffer the output shares; -1: it has a buffer of its own.
+    int alias_input = -1;
     DType dtype = DType::kInvalid;
     PartialShape shape;  // unknown if the output carried no value
   };
   std::string name, device;
-  int id = 0;  // its position in the list
+  int id = 0;  // the node's position in the list
   std::vector<Input> inputs;
   std::vector<int> control_inputs;  // ids
   std::vector<Output> outputs;

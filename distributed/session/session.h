@@ -34,12 +34,12 @@ struct SessionOptions {
   // The timeout of every operation that does not set one. 0: a minute for operations that only call
   // tasks, a day for steps of several tasks, none for steps in this process.
   int64_t operation_timeout_ms = 0;
-  // Whether to relax a device constraint that cannot be met.
+  // If true, device constraints that cannot be met are relaxed.
   bool allow_soft_placement = false;
-  // Whether to print the device of each node when a step is prepared, to standard error of the
-  // session's master.
+  // If true, the session's master prints the device of each node to its standard error when it
+  // prepares a step.
   bool log_device_placement = false;
-  // Whether to run the optional passes of the compiler. If false, only the passes that every step
+  // If true, the optional passes of the compiler run. If false, only the passes that every step
   // needs run.
   bool optimize = true;
   // Names of optional passes of the compiler to leave out: "fold", "merge", "sweep", ...

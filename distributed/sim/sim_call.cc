@@ -14,8 +14,8 @@ std::shared_ptr<SimCall> SimCall::Start(SimNetwork& network, const SimEnd& from,
                                         std::string what, int64_t timeout_ms, Done done) {
   std::shared_ptr<SimCall> call(new SimCall(network, from, to, std::move(what), std::move(done)));
   const auto end_later = [&network, weak = std::weak_ptr(call)](const Status& why) {
-    // Ends the call in another closure: that disarms the timer, which the timer's own callback must
-    // not do.
+    // Ends the call in another closure, because ending it disarms the timer, and the timer's own
+    // callback must not do that.
     network.scheduler().Schedule([weak, why] {
       if (const auto self = weak.lock()) self->End(why);
     });

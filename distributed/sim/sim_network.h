@@ -42,7 +42,7 @@ namespace penstock {
 // One process on the network.
 struct SimEnd {
   std::string host;
-  uint64_t incarnation = 0;  // 0: this end never counts as dead
+  uint64_t incarnation = 0;  // 0: the network never treats this process as dead
 
   // Returns the process of a task. Its host is the task's address without the port.
   static SimEnd Of(const TaskId& task) {
@@ -78,8 +78,9 @@ class SimNetwork {
   // Returns the steps; null if no task with this incarnation (0: any) serves at the address.
   TaskSteps* FindSteps(const std::string& address, uint64_t incarnation) const;
 
-  // Runs `arrive` after the time that a message takes. Drops `arrive` if `from` is dead, or if the
-  // message is lost: then the connection breaks, too. `what` names the message in the log.
+  // Runs `arrive` after the time that a message takes. Drops `arrive` if `from` is dead or the
+  // message is lost. A lost message also breaks the connection. `what` names the message in the
+  // log.
   void Send(const SimEnd& from, const SimEnd& to, const std::string& what,
             Scheduler::Closure arrive);
   // Adds a line "MICROSECONDS us  TEXT" to the log.
@@ -112,8 +113,7 @@ class SimNetwork {
   // Returns whether a request is to be sent twice, by the set faults.
   bool DrawRepeat();
 
-  // Notes that a step begins in a task. A step that begins twice in a task is listed as
-  // repeated.
+  // Notes that a step begins in a task. If the same step begins there twice, lists it as repeated.
   void NoteStep(const TaskId& task, int64_t step_id);
   const std::vector<std::string>& repeated_steps() const { return repeated_steps_; }
 

@@ -14,8 +14,8 @@
 namespace penstock {
 namespace {
 
-// The limit for a call without a timeout, and the time that a call may take beyond its timeout. The
-// master normally ends the call earlier.
+// The timeout of a call for which the caller sets none, and the time that a call may take beyond
+// its timeout. The master normally ends the call earlier.
 constexpr int64_t kCallMs = 300'000, kSlackMs = 30'000;
 // A session is closed this long after its client is gone.
 constexpr int64_t kIdleNanos = 10'000'000'000;
@@ -29,7 +29,7 @@ class SimSession final : public SessionInterface {
         options_(options) {}
   ~SimSession() override {
     network_.scheduler().ScheduleAt(network_.scheduler().now_ns() + (closed_ ? 0 : kIdleNanos),
-                                    [there = there_] { there->session.reset(); });
+                                    [there = served_session_] { there->session.reset(); });
   }
 
   Status Extend(const Graph& graph) override {
@@ -103,7 +103,7 @@ class SimSession final : public SessionInterface {
     }
   };
 
-  // Removes the pointers: a cancellation cannot be sent.
+  // Clears the pointer to the cancellation, which a message cannot contain.
   static RunOptions WithoutPointers(RunOptions options) {
     options.cancellation = nullptr;
     return options;
@@ -123,7 +123,7 @@ class SimSession final : public SessionInterface {
     Wait wait(network_.scheduler(), "the answer of a master");
     const int64_t limit_ms = timeout_ms > 0 ? timeout_ms + kSlackMs : kCallMs;
     SimCall::Start(network_, client_, master_, what, limit_ms, wait.done())
-        ->Ask([&network = network_, master = master_, options = options_, there = there_,
+        ->Ask([&network = network_, master = master_, options = options_, there = served_session_,
                serve = std::move(serve)](Done answer) {
           Task* const task = network.Find(master.address, master.incarnation);
           if (task == nullptr) {
@@ -140,7 +140,7 @@ class SimSession final : public SessionInterface {
   const SimEnd client_;
   const TaskId master_;
   const SessionOptions options_;
-  const std::shared_ptr<ServedSession> there_ = std::make_shared<ServedSession>();
+  const std::shared_ptr<ServedSession> served_session_ = std::make_shared<ServedSession>();
   bool closed_ = false;
 };
 

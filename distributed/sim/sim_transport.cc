@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The transport of a simulated network: sends one message for each subscription and for each
-// tensor, and any two may overtake each other. Either end may be gone when a message arrives.
+// tensor, and any two may overtake each other. The receiver of a message may be gone when the
+// message arrives.
 #include <cstring>
 #include <map>
 #include <memory>

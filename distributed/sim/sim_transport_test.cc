@@ -161,7 +161,8 @@ TEST_F(SimTransportTest, DeadValuesAndLoops) {
   });
 }
 
-// The claim of capabilities().in_order: no test of the system may rely on an order.
+// capabilities().in_order is false: tensors may overtake each other, so that no test can rely on
+// their order.
 TEST_F(SimTransportTest, AnyTensorMayOvertakeAnyOther) {
   Connected([&] {
     EXPECT_FALSE(ps_->transport->capabilities().in_order);
@@ -242,7 +243,8 @@ TEST_F(SimTransportTest, LateMessagesOfOldStepsAreDropped) {
     sink->Refuse(1, Internal("late"));
     EXPECT_TRUE(Arrived(1).empty());
     EXPECT_EQ(Failure(1), OkStatus());
-    // The producer may hear of a step only after the consumer has given it up.
+    // The producer may get the subscription of a step only after the consumer has given up the
+    // step.
     worker_->transport->Subscribe(ps_->id, 2);
     worker_->transport->Unsubscribe(ps_->id, 2);
     ExpectThatAStepWorks(3);

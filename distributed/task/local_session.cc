@@ -106,8 +106,8 @@ class LocalSession final : public SessionInterface {
 }  // namespace
 
 StatusOr<std::unique_ptr<SessionInterface>> NewLocalSession(const SessionOptions& options) {
-  // All sessions of the process share one runtime, on the real clock: a test's Env would be
-  // destroyed before it. Simulations make Tasks, which are given theirs.
+  // All local sessions of the process share one runtime, on the real clock, because a test's Env
+  // would be destroyed before the runtime. Simulations make Tasks and pass them a simulated Env.
   static Mutex mu;
   static LocalRuntime* runtime = nullptr;
   {

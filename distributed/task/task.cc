@@ -68,7 +68,7 @@ void Task::RunHousekeeping() {
   const auto stopped = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return stopped_; };
   while (!changed_.WaitUntil(mu_, next_ns(), stopped)) {
     lock.Unlock();
-    worker_.ReapSessions();
+    worker_.DeleteExpiredSessions();
     master_->SampleSteps();
     if (master_->closes_idle_sessions()) master_->CloseIdleSessions(parts_.connected_clients());
     const bool closed = master_->ClosedSinceLastCall(), deleted = worker_.DeletedSinceLastCall();

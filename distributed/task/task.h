@@ -71,7 +71,7 @@ class Task {
 
   const TaskId& self() const { return worker_.self(); }
   Worker& worker() { return worker_; }
-  Master& master() { return *master_; }  // REQUIRES Start
+  Master& master() { return *master_; }  // REQUIRES: Start has succeeded
   // Returns the time since the construction.
   int64_t uptime_ns() const { return parts_.env->NowNanos() - made_ns_; }
 
@@ -79,9 +79,9 @@ class Task {
   // Errors are the transport's.
   Status Start(const ClusterSpec& cluster);
   // Makes sessions that this process creates for the task's address use its master directly.
-  // REQUIRES Start.
+  // REQUIRES: Start was called.
   void PublishSessions() { sessions_->Publish(); }
-  // Makes a session with the task's master, in this process. REQUIRES Start.
+  // Makes a session with the task's master, in this process. REQUIRES: Start was called.
   std::unique_ptr<SessionInterface> NewSession(const SessionOptions& options) {
     return sessions_->NewSession(options);
   }
@@ -100,12 +100,13 @@ class Task {
   // Ends the sessions, and aborts the running steps. Until the task is destroyed, other tasks
   // may still call it and begin steps here.
   void Stop();
-  // Waits for the calls of sessions in this process. REQUIRES Stop.
+  // Waits for the calls of sessions in this process. REQUIRES: Stop was called.
   void WaitForSessions() { sessions_.reset(); }
   // Aborts the steps that have begun since Stop, and waits until no step runs any more, so that the
-  // scheduler and the transport may be destroyed. REQUIRES Stop, and that other tasks can no longer
-  // call. Has no deadline, because a kernel that still ran would use destroyed objects. A process
-  // whose kernels may not return limits the time itself (client::ExitDeadline).
+  // scheduler and the transport may be destroyed. REQUIRES: Stop was called, and other tasks can no
+  // longer call. Has no deadline, because a kernel that is still running would use destroyed
+  // objects. If kernels may never return, the process must limit the time itself
+  // (client::ExitDeadline).
   void WaitForSteps();
 
  private:

@@ -23,7 +23,7 @@ class KeyNumbers {
  public:
   struct Number {
     uint32_t value;  // from 1; 0: the numbers are used up
-    bool is_new;     // the key's text, from TextOf, has to be sent
+    bool is_new;     // true if the key's text (TextOf) has to be sent, too
   };
   // Returns the number of `key`. Keys that differ only in frame and iteration share a number.
   Number NumberOf(const HashedKey& key);
@@ -39,8 +39,8 @@ class KeyNumbers {
 class NumberedKeys {
  public:
   // Returns the key of a header. `text` is empty unless the producer sent the key's text. The
-  // header comes from another process: DataLoss or InvalidArgument says what is wrong with it, and
-  // later headers cannot be understood after that.
+  // header comes from another process: DataLoss or InvalidArgument says what is wrong with it;
+  // after such an error, later headers cannot be understood.
   StatusOr<HashedKey> Find(uint32_t number, const std::string& text, uint64_t frame,
                            uint64_t iteration);
 

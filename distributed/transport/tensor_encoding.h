@@ -87,10 +87,10 @@ class IncomingTensor {
   size_t missing() const { return total_ - filled_; }
   bool is_dead() const { return is_dead_; }
   // Returns where the caller has to write the next `count` bytes at once. Null if `count` is 0.
-  // REQUIRES count <= missing().
+  // REQUIRES: count <= missing().
   char* Next(size_t count);
-  // Returns the tensor. REQUIRES missing() == 0. DataLoss or InvalidArgument if the bytes
-  // are no encoded tensor.
+  // Returns the tensor. REQUIRES: missing() == 0. DataLoss or InvalidArgument if the bytes are no
+  // encoded tensor.
   StatusOr<Tensor> Finish() &&;
 
  private:

@@ -5,8 +5,8 @@
 //
 // A consumer subscribes once per step and producer, when its part of the step begins; the producer
 // sends each tensor as soon as it has both the tensor and the subscription. So no tensor needs a
-// request of its own, and none reaches a task that is not running its step. A tensor that has to
-// wait does so at the producer, which keeps a reference to its buffer.
+// request of its own, and no tensor reaches a task that is not running the tensor's step. A tensor
+// that has to wait does so at the producer, which keeps a reference to its buffer.
 //
 //   Transport    a task's access to the other tasks; made by TransportFactory
 //   TaskSteps    the task's steps, where subscriptions and tensors arrive
@@ -52,8 +52,8 @@ class TensorSink {
 
   virtual ~TensorSink() = default;
   // Encodes the tensor and sends it. If the value cannot be encoded, refuses its step.
-  // `handed_over` is called once, on any thread and possibly before Send returns: when the tensor
-  // no longer uses anything of its step, because it was sent or dropped.
+  // `handed_over` is called once, on any thread and possibly before Send returns, when the tensor
+  // was sent or dropped and no longer uses objects of its step.
   void Send(int64_t step_id, const HashedKey& key, Tensor value, bool is_dead,
             HandedOver handed_over);
   // Ends the consumer's part of the step with `why`.
@@ -89,7 +89,7 @@ class TaskSteps : public Landing {
 struct TransportCapabilities {
   // Tensors from one task to another arrive in the order in which they were sent, except that
   // small ones may overtake large ones (inline_bytes_max). false: any tensor may overtake any other
-  // one. Steps must not depend on an order; it keeps early tensors from waiting for late ones.
+  // one. Steps must not depend on an order; it only keeps early tensors from waiting for late ones.
   bool in_order = true;
   // Tensors of up to this many bytes are sent in batches and may overtake larger ones. 0: none
   // overtakes another one, if in_order.

@@ -25,14 +25,14 @@ struct GrpcHost;
 // Services of the task's process that are lent to its transport. Borrowed as long as the
 // transport lives.
 //
-// There is no Env among them: the transports that read a clock (shm, verbs) poll memory and
-// adapters on threads of their own, and their peers keep real time, so they read Env::Real().
-// Simulated tasks have the transport of distributed/sim, which no factory makes.
+// An Env is not among them. The transports that read a clock (shm, verbs) poll real memory and
+// adapters on threads of their own, so they use Env::Real(). Simulated tasks use the transport of
+// distributed/sim, which no factory makes.
 struct TransportHost {
   // The task's gRPC server, before it listens: a transport may register a service with it. Null
   // in a process without one.
   GrpcHost* grpc = nullptr;
-  // The scheduler for waits that other closures of the task end.
+  // The scheduler by which a transport waits for other closures of the task.
   Scheduler* scheduler = &Scheduler::Real();
   // Called with the log lines that say which transport tensors take; null: the lines go to stderr.
   std::function<void(const std::string& line)> log = nullptr;
@@ -44,7 +44,7 @@ class TransportFactory {
 
   static TransportFactory& Global();
 
-  // Adds a protocol and returns true. REQUIRES that the protocol is new.
+  // Adds a protocol and returns true. REQUIRES: the protocol was not added before.
   bool Add(const std::string& protocol, Maker maker);
   // Makes a transport. InvalidArgument lists the known protocols; FailedPrecondition says what
   // `host` lacks.

@@ -22,7 +22,7 @@ class DirectWorkerClient final : public WorkerClient {
                     .serving = worker_.serving(),
                     .protocol = std::string(worker_.protocol()),
                     .running_steps = worker_.steps().running(),
-                    .unknown_sessions = worker_.TouchSessions(question.sessions),
+                    .unknown_sessions = worker_.RenewLeases(question.sessions),
                     .wall_ns = worker_.WallNanos()};
     if (question.want_devices) task.devices = worker_.devices();
     std::move(answer)(std::move(task));

@@ -23,8 +23,8 @@ class GateWait : public std::enable_shared_from_this<GateWait> {
         done_(std::move(done)) {}
 
   // Reports `ran` to the gate, and makes the step's cancellation and deadline end the wait. Called
-  // once. An answer that comes during Begin is passed on at the end of Begin: after the step's
-  // Done, the worker may be destroyed, and with it the gate and the timer.
+  // once. If the answer comes during Begin, it is passed on only at the end of Begin. The reason:
+  // after the step's Done, the worker may be destroyed, and with it the gate and the timer.
   void Begin(StepGate& gate, const Status& ran, int64_t deadline_ns) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -70,8 +70,8 @@ void GateWait::Watch(int64_t deadline_ns) {
   }
   cancellation_ = token;
   if (deadline_ns == 0) return;
-  // Cancels the step on another thread: the end of the step disarms the timer, which on the timer's
-  // thread would wait for itself.
+  // Cancels the step on another thread. The end of the step disarms the timer, and the timer's
+  // thread must not wait for itself.
   timer_ = services_.timer->Arm(deadline_ns, [step = step_, threads = services_.threads] {
     threads->Schedule([step] {
       step->Cancel(DeadlineExceeded("step ", step->id(), " did not end before its deadline"));

@@ -20,7 +20,7 @@ namespace penstock {
 struct GateServices {
   Scheduler* threads = nullptr;  // this and the timer are borrowed
   DeadlineTimer* timer = nullptr;
-  std::string task;  // its name, for errors
+  std::string task;  // the task's name, for errors
 };
 
 // Reports to the gate that `step` has ended with the status `ran`. Calls `done` once, on any

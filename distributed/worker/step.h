@@ -5,9 +5,9 @@
 // step's cancellation; and resources that live as long as the step.
 //
 // Tensors from other tasks arrive through Deliver and meet their receivers in the local rendezvous.
-// Kernels of collectives find their Collectives here, too, although the messages of collectives
-// belong to no step. Thread-safe. The StepTable and tensors that are being sent hold shared
-// pointers to it.
+// Kernels of collectives get their Collectives from the Step, too, although the messages of
+// collectives belong to no step. Thread-safe. The StepTable and tensors that are being sent hold
+// shared pointers to it.
 #pragma once
 
 #include <map>
@@ -57,8 +57,8 @@ class Step final : public Rendezvous,
   Cancellation& cancellation() { return cancellation_; }
   ResourceStore& resources() { return resources_; }
 
-  // Rendezvous: a key whose destination is another task goes to the outbox for that
-  // task.
+  // Implements Rendezvous: a tensor whose key names another task as its destination goes to the
+  // outbox for that task.
   Status Send(const HashedKey& key, Tensor value, bool is_dead) override;
   void Recv(const HashedKey& key, Received received) override;
   void Abort(const Status& why) override;
@@ -69,8 +69,8 @@ class Step final : public Rendezvous,
   // Cancels all that runs or waits in the step.
   void Cancel(const Status& why);
 
-  // Sends the tensors for `consumer` that are there now, and each later one as soon as a kernel has
-  // sent it. Does nothing if the step has been aborted.
+  // Sends the tensors that wait for `consumer`, and from then on each further tensor as soon as a
+  // kernel has sent it. Does nothing if the step has been aborted.
   void Subscribe(const TaskName& consumer, std::shared_ptr<TensorSink> sink);
   // Takes a tensor from another task; drops it if the step has been aborted. A key that comes twice
   // ends the step.

@@ -67,8 +67,9 @@ class StepTable final : public TaskSteps {
     int64_t last_end_ns = 0;  // when the last step ended, by the Env's clock; 0: none has
   };
   Counts counts() const;
-  // Returns the error of a step that has lost a task: the step's own failure, if it has failed
-  // already; else `task_lost` with the step and what it waited for here.
+  // Returns the error of a step that has lost a task. If the step has failed already, the error is
+  // its own failure; else it is `task_lost`, with the name of the step and what the step waited for
+  // here.
   Status Explain(int64_t step_id, const Status& task_lost) const;
   std::vector<int64_t> running() const;
   std::vector<std::shared_ptr<Step>> steps() const;
@@ -107,10 +108,11 @@ class StepTable final : public TaskSteps {
   absl::flat_hash_set<int64_t> ended_ ABSL_GUARDED_BY(mu_);
   std::deque<int64_t> ended_order_ ABSL_GUARDED_BY(mu_);
   int64_t last_end_ns_ ABSL_GUARDED_BY(mu_) = 0;
-  std::map<TaskName, Sent> sent_ ABSL_GUARDED_BY(mu_);          // sent by steps that have ended
-  std::deque<ParkedSubscription> parked_ ABSL_GUARDED_BY(mu_);  // oldest first
+  std::map<TaskName, Sent> sent_ ABSL_GUARDED_BY(mu_);  // sent by steps that have ended
+  std::deque<ParkedSubscription> parked_
+      ABSL_GUARDED_BY(mu_);  // parked subscriptions, oldest first
   absl::flat_hash_map<TaskName, int64_t> parked_per_consumer_ ABSL_GUARDED_BY(mu_);
-  // The timer is armed while something is parked.
+  // The timer is armed while subscriptions are parked.
   bool expiry_armed_ ABSL_GUARDED_BY(mu_) = false;
   // The timer that was armed last.
   std::optional<DeadlineTimer::Token> expiry_ ABSL_GUARDED_BY(mu_);

@@ -156,9 +156,9 @@ TEST_F(StepTableTest, ManyWaitsAreCounted) {
   const auto ignore = [](Status, Tensor, bool) {};
   EXPECT_EQ(step->Describe(), StrCat("step 1 of ", kPs, " ran"));
   for (int i = 1; i < 6; ++i) step->Recv(Key(StrCat("edge_1_x:", i), kWorker, kPs), ignore);
-  EXPECT_EQ(step->Describe(), StrCat("step 1 of ", kPs, " waited for 'x:1' from ", kWorker,
-                                     ", 'x:2' from ", kWorker, ", 'x:3' from ", kWorker,
-                                     ", 2 more"));
+  EXPECT_EQ(step->Describe(),
+            StrCat("step 1 of ", kPs, " waited for 'x:1' from ", kWorker, ", 'x:2' from ", kWorker,
+                   ", 'x:3' from ", kWorker, ", 2 more"));
   table.Abort(1, Cancelled("end of test"));
   table.End(1);
 }
@@ -193,7 +193,7 @@ TEST_F(StepTableTest, WhenSentWaitsForTheLastTensor) {
   step->WhenSent(Done([&](Status s) { sent = s.ok(); }));
   EXPECT_FALSE(sent);
   std::move(sink->held[0])();
-  sink->held.clear();  // it keeps the step alive, which keeps the sink alive
+  sink->held.clear();  // a sent tensor keeps the step alive, and the step keeps the sink alive
   EXPECT_TRUE(sent);
   table.End(1);
 }

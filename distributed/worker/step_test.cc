@@ -45,7 +45,7 @@ class StepTest : public testing::Test {
  protected:
   ~StepTest() override {
     step_->Cancel(Cancelled("end of test"));
-    sink_->held.clear();  // they keep the step alive, which keeps the sink alive
+    sink_->held.clear();  // sent tensors keep the step alive, and the step keeps the sink alive
   }
   Status Send(const HashedKey& key) { return step_->Send(key, Tensor::Scalar(1.0f), false); }
   // Records how a Recv has ended so far: "none", an error, "dead" or "value".

@@ -151,8 +151,8 @@ Status Worker::CreateSession(const WorkerSessionOptions& options) {
   return OkStatus();
 }
 
-// The name and the address of a master are what it says of itself, and two live masters may say the
-// same. So an earlier incarnation's session ends only if its master is silent, too.
+// A master states its own name and address, and two live masters may state the same by mistake. So
+// the session of an earlier incarnation ends only if its master is silent, too.
 void Worker::Supersede(const TaskId& master) {
   for (const auto& [handle, session] : sessions_) {
     const std::vector<TaskId>& tasks = session->options.tasks;
@@ -226,7 +226,7 @@ bool Worker::in_use(int64_t quiet_ns) const {
                      [](const auto& session) { return !session.second->graphs.empty(); });
 }
 
-std::vector<std::string> Worker::TouchSessions(const std::vector<std::string>& handles) {
+std::vector<std::string> Worker::RenewLeases(const std::vector<std::string>& handles) {
   std::vector<std::string> unknown;
   const int64_t now = env_.NowNanos();
   MutexLock lock(mu_);
@@ -241,8 +241,9 @@ std::vector<std::string> Worker::TouchSessions(const std::vector<std::string>& h
   return unknown;
 }
 
-void Worker::ReapSessions() {
-  std::vector<std::pair<std::string, int64_t>> expired;  // the time since the last sign of each
+void Worker::DeleteExpiredSessions() {
+  std::vector<std::pair<std::string, int64_t>>
+      expired;  // by session: the time since the last sign of its master
   const int64_t now = env_.NowNanos();
   {
     MutexLock lock(mu_);
@@ -254,7 +255,8 @@ void Worker::ReapSessions() {
       if (silent_ns > lease_ns || kLeaseEnds.Fires()) expired.emplace_back(handle, silent_ns);
     }
   }
-  // Aborted, not Cancelled: a master that still runs steps of the session shall make a new one.
+  // Aborted, not Cancelled, so that the client makes a new session if the master still runs steps
+  // of this one.
   for (const auto& [handle, silent_ns] : expired) {
     EndSession(handle,
                Aborted(self_.ToString(), " has ended session ", handle,
@@ -289,7 +291,7 @@ Status Worker::RegisterGraph(const std::string& handle, uint64_t graph,
 
 void Worker::NoteUpdateRules(const WorkerSessionOptions& session,
                              const std::vector<Partition>& partitions) {
-  if (session.isolate_state) return;  // its variables are its own
+  if (session.isolate_state) return;  // the session has variables of its own
   const std::string master =
       session.tasks.empty() ? "an unknown master" : session.tasks[0].ToString();
   for (const Partition& partition : partitions) {
@@ -487,7 +489,7 @@ void Worker::RunGraph(const RunGraphArgs& args, Done done) {
 }
 
 void Worker::Reset(const std::vector<std::string>& containers) {
-  if (!serving_) return;  // the state then belongs to the replica that serves
+  if (!serving_) return;  // the state belongs to the other replica, which serves
   for (const auto& device : devices_) {
     if (containers.empty()) device->resources().ClearContainer(kDefaultContainer);
     for (const std::string& container : containers) {

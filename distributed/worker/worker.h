@@ -55,9 +55,9 @@ struct RunGraphArgs {
   StepStatsCollector* stats = nullptr;
   // RunGraph stores the task's Step here before any node of it runs, unless null.
   std::shared_ptr<Step>* step = nullptr;
-  // The caller's thread may run all nodes of the part, until the step has ended.
+  // If true, the caller's thread may run all nodes of the part, until the step has ended.
   bool on_this_thread = false;
-  // The caller's thread may run the part if that takes only a few microseconds.
+  // If true, the caller's thread may run the part if that takes only a few microseconds.
   bool may_start_here = false;
 };
 
@@ -66,11 +66,12 @@ class Worker {
   struct Options {
     TaskId self;  // with a valid name (core/op/task_name.h)
     std::vector<std::unique_ptr<Device>> devices;
-    Scheduler* threads = nullptr;  // this and the following are borrowed
+    Scheduler* threads = nullptr;  // this member and the following ones are borrowed
     Env* env = nullptr;
     DeadlineTimer* timer = nullptr;
-    MemoryLimits memory = {};                         // of each session and of each of its steps
-    MemoryAccount* account = &MemoryAccount::Task();  // of all sessions together; borrowed
+    MemoryLimits memory = {};  // limits for each session and each of its steps
+    // The account of all sessions together; borrowed.
+    MemoryAccount* account = &MemoryAccount::Task();
   };
   explicit Worker(Options options);
   ~Worker();
@@ -111,19 +112,19 @@ class Worker {
   void RefuseSessions() { refusing_ = true; }
   // Deletes a session and aborts its steps. Their tensors are freed when they have ended.
   void DeleteSession(const std::string& handle);
-  // Ends the steps of the sessions whose master is `master`, which this task's own heartbeats have
-  // found lost, without waiting for the leases; sessions that have just heard of it go on. If `why`
-  // is Aborted, the master has restarted, and its sessions end, too.
+  // Ends the steps of the sessions of `master`, which this task's own heartbeats have found lost,
+  // without waiting for the leases. Does not end steps of sessions that have just heard from the
+  // master. If `why` is Aborted, the master has restarted, and its sessions end, too.
   void MasterLost(const TaskId& master, const Status& why);
   // Renews the leases of these sessions; returns the handles that it does not know.
-  std::vector<std::string> TouchSessions(const std::vector<std::string>& handles);
+  std::vector<std::string> RenewLeases(const std::vector<std::string>& handles);
   // Deletes the sessions whose masters have been silent for longer than their lease.
-  void ReapSessions();
+  void DeleteExpiredSessions();
   // Returns whether sessions have been deleted since the last call.
   bool DeletedSinceLastCall() { return deleted_.exchange(false); }
   bool has_sessions() const;
-  // Returns whether a step runs here, or is likely to begin soon: a session has graphs here, and
-  // the last step ended less than `quiet_ns` ago.
+  // Returns true if a step runs here, or if one is likely to begin soon: a session has graphs here,
+  // and the last step ended less than `quiet_ns` ago.
   bool in_use(int64_t quiet_ns) const;
 
   // Makes the graph ready to run; a repeated call changes nothing. InvalidArgument if there are no
@@ -185,11 +186,12 @@ class Worker {
     KernelCache kernels;
     absl::flat_hash_map<uint64_t, std::shared_ptr<WorkerGraph>> graphs;
     int64_t last_sign_ns = 0;
-    bool superseded = false;  // its master's name and address are those of another incarnation now
+    bool superseded = false;  // another incarnation now has the name and address of its master
   };
   Device* FindDevice(string_view name) const;
-  // Returns the handles of the master's sessions; if `silent_only`, of those that have had no sign
-  // of it for a fifteenth of their lease. A master in this process has none.
+  // Returns the handles of the master's sessions. If `silent_only`, returns only those that have
+  // had no sign of the master for a fifteenth of their lease. Returns none for a master in this
+  // process.
   std::vector<std::string> SessionsOf(const TaskId& master, bool silent_only) const;
   // Marks the sessions of other incarnations of the master.
   void Supersede(const TaskId& master) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

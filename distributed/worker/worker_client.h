@@ -32,7 +32,7 @@ struct TaskStatus {
   TaskId self;
   bool serving = false;                // Worker::serving
   std::string protocol;                // the name of its transport
-  std::vector<DeviceInfo> devices;     // only if the caller asks for them
+  std::vector<DeviceInfo> devices;     // filled only if the caller asks for the devices
   std::vector<int64_t> running_steps;  // ids
   // The sessions named in the question that the task does not know.
   std::vector<std::string> unknown_sessions;

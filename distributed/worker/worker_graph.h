@@ -77,7 +77,7 @@ class WorkerGraph : public std::enable_shared_from_this<WorkerGraph> {
  public:
   struct Part {
     std::unique_ptr<Executor> executor;
-    ResourceStore* resources = nullptr;         // null: those of the device
+    ResourceStore* resources = nullptr;         // null: the resources of the device
     std::shared_ptr<ResourceStore> store_kept;  // owns `resources`, if they belong to a session
   };
 
@@ -99,7 +99,7 @@ class WorkerGraph : public std::enable_shared_from_this<WorkerGraph> {
   // Runs all executors; calls `done` when none of them runs any more. They share `args`, which
   // must have a cancellation: the first failure cancels all of them and is the status.
   void RunAsync(const StepArgs& args, Done done);
-  // Runs the only executor on the caller's thread, and returns its status. REQUIRES one_part().
+  // Runs the only executor on the caller's thread, and returns its status. REQUIRES: one_part().
   Status Run(StepArgs args) {
     args.resources = parts_[0].resources;
     const StepMemory memory(*memory_, args.step_id);

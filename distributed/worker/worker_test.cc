@@ -136,7 +136,8 @@ TEST_F(WorkerTest, TheEndOfALeaseAbortsItsSteps) {
   Working([&] {
     worker_->Begin("leased", {.lease_ms = 60'000});
     ASSERT_EQ(worker().RegisterGraph("leased", 1, TestWorker::Stall()), OkStatus());
-    scheduler_.ScheduleAt(env_.NowNanos() + 61'000'000'000, [&] { worker().ReapSessions(); });
+    scheduler_.ScheduleAt(env_.NowNanos() + 61'000'000'000,
+                          [&] { worker().DeleteExpiredSessions(); });
     const Status ended = worker_->Run("leased", 1, 1).status;
     EXPECT_TRUE(absl::IsAborted(ended)) << ended;
     EXPECT_THAT(std::string(ended.message()),
@@ -149,16 +150,16 @@ TEST_F(WorkerTest, ALeaseEndsWithoutASignOfTheMaster) {
     worker_->Begin("leased", {.lease_ms = 60'000});
     worker_->Begin("for ever");
     Pass(59'000);
-    worker().ReapSessions();
-    EXPECT_THAT(worker().TouchSessions({"leased", "unheard", "for ever"}), ElementsAre("unheard"));
+    worker().DeleteExpiredSessions();
+    EXPECT_THAT(worker().RenewLeases({"leased", "unheard", "for ever"}), ElementsAre("unheard"));
     Pass(59'000);
-    worker().ReapSessions();
-    EXPECT_THAT(worker().TouchSessions({"for ever"}), IsEmpty());
+    worker().DeleteExpiredSessions();
+    EXPECT_THAT(worker().RenewLeases({"for ever"}), IsEmpty());
     Pass(2'000);
-    worker().ReapSessions();
-    EXPECT_THAT(worker().TouchSessions({"leased", "for ever"}), ElementsAre("leased"));
+    worker().DeleteExpiredSessions();
+    EXPECT_THAT(worker().RenewLeases({"leased", "for ever"}), ElementsAre("leased"));
     Pass(3'000'000);
-    worker().ReapSessions();
+    worker().DeleteExpiredSessions();
     EXPECT_TRUE(worker().has_sessions());
   });
 }
@@ -178,15 +179,15 @@ TEST_F(WorkerTest, ARestartedMasterShortensTheLeasesOfItsEarlierIncarnation) {
     worker_->Begin("another task", {.tasks = {same_address}, .lease_ms = 60'000});
     const auto end = [&](int64_t after_s) {
       scheduler_.SleepUntil(env_.NowNanos() + after_s * 1'000'000'000);
-      EXPECT_THAT(worker().TouchSessions({"alive"}), IsEmpty());
-      worker().ReapSessions();
+      EXPECT_THAT(worker().RenewLeases({"alive"}), IsEmpty());
+      worker().DeleteExpiredSessions();
     };
     end(13);
-    EXPECT_THAT(worker().TouchSessions({"silent", "other", "another task"}), IsEmpty());
+    EXPECT_THAT(worker().RenewLeases({"silent", "other", "another task"}), IsEmpty());
     worker_->Begin("later", {.tasks = {restarted}, .lease_ms = 60'000});
     end(10);
     end(3);
-    EXPECT_THAT(worker().TouchSessions({"silent", "alive", "later", "other", "another task"}),
+    EXPECT_THAT(worker().RenewLeases({"silent", "alive", "later", "other", "another task"}),
                 ElementsAre("silent"))
         << "a master that is heard keeps its sessions, whatever another one says";
   });
@@ -213,9 +214,9 @@ TEST_F(WorkerTest, AMasterThatIsLostEndsItsStepsButKeepsItsSession) {
     EXPECT_EQ(ended, Unavailable(TestWorker::kName,
                                  " has ended the steps of session s, because it has lost their "
                                  "master: no heartbeats"));
-    EXPECT_THAT(worker().TouchSessions({"s"}), IsEmpty()) << "the master may come back";
+    EXPECT_THAT(worker().RenewLeases({"s"}), IsEmpty()) << "the master may come back";
     worker().MasterLost(kMaster, Aborted("has restarted"));
-    EXPECT_THAT(worker().TouchSessions({"s"}), ElementsAre("s"));
+    EXPECT_THAT(worker().RenewLeases({"s"}), ElementsAre("s"));
   });
 }
 

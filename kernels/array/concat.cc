@@ -22,8 +22,8 @@ StatusOr<int> ConcatAxis(int64_t axis, int rank) {
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
-// Adds the size of `shape` along the axis to `total`, the shape of the result, which begins as that
-// of input 0. InvalidArgument unless the rank and the other sizes are those of `first`.
+// Adds the size of `shape` along the axis to `total`, the shape of the result, which begins as the
+// shape of input 0. InvalidArgument unless the rank and the other sizes are those of `first`.
 Status AddToShape(const Shape& first, const Shape& shape, int index, int axis, Dims* total) {
   if (shape.rank() != first.rank()) {
     return InvalidArgument("ConcatOp : Ranks of all input tensors should match: shape[0] = ",

@@ -22,8 +22,8 @@ namespace penstock {
 
 struct DiagonalBand {
   int64_t lower = 0, upper = 0;
-  // Whether diagonals that are shorter than the longest are aligned right: those above the main
-  // diagonal, and those below it.
+  // True if diagonals that are shorter than the longest one are aligned right: `upper` for those
+  // above the main diagonal, `lower` for those below it.
   bool right_above = false, right_below = false;
 
   // Reads the input k: one diagonal, or the lower and the upper one. InvalidArgument if k has
@@ -37,7 +37,7 @@ struct DiagonalBand {
   // checked.
   Status CheckInside(int64_t rows, int64_t cols) const;
   // Returns the shape of the packed diagonals: [..., count, longest], or [..., longest] for one
-  // diagonal. Errors as in CheckInside. REQUIRES a known rank.
+  // diagonal. Errors as in CheckInside. REQUIRES: a known rank.
   StatusOr<PartialShape> Packed(const PartialShape& matrices) const;
 };
 
@@ -72,8 +72,8 @@ StatusOr<std::optional<DiagonalBand>> BandOf(const ShapeScope& s, int k);
 // Returns the attribute "align" for version 3, none for other versions.
 std::vector<AttrDef> AlignAttr(int version);
 
-// Calls the MatrixDiagPart and MatrixSetDiag ops with the band of the differentiated node, which is
-// its input k.
+// Calls the ops MatrixDiagPart and MatrixSetDiag with the same band as the differentiated node: its
+// input k.
 struct BandCalls {
   const GradientScope& g;
   int version, k;

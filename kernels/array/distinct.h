@@ -19,7 +19,7 @@ struct ElementKeys {
   bool is_nan(size_t i) const { return !nan.empty() && nan[i]; }
 };
 
-// Returns the keys of a vector. REQUIRES a real number type or bool.
+// Returns the keys of a vector. REQUIRES: a real number type or bool.
 ElementKeys KeysOf(const Tensor& vector);
 
 }  // namespace penstock

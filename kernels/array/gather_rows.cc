@@ -65,7 +65,8 @@ int64_t FirstOutOfRange(absl::Span<const Index> indices, int64_t limit) {
   constexpr int64_t kLargest = std::numeric_limits<Index>::max();
   const Unsigned bound = limit > kLargest ? Unsigned{kLargest} + 1 : static_cast<Unsigned>(limit);
   const int64_t count = static_cast<int64_t>(indices.size());
-  constexpr int64_t kBlock = 1024;  // no branch in a block, so that it vectorises
+  // The loop over a block has no branch, so that the compiler vectorises it.
+  constexpr int64_t kBlock = 1024;
   for (int64_t begin = 0; begin < count; begin += kBlock) {
     const int64_t end = std::min(count, begin + kBlock);
     bool bad = false;

@@ -24,8 +24,8 @@ struct GatherPlan {
   int64_t count = 0;
 };
 
-// Copies the rows that `indices` selects from `table` to `out`. REQUIRES indices in [0, plan.rows).
-// Index is int32_t or int64_t.
+// Copies the rows that `indices` selects from `table` to `out`. REQUIRES: all indices are in [0,
+// plan.rows). Index is int32_t or int64_t.
 template <class Index>
 void GatherRows(DType dtype, const GatherPlan& plan, const void* table, const Index* indices,
                 void* out, Scheduler& threads);

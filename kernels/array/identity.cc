@@ -18,7 +18,7 @@ class ForwardKernel final : public Kernel {
   int64_t CostNanos() const override { return 20; }
 };
 
-Status EachAsItsInput(ShapeScope& s) {
+Status SameShapePerInput(ShapeScope& s) {
   for (int i = 0; i < s.num_inputs(); ++i) {
     s.set_output(i, s.input(i));
     if (const auto* element = s.element(i)) s.set_output_element(i, *element);
@@ -67,7 +67,7 @@ OP(Identity) {
       .inputs = {{"input", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAnyType}},
-      .shape = EachAsItsInput,
+      .shape = SameShapePerInput,
       .gradient = PassOn,
       .passes_through = true,
       .ref_form = "RefIdentity",
@@ -80,7 +80,7 @@ OP(IdentityN) {
       .inputs = {{"input", List("T")}},
       .outputs = {{"output", List("T")}},
       .attrs = {{"T", TypeList{.min_length = 1, .allowed = kAnyType}}},
-      .shape = EachAsItsInput,
+      .shape = SameShapePerInput,
       .gradient = PassOn,
       .is_view = true,
   };
@@ -92,7 +92,7 @@ OP(RefIdentity) {
       .inputs = {{"input", Ref("T")}},
       .outputs = {{"output", Ref("T")}},
       .types = {{"T", kAnyType}},
-      .shape = EachAsItsInput,
+      .shape = SameShapePerInput,
       .gradient = PassOn,
       .allows_uninitialized_input = true,
       .passes_through = true,
@@ -106,7 +106,7 @@ OP(Snapshot) {
       .inputs = {{"input", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAnyType}},
-      .shape = EachAsItsInput,
+      .shape = SameShapePerInput,
       .gradient = PassOn,
       .is_view = true,
   };
@@ -118,7 +118,7 @@ OP(StopGradient) {
       .inputs = {{"input", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAnyType}},
-      .shape = EachAsItsInput,
+      .shape = SameShapePerInput,
       .gradient = NoGradient,
       .passes_through = true,
       .ref_form = "RefIdentity",
@@ -134,7 +134,7 @@ OP(PreventGradient) {
       .outputs = {{"output", "T"}},
       .types = {{"T", kAnyType}},
       .attrs = {{"message", ""}},
-      .shape = EachAsItsInput,
+      .shape = SameShapePerInput,
       .gradient = Refuse,
       .examples = {{.inputs = {{{{2, 3}}}}, .check_gradient = false}},
       .passes_through = true,
@@ -150,7 +150,7 @@ OP(GuaranteeConst) {
       .inputs = {{"input", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAnyType}},
-      .shape = EachAsItsInput,
+      .shape = SameShapePerInput,
       .gradient = NoGradient,
       .is_view = true,
   };

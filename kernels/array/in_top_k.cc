@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// InTopK (k an attribute), InTopKV2 (k an input): whether each target is among the k largest
+// InTopK (k an attribute), InTopKV2 (k an input): tests whether each target is among the k largest
 // predictions of its row.
 #include <cmath>
 

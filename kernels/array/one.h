@@ -23,7 +23,7 @@ ElementBytes BytesOf(const T& value) {
   return element;
 }
 
-// Returns the bytes of 1. REQUIRES a number type or bool.
+// Returns the bytes of 1. REQUIRES: a number type or bool.
 inline ElementBytes One(DType dtype) {
   switch (dtype) {
     case DType::kFloat:

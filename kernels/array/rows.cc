@@ -17,7 +17,7 @@ StatusOr<Tensor> Rows(KernelContext& ctx, const Tensor& value, int64_t begin, in
 }
 
 void JoinRows(KernelContext& ctx, const std::vector<Tensor>& parts, Tensor* whole) {
-  std::vector<int64_t> begins;  // in elements
+  std::vector<int64_t> begins;  // first element of each part
   int64_t end = 0;
   for (const Tensor& part : parts) {
     begins.push_back(end);

@@ -16,8 +16,8 @@ namespace penstock {
 StatusOr<Tensor> Rows(KernelContext& ctx, const Tensor& value, int64_t begin, int64_t end,
                       const Shape& shape);
 
-// Copies the elements of `parts` into `whole`, one tensor after the other. REQUIRES that `whole`
-// has as many elements as all `parts`.
+// Copies the elements of `parts` into `whole`, one tensor after the other. REQUIRES: `whole` has as
+// many elements as all `parts` together.
 void JoinRows(KernelContext& ctx, const std::vector<Tensor>& parts, Tensor* whole);
 
 // Returns `rest` with a dimension in front. InvalidArgument if the shape has too many elements.

@@ -20,7 +20,7 @@ inline bool IsAlignedAt(const Tensor& whole, int64_t element) {
 // Returns true if the elements should be shared. A shared slice keeps the whole buffer alive and,
 // if the buffer is a variable's value, forces the next update of the variable to copy it. So only
 // aligned slices of at least a quarter of the tensor are shared.
-inline bool WorthSharing(const Tensor& whole, int64_t element, int64_t count) {
+inline bool ShouldShare(const Tensor& whole, int64_t element, int64_t count) {
   return IsAlignedAt(whole, element) && count >= whole.num_elements() / 4;
 }
 

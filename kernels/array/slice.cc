@@ -52,7 +52,7 @@ class SliceKernel final : public Kernel {
     const Dims from = DenseStrides(input.shape().dims());
     int64_t offset = 0;
     for (int i = 0; i < input.rank(); ++i) offset += begin[i] * from[i];
-    if (WholeRows(input.shape(), box) && WorthSharing(input, offset, box.num_elements())) {
+    if (WholeRows(input.shape(), box) && ShouldShare(input, offset, box.num_elements())) {
       ctx.SetOutput(0, input.Slice(begin[0], begin[0] + size[0]));
       return OkStatus();
     }

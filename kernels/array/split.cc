@@ -19,8 +19,8 @@ StatusOr<int> SplitAxis(int64_t axis, int rank) {
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
-// Writes `sizes[i]` rows of dimension `axis` to output i, one slice after the other. REQUIRES sizes
-// that add up to that dimension.
+// Writes `sizes[i]` rows of dimension `axis` to output i, one slice after the other. REQUIRES: the
+// sizes add up to that dimension.
 Status SplitToOutputs(KernelContext& ctx, const Tensor& value, int axis,
                       absl::Span<const int64_t> sizes) {
   const Dims strides = DenseStrides(value.shape().dims());

@@ -49,14 +49,14 @@ struct StridedBox {
     int64_t count = 0;  // kUnknown if not known
   };
   absl::InlinedVector<Dim, 4> dims;  // per dimension of the input
-  Dims shape;                        // of the result: without shrunk axes, with new axes
+  Dims shape;                        // shape of the result: without shrunk axes, with new axes
 
   Dims counts() const;
-  bool whole = true;  // the box is the whole input, in order
+  bool whole = true;  // true if the box is the whole input, in order
 };
 
 // Computes the box. InvalidArgument names the element of the expression that does not fit the
-// input. REQUIRES a known rank. Counts that depend on unknown vectors or dimensions are kUnknown.
+// input. REQUIRES: a known rank. Counts that depend on unknown vectors or dimensions are kUnknown.
 StatusOr<StridedBox> ResolveStridedSlice(const StridedSliceMasks& masks,
                                          const StridedSliceVectors& vectors,
                                          const PartialShape& input);
@@ -67,7 +67,7 @@ StatusOr<StridedBox> ResolveStridedSlice(const StridedSliceMasks& masks, const T
                                          const Tensor& end, const Tensor& strides,
                                          const Shape& input);
 
-// Whether the source or the destination of a copy is the tensor that contains the box.
+// Says which tensor of a copy contains the box: the source or the destination.
 enum class BoxSide { kSource, kDestination };
 // Adds the box's dimensions to *copy. On side `side` the strides are those of a dense tensor of
 // shape `whole`; on the other side the box itself is dense. Returns the index of the box's first
@@ -76,7 +76,7 @@ int64_t WalkBox(const StridedBox& box, const Shape& whole, BoxSide side, Strided
 
 // InvalidArgument unless the shape of `value` is the shape of the box.
 Status CheckValueOfBox(const StridedBox& box, const Tensor& value, string_view name);
-// Writes `value` into the box of `whole`. REQUIRES that CheckValueOfBox has succeeded.
+// Writes `value` into the box of `whole`. REQUIRES: CheckValueOfBox has succeeded.
 void StoreInBox(const StridedBox& box, const Tensor& value, Tensor& whole, Scheduler& threads);
 
 }  // namespace penstock

@@ -28,8 +28,8 @@ struct StridedCopy {
 };
 
 // Copies the box. `from` and `to` are the addresses of its first element in the source and in the
-// destination, which must not overlap. Reads and writes nothing if a count is 0. REQUIRES counts >=
-// 0 and that the box lies within both buffers. Large boxes are split over `threads`.
+// destination, which must not overlap. Reads and writes nothing if a count is 0. REQUIRES: all
+// counts are >= 0, and the box lies within both buffers. Large boxes are split over `threads`.
 void CopyStrided(DType dtype, const StridedCopy& copy, const void* from, void* to,
                  Scheduler& threads);
 

@@ -36,7 +36,7 @@ class StridedSliceKernel final : public Kernel {
     }
     StridedCopy copy;
     const int64_t offset = WalkBox(box, input.shape(), BoxSide::kSource, &copy);
-    if (WholeRows(box, input.shape()) && WorthSharing(input, offset, shape.num_elements())) {
+    if (WholeRows(box, input.shape()) && ShouldShare(input, offset, shape.num_elements())) {
       const int64_t begin = box.dims[0].begin;
       ctx.SetOutput(0, input.Slice(begin, begin + box.dims[0].count).Reshaped(shape));
       return OkStatus();

@@ -63,8 +63,7 @@ std::vector<Gradient> UpdateGradient(const GradientScope& g) {
   const Output slice = Call("StridedSlice", {g.dy(), g.x(1), g.x(2), g.x(3)}, masks);
   const Output rest =
       Call("TensorStridedSliceUpdate", {g.dy(), g.x(1), g.x(2), g.x(3), ZerosLike(slice)}, masks);
-  // A value may have more dimensions than the slice if the additional ones are leading and of size
-  // 1.
+  // A value may have more dimensions than the slice if the surplus ones come first and have size 1.
   const Output shape = Call("BroadcastArgs", {ShapeOf(slice), ShapeOf(g.x(4))});
   return {rest, Gradient(), Gradient(), Gradient(), SumToShapeOf(Reshape(slice, shape), g.x(4))};
 }

@@ -79,7 +79,7 @@ std::vector<Gradient> TileGradient(const GradientScope& g) {
   const Output minus_one = g.Const(Tensor::Vector<int32_t>({-1}));
   const Output split = Reshape(Pack({multiples, shape}, 1), minus_one);
   const Output even = Range(g.Const<int32_t>(0), SizeOf(split), g.Const<int32_t>(2));
-  // The reshape tells shape inference the shape.
+  // The Reshape gives shape inference the shape of x.
   return {Reshape(Sum(Reshape(g.dy(), split), even), shape), Gradient()};
 }
 

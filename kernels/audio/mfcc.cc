@@ -135,7 +135,8 @@ class MfccKernel final : public Kernel {
   }
 
  private:
-  static constexpr double kFloor = 1e-12;  // smaller energies count as this before the logarithm
+  // The least energy: smaller ones are replaced by it before the logarithm.
+  static constexpr double kFloor = 1e-12;
 
   // Returns the matrix of the discrete cosine transform, [coefficients, filters].
   std::vector<double> Cosines() const {

@@ -65,8 +65,8 @@ struct Wav {
   }
 };
 
-// Skips the chunks before the format, such as JUNK, and the format's name. InvalidArgument if the
-// file has no format.
+// Skips the chunks before the format chunk, such as JUNK, and the name of the format chunk.
+// InvalidArgument if the file has no format chunk.
 Status SkipToFormat(WavReader& reader) {
   for (;;) {
     ASSIGN_OR_RETURN(const string_view name, reader.Take(4, "a chunk's name"));
@@ -207,7 +207,7 @@ OP(DecodeWav) {
       .attrs = {{"desired_channels", -1}, {"desired_samples", -1}},
       .shape = DecodeShape,
       .gradient = NoGradient,
-      .not_alone = "needs a file: kernels/audio has its tests",
+      .untestable_alone = "needs a file: kernels/audio has its tests",
   };
 }
 KERNEL_ANY_TYPE(DecodeWav, DecodeWavKernel);

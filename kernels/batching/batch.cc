@@ -27,7 +27,7 @@ Tensor IndexOf(const Batcher::Batch& batch) {
   return Tensor::Of<int64_t>({static_cast<int64_t>(batch.parts.size()), 3}, index);
 }
 
-// The last request of the batch gets all rows.
+// The step of the batch's last request gets all rows.
 StatusOr<std::vector<std::vector<Tensor>>> Distribute(const Batcher::Batch& batch,
                                                       const BatchOptions& options) {
   std::vector<std::vector<Tensor>> results(batch.parts.size());
@@ -129,7 +129,7 @@ OP(Batch) {
       .gradient = BatchGradient,
       .stateful = true,
       .may_wait = true,
-      .not_alone = "joins the inputs of several steps: kernels/batching has its tests",
+      .untestable_alone = "joins the inputs of several steps: kernels/batching has its tests",
   };
 }
 KERNEL_ANY_TYPE(Batch, BatchKernel);

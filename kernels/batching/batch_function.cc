@@ -74,7 +74,7 @@ class CallFunction final : public BatchWork {
     args.insert(args.end(), captured_.begin(), captured_.end());
     const CallPlace place = {
         .resources = resources_, .cancellation = &batch->cancellation, .step_id = step_id_};
-    // The call belongs to this work, which belongs to a request of the batch.
+    // The work owns the call, and a request of the batch owns the work.
     call_->RunAsync(place, std::move(args),
                     [batcher, batch](const Status& status, const std::vector<Tensor>& results) {
                       if (!status.ok()) return batcher->End(batch, status, {});
@@ -89,7 +89,8 @@ class CallFunction final : public BatchWork {
   const std::shared_ptr<const NamedFunction> function_;
   const std::shared_ptr<Callable::Call> call_;
   const std::vector<Tensor> captured_;
-  // The resources of the device. All steps that use the Batcher, which is one of them, have them.
+  // The resources of the device. The Batcher is one of them, so all steps that use it have these
+  // resources.
   ResourceStore* const resources_;
   const int64_t step_id_;
 };
@@ -196,7 +197,7 @@ OP(BatchFunction) {
       .shape = UnknownShape,
       .stateful = true,
       .may_wait = true,
-      .not_alone = "joins the inputs of several steps: kernels/batching has its tests",
+      .untestable_alone = "joins the inputs of several steps: kernels/batching has its tests",
   };
 }
 KERNEL_ANY_TYPE(BatchFunction, BatchFunctionKernel);

@@ -158,7 +158,7 @@ TEST_F(BatchOpsTest, UnbatchRefusesWrongIndices) {
   const Tensor three = Column({1, 2, 3}), id = Tensor::Scalar<int64_t>(1);
   const auto error = [&](const Shape& shape, const std::vector<int64_t>& index) {
     return Error(Unbatch(three, Tensor::Of<int64_t>(shape, index), id)
-                     .ShapesKnow(OpRunner::Known::kNothing));
+                     .SetKnownInputs(OpRunner::Known::kNothing));
   };
   EXPECT_THAT(error({3}, {1, 0, 3}), HasSubstr("must have shape [K, 3]"));
   EXPECT_THAT(error({1, 2}, {1, 0}), HasSubstr("must have shape [K, 3]"));
@@ -168,14 +168,14 @@ TEST_F(BatchOpsTest, UnbatchRefusesWrongIndices) {
   EXPECT_THAT(error({2, 3}, {1, 0, 2, 1, 2, 3}), HasSubstr("the id 1 twice"));
   EXPECT_THAT(error({1, 3}, {5, 0, 3}), HasSubstr("no row for the id 1"));
   EXPECT_THAT(Error(Unbatch(Tensor::Scalar(1.0f), Tensor::Of<int64_t>({0, 3}, {}), id)
-                        .ShapesKnow(OpRunner::Known::kNothing)),
+                        .SetKnownInputs(OpRunner::Known::kNothing)),
               HasSubstr("batched_tensor must have at least one dimension"));
 }
 
 TEST_F(BatchOpsTest, RefusesWrongInputsAndAttributes) {
   EXPECT_THAT(Error(Batch({Column({1, 2}), Column({1})})),
               HasSubstr("must have equal 0th-dimension size"));
-  EXPECT_THAT(Error(Batch({Tensor::Scalar(1.0f)}).ShapesKnow(OpRunner::Known::kNothing)),
+  EXPECT_THAT(Error(Batch({Tensor::Scalar(1.0f)}).SetKnownInputs(OpRunner::Known::kNothing)),
               HasSubstr("must have at least one dimension"));
   EXPECT_THAT(Error(Batch({Column({1, 2, 3, 4})})),
               HasSubstr("Task size 4 is larger than maximum input batch size 3"));

@@ -35,7 +35,7 @@ StatusOr<BatchOptions> ReadCommon(const KernelInit& node, int64_t threads_min) {
   RETURN_IF_ERROR(ReadNumber(node, "num_batch_threads", threads_min, &options.parallel_max));
   RETURN_IF_ERROR(ReadNumber(node, "max_batch_size", 1, &options.rows_max));
   RETURN_IF_ERROR(ReadNumber(node, "max_enqueued_batches", -kNumberMax, &options.waiting_max));
-  // One batch must be able to wait, or none would ever be formed.
+  // At least one batch must be allowed to wait; otherwise no batch could be formed.
   options.waiting_max = std::max<int64_t>(options.waiting_max, 1);
   int64_t timeout_micros = 0;
   RETURN_IF_ERROR(ReadNumber(node, "batch_timeout_micros", 0, &timeout_micros));
@@ -75,7 +75,7 @@ StatusOr<BatchOptions> BatchOptions::Read(const KernelInit& node) {
 
 StatusOr<BatchOptions> BatchOptions::ReadForFunction(const KernelInit& node) {
   ASSIGN_OR_RETURN(BatchOptions options, ReadCommon(node, /*threads_min=*/-kNumberMax));
-  // As in TensorFlow, the runtime chooses the number if it is not positive.
+  // If the number is not positive, the runtime chooses one, as in TensorFlow.
   options.parallel_max = std::max<int64_t>(options.parallel_max, 0);
   RETURN_IF_ERROR(node.Attr("enable_large_batch_splitting", &options.split));
   if (!options.split) {

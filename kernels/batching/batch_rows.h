@@ -12,8 +12,9 @@
 namespace penstock {
 
 // Returns the rows of all `parts`, followed by copies of `padding`, a tensor of one row, until
-// there are `rows` of them; without padding, by zeros. InvalidArgument unless all rows have the
-// same type and shape. REQUIRES: at least one part; `rows` is at least the number of theirs.
+// there are `rows` of them; without `padding`, by zeros. InvalidArgument unless all rows have the
+// same type and shape. REQUIRES: there is at least one part, and the parts have at most `rows` rows
+// together.
 StatusOr<Tensor> JoinRows(const std::vector<Tensor>& parts, int64_t rows,
                           const Tensor* padding = nullptr);
 

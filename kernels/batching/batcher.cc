@@ -287,7 +287,8 @@ void Batcher::Finish(Outcome outcome) {
       if (status.ok()) status = JoinParts(std::move(request->results), &results);
       std::move(request->deliver)(std::move(status), std::move(results));
     };
-    // A step may go on where its request is delivered, so the others need threads of their own.
+    // A step may continue on the thread that delivers its request, so the other requests are
+    // delivered on other threads.
     if (i + 1 < outcome.ended.size()) {
       threads_.Schedule(std::move(end));
     } else {

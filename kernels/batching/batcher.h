@@ -8,9 +8,9 @@
 //                          ▼
 //                     BatchWork::Run ─► Batcher::End: the results of each request ─► deliver
 //
-// A waiting request holds no thread. It ends at once when its step is cancelled; only the last
-// request of a running batch waits until the work, which is then cancelled, has ended: the work may
-// use what belongs to the steps. Thread-safe. Actions in a StateLog: "add".
+// A waiting request holds no thread. It ends at once when its step is cancelled. One exception: the
+// last request of a running batch waits until the work, which is then cancelled, has ended, because
+// the work may use objects of the steps. Thread-safe. Actions in a StateLog: "add".
 #pragma once
 
 #include <cstdint>
@@ -42,12 +42,12 @@ class Batcher final : public Resource, public std::enable_shared_from_this<Batch
   // One execution of a node. The first group of members is set by the caller of Add.
   struct Request {
     std::string queue;           // the attribute batching_queue
-    std::vector<Tensor> inputs;  // of rank >= 1, all with `rows` rows
+    std::vector<Tensor> inputs;  // the tensors, of rank >= 1, all with `rows` rows
     int64_t rows = 0;
     int64_t id = 0;
     std::shared_ptr<const BatchWork> work;
     Cancellation* cancellation = nullptr;  // borrowed until `deliver` is called
-    UpdateOrigin origin;                   // as `cancellation`
+    UpdateOrigin origin;                   // borrowed like `cancellation`
     // Called once, without a lock, on any thread. `results` are empty unless the status is OK.
     absl::AnyInvocable<void(Status, std::vector<Tensor> results) &&> deliver;
 
@@ -56,9 +56,10 @@ class Batcher final : public Resource, public std::enable_shared_from_this<Batch
     // Guarded by the Batcher's mutex.
     Cancellation::Token token = 0;
     bool registered = false, ended = false;
-    Status status;                                // not OK: the request has failed
-    std::vector<std::shared_ptr<Batch>> batches;  // that hold parts of it and have not ended
-    std::vector<std::vector<Tensor>> results;     // of each part
+    Status status;  // not OK if the request has failed
+    // The batches that hold parts of it and have not ended.
+    std::vector<std::shared_ptr<Batch>> batches;
+    std::vector<std::vector<Tensor>> results;  // the results of each part
     size_t parts_left = 0;
   };
 
@@ -72,13 +73,13 @@ class Batcher final : public Resource, public std::enable_shared_from_this<Batch
   struct Batch {
     std::vector<Part> parts;  // not empty; constant once the batch runs
     int64_t rows = 0;
-    Cancellation cancellation;  // of the work
+    Cancellation cancellation;  // cancels the work
 
    private:
     friend class Batcher;
     int64_t opened_ns = 0;
     bool running = false;
-    size_t alive = 0;  // parts whose requests have not failed, while the batch runs
+    size_t alive = 0;  // while the batch runs: the number of parts whose requests have not failed
   };
 
   // `threads` and `env` must outlive all requests and the Batcher. ResourceExhausted: Alarm::Make.
@@ -103,7 +104,7 @@ class Batcher final : public Resource, public std::enable_shared_from_this<Batch
   using RequestPtr = std::shared_ptr<Request>;
   using BatchPtr = std::shared_ptr<Batch>;
   using Queue = std::deque<BatchPtr>;  // the last one is open for more rows
-  // The consequences of a change, to be carried out without the lock.
+  // The actions that follow from a change. The caller runs them after releasing the lock.
   struct Outcome {
     std::vector<RequestPtr> ended;
     std::vector<BatchPtr> started, cancelled;
@@ -115,8 +116,8 @@ class Batcher final : public Resource, public std::enable_shared_from_this<Batch
 
   Status Enqueue(const RequestPtr& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Place(const RequestPtr& request, Queue* queue) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns how many rows of `request` the open batch of `queue` takes; -1: there is no batch that
-  // could take any.
+  // Returns how many rows of `request` the open batch of `queue` takes; -1 if there is no open
+  // batch, or it is full.
   int64_t Room(const Request& request, const Queue& queue) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool IsReady(const Queue& queue, int64_t now_ns) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Starts the batches that are ready, the oldest first, and sets the alarm for the next one.
@@ -146,7 +147,7 @@ class BatchWork {
  public:
   virtual ~BatchWork() = default;
   // Returns whether requests with this work and requests with `other` may share a batch. The work
-  // of the batch's last request is then done for all.
+  // of the batch's last request then processes the whole batch.
   virtual bool Fits(const BatchWork& other) const = 0;
   // Starts the work, on the pool. It must end with one call of batcher->End(batch, ...), on any
   // thread, and soon after batch->cancellation is cancelled.

@@ -216,7 +216,7 @@ TEST(Batcher, GivesRowsBackToAnAllowedSize) {
     threads.SleepUntil(kStart + 1000 * kMs);
     EXPECT_THAT(steps.log.batches, ElementsAre("1 2", "3"));
     steps.Add(4);
-    steps.Add(5, 2);  // no whole requests make up two rows
+    steps.Add(5, 2);  // no whole requests add up to two rows
     threads.SleepUntil(kStart + 2000 * kMs);
     EXPECT_THAT(steps.log.batches, ElementsAre("1 2", "3", "4 5 6"));
     EXPECT_EQ(options.PaddedRows(3), 4);

@@ -2,7 +2,7 @@
 //
 // RowExchange: hands tensors from step to step, by the ids that Batch gave to its executions.
 //
-// Tensors that nobody takes are dropped after a time, and their number is limited. Thread-safe.
+// Tensors that no step takes are dropped after a time, and their number is limited. Thread-safe.
 // Actions in a StateLog: "put", "take".
 #pragma once
 
@@ -32,8 +32,8 @@ class RowExchange final : public Blocking {
   static StatusOr<std::shared_ptr<RowExchange>> Make(const char* type, std::string name,
                                                      Scheduler& threads, Env& env);
 
-  // Keeps the tensors under their ids for `keep_ns`. InvalidArgument if there is one with such an
-  // id; ResourceExhausted if there are kTensorsMax already.
+  // Keeps the tensors under their ids for `keep_ns`. InvalidArgument if a tensor with one of the
+  // ids is there already; ResourceExhausted if there are kTensorsMax tensors.
   Status Put(std::vector<std::pair<int64_t, Tensor>> tensors, int64_t keep_ns,
              const UpdateOrigin& origin);
   // Waits for the tensors of all `ids`, and takes them. DeadlineExceeded if they are not there

@@ -61,8 +61,8 @@ Status CheckRank(const char* name, const Tensor& value) {
   return InvalidArgument(name, " must have at least one dimension, is a scalar");
 }
 
-// Returns a Done that runs `done` on the pool: a step must not go on on the thread of the step that
-// it waited for.
+// Returns a Done that runs `done` on the pool, because a step must not continue on the thread of
+// the step that it waited for.
 Done ContinueOnPool(Scheduler& threads, Done done) {
   return Done([&threads, done = std::move(done)](Status status) mutable {
     threads.Schedule([done = std::move(done), status = std::move(status)]() mutable {
@@ -230,7 +230,7 @@ OP(Unbatch) {
       .gradient = UnbatchGradient,
       .stateful = true,
       .may_wait = true,
-      .not_alone = "waits for rows of other steps: kernels/batching has its tests",
+      .untestable_alone = "waits for rows of other steps: kernels/batching has its tests",
   };
 }
 
@@ -248,7 +248,7 @@ OP(UnbatchGrad) {
       .gradient = NoGradient,
       .stateful = true,
       .may_wait = true,
-      .not_alone = "waits for rows of other steps: kernels/batching has its tests",
+      .untestable_alone = "waits for rows of other steps: kernels/batching has its tests",
   };
 }
 

@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-constexpr char kNotAlone[] = "it waits for the other ranks of its group";
+constexpr char kUntestableAlone[] = "it waits for the other ranks of its group";
 const std::vector<AttrDef> kCommonAttrs = {{"communication_hint", std::string("auto")},
                                            {"timeout_seconds", 0.0f}};
 
@@ -34,7 +34,7 @@ OpDef Common(std::string doc, DTypes types) {
           .types = {{"T", std::move(types)}},
           .stateful = true,
           .may_wait = true,
-          .not_alone = kNotAlone};
+          .untestable_alone = kUntestableAlone};
 }
 
 }  // namespace

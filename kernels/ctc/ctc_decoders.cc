@@ -70,7 +70,7 @@ struct Prefix {
   Probability before, now;
   std::map<int64_t, Prefix*> children = {};
 
-  bool active() const { return now.total != kLogZero; }  // in the beam
+  bool active() const { return now.total != kLogZero; }  // true if the prefix is in the beam
 };
 
 class BeamSearch {
@@ -144,8 +144,8 @@ class BeamSearch {
     Push(p);
   }
 
-  // Adds the sequence with one more label to the beam, unless it is there already or too
-  // improbable. If the beam is full, removes the worst sequence.
+  // Adds the sequence, extended by one label, to the beam, unless the extended sequence is there
+  // already or too improbable. If the beam is full, removes the worst sequence.
   void Branch(Prefix* p, int64_t label, double log_y) {
     const auto found = p->children.find(label);
     if (found != p->children.end() && found->second->active()) return;

@@ -113,7 +113,7 @@ class CtcLossBase : public Kernel {
     std::vector<Spelling> spellings(in.batch);
     for (int64_t b = 0; b < in.batch; ++b) {
       if (given[b].empty()) return InvalidArgument("Labels length is zero in batch ", b);
-      ASSIGN_OR_RETURN(const Spelling labels, Clean(given[b], b, in.classes));
+      ASSIGN_OR_RETURN(const Spelling labels, NormalizedLabels(given[b], b, in.classes));
       if (static_cast<int64_t>(labels.size()) > in.lengths[b]) {
         if (ignore_longer_) continue;
         return InvalidArgument("Not enough time for target transition sequence (required: ",
@@ -160,7 +160,7 @@ class CtcLossBase : public Kernel {
 
   // Returns the labels without trailing classes that mean "no label" and, if the attributes say so,
   // without repetitions. InvalidArgument if a label is negative, or follows "no label".
-  StatusOr<Spelling> Clean(const Spelling& given, int64_t b, int64_t classes) const {
+  StatusOr<Spelling> NormalizedLabels(const Spelling& given, int64_t b, int64_t classes) const {
     Spelling labels;
     bool ended = false;
     for (size_t i = 0; i < given.size(); ++i) {

@@ -74,7 +74,8 @@ TEST(Accumulators, MeanOfWhatIsNotStale) {
     EXPECT_EQ(a.Num(), 2);
     EXPECT_EQ(a.Take(2), "float[2] 2 3.5");
     EXPECT_EQ(a.Num(), 0);
-    EXPECT_TRUE(a.Apply(0, V({3, 5})).ok());  // dropped: it belongs to the step before
+    // Dropped, because the gradient belongs to the step before.
+    EXPECT_TRUE(a.Apply(0, V({3, 5})).ok());
     EXPECT_EQ(a.Num(), 0);
     EXPECT_TRUE(a.Apply(1, Tensor::Of<float>({1, 2}, {3, 5})).ok());  // the shape may be new
     EXPECT_TRUE(a.SetStep(0).ok());

@@ -58,8 +58,8 @@ class Barrier final : public Blocking {
   void Take(int64_t count, const TakeOptions& options, Receive receive, const Caller& caller,
             Done done);
   // Stops accepting new keys. Incomplete tuples are dropped if `drop_incomplete`, else they can
-  // still be completed. Cancelled if the barrier is closed already, unless only this call drops the
-  // incomplete tuples.
+  // still be completed. Cancelled if the barrier is closed already, unless this is the first call
+  // with `drop_incomplete`.
   Status Close(bool drop_incomplete, const UpdateOrigin& origin);
 
   int64_t ready_size() const;
@@ -69,7 +69,7 @@ class Barrier final : public Blocking {
   class TakeOperation;
   struct Tuple {
     int64_t index;
-    Element components;  // an invalid tensor: not there yet
+    Element components;  // invalid tensors stand for components that are not there yet
   };
   Status CheckKeys(absl::Span<const std::string> keys) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Inserts one component. Sets `*began` if the key is new. InvalidArgument if the key already has

@@ -70,7 +70,7 @@ void Blocking::Withdraw(const std::shared_ptr<Operation>& operation, const Statu
     if (operation->line_ == nullptr) return;
     operation->registered_ = false;  // the cancellation calls this only once
     End(operation, why, &ended);
-    Advance(&ended);  // it may have blocked others, or put elements back
+    Advance(&ended);  // the ended operation may have blocked others, or put elements back
   }
   Finish(ended);
 }

@@ -51,11 +51,11 @@ class Blocking : public Resource, public std::enable_shared_from_this<Blocking> 
     virtual ~Operation() = default;
 
     // Does as much of the operation as the state allows. kNone: the state did not change. An error
-    // ends the operation. REQUIRES the resource's mu_; overriding functions call AssertHeld,
-    // because the thread-safety analysis cannot tell here which mutex that is.
+    // ends the operation. REQUIRES: the caller holds the resource's mu_. Overriding functions call
+    // AssertHeld, because the thread-safety analysis does not know the mutex here.
     virtual StatusOr<Progress> Try() = 0;
-    // Puts back what the operation has taken, because it will not complete. REQUIRES the resource's
-    // mu_.
+    // Puts back the elements that the operation has taken, because it will not complete. REQUIRES:
+    // the caller holds the resource's mu_.
     virtual void Undo() {}
     // Passes the results to the caller, after kDone. Called without the lock.
     virtual Status Deliver() { return OkStatus(); }
@@ -95,7 +95,7 @@ class Blocking : public Resource, public std::enable_shared_from_this<Blocking> 
   // Tries the heads of the lines, or all operations if they continue in any order, until nothing
   // changes any more. Call Finish afterwards.
   void Advance(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Calls the Done of each ended operation. REQUIRES that no lock is held.
+  // Calls the Done of each ended operation. REQUIRES: the caller holds no lock.
   static void Finish(const Ended& ended);
 
   // Returns the operations that wait in line i.

@@ -17,7 +17,7 @@ StatusOr<Tensor> CopyRow(const Tensor& batch, int64_t row) {
   return copy;
 }
 
-// Copies `from` to the beginning of a box of shape `box`. REQUIRES equal ranks, and that `from`
+// Copies `from` to the beginning of a box of shape `box`. REQUIRES: the ranks are equal, and `from`
 // fits into the box.
 void CopyIntoBox(const Tensor& from, const Shape& box, void* to) {
   const Shape& shape = from.shape();

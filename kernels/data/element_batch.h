@@ -18,8 +18,8 @@ Status CheckComponents(const Element& components, const std::vector<PartialShape
                        bool batched);
 
 // Returns the rows of `components` as elements. Each element is a copy, so that none keeps the
-// batch alive. InvalidArgument unless all components have the same number of rows. REQUIRES at
-// least one component.
+// batch alive. InvalidArgument unless all components have the same number of rows. REQUIRES: there
+// is at least one component.
 StatusOr<std::vector<Element>> SplitBatch(absl::Span<const Tensor> components);
 
 // Stacks component c of all `elements` into output `output`. All elements are padded with zeros at

@@ -22,7 +22,7 @@ class ElementStore {
   virtual ~ElementStore() = default;
   virtual int64_t size() const = 0;
   virtual void Put(Element element) = 0;
-  // Removes and returns the next element. REQUIRES size() > 0.
+  // Removes and returns the next element. REQUIRES: size() > 0.
   virtual Element Take() = 0;
   // Undoes the last calls of Take. `elements` are the elements taken last, in the order in which
   // they were taken.

@@ -128,7 +128,7 @@ class SparseSum final : public GradientSum {
  private:
   struct Row {
     Tensor sum;
-    int64_t gradients = 0;      // that contain the row
+    int64_t gradients = 0;      // the number of gradients that contain the row
     int64_t last_gradient = 0;  // the number of the last gradient that contains it
   };
 

@@ -17,14 +17,14 @@ namespace penstock {
 struct SummedGradient {
   Tensor values;
   Tensor indices = {};  // int64; rows that `values` holds. Invalid: all rows
-  Tensor shape = {};    // int64; of the full gradient, if there are indices
+  Tensor shape = {};    // int64; shape of the full gradient, if there are indices
 };
 
 class GradientSum {
  public:
   virtual ~GradientSum() = default;
   virtual Status Add(SummedGradient gradient) = 0;
-  // Returns the sum, or the mean. REQUIRES that a gradient was added. Nothing may be added
+  // Returns the sum, or the mean. REQUIRES: a gradient was added. No gradient may be added
   // afterwards.
   virtual StatusOr<SummedGradient> Finish(bool mean) = 0;
 };

@@ -40,7 +40,7 @@ class HandleKernel : public Kernel {
   std::string container_, name_;
   bool is_ref_ = false;
   Mutex mu_;
-  Tensor handle_ ABSL_GUARDED_BY(mu_);  // of the last step
+  Tensor handle_ ABSL_GUARDED_BY(mu_);  // handle and resource of the last step
 };
 
 // Returns the resource whose handle is input i, as type R. InvalidArgument unless the input is one

@@ -5,7 +5,7 @@
 // fails.
 //
 // Actions in a StateLog: "lock" {}, "unlock" {}. Replay ignores both: a lock belongs to a step, and
-// no step continues on the store that replays, so mutexes are free there.
+// no step continues on the replayed store, so its mutexes are free.
 #include <utility>
 #include <vector>
 
@@ -30,7 +30,7 @@ class GraphMutex final : public Blocking {
 
   std::string DebugString() const override;
   const char* OpaqueReason() const override { return nullptr; }
-  // A mutex is free in the copy, even if it is locked here.
+  // Describes no state: in a copy of the store the mutex is free, even if it is locked here.
   StatusOr<Description> DescribeNow() const override { return Description{.version = version()}; }
   Status Replay(const ResourceChange& change, const UpdateOrigin& origin) override;
   void Lock(Receive receive, const Caller& caller, Done done);
@@ -192,7 +192,7 @@ OP(MutexLock) {
       .stateful = true,
       .may_wait = true,
       .resource_use = ResourceUse::kLocks,
-      .not_alone = "waits for another op: kernels/data has its tests",
+      .untestable_alone = "waits for another op: kernels/data has its tests",
   };
 }
 
@@ -204,7 +204,7 @@ OP(ConsumeMutexLock) {
       .gradient = NoGradient,
       .stateful = true,
       .may_wait = true,
-      .not_alone = "waits for another op: kernels/data has its tests",
+      .untestable_alone = "waits for another op: kernels/data has its tests",
   };
 }
 KERNEL_ANY_TYPE(MutexV2, MutexKernel);

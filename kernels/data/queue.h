@@ -11,7 +11,7 @@
 // Actions in a StateLog: "enqueue" {components of the elements, one element after the other};
 // "take" {count}: this many elements leave for an operation that waits for more; "dequeue" {count}:
 // this many leave for an operation that is complete with them; "put_back" {}: an operation ends and
-// puts its elements back; "close" {}. The records before determine which elements leave.
+// puts its elements back; "close" {}. The earlier records determine which elements leave.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +33,10 @@ namespace penstock {
 struct QueueSpec {
   const char* type = "FIFOQueue";
   std::vector<DType> types;
-  std::vector<PartialShape> shapes;  // of the components; empty: any
+  std::vector<PartialShape> shapes;  // shapes of the components; empty: any
   int64_t capacity = -1;             // < 0: no limit
-  int64_t min_after_dequeue = 0;     // elements that stay while the queue is open
+  // Minimum number of elements that stay in the queue while it is open.
+  int64_t min_after_dequeue = 0;
   int64_t seed = 0, seed2 = 0;
   // While the queue is open, elements are taken only when it is full. So the elements drawn at
   // random depend on their order and the seeds, not on timing.
@@ -76,8 +77,8 @@ class Queue final : public Blocking, public ElementHolder {
   void Enqueue(std::vector<Element> elements, const Caller& caller, Done done)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Takes `count` elements and passes them to `receive`, whose status the operation returns. With
-  // `up_to`, takes fewer if the queue is closed and has fewer. OutOfRange if a closed queue has not
-  // enough.
+  // `up_to`, takes fewer if the queue is closed and has fewer. OutOfRange if the queue is closed
+  // and has too few elements.
   void Dequeue(int64_t count, bool up_to, Receive receive, const Caller& caller, Done done)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Closes the queue to new elements. Waits for the enqueues that are already waiting or, if
@@ -101,7 +102,7 @@ class Queue final : public Blocking, public ElementHolder {
   // All changes of the state go through these functions, both in operations and in replay of a log.
   void Put(absl::Span<Element> elements, const UpdateOrigin& origin)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Appends `count` elements to `*taken`. `last`: the operation is then complete.
+  // Appends `count` elements to `*taken`. `last`: the operation is complete with them.
   void Take(int64_t count, bool last, std::vector<Element>* taken, const UpdateOrigin& origin)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void PutBack(std::vector<Element> taken, const UpdateOrigin& origin)

@@ -198,7 +198,9 @@ void CompareWithModel(uint64_t seed) {
     }
     for (size_t id = 0; id < outcomes.size(); ++id) {
       Outcome expected = model.outcome(id);
-      if (!expected.ended) expected.taken.clear();  // a waiting operation has not delivered them
+      if (!expected.ended)
+        expected.taken
+            .clear();  // excludes elements that a waiting operation has taken but not delivered
       ASSERT_EQ(outcomes[id], expected)
           << "seed " << seed << ", operation " << id << ", after " << i;
     }

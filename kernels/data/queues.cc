@@ -214,7 +214,7 @@ OP(FakeQueue) {
       .shape = RefHandleShape,
       .gradient = NoGradient,
       .stateful = true,
-      .not_alone = "works on a queue: kernels/data has its tests",
+      .untestable_alone = "works on a queue: kernels/data has its tests",
   };
 }
 KERNEL_ANY_TYPE(FakeQueue, FakeQueueKernel);

@@ -64,7 +64,7 @@ class Reader final : public Blocking {
   void EndTurn();
   std::shared_ptr<Reader> shared() { return std::static_pointer_cast<Reader>(shared_from_this()); }
 
-  // These functions REQUIRE that the operation has the turn.
+  // REQUIRES for these functions: the operation has the turn.
   void ReadMore(std::unique_ptr<Reading> reading);
   Status ReadWork(Reading& reading);
   void AwaitWork(std::unique_ptr<Reading> reading);
@@ -80,7 +80,7 @@ class Reader final : public Blocking {
   bool busy_ ABSL_GUARDED_BY(mu_) = false;
 
   std::string work_;
-  std::unique_ptr<RecordSource> source_;  // of work_; null: no work in progress
+  std::unique_ptr<RecordSource> source_;  // reads work_; null: no work in progress
   std::atomic<int64_t> work_started_{0}, work_finished_{0}, records_produced_{0};
 };
 

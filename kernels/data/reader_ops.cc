@@ -189,7 +189,7 @@ OpDef SerializeOp(HandleForm form) {
                   "Returns the position of a reader (the unit of work, and the record in it) as "
                   "bytes for ReaderRestoreState.",
                   {{"state", "string"}});
-  op.may_wait = true;  // for its turn: another operation may wait for the queue
+  op.may_wait = true;  // waits for its turn, because another operation may be waiting for the queue
   return op;
 }
 OpDef RestoreOp(HandleForm form) {

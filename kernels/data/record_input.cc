@@ -97,7 +97,7 @@ OP(RecordInput) {
       .gradient = NoGradient,
       .stateful = true,
       .in_session = true,
-      .not_alone = "reads files: kernels/data has its tests",
+      .untestable_alone = "reads files: kernels/data has its tests",
   };
 }
 KERNEL_ANY_TYPE(RecordInput, RecordInputKernel);

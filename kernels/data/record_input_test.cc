@@ -62,7 +62,7 @@ TEST_F(RecordInputTest, EachRecordComesOnceInEveryEpoch) {
     std::set<Records> orders;
     for (int epoch = 0; epoch < 3; ++epoch) {
       Records records = Take(mixer, 15);
-      // Reading ahead changes nothing of the order.
+      // Reading ahead does not change the order.
       Records with_fill;
       for (int i = 0; i < 15; ++i) {
         with_fill.push_back(Take(same, 1)[0]);
@@ -73,7 +73,7 @@ TEST_F(RecordInputTest, EachRecordComesOnceInEveryEpoch) {
       std::sort(records.begin(), records.end());
       EXPECT_EQ(records, all) << "buffer_max " << buffer_max;
     }
-    // Three files have few orders, which may come twice.
+    // Three files have only a few orders, so the same order may come twice.
     EXPECT_GE(orders.size(), buffer_max == 1 ? 2u : 3u) << "buffer_max " << buffer_max;
   }
 }

@@ -28,8 +28,8 @@ namespace penstock {
 class RecordMixer {
  public:
   struct Options {
-    std::string pattern;  // of the paths, as MatchFiles takes it
-    uint64_t seed = 0;    // of the orders of files and of records
+    std::string pattern;  // pattern of the paths, as for MatchFiles
+    uint64_t seed = 0;    // seed of the orders of files and of records
     // The share, from 0 to 1, of an epoch's shuffled files that are read last instead of first.
     double shift_ratio = 0;
     int64_t buffer_max = 1;   // records in the buffer
@@ -47,8 +47,8 @@ class RecordMixer {
   // that.
   using Check = absl::FunctionRef<Status()>;
   Status Take(int64_t count, std::string* records, Check check) ABSL_LOCKS_EXCLUDED(mu_);
-  // Reads ahead until the buffer is full, the epoch's files end, a file has an error, which Take
-  // will meet, or a Take waits.
+  // Reads ahead until the buffer is full, the epoch's files end, a file has an error, or a Take
+  // waits. A later Take returns the error.
   void Fill() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -64,12 +64,12 @@ class RecordMixer {
 
   const Options options_;
   Env& files_;
-  std::atomic<int> waiting_{0};  // calls of Take
+  std::atomic<int> waiting_{0};  // calls of Take that wait or run
   Mutex mu_;
   Philox random_ ABSL_GUARDED_BY(mu_);
   int64_t epoch_ ABSL_GUARDED_BY(mu_) = 0;
   std::vector<std::string> left_ ABSL_GUARDED_BY(mu_);      // the epoch's files, last one first
-  std::vector<RecordReader> readers_ ABSL_GUARDED_BY(mu_);  // of files that have not ended
+  std::vector<RecordReader> readers_ ABSL_GUARDED_BY(mu_);  // readers of files that have not ended
   size_t next_reader_ ABSL_GUARDED_BY(mu_) = 0;
   std::vector<std::string> window_ ABSL_GUARDED_BY(mu_);
   std::deque<std::string> ahead_ ABSL_GUARDED_BY(mu_);  // in the order of reading

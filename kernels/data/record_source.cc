@@ -42,7 +42,7 @@ class OneRecordSource final : public RecordSource {
   }
 
  private:
-  Env* const env_;  // null if the value is the name of the work
+  Env* const env_;  // the file; null if the record's value is the name of the work
   const std::string work_;
   bool done_ = false;
 };
@@ -104,7 +104,7 @@ class FixedSource final : public RecordSource {
 
   StatusOr<SearchResult> Next(Record* record) override {
     RETURN_IF_ERROR(DropGap());
-    // Bytes are a record only if at least as many bytes as the footer has follow them.
+    // The last record must be followed by at least as many bytes as the footer has.
     const int64_t wanted = format_.record + format_.footer;
     std::string more;
     RETURN_IF_ERROR(stream_->Read(wanted - size(), &more));

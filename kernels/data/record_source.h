@@ -51,7 +51,7 @@ struct FixedLength {
   int64_t header = 0;  // all in bytes
   int64_t record = 0;
   int64_t footer = 0;
-  int64_t hop = 0;  // between the starts of records; 0 for the record size
+  int64_t hop = 0;  // distance between the starts of records; 0: the record size
   Compression compression = Compression::kNone;
 };
 // Reads records of equal length between a header and a footer; the key is "file:number", from 0.

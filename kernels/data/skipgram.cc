@@ -131,7 +131,7 @@ class PairReader {
   const int64_t window_;
   const float subsample_;
   PhiloxNumbers numbers_;
-  int64_t position_ = 0;  // in the corpus
+  int64_t position_ = 0;  // position in the corpus
   std::vector<int32_t> sentence_;
   bool started_ = false;
   int64_t word_ = 0;  // index in the sentence
@@ -222,7 +222,7 @@ OP(Skipgram) {
       .shape = SkipgramShape,
       .gradient = NoGradient,
       .stateful = true,
-      .not_alone = "reads a file: kernels/data has its tests",
+      .untestable_alone = "reads a file: kernels/data has its tests",
   };
 }
 KERNEL_ANY_TYPE(Skipgram, SkipgramKernel);

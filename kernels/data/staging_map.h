@@ -24,12 +24,12 @@ namespace penstock {
 
 class StagingMap final : public Blocking {
  public:
-  // `elements`: a whole tuple waits while there are this many complete tuples. `bytes` limits the
-  // memory of complete and incomplete tuples.
+  // `elements`: staging a whole tuple waits while there are this many complete tuples. `bytes`
+  // limits the memory of complete and incomplete tuples.
   using Limits = StagingArea::Limits;
   using Types = std::vector<DType>;
   using Receive = absl::AnyInvocable<void(int64_t key, Element) &&>;
-  // Components of a tuple: strictly increasing numbers.
+  // The numbers of some components of a tuple, strictly increasing.
   using Indices = std::vector<int64_t>;
 
   // The resource types of the maps of MapStage and of OrderedMapStage. Both maps behave alike.
@@ -47,8 +47,8 @@ class StagingMap final : public Blocking {
 
   struct Piece {
     int64_t key = 0;
-    Types types;      // of all components of a tuple
-    Indices indices;  // of `values` in the tuple
+    Types types;      // types of all components of a tuple
+    Indices indices;  // places of `values` in the tuple
     Element values;
   };
   // Adds a tuple or a piece of one. Waits for memory, and with a whole tuple also for room. A tuple
@@ -60,7 +60,7 @@ class StagingMap final : public Blocking {
   struct Request {
     std::optional<int64_t> key;  // absent: any key
     Indices indices;
-    Types types;  // of the components at `indices`
+    Types types;  // types of the components at `indices`
     bool keep = false;
   };
   // Waits for a complete tuple and returns components of it, which stay there if `keep`. Without a
@@ -75,7 +75,8 @@ class StagingMap final : public Blocking {
   enum Lines { kStages, kTakes, kPeeks, kNumLines };
   class StageOperation;
   class GetOperation;
-  using Tuples = std::map<int64_t, Element>;  // an invalid tensor: not there
+  // Invalid tensors stand for components that are not there.
+  using Tuples = std::map<int64_t, Element>;
 
   Status CheckPiece(const Piece& piece) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Returns whether the limits allow the piece now.
@@ -95,7 +96,7 @@ class StagingMap final : public Blocking {
   const Limits limits_;
   Types types_ ABSL_GUARDED_BY(mu_);  // empty: nothing has been staged yet
   Tuples complete_ ABSL_GUARDED_BY(mu_), incomplete_ ABSL_GUARDED_BY(mu_);
-  int64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;  // of all tuples
+  int64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;  // total bytes of all tuples
 };
 
 }  // namespace penstock

@@ -128,7 +128,7 @@ OpDef MapGetOp(const char* doc) {
   op.outputs = {{"values", List("dtypes")}};
   op.shape = UnknownShape;
   op.may_wait = true;
-  op.not_alone = "waits for another op: kernels/data has its tests";
+  op.untestable_alone = "waits for another op: kernels/data has its tests";
   return op;
 }
 OpDef MapPeekOp() {

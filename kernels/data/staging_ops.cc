@@ -107,7 +107,7 @@ OpDef UnstageOp(const char* doc) {
   op.shape = UnknownShape;
   op.may_wait = true;
   op.resource_use = ResourceUse::kTakes;
-  op.not_alone = "waits for another op: kernels/data has its tests";
+  op.untestable_alone = "waits for another op: kernels/data has its tests";
   return op;
 }
 OpDef StagePeekOp() {
@@ -115,7 +115,7 @@ OpDef StagePeekOp() {
       "Returns the tuple at an index of a staging area, and keeps it there. Waits until "
       "there is one.");
   op.inputs = {{"index", "int32"}};
-  op.resource_use = ResourceUse::kOther;  // makes no room
+  op.resource_use = ResourceUse::kOther;  // peeking makes no room
   return op;
 }
 OpDef StageSizeOp() {

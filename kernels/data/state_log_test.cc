@@ -71,8 +71,8 @@ TEST_F(QueueLog, ABatchLargerThanTheQueue) {
   Put(*queue, {1, 2});
   const auto taken = Take(*queue, 3);
   EXPECT_EQ(*taken, "waits");
-  // If the task were lost now, its unfinished steps would be lost, too. So the replica has put the
-  // elements that they had taken back in their old places.
+  // If the task were lost now, its unfinished steps would be lost, too. So the copy has put the
+  // elements that these steps had taken back in their old places.
   EXPECT_EQ(*Take(*Replica(), 2), " 1 2");
   Put(*queue, {3, 4});
   EXPECT_EQ(*taken, " 1 2 3");

@@ -13,7 +13,7 @@
 
 namespace penstock {
 
-// Base of iterators with one input that read the settings of their dataset, a D.
+// The base of iterators with one input that read the settings of their dataset, which has class D.
 template <class D>
 class IteratorOf : public UnaryIterator {
  public:

@@ -84,8 +84,8 @@ class CacheDataset final : public Dataset {
       return OkStatus();
     }
 
-    // Saves also the elements read so far, because the process that restores does not have the
-    // cache.
+    // Also saves the elements read so far, because the process that restores the iterator does not
+    // have the cache.
     Status Save(const IteratorContext& ctx, StateWriter* writer) override {
       const Elements& elements = cached_ != nullptr ? *cached_ : read_;
       writer->Label("Cache");
@@ -123,7 +123,7 @@ class CacheDataset final : public Dataset {
    private:
     const std::shared_ptr<const CacheDataset> dataset_;
     std::shared_ptr<const Elements> cached_;  // null if this pass fills the cache
-    IteratorPtr input_;                       // null if it is not read
+    IteratorPtr input_;                       // null if the input is not read
     Elements read_;
     int64_t next_ = 0;
     bool ended_ = false;
@@ -142,7 +142,7 @@ class CacheKernel final : public DatasetKernel {
     if (kResource && ctx.input(2).num_elements() == 1) {
       const auto& handle = ctx.input(2).scalar<ResourceHandle>();
       auto shared = std::dynamic_pointer_cast<MemoryCache>(handle.resource);
-      if (shared != nullptr) cache = std::move(shared);  // else it is a dummy resource
+      if (shared != nullptr) cache = std::move(shared);  // null: the input is a dummy resource
     }
     return std::make_shared<CacheDataset>(std::move(input), std::move(cache));
   }

@@ -48,7 +48,7 @@ class CacheWriter {
 
   Env& env_;
   const std::string filename_;
-  const std::string token_;  // unlike that of any other writer
+  const std::string token_;  // an unfinished file's name, which no other writer has
   std::unique_ptr<RecordWriter> records_;
   bool locked_ = false;
   int64_t elements_ = 0;

@@ -12,18 +12,19 @@ namespace penstock {
 
 // Blocks until `ready`, which is called with `mu` held, returns true. If the caller's step is
 // cancelled first, returns that step's status. Notify `changed` when the result of `ready` may have
-// changed. `ready` says ABSL_EXCLUSIVE_LOCKS_REQUIRED of the mutex.
+// changed. `ready` needs the annotation ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex).
 template <class Ready>
 Status CancellableWait(const IteratorContext& ctx, Mutex& mu, Condition& changed, Ready ready)
-    ABSL_LOCKS_EXCLUDED(mu) ABSL_NO_THREAD_SAFETY_ANALYSIS {  // `ready` names `mu` otherwise
+    ABSL_LOCKS_EXCLUDED(mu)
+        ABSL_NO_THREAD_SAFETY_ANALYSIS {  // `ready` names `mu` by another expression
   {
     MutexLock lock(mu);
     if (ready()) return OkStatus();
   }
   Cancellation& cancellation = *ctx.cancellation;
   Cancellation::Token token = 0;
-  // Locks the mutex briefly: a waiter that has found `ready` false is then already asleep, and will
-  // be woken.
+  // Locks the mutex for a moment. A waiter that has found `ready` false is then asleep already, so
+  // Notify wakes it.
   const auto wake = [&mu, &changed](const Status&) {
     { MutexLock lock(mu); }
     changed.NotifyAll();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes the datasets that several ops are composed of: parallel map and batch.
+// Makes the datasets of which several ops are composed: parallel map and batch.
 #pragma once
 
 #include "kernels/dataset/captured_function.h"
@@ -11,7 +11,7 @@ namespace penstock {
 // Returns the dataset of ParallelMapDatasetV2; `keeps_count` is its preserve_cardinality.
 DatasetPtr NewParallelMapDataset(ElementSpec spec, DatasetPtr input, CapturedFunction function,
                                  int64_t parallel, bool keeps_count);
-// Returns the dataset of BatchDatasetV2. REQUIRES size > 0.
+// Returns the dataset of BatchDatasetV2. REQUIRES: size > 0.
 DatasetPtr NewBatchDataset(DatasetPtr input, int64_t size, bool drop_remainder);
 
 }  // namespace penstock

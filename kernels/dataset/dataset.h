@@ -52,7 +52,7 @@ struct IteratorContext {
   ResourceStore* resources = nullptr;
   Cancellation* cancellation = nullptr;
   int64_t step_id = 0;
-  UpdateOrigin origin = {};  // of the changes that the call makes
+  UpdateOrigin origin = {};  // origin of the changes that the call makes
   // The state of the functions that the pipeline calls. Null: each iterator of the pipeline has a
   // state of its own.
   IteratorCalls* calls = nullptr;
@@ -86,7 +86,7 @@ class DatasetIterator {
   // Writes the state. A new iterator of an equal dataset can continue from it. Unimplemented if
   // this iterator cannot be saved.
   virtual Status Save(const IteratorContext& ctx, StateWriter* writer) = 0;
-  // Continues from a saved state. REQUIRES that GetNext has not been called. InvalidArgument if the
+  // Continues from a saved state. REQUIRES: GetNext has not been called. InvalidArgument if the
   // state, which may come from outside the process, does not fit; the iterator must then not be
   // used.
   virtual Status Restore(const IteratorContext& ctx, StateReader* reader) = 0;

@@ -69,7 +69,7 @@ DatasetOp::operator OpDef() const {
       .gradient = NoGradient,
       .stateful = stateful,
       .acts_outside = acts_outside,
-      .not_alone = "works on datasets or files: kernels/dataset has its tests",
+      .untestable_alone = "works on datasets or files: kernels/dataset has its tests",
   };
 }
 

@@ -56,10 +56,10 @@ struct DatasetOp {
   const char* doc;
   std::vector<ArgDef> inputs;
   std::vector<AttrDef> attrs = {};
-  bool spec = true;      // has output_types and output_shapes, after `attrs`
-  bool metadata = true;  // has metadata
+  bool spec = true;      // true: the op has output_types and output_shapes, after `attrs`
+  bool metadata = true;  // true: the op has the attribute metadata
   bool stateful = false;
-  bool acts_outside = false;  // reads files named by its inputs
+  bool acts_outside = false;  // true: the op reads files that its inputs name
   operator OpDef() const;     // NOLINT: OP(X) { return DatasetOp{...}; }
 };
 

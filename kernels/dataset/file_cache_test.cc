@@ -47,7 +47,7 @@ class FileCacheTest : public testing::Test {
 TEST_F(FileCacheTest, TheFirstFullIterationWritesTheFile) {
   EXPECT_THAT(All(Cache(Range(3))), ElementsAre("0", "1", "2", "end"));
   EXPECT_THAT(Files(), ElementsAre("a.cache"));
-  // From now on the input is not read.
+  // From here on, iterators do not read the input.
   EXPECT_THAT(All(Cache(Range(9))), ElementsAre("0", "1", "2", "end"));
   Place place;
   const IteratorPtr iterator = NewIterator(place, Cache(Range(9)));
@@ -95,7 +95,7 @@ TEST_F(FileCacheTest, ALockfileThatWasLeftIsAnError) {
 TEST_F(FileCacheTest, DamageIsAnErrorThatStays) {
   All(Cache(Range(5)));
   const std::string whole = *Env::Real().ReadFile(Path("a.cache"));
-  // Each flipped bit and each shorter file is an error, or changes nothing that is read.
+  // Each flipped bit and each truncation causes an error, or does not change the elements.
   for (size_t at = 0; at < whole.size(); at += 3) {
     std::string damaged = whole;
     damaged[at] ^= 0x10;

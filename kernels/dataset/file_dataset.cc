@@ -73,7 +73,7 @@ class FileDataset final : public Dataset {
 
     const std::shared_ptr<const FileDataset> dataset_;
     size_t file_ = 0;
-    std::unique_ptr<FilePieces> pieces_;  // of file_; null: not open
+    std::unique_ptr<FilePieces> pieces_;  // the open file; null: none
   };
 
   const char* const name_;

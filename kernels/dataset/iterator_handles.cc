@@ -145,7 +145,8 @@ OpDef HandleOp(const char* doc, std::vector<ArgDef> inputs, std::vector<ArgDef> 
       .shape = ScalarShape,
       .gradient = NoGradient,
       .stateful = true,
-      .not_alone = "hands out an iterator, which reads a dataset: kernels/dataset has its tests",
+      .untestable_alone =
+          "hands out an iterator, which reads a dataset: kernels/dataset has its tests",
   };
 }
 

@@ -165,7 +165,8 @@ OpDef IteratorOp(const char* doc, std::vector<ArgDef> inputs, std::vector<ArgDef
       .shape = ScalarShape,
       .gradient = NoGradient,
       .stateful = true,
-      .not_alone = "works on an iterator that another op made: kernels/dataset has its tests",
+      .untestable_alone =
+          "works on an iterator that another op made: kernels/dataset has its tests",
   };
 }
 

@@ -19,7 +19,7 @@ struct Request {
   IteratorResource& resource;  // alive until `done` is called
   const IteratorContext ctx;
   IteratorResource::Operation operation;
-  std::optional<Done> done;  // empty once it has been moved out to be called
+  std::optional<Done> done;  // the operation; empty once it was moved out to be called
   Cancellation::Token token = 0;
   Status cancelled;  // guarded by the mutex of the queue
 
@@ -211,9 +211,10 @@ Status IteratorResource::SetDataset(const IteratorContext& ctx, DatasetPtr datas
     RETURN_IF_ERROR(CheckTypes(spec_, dataset->spec()));
     RETURN_IF_ERROR(CheckShapes(spec_, dataset->spec()));
   }
-  content.iterator = nullptr;  // end its threads before the new iterator starts its own
+  // Destroy the old iterator first, so that its threads end before the new one starts its own.
+  content.iterator = nullptr;
   content.dataset = nullptr;
-  content.calls->Clear();  // random ops in functions restart their streams
+  content.calls->Clear();  // new state, so that random ops in functions restart their streams
   ASSIGN_OR_RETURN(content.iterator, dataset->NewIterator(ctx));
   content.dataset = std::move(dataset);
   return OkStatus();

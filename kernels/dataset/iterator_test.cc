@@ -219,7 +219,7 @@ TEST(Iterator, FunctionsMapAndNest) {
 }
 
 TEST(Iterator, FunctionsWithBranches) {
-  // Branch 2 is also taken for all larger numbers.
+  // The case takes branch 2 for all larger numbers, too.
   EXPECT_THAT(All(Map(Range(5), "case")), ElementsAre("1", "6", "3", "4", "5", "end"));
   EXPECT_THAT(All(Map(Range(4), "if")), ElementsAre("1", "6", "3", "2", "end"));
 }

@@ -56,8 +56,8 @@ class ZipDataset final : public Dataset {
   ZipDataset(ElementSpec spec, std::vector<DatasetPtr> inputs)
       : Dataset(std::move(spec), std::move(inputs)) {}
   const char* Name() const override { return "Zip"; }
-  // Returns the cardinality of the shortest input. It is unknown if that of any input is, unless
-  // another input is empty.
+  // Returns the cardinality of the shortest input. If the cardinality of an input is unknown, the
+  // result is unknown, too, unless another input is empty.
   int64_t Cardinality() const override {
     int64_t least = kInfiniteCardinality;
     bool unknown = false;

@@ -16,7 +16,7 @@ namespace {
 struct Part {
   const char* name;
   int64_t first = 0, stride = 1, count = -1;
-  bool must_have_elements = false;  // GetNext returns an error if the part is empty
+  bool must_have_elements = false;  // true: GetNext returns an error if the part is empty
 };
 
 int64_t CountOf(const Part& part, int64_t input) {

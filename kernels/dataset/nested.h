@@ -26,7 +26,7 @@ class NestedIterator {
     iterator_ = nullptr;
     element_.clear();
   }
-  // Reads the next element of the dataset. REQUIRES open().
+  // Reads the next element of the dataset. REQUIRES: open().
   Status GetNext(const IteratorContext& ctx, Element* element, bool* end) {
     return iterator_->GetNext(ctx, element, end);
   }

@@ -26,11 +26,11 @@ class ParallelCalls {
   // Begins a call. Runs the function on this thread at once if it is known to be quick and not to
   // wait, because handing it to the pool would take longer.
   void Begin(const IteratorContext& ctx, Element args);
-  // Waits for the end of the first call. REQUIRES !empty(). If the step is cancelled meanwhile,
+  // Waits for the end of the first call. REQUIRES: !empty(). If the step is cancelled meanwhile,
   // returns Cancelled or the status that ended the step.
   Status WaitForFirst(const IteratorContext& ctx);
-  // Removes the first call; returns its status and its results. REQUIRES that WaitForFirst has
-  // returned OK.
+  // Removes the first call; returns its status and its results. REQUIRES: WaitForFirst has returned
+  // OK.
   Status TakeFirst(Element* results);
 
   // Waits for all calls, and writes their results.
@@ -51,7 +51,8 @@ class ParallelCalls {
   const IteratorContext background_;
   const ElementCall function_;
   std::deque<std::shared_ptr<Call>> calls_;
-  int64_t samples_ = 0, nanos_ = 0;  // calls timed on this thread; estimated time of one
+  int64_t samples_ = 0,
+          nanos_ = 0;  // the number of calls timed on this thread; the estimated time of a call
   Mutex mu_;
   Condition ended_;
   int64_t running_ ABSL_GUARDED_BY(mu_) = 0;

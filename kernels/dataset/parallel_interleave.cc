@@ -244,7 +244,7 @@ class ParallelInterleaveDataset final : public Dataset {
     const Cycle cycle_;
     Cancellation stop_;
     const IteratorContext background_;
-    const IteratorPtr input_;  // this and the next two: used by GetNext's caller
+    const IteratorPtr input_;  // this member and the next two: used only by GetNext's caller
     bool input_ended_ = false;
     Status input_error_;
     const ElementCall call_;

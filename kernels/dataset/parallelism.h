@@ -11,7 +11,7 @@
 namespace penstock {
 
 inline constexpr int64_t kAutotune = -1;
-// The maximal number of calls or datasets that run at once.
+// The maximum number of calls or datasets that run at once.
 inline constexpr int64_t kParallelMax = 1024;
 
 // Returns the number of calls that input `i` (num_parallel_calls) asks for; for -1, the number of

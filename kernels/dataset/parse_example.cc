@@ -22,7 +22,7 @@ struct Features {
   std::vector<DType> sparse_types, dense_types;
   std::vector<Tensor> dense_defaults;
   std::shared_ptr<Kernel> parse;
-  std::vector<EdgeType> parsed_types;  // of the kernel's outputs
+  std::vector<EdgeType> parsed_types;  // the types of the kernel's outputs
 
   int num_sparse() const { return static_cast<int>(sparse_keys.size()); }
 

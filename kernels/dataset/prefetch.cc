@@ -78,7 +78,8 @@ class PrefetchDataset final : public Dataset {
       return next.status;
     }
 
-    // Writes the state, with the elements that were read ahead. Meanwhile nothing is read ahead.
+    // Writes the state, with the elements that were read ahead. While it writes, the thread reads
+    // no elements.
     Status Save(const IteratorContext& ctx, StateWriter* writer) override {
       MutexLock reading(input_mu_);
       MutexLock lock(mu_);

@@ -75,7 +75,7 @@ class RandomKernel final : public DatasetKernel {
     if (ctx.num_inputs() > 2 && ctx.input(2).num_elements() == 1) {
       const auto& handle = ctx.input(2).scalar<ResourceHandle>();
       auto shared = std::dynamic_pointer_cast<SeedGenerator>(handle.resource);
-      if (shared != nullptr) generator = std::move(shared);  // else it is a dummy resource
+      if (shared != nullptr) generator = std::move(shared);  // null: the input is a dummy resource
     }
     const ElementSpec made{.types = {DType::kInt64}, .shapes = {PartialShape::Scalar()}};
     RETURN_IF_ERROR(CheckTypes(spec(), made));

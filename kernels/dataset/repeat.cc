@@ -67,7 +67,7 @@ class RepeatDataset final : public Dataset {
    private:
     const std::shared_ptr<const RepeatDataset> dataset_;
     int64_t round_ = 0;
-    bool empty_ = true;  // this round has returned no element yet
+    bool empty_ = true;  // true if this round has returned no element yet
   };
 
   const int64_t count_;

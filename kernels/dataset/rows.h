@@ -12,11 +12,11 @@
 namespace penstock {
 
 // Returns a copy of row `index` of dimension 0. A copy, unlike a slice, does not keep the whole
-// tensor alive. REQUIRES rank >= 1 and a valid index.
+// tensor alive. REQUIRES: rank >= 1, and a valid index.
 StatusOr<Tensor> CopyRow(const Tensor& tensor, int64_t index);
 
 // Stacks elements: each component of the result holds that component of all `elements`, with a new
-// dimension 0. InvalidArgument if the shapes of a component differ. REQUIRES at least one element.
+// dimension 0. InvalidArgument if the shapes of a component differ. REQUIRES: at least one element.
 StatusOr<Element> StackElements(const std::vector<Element>& elements);
 
 // InvalidArgument unless `batch` has the types of `spec`, and all its components have the same

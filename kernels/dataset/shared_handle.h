@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that hand out what several datasets share, such as seeds or a cache, and ops that delete it.
-// The object is in no store: it lives as long as its handles.
+// Ops that return a handle to an object that several datasets share (seeds, a cache), and ops that
+// delete the object. The object is in no store; it lives as long as its handles.
 #pragma once
 
 #include <memory>
@@ -14,8 +14,8 @@
 
 namespace penstock {
 
-// Returns a scalar handle. `resource` is null for a dummy, which datasets with an object of their
-// own take. Borrows `type`.
+// Returns a scalar handle. Pass a null `resource` for a dummy handle, for datasets that make an
+// object of their own. Borrows `type`.
 Tensor SharedHandle(const KernelContext& ctx, std::string name, const char* type,
                     std::shared_ptr<Resource> resource);
 

@@ -110,7 +110,7 @@ class CardinalityKernel final : public Kernel {
   }
 };
 
-constexpr char kNotAlone[] = "reads a dataset: kernels/dataset has its tests";
+constexpr char kUntestableAlone[] = "reads a dataset: kernels/dataset has its tests";
 
 OP(ReduceDataset) {
   return {
@@ -131,7 +131,7 @@ OP(ReduceDataset) {
       .shape = ElementShapes,
       .gradient = NoGradient,
       .stateful = true,
-      .not_alone = kNotAlone,
+      .untestable_alone = kUntestableAlone,
   };
 }
 
@@ -144,7 +144,7 @@ OP(DatasetToSingleElement) {
       .shape = ElementShapes,
       .gradient = NoGradient,
       .stateful = true,
-      .not_alone = kNotAlone,
+      .untestable_alone = kUntestableAlone,
   };
 }
 
@@ -157,7 +157,7 @@ OpDef CardinalityOp() {
       .outputs = {{"cardinality", "int64"}},
       .shape = ScalarShape,
       .gradient = NoGradient,
-      .not_alone = kNotAlone,
+      .untestable_alone = kUntestableAlone,
   };
 }
 OP(DatasetCardinality) {

@@ -26,7 +26,7 @@ class AdmissionFilter {
   // Allocates the counters, if that has not been done. ResourceExhausted if there is no memory.
   Status Reserve(Allocator& allocator);
   // Counts one occurrence. Returns true if the key is admitted; its count is then subtracted.
-  // REQUIRES that Reserve has succeeded.
+  // REQUIRES: Reserve has succeeded.
   bool Admit(uint64_t hash);
   void Clear();
 

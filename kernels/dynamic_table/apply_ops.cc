@@ -123,7 +123,7 @@ OpDef ApplyOp(const char* rule, const char* doc) {
       .gradient = NoGradient,
       .stateful = true,
       .update_rule = rule,
-      .not_alone = "works on a dynamic table: kernels/dynamic_table has its tests",
+      .untestable_alone = "works on a dynamic table: kernels/dynamic_table has its tests",
   };
   for (const char* name : Method::kNames) op.inputs.push_back({name, "float"});
   return op;

@@ -33,7 +33,7 @@ class DroppedKeys {
   // Returns whether all keys dropped after `epoch` are known.
   bool Knows(int32_t epoch) const { return epoch >= known_after_; }
   // Calls fn(key) for each key dropped after `epoch`. A key may come several times, and may have a
-  // row again. REQUIRES Knows(epoch).
+  // row again. REQUIRES: Knows(epoch).
   template <class Fn>
   void ForEachAfter(int32_t epoch, Fn fn) const {
     for (const Entry& entry : entries_) {

@@ -106,7 +106,8 @@ Status DynamicTable::Push(const Tensor& ids, int64_t step, double row_nanos, Row
   const KeysByShard keys(ids);
   const double shard_nanos =
       (60 + row_nanos) * static_cast<double>(ids.dim(0)) / static_cast<double>(TableSpec::kShards);
-  const WatchedLoops unwatched(nullptr);  // a cancelled step must not leave half an update
+  // The loop runs to its end, because a cancelled step must not leave half an update.
+  const WatchedLoops unwatched(nullptr);
   std::array<Status, TableSpec::kShards> results;
   caller.threads.ParallelFor(TableSpec::kShards, shard_nanos, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -122,7 +123,7 @@ Status DynamicTable::PushShard(Shard& shard, const ShardKeys& keys, int64_t step
                                Allocator& allocator, const UpdateOrigin& origin) {
   constexpr int64_t kOldRowsMin = 16;
   const int64_t count = std::ssize(keys.positions), floats = spec_.floats();
-  Tensor ids, state;  // of the record; allocated before the rows change
+  Tensor ids, state;  // the record's values, allocated before the rows change
   if (logged()) {
     ASSIGN_OR_RETURN(ids, ShardKeyTensor(keys, allocator));
     ASSIGN_OR_RETURN(state, MakeTableTensor(allocator, DType::kFloat, {count, floats}));

@@ -52,7 +52,7 @@ struct TableRows {
 struct TableChanges {
   std::vector<TableRows> rows;
   std::vector<Tensor> dropped;  // int64[n] for each bucket: keys without a row now
-  bool complete = false;        // `rows` are all rows, and `dropped` is empty
+  bool complete = false;        // true: `rows` has all rows, and `dropped` is empty
 };
 
 // Returns the bucket of a key, from 0 to buckets - 1. Each part of a table holds some buckets. A
@@ -88,7 +88,7 @@ class DynamicTable final : public Resource {
   const std::string& name() const { return name_; }
   const TableSpec& spec() const { return spec_; }
   int64_t size() const;
-  int64_t spilled_rows() const;  // in files
+  int64_t spilled_rows() const;  // number of rows in files
 
   // Returns the rows of `ids`, float[n, width]. Here and below, InvalidArgument unless `ids` is an
   // int64 vector; DataLoss, or an error of the file system, if a row in a file cannot be read.

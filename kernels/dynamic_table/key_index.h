@@ -42,15 +42,15 @@ class KeyIndex {
   // Makes room for `count` keys in total. ResourceExhausted, with nothing changed, if there is no
   // memory.
   Status Reserve(Allocator& allocator, int64_t count);
-  // Adds a key. REQUIRES that the index does not have the key, and has room for it.
+  // Adds a key. REQUIRES: the index does not have the key, and has room for it.
   void Insert(int64_t key, uint64_t hash, int32_t row);
-  // Changes the row of a key. REQUIRES that the index has the key.
+  // Changes the row of a key. REQUIRES: the index has the key.
   void Set(int64_t key, uint64_t hash, int32_t row) {
     uint64_t at = hash & mask_;
     while (entries_[at].key != key || entries_[at].row == kNone) at = (at + 1) & mask_;
     entries_[at].row = row;
   }
-  // Removes a key. REQUIRES that the index has the key.
+  // Removes a key. REQUIRES: the index has the key.
   void Erase(int64_t key, uint64_t hash);
   // Removes all keys, and frees the memory.
   void Clear();

@@ -17,10 +17,10 @@ namespace penstock {
 // Precedes the values of a row.
 struct alignas(32) RowHeader {
   int64_t key;
-  int64_t step;          // of the last update
+  int64_t step;          // step of the last update
   int32_t updates;       // number of updates, up to 2^31 - 1; -1 if the row is free
   int32_t newer, older;  // neighbours in the order of the last updates, or -1
-  int32_t epoch;         // of the last change (TableEpochs)
+  int32_t epoch;         // epoch of the last change (TableEpochs)
 };
 
 class RowBlocks {
@@ -54,7 +54,8 @@ class RowBlocks {
   // Makes room for `count` more rows. ResourceExhausted if there is no memory; existing rows are
   // unchanged.
   Status Reserve(Allocator& allocator, int64_t count);
-  // Returns a free row, whose header and values the caller fills in. REQUIRES room.
+  // Returns a free row, whose header and values the caller fills in. REQUIRES: there is room for it
+  // (Reserve).
   int32_t Take();
   void Release(int32_t row);
   // Releases all rows, and frees the memory.

@@ -24,7 +24,7 @@ class RowOrder {
     (newest_ >= 0 ? rows.header(newest_).newer : oldest_) = row;
     newest_ = row;
   }
-  // Removes a row from the order. REQUIRES that the row was added.
+  // Removes a row from the order. REQUIRES: the row was added.
   void Remove(RowBlocks& rows, int32_t row) {
     const RowHeader& header = rows.header(row);
     (header.newer >= 0 ? rows.header(header.newer).older : newest_) = header.older;

@@ -31,7 +31,8 @@ class SpillSegments {
     const float* values;
   };
 
-  // `floats`: in a record. `segment_bytes`: the size of a file, at least one record.
+  // `floats`: the number of floats in a record. `segment_bytes`: the size of a file, at least one
+  // record.
   SpillSegments(std::string directory, int64_t floats, int64_t segment_bytes);
 
   static int64_t RecordBytes(int64_t floats);
@@ -52,7 +53,7 @@ class SpillSegments {
   // Returns the places of the records of a segment that are in use.
   std::vector<int32_t> PlacesOf(int segment) const;
   int32_t OwnerOf(int32_t place) const;
-  // Makes MostlyFree leave out a segment that cannot be read.
+  // Makes MostlyFree skip this segment, which cannot be read, from now on.
   void KeepSegment(int segment) { segments_[segment].kept = true; }
 
   // Returns the size of all files.

@@ -195,7 +195,7 @@ TEST(Spill, IsAMap) {
   // Mostly free files are compacted, so they are bounded.
   const int64_t bound = 2 * most_spilled + 2 * kSegmentRecords;
   EXPECT_LE(both.shard.file_bytes(), bound * SpillSegments::RecordBytes(6));
-  // No file has a name, so none stays behind.
+  // The files have no names, so none stays behind.
   EXPECT_THAT(*Env::Real().ListDirectory(SpillDirectory()), ::testing::IsEmpty());
   both.shard.Clear();
   EXPECT_EQ(both.shard.file_bytes(), 0);
@@ -215,7 +215,7 @@ TEST(Spill, AFullDiskLosesNothing) {
   ASSERT_TRUE(both.Push(Upto(20)).ok());
   EXPECT_EQ(both.shard.spilled_rows(), 12);
   both.files.full = true;
-  // This push is done, and its rows stay in memory.
+  // This push succeeds, and its rows stay in memory.
   ASSERT_TRUE(both.Push(Upto(5, 20)).ok());
   EXPECT_EQ(both.shard.memory_rows(), kMemoryRows + 5);
   for (int i = 0; i < 3; ++i) {
@@ -237,7 +237,8 @@ TEST(Spill, RandomFaultsLoseNothing) {
   std::mt19937_64 random(2);
   int refused = 0;
   for (int i = 0; i < 3000; ++i) {
-    const Status pushed = both.Push(SomeKeys(random, 12, 200));  // all of it or nothing
+    // The push changes all of its rows or none.
+    const Status pushed = both.Push(SomeKeys(random, 12, 200));
     if (!pushed.ok()) {
       EXPECT_EQ(pushed.code(), StatusCode::kResourceExhausted) << pushed;
       ++refused;
@@ -267,7 +268,7 @@ TEST(Spill, SaysWhichRowIsDamaged) {
     *fault = false;
     EXPECT_EQ(both.All(), both.model);
   }
-  // A segment that cannot be read is not compacted, and does not keep others from it.
+  // A segment that cannot be read is not compacted, but other segments still are.
   both.files.damaged = true;
   std::vector<int64_t> most = Upto(11);
   both.Erase(most);

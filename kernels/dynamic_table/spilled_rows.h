@@ -39,8 +39,8 @@ class SpilledRows {
   void Clear();
 
   // Copies the rows in use of one segment that is mostly free to another, and closes it. Returns
-  // whether it did. Nothing is lost if it cannot: a row that cannot be read stays where it is, and
-  // whoever needs it gets the error.
+  // true if it copied a segment. If a row cannot be read, the segment stays where it is, and a
+  // later access to that row returns the error.
   bool Compact();
 
   int64_t size() const { return size_; }

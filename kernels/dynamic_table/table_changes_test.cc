@@ -56,7 +56,7 @@ TEST(TableChanges, ChangesMakeTheSameTable) {
       }
       const std::string mark = StrCat("save ", save);
       const auto changes = table.ExportChanges(3, all, mark, base);
-      if (random() % 4 == 0) {  // the save failed
+      if (random() % 4 == 0) {  // the mark of a save that failed
         ++unwritten;
         continue;
       }

@@ -28,7 +28,7 @@ inline OpDef TableOp(const char* doc, std::vector<ArgDef> inputs, std::vector<Ar
           .shape = UnknownShape,
           .gradient = NoGradient,
           .stateful = true,
-          .not_alone = "works on a dynamic table: kernels/dynamic_table has its tests"};
+          .untestable_alone = "works on a dynamic table: kernels/dynamic_table has its tests"};
 }
 
 }  // namespace penstock

@@ -139,7 +139,7 @@ Status PullShape(ShapeScope& s) {
 
 std::vector<Gradient> PullGradient(const GradientScope& g) {
   if (!g.has_dy()) return {Gradient(), Gradient()};
-  // A table has no number of rows, so no dense gradient of it can be made.
+  // A table has no fixed number of rows, so it has no dense gradient.
   const Output dense_shape = g.Const(Tensor::Vector<int64_t>({INT64_MAX, INT64_MAX}));
   return {Gradient(g.dy(), g.x(1), dense_shape), Gradient()};
 }

@@ -139,7 +139,7 @@ StatusOr<std::vector<float>> TableShard::ReadSpilled(const std::vector<int32_t>&
   return values;
 }
 
-// Moves a row from its file to memory. Returns its number there. REQUIRES room.
+// Moves a row from its file to memory. Returns its number there. REQUIRES: there is room in memory.
 int32_t TableShard::BringBack(int32_t row, const float* values, uint64_t hash) {
   const RowHeader header = spilled_->header(SpilledRow(row));
   spilled_->Remove(SpilledRow(row));
@@ -185,8 +185,8 @@ void TableShard::Evict(Allocator& allocator, int64_t old_max) {
     if (age <= static_cast<uint64_t>(spec_.max_age)) break;
     Drop(oldest);
   }
-  // The updates are done, so this is too late for an error. Nothing is lost: the rows stay in
-  // memory, and the next push fails, before it changes anything, if they still cannot be written.
+  // Ignores the error, because the updates are done. No row is lost: the rows stay in memory, and
+  // if they still cannot be written, the next push fails before it changes anything.
   SpillBeyondLimit(allocator).IgnoreError();
 }
 

@@ -5,7 +5,7 @@
 // locks it.
 //
 // The state depends only on the calls and their order, so a replay of the calls makes an equal
-// shard. Where a row is (in memory or in a file, if spec.spills()) is no part of the state: a row
+// shard. If spec.spills(), a row is in memory or in a file, which is not part of the state: a row
 // that cannot be written to a file stays in memory.
 #pragma once
 
@@ -27,8 +27,8 @@ namespace penstock {
 
 // The keys of a batch that belong to one shard, as positions in the batch, in ascending order.
 struct ShardKeys {
-  const int64_t* keys = nullptr;     // of all the batch
-  const uint64_t* hashes = nullptr;  // of all these keys
+  const int64_t* keys = nullptr;     // keys of the whole batch
+  const uint64_t* hashes = nullptr;  // hashes of these keys
   absl::Span<const int32_t> positions = {};
 };
 
@@ -66,9 +66,10 @@ class TableShard {
 
   // Makes rows for new keys that are admitted. Updates every key that has a row, in the order of
   // the batch, which may repeat keys. Appends the row of each updated key to `updated`, unless that
-  // is null. With nothing changed, ResourceExhausted if there is no memory, and the error of the
-  // file system if a row in a file cannot be read, or if rows beyond the limit could not be written
-  // by Evict and still cannot. The caller calls Evict afterwards.
+  // is null. Three errors leave the shard unchanged: ResourceExhausted if there is no memory; the
+  // file system's error if a row in a file cannot be read; and that error if an earlier Evict could
+  // not write rows beyond the limit and they still cannot be written. The caller calls Evict
+  // afterwards.
   Status Push(Allocator& allocator, const ShardKeys& keys, int64_t step, RowUpdate update,
               std::vector<int32_t>* updated);
   // Drops the rows beyond the limit, or writes them to files, and drops at most `old_max` of the
@@ -81,7 +82,7 @@ class TableShard {
   // Makes room for `count` more rows. Errors as in Push.
   Status Reserve(Allocator& allocator, int64_t count);
   // Adds a row that an export returned. Returns its values and slots, which the caller fills in, or
-  // null if the key has a row already. REQUIRES room.
+  // null if the key has a row already. REQUIRES: there is room (Reserve).
   float* Put(int64_t key, int64_t updates, int64_t step);
   // Like Put, but if the key has a row, replaces it; the row then counts as the last updated.
   float* PutOrReplace(int64_t key, int64_t updates, int64_t step);
@@ -114,7 +115,7 @@ class TableShard {
   AdmissionFilter filter_;
   DroppedKeys dropped_;
   int64_t step_ = 0;  // the greatest step of all pushes
-  RowOrder order_;    // of the rows in memory; those in files were updated before them
+  RowOrder order_;    // order of the rows in memory; rows in files were updated before all of them
   std::unique_ptr<SpilledRows> spilled_;  // null unless spec.spills()
 };
 

@@ -71,7 +71,7 @@ TEST(AdmissionFilter, AdmitsTheThirdTime) {
     if (expected) counts[key] = 0;  // the filter subtracts the count, too
     wrong += admitted != expected ? 1 : 0;
   }
-  EXPECT_LT(wrong, 150);  // 5 %
+  EXPECT_LT(wrong, 150);  // at most 5 % of the answers are wrong
 }
 
 TEST(AdmissionFilter, OldCountsFade) {

@@ -32,21 +32,22 @@ struct TableSpec {
   int64_t width = 1;  // floats in a row
   RowInitializer initializer = {};
   std::vector<float> slots = {};  // the initial value of each slot of the optimizer
-  // A key gets a row at its update of this number, 1 to 255. Before that, pulls return
-  // `default_value` for it, and its updates are dropped.
+  // The number of the update at which a key gets its row, 1 to 255. Before that, pulls return
+  // `default_value` for the key, and its updates are dropped.
   int64_t admit_after = 1;
   float default_value = 0;
   int64_t filter_counters = 1 << 20;  // 1 to 2^32, a byte each; unused if admit_after is 1
-  // The maximal number of rows: rows beyond it are dropped, the least recently updated first. 0: no
+  // The maximum number of rows. Rows beyond it are dropped, the least recently updated first. 0: no
   // limit.
   int64_t max_rows = 0;
-  int64_t max_bytes = 0;  // of rows and index; 0: no limit
-  // The maximal number of steps since a row's last update: older rows are dropped. 0: no limit.
+  int64_t max_bytes = 0;  // maximum bytes of rows and index; 0: no limit
+  // The maximum number of steps since a row's last update: older rows are dropped. 0: no limit.
   int64_t max_age = 0;
   // A directory for rows beyond the limit of max_rows and max_bytes: they are kept in files there,
   // and not dropped. "": they are dropped.
   std::string spill_directory = {};
-  int64_t spill_max_bytes = 0;  // of rows in files: rows beyond it are dropped; 0: no limit
+  // Maximum bytes of rows in files; rows beyond it are dropped; 0: no limit.
+  int64_t spill_max_bytes = 0;
 
   // Checks the attributes. InvalidArgument names the attribute that is out of range.
   Status Check() const;
@@ -56,10 +57,10 @@ struct TableSpec {
   int64_t floats() const { return width * (1 + static_cast<int64_t>(slots.size())); }
   // Returns the bytes that a row takes, with its entry in the index.
   int64_t row_bytes() const;
-  // Returns the maximal number of rows of a shard in memory, or 0 if there is no limit.
+  // Returns the maximum number of rows of a shard in memory, or 0 if there is no limit.
   int64_t shard_rows_max() const;
   bool spills() const { return !spill_directory.empty(); }
-  // Returns the maximal number of rows of a shard in memory and in files, or 0 if there is no
+  // Returns the maximum number of rows of a shard in memory and in files, or 0 if there is no
   // limit.
   int64_t shard_total_max() const;
   // Returns whether the table keeps the order of updates.

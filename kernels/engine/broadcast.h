@@ -22,7 +22,7 @@ namespace penstock {
 // Consecutive rows of the innermost dimension: output elements [out, out + rows * n).
 struct BroadcastPanel {
   int64_t out;
-  int64_t offset[3];    // of each operand's first element
+  int64_t offset[3];    // offset of each operand's first element
   int64_t row_step[3];  // elements from one row to the next
   bool repeats[3];      // one element of the operand serves the whole row
   int64_t rows, n;
@@ -37,7 +37,8 @@ class BroadcastPlan {
 
   const Shape& output() const { return output_; }
   int num_operands() const { return num_operands_; }
-  // The joined dimensions, outermost first; a scalar output has none. REQUIRES a non-empty output.
+  // The joined dimensions, outermost first; a scalar output has none. REQUIRES: the output is not
+  // empty.
   int rank() const { return static_cast<int>(dims_.size()); }
   int64_t dim(int d) const { return dims_[d].size; }
   int64_t stride(int operand, int d) const { return dims_[d].stride[operand]; }

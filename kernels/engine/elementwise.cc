@@ -62,9 +62,9 @@ void RunRows(const BinaryLoop& loop, const BinaryRows& rows) {
   IsFloat16(loop.in) ? RunFloat16(loop, rows) : loop.run(rows);
 }
 
-// Runs the loop on a panel. If short rows of one operand are all combined with the same row of the
-// other operand, such as a bias, first copies that row as often as fits into a block, so that the
-// inner loop covers many rows at once.
+// Runs the loop on a panel. If many short rows of one operand are combined with one row of the
+// other operand, such as a bias, first fills a block with copies of that row. The inner loop then
+// covers many rows at once.
 void RunPanel(const BinaryLoop& loop, size_t size, const BinaryRows& rows) {
   constexpr int64_t kBlock = 512;
   const bool x_same = !rows.x_repeats && rows.x_step == 0,

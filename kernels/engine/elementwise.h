@@ -24,7 +24,7 @@ namespace penstock {
 // The functions that run a unary functor for one pair of types.
 struct UnaryLoop {
   DType in, out;
-  double nanos;  // per element, memory traffic included
+  double nanos;  // nanoseconds per element, memory traffic included
   // On the CPU, computes n elements. 16-bit floats are passed as floats.
   void (*run)(const void* x, void* y, int64_t n) = nullptr;
   // On other devices, used instead of `run`: computes n elements on `stream`, without waiting.

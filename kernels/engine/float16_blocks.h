@@ -16,7 +16,7 @@ inline constexpr int64_t kFloat16Block = 1024;
 
 inline bool IsFloat16(DType dtype) { return dtype == DType::kHalf || dtype == DType::kBfloat16; }
 
-// Converts n elements; the second function rounds to nearest even. REQUIRES IsFloat16(dtype).
+// Converts n elements; the second function rounds to nearest even. REQUIRES: IsFloat16(dtype).
 // `from` and `to` must not overlap.
 void Float16ToFloat(DType dtype, const void* from, float* to, int64_t n);
 void FloatToFloat16(DType dtype, const float* from, void* to, int64_t n);

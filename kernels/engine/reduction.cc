@@ -11,7 +11,8 @@ namespace {
 
 constexpr int64_t kTile = 1024;  // accumulators of one unit of work: at most 16 KiB
 constexpr int64_t kMaxAccumulatorBytes = 16;
-constexpr int64_t kSplitElements = 64 << 10;  // a piece worth scheduling
+// The minimum size of a piece, so that scheduling it pays.
+constexpr int64_t kSplitElements = 64 << 10;
 constexpr int64_t kMaxPieces = 256;
 constexpr double kNanosPerElement = 0.12;
 
@@ -24,7 +25,7 @@ class Reducing {
         x_(static_cast<const char*>(x)),
         y_(static_cast<char*>(y)),
         size_(SizeOf(loop.type)),
-        across_(plan.reduced.stride == 1),
+        reduces_adjacent_(plan.reduced.stride == 1),
         tile_(TileSize(plan)),
         tiles_per_row_((plan.kept.size + tile_ - 1) / tile_),
         tiles_(plan.num_outputs / plan.kept.size * tiles_per_row_) {
@@ -93,7 +94,7 @@ class Reducing {
 
   void Add(const char* x, int64_t n, int64_t length, void* accumulators) const {
     if (IsFloat16(loop_.type)) return AddFloat16(x, n, length, static_cast<char*>(accumulators));
-    if (across_) {
+    if (reduces_adjacent_) {
       loop_.across(x, n, plan_.kept.stride, length, accumulators);
     } else {
       loop_.down(x, n, plan_.reduced.stride, length, accumulators);
@@ -103,7 +104,7 @@ class Reducing {
   // Converts each row to floats, a block at a time, and accumulates the floats.
   void AddFloat16(const char* x, int64_t n, int64_t length, char* accumulators) const {
     float block[kTile];
-    if (!across_) {
+    if (!reduces_adjacent_) {
       for (int64_t k = 0; k < length; ++k, x += plan_.reduced.stride * size_) {
         Float16ToFloat(loop_.type, x, block, n);
         loop_.down(block, n, 0, 1, accumulators);
@@ -134,7 +135,7 @@ class Reducing {
   const char* x_;
   char* y_;
   const size_t size_;
-  const bool across_;  // the elements of one output are adjacent
+  const bool reduces_adjacent_;  // the elements of one output are adjacent
   const int64_t tile_, tiles_per_row_, tiles_;
   int64_t pieces_;
 };
@@ -159,7 +160,7 @@ Status ReductionKernel::Compute(KernelContext& ctx) {
   const Tensor indices = ctx.input(1).Reshaped({ctx.input(1).num_elements()});
   ASSIGN_OR_RETURN(const auto axes, AxisValues(indices, "reduction_indices"));
   ASSIGN_OR_RETURN(const ReductionPlan plan, ReductionPlan::Make(x.shape(), axes, keep_dims_));
-  if (plan.num_reduced == 1 && loop_.one_is_itself) {
+  if (plan.num_reduced == 1 && loop_.single_is_result) {
     ctx.SetOutput(0, x.Reshaped(plan.output));
     return OkStatus();
   }

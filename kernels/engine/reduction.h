@@ -29,7 +29,7 @@ namespace penstock {
 struct ReductionLoop {
   DType type;
   size_t accumulator_bytes;
-  bool one_is_itself;
+  bool single_is_result;
   // These five functions run on the CPU. Each works on n accumulators.
   void (*reset)(void* accumulators, int64_t n) = nullptr;
   // accumulators[i] += x[i * step + k] for k < length: accumulator i reduces row i of x.
@@ -174,7 +174,7 @@ template <class R, class T>
 constexpr ReductionLoop ReductionLoopOf() {
   ReductionLoop loop = {.type = kDTypeOf<T>,
                         .accumulator_bytes = sizeof(typename R::template Accumulator<LoopType<T>>),
-                        .one_is_itself = R::kSingleIsResult};
+                        .single_is_result = R::kSingleIsResult};
   SetLoops<R, T>(&loop);
   return loop;
 }

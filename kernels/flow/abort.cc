@@ -41,7 +41,7 @@ OP(Abort) {
       .gradient = NoGradient,
       .stateful = true,
       .acts_outside = true,
-      .not_alone = "ends the process",
+      .untestable_alone = "ends the process",
   };
 }
 KERNEL_ANY_TYPE(Abort, AbortKernel);

@@ -51,7 +51,7 @@ OpDef PyFuncOp(const char* doc) {
       .attrs = {{"token", Strings{}}, {"Tin", TypeList{}}, {"Tout", TypeList{}}},
       .shape = UnknownShape,
       .stateful = true,
-      .not_alone = "is only there to be imported: kernels/flow has its tests",
+      .untestable_alone = "is only there to be imported: kernels/flow has its tests",
   };
 }
 
@@ -87,7 +87,7 @@ OP(SymbolicGradient) {
                 {"Tout", TypeList{.min_length = 1}},
                 {"f", Functions{}}},
       .shape = UnknownShape,
-      .not_alone = "needs a function: core/functions has its tests",
+      .untestable_alone = "needs a function: core/functions has its tests",
   };
 }
 KERNEL_ANY_TYPE(SymbolicGradient, SymbolicGradientKernel);

@@ -72,7 +72,7 @@ OP(Placeholder) {
       .shape = PlaceholderShape,
       .gradient = NoGradient,
       .is_placeholder = true,
-      .not_alone = "exists to be fed",
+      .untestable_alone = "exists to be fed",
   };
 }
 
@@ -85,7 +85,7 @@ OP(PlaceholderV2) {
       .shape = ShapeFromAttr,
       .gradient = NoGradient,
       .is_placeholder = true,
-      .not_alone = "exists to be fed",
+      .untestable_alone = "exists to be fed",
   };
 }
 

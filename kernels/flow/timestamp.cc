@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Timestamp: the time of day.
+// Timestamp: the wall clock's time, in seconds since 1970.
 #include "core/base/env.h"
 #include "core/op/gradient.h"
 #include "core/op/registry.h"

@@ -38,7 +38,8 @@ struct JpegDecoding {
   int channels = 0;  // 1, 3 or 0 (as in the file)
   int ratio = 1;     // downscaling while decoding: 1, 2, 4 or 8
   bool fancy_upscaling = true;
-  bool recover_truncated = false;  // accept data that has at least acceptable_fraction of the rows
+  // Accept truncated data that has at least acceptable_fraction of the rows.
+  bool recover_truncated = false;
   float acceptable_fraction = 1;
   bool accurate = false;  // use the slower, more accurate inverse cosine transform
 };
@@ -49,7 +50,7 @@ StatusOr<ImageSize> JpegSize(string_view data);
 struct JpegEncoding {
   int quality = 95;
   bool progressive = false, optimize_size = false, chroma_downsampling = true;
-  bool density_per_cm = false;  // else per inch
+  bool density_per_cm = false;  // true: dots per centimetre; false: per inch
   int x_density = 300, y_density = 300;
   std::string xmp_metadata;
 };

@@ -17,7 +17,7 @@ namespace {
 // between two elements.
 struct Axis {
   int64_t in = 0, crop = 0;
-  float begin = 0, end = 0;  // of the box; 0 and 1 are the first and the last element
+  float begin = 0, end = 0;  // the ends of the box; 0 and 1 mean the first and the last element
 
   float last() const { return static_cast<float>(in - 1); }
   // Returns the step in the image per step in the crop, for a box that covers the image.
@@ -232,7 +232,7 @@ class CropGradBoxes final : public CropKernel {
             [&](int64_t y, int64_t x, const auto& r, const auto& c) {
               const Corners p(image, in, r, c);
               const float* g = grads + y * crops.row() + x * crops.channels;
-              float dy = 0, dx = 0;  // derivatives of the sum by the position
+              float dy = 0, dx = 0;  // derivatives of the sum with respect to the position
               for (int64_t i = 0; i < in.channels; ++i) {
                 dy += g[i] * ((1 - c.fraction) * (p.bottom_left[i] - p.top_left[i]) +
                               c.fraction * (p.bottom_right[i] - p.top_right[i]));
@@ -248,7 +248,8 @@ class CropGradBoxes final : public CropKernel {
     return OkStatus();
   }
 
-  // Adds the derivatives by the two ends of the box: `slope` is the derivative by the position.
+  // Adds the derivatives with respect to the two ends of the box. `slope` is the derivative with
+  // respect to the position.
   static void Add(const Axis& axis, int64_t i, float slope, float* begin, float* end) {
     const float to_end = axis.crop > 1 ? static_cast<float>(i) * axis.ratio() : 0.5f * axis.last();
     *begin += slope * (axis.last() - to_end);

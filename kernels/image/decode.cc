@@ -262,7 +262,7 @@ OP(DecodePng) {
       .attrs = {{"channels", 0}},
       .shape = ImageShape,
       .gradient = NoGradient,
-      .not_alone = "needs an image: kernels/image has its tests",
+      .untestable_alone = "needs an image: kernels/image has its tests",
   };
 }
 KERNEL_ANY_TYPE(DecodePng, DecodeKernelOf<DecodeOp::kPng>);
@@ -275,7 +275,7 @@ OP(DecodeJpeg) {
       .attrs = JpegAttrs(),
       .shape = ImageShape,
       .gradient = NoGradient,
-      .not_alone = "needs an image: kernels/image has its tests",
+      .untestable_alone = "needs an image: kernels/image has its tests",
   };
 }
 KERNEL_ANY_TYPE(DecodeJpeg, DecodeKernelOf<DecodeOp::kJpeg>);
@@ -288,7 +288,7 @@ OP(DecodeAndCropJpeg) {
       .attrs = JpegAttrs(),
       .shape = ImageShape,
       .gradient = NoGradient,
-      .not_alone = "needs an image: kernels/image has its tests",
+      .untestable_alone = "needs an image: kernels/image has its tests",
   };
 }
 KERNEL_ANY_TYPE(DecodeAndCropJpeg, DecodeAndCropJpegKernel);
@@ -304,7 +304,7 @@ OP(DecodeGif) {
             return s.WithRank(0, 0).status();
           },
       .gradient = NoGradient,
-      .not_alone = "needs an image: kernels/image has its tests",
+      .untestable_alone = "needs an image: kernels/image has its tests",
   };
 }
 KERNEL_ANY_TYPE(DecodeGif, DecodeKernelOf<DecodeOp::kGif>);
@@ -317,7 +317,7 @@ OP(DecodeBmp) {
       .attrs = {{"channels", 0}},
       .shape = ImageShape,
       .gradient = NoGradient,
-      .not_alone = "needs an image: kernels/image has its tests",
+      .untestable_alone = "needs an image: kernels/image has its tests",
   };
 }
 KERNEL_ANY_TYPE(DecodeBmp, DecodeKernelOf<DecodeOp::kBmp>);
@@ -338,7 +338,7 @@ OP(DecodeImage) {
             return s.WithRank(0, 0).status();
           },
       .gradient = NoGradient,
-      .not_alone = "needs an image: kernels/image has its tests",
+      .untestable_alone = "needs an image: kernels/image has its tests",
   };
 }
 KERNEL_ANY_TYPE(DecodeImage, DecodeKernelOf<DecodeOp::kImage>);
@@ -355,7 +355,7 @@ OP(ExtractJpegShape) {
             return s.WithRank(0, 0).status();
           },
       .gradient = NoGradient,
-      .not_alone = "needs an image: kernels/image has its tests",
+      .untestable_alone = "needs an image: kernels/image has its tests",
   };
 }
 KERNEL_BY("output_type", ExtractJpegShape, ExtractJpegShapeKernel, int32_t, int64_t);

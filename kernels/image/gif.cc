@@ -31,8 +31,8 @@ struct Close {
 
 using GifFile = std::unique_ptr<GifFileType, Close>;
 
-// Opens the GIF at the beginning of `*data`. Every read, also of the frames, removes the bytes that
-// it has read from `*data`. Returns null if the header is malformed.
+// Opens the GIF at the beginning of `*data`. Every read, including those of frames, removes the
+// bytes that it has read from `*data`. Returns null if the header is malformed.
 GifFile Open(string_view* data) {
   int error = 0;
   return GifFile(DGifOpen(data, ReadBytes, &error));

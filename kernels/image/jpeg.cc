@@ -29,7 +29,8 @@ struct JpegError {
       info->err->format_message(info, error->message);
       longjmp(error->jump, 1);
     };
-    manager.output_message = [](j_common_ptr) {};  // ignores warnings
+    manager.output_message = [](j_common_ptr) {
+    };  // libjpeg calls this for warnings, which are ignored
     return &manager;
   }
 };
@@ -238,7 +239,7 @@ StatusOr<ImageSize> JpegSize(string_view data) {
 
 Status EncodeJpeg(const uint8_t* pixels, const ImageSize& size, const JpegEncoding& options,
                   std::string* jpeg) {
-  constexpr int64_t kMax = 65500;  // limit of the format
+  constexpr int64_t kMax = 65500;  // the format's limit for a side
   if (size.height < 1 || size.width < 1 || size.height > kMax || size.width > kMax) {
     return InvalidArgument("a JPEG has 1 to ", kMax, " rows and columns, not ", size.height, " x ",
                            size.width);

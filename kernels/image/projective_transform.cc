@@ -134,7 +134,7 @@ class ProjectiveTransformKernel final : public Kernel {
     for (int64_t column = 0; column < width; ++column, to += channels) {
       const auto x = static_cast<float>(column);
       const float projection = t[6] * x + t[7] * y + 1;
-      if (projection == 0) {  // at infinity
+      if (projection == 0) {  // the position is at infinity
         std::fill_n(to, channels, source.fill);
         continue;
       }

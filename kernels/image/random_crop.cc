@@ -113,7 +113,7 @@ class SampleBox final : public Kernel {
                              width);
     }
     float covered = min_covered_;
-    if (ctx.num_inputs() > 2) {  // V2
+    if (ctx.num_inputs() > 2) {  // V2: min_object_covered is an input
       const Tensor& given = ctx.input(2);
       if (given.rank() != 0) {
         return InvalidArgument("min_object_covered must be 0-D, has shape ",

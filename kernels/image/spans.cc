@@ -23,13 +23,13 @@ float Gaussian(float x) {
 float Box(float x) { return x < 0.5f ? 1.f : x == 0.5f ? 0.5f : 0.f; }
 float Triangle(float x) { return x < 1 ? 1 - x : 0; }
 // Returns the kernel of R. Keys: Cubic Convolution Interpolation for Digital Image Processing. IEEE
-// TASSP 29 (1981). REQUIRES x >= 0.
+// TASSP 29 (1981). REQUIRES: x >= 0.
 float KeysCubic(float x) {
   if (x >= 2) return 0;
   return x >= 1 ? ((-0.5f * x + 2.5f) * x - 4) * x + 2 : (1.5f * x - 2.5f) * x * x + 1;
 }
 // Returns the kernel of D. Mitchell, A. Netravali: Reconstruction Filters in Computer Graphics.
-// SIGGRAPH 1988. REQUIRES x >= 0.
+// SIGGRAPH 1988. REQUIRES: x >= 0.
 float MitchellCubic(float x) {
   if (x >= 2) return 0;
   return x >= 1 ? ((-7.f / 18 * x + 2) * x - 10.f / 3) * x + 16.f / 9

@@ -23,8 +23,8 @@ struct Filter {
 // Returns the filter called `name` (lanczos3, ...); InvalidArgument if there is none.
 StatusOr<const Filter*> FindFilter(const std::string& name);
 
-// The input elements of each output element: output o is the sum over k < count[o] of weight[o *
-// most + k] times input element begin[o] + k.
+// The input elements of each output element: output o is the sum, over k < count[o], of weight[o *
+// most + k] times input element begin[o] + k. `most` is the largest count.
 struct Spans {
   int64_t most = 0;
   std::vector<int64_t> begin, count;
@@ -39,7 +39,7 @@ struct Scaling {
 };
 
 // Makes the spans of one dimension. With `antialias`, the filter is wider if the dimension shrinks.
-// REQUIRES a positive scale and a finite translation.
+// REQUIRES: a positive scale and a finite translation.
 StatusOr<Spans> MakeSpans(KernelContext& ctx, const Filter& filter, bool antialias,
                           const Scaling& s);
 

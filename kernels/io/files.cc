@@ -99,7 +99,7 @@ OP(ReadFile) {
       .gradient = NoGradient,
       .stateful = true,
       .acts_outside = true,
-      .not_alone = "works on files: kernels/io has its tests",
+      .untestable_alone = "works on files: kernels/io has its tests",
   };
 }
 KERNEL_ANY_TYPE(ReadFile, ReadFileKernel);
@@ -112,7 +112,7 @@ OP(WriteFile) {
       .gradient = NoGradient,
       .stateful = true,
       .acts_outside = true,
-      .not_alone = "works on files: kernels/io has its tests",
+      .untestable_alone = "works on files: kernels/io has its tests",
   };
 }
 KERNEL_ANY_TYPE(WriteFile, WriteFileKernel);

@@ -74,7 +74,7 @@ OP(ImmutableConst) {
       .attrs = {{"shape", Shapes{}}, {"memory_region_name", Strings{}}},
       .shape = ShapeFromAttr,
       .gradient = NoGradient,
-      .not_alone = "reads a file: kernels/io has its tests",
+      .untestable_alone = "reads a file: kernels/io has its tests",
   };
 }
 KERNEL_ANY_TYPE(ImmutableConst, ImmutableConstKernel);

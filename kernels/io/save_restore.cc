@@ -147,7 +147,7 @@ OP(SaveV2) {
       .gradient = NoGradient,
       .stateful = true,
       .acts_outside = true,
-      .not_alone = "works on files: kernels/io has its tests",
+      .untestable_alone = "works on files: kernels/io has its tests",
   };
 }
 KERNEL_ANY_TYPE(SaveV2, SaveKernel);
@@ -162,7 +162,7 @@ OP(RestoreV2) {
       .gradient = NoGradient,
       .stateful = true,
       .acts_outside = true,
-      .not_alone = "works on files: kernels/io has its tests",
+      .untestable_alone = "works on files: kernels/io has its tests",
   };
 }
 KERNEL_ANY_TYPE(RestoreV2, RestoreKernel);
@@ -176,7 +176,7 @@ OP(MergeV2Checkpoints) {
       .gradient = NoGradient,
       .stateful = true,
       .acts_outside = true,
-      .not_alone = "works on files: kernels/io has its tests",
+      .untestable_alone = "works on files: kernels/io has its tests",
   };
 }
 KERNEL_ANY_TYPE(MergeV2Checkpoints, MergeKernel);

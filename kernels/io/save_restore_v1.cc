@@ -96,7 +96,7 @@ OP(Save) {
       .gradient = NoGradient,
       .stateful = true,
       .acts_outside = true,
-      .not_alone = "works on files: kernels/io has its tests",
+      .untestable_alone = "works on files: kernels/io has its tests",
   };
 }
 KERNEL_ANY_TYPE(Save, SaveV1Kernel<false>);
@@ -113,7 +113,7 @@ OP(SaveSlices) {
       .gradient = NoGradient,
       .stateful = true,
       .acts_outside = true,
-      .not_alone = "works on files: kernels/io has its tests",
+      .untestable_alone = "works on files: kernels/io has its tests",
   };
 }
 KERNEL_ANY_TYPE(SaveSlices, SaveV1Kernel<true>);
@@ -129,7 +129,7 @@ OP(Restore) {
       .gradient = NoGradient,
       .stateful = true,
       .acts_outside = true,
-      .not_alone = "works on files: kernels/io has its tests",
+      .untestable_alone = "works on files: kernels/io has its tests",
   };
 }
 KERNEL_ANY_TYPE(Restore, RestoreV1Kernel<false>);
@@ -147,7 +147,7 @@ OP(RestoreSlice) {
       .gradient = NoGradient,
       .stateful = true,
       .acts_outside = true,
-      .not_alone = "works on files: kernels/io has its tests",
+      .untestable_alone = "works on files: kernels/io has its tests",
   };
 }
 KERNEL_ANY_TYPE(RestoreSlice, RestoreV1Kernel<true>);

@@ -119,7 +119,8 @@ Status Snapshot::CopyAhead(const std::string& save, const Variables& variables, 
   return OkStatus();
 }
 
-// Copies the ranges that have changed since they were last copied. REQUIRES the variable's lock.
+// Copies the ranges that have changed since they were last copied. REQUIRES: the caller holds the
+// variable's lock.
 void Snapshot::BringUpToDate(Part& part, const Tensor& value) {
   part.watch->Take([&](int64_t begin, int64_t end) { CopyBytes(value, part.copy, begin, end); });
 }

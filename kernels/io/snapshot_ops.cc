@@ -122,7 +122,7 @@ OpDef SnapshotOp(const char* doc) {
       .gradient = NoGradient,
       .stateful = true,
       .in_session = true,
-      .not_alone = "one of three steps of a save: kernels/io has their tests",
+      .untestable_alone = "one of three steps of a save: kernels/io has their tests",
   };
 }
 

@@ -130,7 +130,7 @@ TEST_F(SnapshotTest, BelongsToOneSave) {
   ASSERT_EQ(CopyAhead("a"), OkStatus());
   AddToRow(1);
   ASSERT_EQ(CopyAhead("b"), OkStatus());
-  const auto cut = Cut("a");  // save "b" takes it as given up
+  const auto cut = Cut("a");  // save "b" replaces save "a", which counts as given up
   ASSERT_TRUE(cut.ok()) << cut.status();
   EXPECT_EQ(At((*cut)[0], 1), 2);
   ASSERT_EQ(Keep("a", *cut), OkStatus());
@@ -139,13 +139,14 @@ TEST_F(SnapshotTest, BelongsToOneSave) {
   EXPECT_EQ(Take("a").status().code(), StatusCode::kFailedPrecondition) << "it is handed over once";
 }
 
-// Each round updates the rows in order while the table is being copied. So a snapshot is of one
-// point in time if no row has a higher round than a row before it.
+// Each round updates the rows in order while the table is being copied. The snapshot is of one
+// point in time if and only if no row has a higher round than a row before it.
 TEST_F(SnapshotTest, UpdatesDuringTheCopyingAreAllThereOrAllNot) {
   int copied = 0;
   for (int round = 0; round < 5; ++round) {
     const std::string save = StrCat("s", round);
-    const void* const place = TestVariables::Value(table_).raw_data();  // updates keep the buffer
+    // Later updates write into the same buffer.
+    const void* const place = TestVariables::Value(table_).raw_data();
     std::atomic<bool> end{false}, updated{false};
     auto updates = Scheduler::Real().StartThread("updates", [&] {
       for (int64_t row = 0; !end; row = (row + 1) % kRows) {

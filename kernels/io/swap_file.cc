@@ -92,7 +92,7 @@ void SwapFile::Return(int64_t offset, int64_t bytes) {
   if (in_use_ > 0) return;
   free_.clear();
   end_ = 0;
-  // Frees the disk's blocks. If that fails, later tensors use them again.
+  // Frees the disk's blocks. Ignores an error, because later tensors use these blocks again.
   (void)!ftruncate(fd_, 0);
 }
 

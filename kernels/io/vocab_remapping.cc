@@ -19,7 +19,8 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kAbsent = -1;  // in remappings: there is no old row (or column)
+// Stands in remappings for a row (or column) that the old matrix does not have.
+constexpr int64_t kAbsent = -1;
 
 // Returns the lines of a text. Borrows the text.
 std::vector<string_view> LinesOf(const std::string& text) {
@@ -266,7 +267,7 @@ OP(GenerateVocabRemapping) {
       .gradient = NoGradient,
       .stateful = true,
       .acts_outside = true,
-      .not_alone = "reads files: kernels/io has its tests",
+      .untestable_alone = "reads files: kernels/io has its tests",
   };
 }
 KERNEL_ANY_TYPE(GenerateVocabRemapping, VocabRemappingKernel);
@@ -291,7 +292,7 @@ OP(LoadAndRemapMatrix) {
       .gradient = NoGradient,
       .stateful = true,
       .acts_outside = true,
-      .not_alone = "reads files: kernels/io has its tests",
+      .untestable_alone = "reads files: kernels/io has its tests",
   };
 }
 KERNEL_ANY_TYPE(LoadAndRemapMatrix, LoadAndRemapMatrixKernel);

@@ -87,7 +87,7 @@ StatusOr<EinsumEquation> EinsumEquation::Parse(string_view equation, int num_inp
 StatusOr<EinsumLabels> EinsumLabels::Of(const EinsumEquation& equation,
                                         const std::vector<PartialShape>& shapes) {
   EinsumLabels all;
-  int ellipsis = 0;  // of the output
+  int ellipsis = 0;  // number of dimensions of the output's ellipsis
   for (size_t i = 0; i < shapes.size(); ++i) {
     const std::string& subscripts = equation.inputs[i];
     ASSIGN_OR_RETURN(const int own, EllipsisDims(subscripts, static_cast<int>(i), shapes[i]));

@@ -38,7 +38,7 @@ struct EinsumLabels {
   std::map<int, int64_t> sizes;  // by label; -1: unknown
 
   // Returns the labels and their sizes. InvalidArgument if the shapes do not fit the equation.
-  // REQUIRES known ranks.
+  // REQUIRES: known ranks.
   static StatusOr<EinsumLabels> Of(const EinsumEquation& equation,
                                    const std::vector<PartialShape>& shapes);
   Dims SizesOf(const Labels& labels) const;

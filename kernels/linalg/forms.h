@@ -23,7 +23,7 @@ extern const DTypes kRealMatrixTypes;
 // Holds the shape of input `i`, of rank 2 or more, and the dimensions of its matrices (-1:
 // unknown).
 struct MatrixShape {
-  PartialShape batch;  // of unknown rank if the input's is unknown
+  PartialShape batch;  // its rank is unknown if the input's rank is unknown
   int64_t rows = -1, cols = -1;
   static StatusOr<MatrixShape> Of(const ShapeScope& s, int i);
   // Returns the batch dimensions followed by `dims`.

@@ -4,7 +4,7 @@
 // but its templates cost up to a minute of compile time per file.)
 //
 // Matrices are column-major unless stated otherwise; a row-major n x m matrix is the transposed m x
-// n matrix in column-major order. One thread per call; thread-safe. REQUIRES dimensions of 1 to
+// n matrix in column-major order. One thread per call; thread-safe. REQUIRES: dimensions from 1 to
 // kMaxLapackDim. Functions that return bool return false if the routine did not converge. Wrong
 // arguments fail a CHECK.
 #pragma once

@@ -31,7 +31,7 @@ int64_t HalfLength(int64_t n) { return n == 0 ? 0 : n / 2 + 1; }
 
 // The shapes of a real transform.
 struct RealTransform {
-  Dims needed;  // least sizes of the input's last dimensions
+  Dims needed;  // minimum sizes of the input's last dimensions
   Shape work;   // the complex half: [batch..., fft_length[:-1]..., fft_length[-1] / 2 + 1]
   Shape output;
 

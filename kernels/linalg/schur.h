@@ -11,7 +11,7 @@ namespace penstock {
 using ComplexMatrix =
     Eigen::Matrix<std::complex<double>, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-// Return functions of a matrix. REQUIRES finite numbers, and from 1 to kMaxLapackDim rows. The
+// Return functions of a matrix. REQUIRES: finite numbers, and from 1 to kMaxLapackDim rows. The
 // result is not finite if the function is not defined for `a`, or if LAPACK did not converge.
 ComplexMatrix SquareRootOf(const ComplexMatrix& a);  // the root with eigenvalues of real part >= 0
 ComplexMatrix LogarithmOf(const ComplexMatrix& a);   // imaginary parts of eigenvalues in [-pi, pi]

@@ -21,7 +21,7 @@ class Buckets {
     bool removed;
   };
 
-  // Makes `count` free buckets. REQUIRES that `count` is a power of two and 0 < max_load < 1.
+  // Makes `count` free buckets. REQUIRES: `count` is a power of two, and 0 < max_load < 1.
   Buckets(int64_t count, float max_load) : count_(count), max_load_(max_load) {}
 
   int64_t count() const { return count_; }
@@ -29,11 +29,11 @@ class Buckets {
   bool HasRoomFor(int64_t rows) const {
     return static_cast<float>(rows) <= static_cast<float>(count_) * max_load_;
   }
-  // Frees all buckets, and sets their number. REQUIRES that `count` is a power of two.
+  // Frees all buckets, and sets their number. REQUIRES: `count` is a power of two.
   void Reset(int64_t count);
 
   // Takes a bucket for a new key. Returns the key's row: the removed row whose bucket it reuses,
-  // else `new_row`. REQUIRES HasRoomFor(all rows that are not removed).
+  // else `new_row`. REQUIRES: HasRoomFor(all rows that are not removed).
   int64_t Take(uint64_t hash, int64_t new_row);
   void Remove(int64_t row) { removed_.insert(row); }
   // Returns the taken buckets in order.

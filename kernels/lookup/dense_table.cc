@@ -19,7 +19,7 @@ uint64_t NumberAt(const std::string& key, int64_t i) {
   return static_cast<uint64_t>(number);
 }
 
-// Returns element i of a key as a number. REQUIRES a key type other than string. Negative numbers
+// Returns element i of a key as a number. REQUIRES: the key type is not string. Negative numbers
 // are sign-extended.
 uint64_t NumberAt(DType dtype, const std::string& key, int64_t i) {
   switch (dtype) {

@@ -30,7 +30,7 @@ class LookupTable final : public Resource {
   struct Spec {
     Kind kind = Kind::kHash;
     DType key = DType::kInvalid, value = DType::kInvalid;
-    Shape key_shape = {}, value_shape = {};   // of one key, of one value
+    Shape key_shape = {}, value_shape = {};   // shapes of one key and of one value
     Tensor empty_key = {}, deleted_key = {};  // kDense: reserved keys; may be invalid tensors
     // For kDense: the number of buckets of an export of a small table, a power of two; and the
     // fraction of buckets that may be taken before their number doubles.
@@ -104,7 +104,7 @@ class LookupTable final : public Resource {
   bool initialized_ ABSL_GUARDED_BY(mu_) = false;  // for kHash: Initialize has been called
   absl::flat_hash_map<std::string, int64_t> rows_ ABSL_GUARDED_BY(mu_);
   Buckets buckets_ ABSL_GUARDED_BY(mu_){spec_.initial_buckets, spec_.max_load};  // kDense
-  std::vector<std::string> keys_ ABSL_GUARDED_BY(mu_);                           // of each row
+  std::vector<std::string> keys_ ABSL_GUARDED_BY(mu_);  // the key of each row
   // Values row by row: strings, or the bytes of other types.
   std::vector<std::string> strings_ ABSL_GUARDED_BY(mu_);
   std::string bytes_ ABSL_GUARDED_BY(mu_);

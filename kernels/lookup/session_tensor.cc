@@ -139,7 +139,7 @@ OP(GetSessionTensor) {
       .gradient = NoGradient,
       .stateful = true,
       .in_session = true,
-      .not_alone = "reads what another op kept: kernels/lookup has its tests",
+      .untestable_alone = "reads what another op kept: kernels/lookup has its tests",
   };
 }
 KERNEL_ANY_TYPE(GetSessionTensor, GetSessionTensorKernel);
@@ -152,7 +152,7 @@ OP(DeleteSessionTensor) {
       .gradient = NoGradient,
       .stateful = true,
       .in_session = true,
-      .not_alone = "reads what another op kept: kernels/lookup has its tests",
+      .untestable_alone = "reads what another op kept: kernels/lookup has its tests",
   };
 }
 KERNEL_ANY_TYPE(DeleteSessionTensor, DeleteSessionTensorKernel);

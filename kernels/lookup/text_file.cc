@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kWholeLine = -2, kLineNumber = -1;  // else: a column
+constexpr int64_t kWholeLine = -2, kLineNumber = -1;  // other values are column numbers
 
 struct Column {
   const char* what;  // "Key" or "Value"

@@ -82,7 +82,8 @@ Status AddInPlace(KernelContext& ctx, Tensor* to, const Tensor& value) {
     return InvalidArgument("there is no sum of tensors of type ", Name(to->dtype()));
   }
   const Tensor old = std::move(*to);
-  if (old.unique() && old.buffer()->allocator() != nullptr) {  // not memory of another library
+  if (old.unique() &&
+      old.buffer()->allocator() != nullptr) {  // the buffer is not memory of another library
     *to = old;
   } else {
     ASSIGN_OR_RETURN(*to, ctx.Temporary(old.dtype(), old.shape()));

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Integer division that never crashes: INT_MIN / -1 wraps around. The CPU kernels look for zero
-// divisors before the loops start (Invalid); other devices do not look for them, and the result is
-// zero.
+// divisors before the loops start (Invalid); on other devices a division by zero gives zero.
 #pragma once
 
 #include "kernels/engine/functor.h"

@@ -12,7 +12,7 @@ namespace penstock {
 namespace {
 
 struct EqualFn {
-  static constexpr bool kOfIncompatible = false;
+  static constexpr bool kIfIncompatible = false;
   template <class T>
   DEVICE_FN bool operator()(const T& x, const T& y) const {
     return x == y;
@@ -20,7 +20,7 @@ struct EqualFn {
 };
 
 struct NotEqualFn {
-  static constexpr bool kOfIncompatible = true;
+  static constexpr bool kIfIncompatible = true;
   template <class T>
   DEVICE_FN bool operator()(const T& x, const T& y) const {
     return !(x == y);
@@ -54,7 +54,7 @@ struct Equality {
     Status Compute(KernelContext& ctx) override {
       if (!shape_error_ &&
           !BroadcastPlan::Make({&ctx.input(0).shape(), &ctx.input(1).shape()}).ok()) {
-        return SetScalar(ctx, Fn::kOfIncompatible);
+        return SetScalar(ctx, Fn::kIfIncompatible);
       }
       return BinaryKernel::Compute(ctx);
     }

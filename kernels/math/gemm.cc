@@ -107,8 +107,8 @@ void MultiplyBlock(const Block& block, const T* a, const T* b, T* c) {
   }
 }
 
-// Approximate flops per nanosecond of one thread: rather too many than too few, because splitting
-// too late costs less than splitting too early.
+// Approximate flops per nanosecond of one thread. A high estimate is better than a low one, because
+// splitting a product that is too small costs more than not splitting one.
 template <class T>
 constexpr double kFlopsPerNano = std::is_same_v<T, float> ? 100
                                  : std::is_integral_v<T>  ? 4
@@ -148,8 +148,9 @@ void MultiplyTiles(Scheduler& threads, const Product& p, const T* a, const T* b,
       });
 }
 
-// Splits the longer side of c over the threads; products that take too long for that are computed
-// in tiles. Each piece packs the matrix of the other side again, which is thus the smaller matrix.
+// Splits the longer side of c over the threads; very long products are computed in tiles instead.
+// Each piece packs the matrix of the other side again, so that the smaller matrix is the one packed
+// several times.
 template <class T>
 void SplitAndMultiply(Scheduler& threads, const Product& p, const T* a, const T* b, T* c) {
   const bool by_rows = p.m >= p.n;

@@ -23,7 +23,7 @@ struct Product {
 };
 
 // Computes the product. T is float, double, std::complex of them, or int16_t, int32_t, int64_t
-// (which wrap around). REQUIRES m, n, k < 2^31. With k = 0 the result is zero.
+// (which wrap around). REQUIRES: m, n, k < 2^31. With k = 0 the result is zero.
 template <class T>
 void Multiply(Scheduler& threads, const Product& p, const T* a, const T* b, T* c);
 

@@ -50,11 +50,11 @@ struct RunningLogSumExp {
 };
 
 struct ScanOptions {
-  bool exclusive = false;  // does not include the element itself
-  bool reverse = false;    // starts at the end
+  bool exclusive = false;  // exclusive: a result does not include the element itself
+  bool reverse = false;    // reverse: the scan starts at the end
 };
 
-// Scans `width` adjacent columns of one [length, inner] matrix, row by row. REQUIRES width <=
+// Scans `width` adjacent columns of one [length, inner] matrix, row by row. REQUIRES: width <=
 // kWidth.
 template <class S, class X, int kWidth>
 DEVICE_FN void ScanColumns(const X* x, X* y, int64_t length, int64_t inner, int64_t width,
@@ -196,7 +196,8 @@ static OpDef CumulativeLogsumexpOp() {
       kFloating, [](const GradientScope& g) -> Gradients {
         return {LogSumExpPart(g, 1) - LogSumExpPart(g, -1), Gradient()};
       });
-  op.examples[1].check_gradient = false;  // the result has -infinity
+  // The gradient's exponentials are zero where the result is -infinity.
+  op.examples[1].check_gradient = false;
   return op;
 }
 

@@ -41,7 +41,7 @@ void FoldSegments(Scheduler& threads, SegmentFold fold, const SegmentRows& rows,
                   void* y);
 
 // Allocates output 0, with `count` rows like those of `data`, and folds the segments into it.
-// `rows` lacks `data` and `row`.
+// The caller fills in all members of `rows` except `data` and `row`.
 Status FoldIntoOutput(KernelContext& ctx, SegmentFold fold, const Tensor& data, SegmentRows rows,
                       int64_t count);
 // Returns the number of segments of sorted ids: the largest id + 1.

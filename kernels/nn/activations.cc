@@ -127,12 +127,12 @@ Status EqualShapesShape(ShapeScope& s) {
 }
 
 // Return a gradient function that calls the gradient op `op` with (dy, x) or (dy, y).
-GradientFn ByX(const char* op) {
+GradientFn GradientFromX(const char* op) {
   return [op](const GradientScope& g) -> std::vector<Gradient> {
     return {Call(op, {g.dy(), g.x()})};
   };
 }
-GradientFn ByY(const char* op) {
+GradientFn GradientFromY(const char* op) {
   return [op](const GradientScope& g) -> std::vector<Gradient> {
     return {Call(op, {g.dy(), g.y()})};
   };
@@ -167,17 +167,19 @@ OpDef ActivationGradient(const char* of, const char* by, const DTypes& types, Gr
 
 }  // namespace
 
-OP(Relu) { return Activation("max(x, 0)", kReal, ByY("ReluGrad")); }
+OP(Relu) { return Activation("max(x, 0)", kReal, GradientFromY("ReluGrad")); }
 KERNEL(Relu, UnaryElementwise<ReluFn>::Kernel, REAL_TYPES);
 OP(ReluGrad) { return ActivationGradient("Relu", "features", kReal, LinearInDy("ReluGrad")); }
 KERNEL(ReluGrad, EqualShapes<ReluGradFn>::Kernel, REAL_TYPES);
 
-OP(Relu6) { return Activation("min(max(x, 0), 6)", kReal, ByY("Relu6Grad")); }
+OP(Relu6) { return Activation("min(max(x, 0), 6)", kReal, GradientFromY("Relu6Grad")); }
 KERNEL(Relu6, UnaryElementwise<Relu6Fn>::Kernel, REAL_TYPES);
 OP(Relu6Grad) { return ActivationGradient("Relu6", "features", kReal, LinearInDy("Relu6Grad")); }
 KERNEL(Relu6Grad, EqualShapes<Relu6GradFn>::Kernel, REAL_TYPES);
 
-OP(Elu) { return Activation("x where x >= 0, else exp(x) - 1", kFloating, ByY("EluGrad")); }
+OP(Elu) {
+  return Activation("x where x >= 0, else exp(x) - 1", kFloating, GradientFromY("EluGrad"));
+}
 KERNEL(Elu, UnaryElementwise<EluFn>::Kernel, FLOATING_TYPES);
 OP(EluGrad) {
   return ActivationGradient("Elu", "outputs", kFloating,
@@ -191,7 +193,7 @@ KERNEL(EluGrad, EqualShapes<EluGradFn>::Kernel, FLOATING_TYPES);
 
 OP(Selu) {
   return Activation("Elu, scaled so that means and variances are preserved", kFloating,
-                    ByY("SeluGrad"));
+                    GradientFromY("SeluGrad"));
 }
 KERNEL(Selu, UnaryElementwise<SeluFn>::Kernel, FLOATING_TYPES);
 OP(SeluGrad) {
@@ -204,7 +206,7 @@ OP(SeluGrad) {
 }
 KERNEL(SeluGrad, EqualShapes<SeluGradFn>::Kernel, FLOATING_TYPES);
 
-OP(Softplus) { return Activation("log(1 + exp(x))", kFloating, ByX("SoftplusGrad")); }
+OP(Softplus) { return Activation("log(1 + exp(x))", kFloating, GradientFromX("SoftplusGrad")); }
 KERNEL(Softplus, UnaryElementwise<SoftplusFn>::Kernel, FLOATING_TYPES);
 OP(SoftplusGrad) {
   return ActivationGradient(
@@ -215,7 +217,7 @@ OP(SoftplusGrad) {
 }
 KERNEL(SoftplusGrad, EqualShapes<SoftplusGradFn>::Kernel, FLOATING_TYPES);
 
-OP(Softsign) { return Activation("x / (1 + |x|)", kFloating, ByX("SoftsignGrad")); }
+OP(Softsign) { return Activation("x / (1 + |x|)", kFloating, GradientFromX("SoftsignGrad")); }
 KERNEL(Softsign, UnaryElementwise<SoftsignFn>::Kernel, FLOATING_TYPES);
 OP(SoftsignGrad) {
   return ActivationGradient("Softsign", "features", kFloating,

@@ -85,7 +85,8 @@ Shape ForEachProduct(const Case& c, const Fn& fn) {
             const int64_t each = c.in / c.groups;
             for (int64_t i = 0; i < each; ++i) {
               for (int64_t o = 0; o < c.out; ++o) {
-                const int64_t first = o / (c.out / c.groups) * each;  // first input of o's group
+                const int64_t first = o / (c.out / c.groups) *
+                                      each;  // first input channel of the group of output channel o
                 fn(((b * c.height + ih) * c.width + iw) * c.in + first + i,
                    ((kh * c.fw + kw) * each + i) * c.out + o,
                    ((b * oh_count + oh) * ow_count + ow) * c.out + o);

@@ -265,21 +265,21 @@ std::vector<AttrDef> DepthwiseAttrs() {
           {"dilations", std::vector<int64_t>{1, 1, 1, 1}}};
 }
 
-Attrs TheSameAttributes(const GradientScope& g) {
+Attrs ForwardAttributes(const GradientScope& g) {
   Attrs attrs;
   for (const AttrDef& attr : DepthwiseAttrs()) attrs[attr.name] = g.attrs().at(attr.name);
   return attrs;
 }
 Output Forward(const GradientScope& g, Output image, Output filter) {
-  return Call("DepthwiseConv2dNative", {image, filter}, TheSameAttributes(g));
+  return Call("DepthwiseConv2dNative", {image, filter}, ForwardAttributes(g));
 }
 Output ImageGradient(const GradientScope& g, Output image, Output filter, Output dy) {
   return Call("DepthwiseConv2dNativeBackpropInput", {ShapeOf(image), filter, dy},
-              TheSameAttributes(g));
+              ForwardAttributes(g));
 }
 Output FilterGradient(const GradientScope& g, Output image, Output filter, Output dy) {
   return Call("DepthwiseConv2dNativeBackpropFilter", {image, ShapeOf(filter), dy},
-              TheSameAttributes(g));
+              ForwardAttributes(g));
 }
 
 // Returns two operations for each product: every element of the result is a sum over the window of

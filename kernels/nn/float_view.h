@@ -16,8 +16,8 @@ namespace penstock {
 template <class T>
 using FloatOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-// Gives read access to a tensor as an array of F. REQUIRES that the tensor's dtype is that of F, or
-// a 16-bit float if F is float. Borrows the tensor.
+// Gives read access to a tensor as an array of F. REQUIRES: the tensor's dtype is that of F, or a
+// 16-bit float if F is float. Borrows the tensor.
 template <class F>
 class FloatInput {
  public:

@@ -17,7 +17,7 @@
 namespace penstock {
 namespace {
 
-// The maximal size of a dimension. It limits the sequences, which take memory even if there are no
+// The maximum size of a dimension. It limits the sequences, which take memory even if there are no
 // channels.
 constexpr int64_t kPixelsMax = 1 << 24;
 

@@ -22,8 +22,8 @@ struct Region {
 };
 
 struct FractionalGeometry {
-  int64_t batch, height, width, channels;  // of the input
-  std::vector<Region> rows, columns;       // of the output's rows and columns
+  int64_t batch, height, width, channels;  // sizes of the input
+  std::vector<Region> rows, columns;       // regions of the output's rows and columns
 
   Shape input() const { return {batch, height, width, channels}; }
   Shape output() const {
@@ -39,8 +39,8 @@ std::vector<int64_t> PseudoRandomSequence(int64_t in, int64_t out, Philox stream
 // ShuffledSequence shuffles regions of two sizes; it uses one number of the stream per region.
 std::vector<int64_t> ShuffledSequence(int64_t in, int64_t out, Philox stream);
 
-// Returns the regions of a sequence. REQUIRES an ascending sequence of numbers in [0, size], whose
-// regions begin below `size`.
+// Returns the regions of a sequence. REQUIRES: the sequence ascends, its numbers are in [0, size],
+// and its regions begin below `size`.
 std::vector<Region> Regions(absl::Span<const int64_t> sequence, int64_t size, bool overlapping);
 
 // Returns the approximate cost of one image.

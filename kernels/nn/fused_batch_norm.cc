@@ -68,7 +68,7 @@ class FusedBatchNormKernel final : public BatchNormKernel {
     for (int i = 0; i < 4; ++i) {
       RETURN_IF_ERROR(ctx.Allocate(i + 1, Shape({v.channels}), &statistics[i]));
     }
-    if (ctx.num_outputs() > 5) {  // V3
+    if (ctx.num_outputs() > 5) {  // reserve_space_3 of V3
       Tensor* unused;
       RETURN_IF_ERROR(ctx.Allocate(5, Shape({0}), &unused));
     }

@@ -394,7 +394,8 @@ OP(MaxPool3DGradGrad) {
       },
       .examples = {{.inputs = {{{{1, 3, 4, 2, 2}}}, {{{1, 3, 2, 2, 2}}}, {{{1, 3, 4, 2, 2}}}},
                     .attrs = ExampleWindow3D(),
-                    .check_gradient = false}},  // its orig_output holds no maxima
+                    // The example's orig_output does not hold the maxima.
+                    .check_gradient = false}},
   };
 }
 KERNEL(MaxPool3DGradGrad, MaxPoolGradGradKernel, REAL_TYPES);

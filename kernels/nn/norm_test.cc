@@ -117,7 +117,7 @@ TEST(FusedBatchNormTest, MistakesAreNamed) {
         .In(mean)
         .In(kOnes)
         .Attr("is_training", false)
-        .ShapesKnow(OpRunner::Known::kNothing)
+        .SetKnownInputs(OpRunner::Known::kNothing)
         .Run()
         .status();
   };

@@ -84,7 +84,8 @@ Status PoolShape(ShapeScope& s) {
 
 StatusOr<int64_t> DepthWindow(const std::vector<int64_t>& sizes,
                               const std::vector<int64_t>& strides) {
-  if (sizes.size() != 4 || sizes[3] <= 1) return 1;  // CheckSpatial refuses wrong sizes
+  if (sizes.size() != 4 || sizes[3] <= 1)
+    return 1;  // CheckSpatial returns the error for wrong sizes
   if (sizes[0] != 1 || sizes[1] != 1 || sizes[2] != 1) {
     return Unimplemented(
         "MaxPooling supports exactly one of pooling across depth or pooling across width/height.");
@@ -102,7 +103,8 @@ StatusOr<int64_t> DepthWindow(const std::vector<int64_t>& sizes,
 StatusOr<int64_t> DepthWindowInput(const Tensor& sizes, const Tensor& strides) {
   std::vector<int64_t> read_sizes, read_strides;
   for (const auto& [input, values] : {std::pair(&sizes, &read_sizes), {&strides, &read_strides}}) {
-    if (input->dtype() != DType::kInt32 || input->rank() != 1) return 1;  // ReadSizes refuses it
+    if (input->dtype() != DType::kInt32 || input->rank() != 1)
+      return 1;  // ReadSizes returns the error
     const auto numbers = input->flat<int32_t>();
     values->assign(numbers.begin(), numbers.end());
   }

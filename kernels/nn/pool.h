@@ -60,7 +60,7 @@ class PoolKernel : public Kernel {
  protected:
   Status Init(const KernelInit& node) override;
   // Returns the geometry for images of shape `image`. InvalidArgument if they do not fit the
-  // windows. `sizes_input`: in V2 ops, the index of the input ksize; the input after it is strides.
+  // windows. `sizes_input`: for V2 ops, the index of the input ksize; strides is the next input.
   StatusOr<PoolGeometry> Geometry(const KernelContext& ctx, const Shape& image,
                                   int sizes_input) const;
   static Status ExpectShape(const char* what, const Tensor& tensor, const Shape& shape);

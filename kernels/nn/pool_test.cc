@@ -67,7 +67,7 @@ TEST(MaxPoolTest, WindowsOverChannels) {
         .In(Tensor::Vector(sizes))
         .In(Tensor::Vector(strides))
         .Attr("padding", "VALID")
-        .ShapesKnow(OpRunner::Known::kShapes)
+        .SetKnownInputs(OpRunner::Known::kShapes)
         .Run1();
   };
   const auto same = v2({1, 1, 1, 4}, {1, 1, 1, 4});

@@ -50,7 +50,7 @@ F SumOf(const F* x, int64_t n) {
 }
 
 // Computes shifted[i] = x[i] - m, where m is the largest x, and exps[i] = exp(shifted[i]). Returns
-// the sum of exps. `shifted` or `exps` may be null. REQUIRES n > 0.
+// the sum of exps. `shifted` or `exps` may be null. REQUIRES: n > 0.
 template <class T>
 SoftmaxFloat<T> ShiftAndExponentiate(const T* x, int64_t n, SoftmaxFloat<T>* shifted,
                                      SoftmaxFloat<T>* exps) {

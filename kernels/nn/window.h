@@ -32,16 +32,16 @@ struct Window {
     for (int64_t i = begin + outside * dilation; i < end; i += dilation) fn(i);
   }
 };
-// The window over a dimension that the input does not have: the depth of images.
+// The window that stands for the depth of images, a dimension that they do not have.
 inline constexpr Window kNoWindow{.in = 1, .size = 1, .out = 1};
 
 struct WindowAttrs {
-  std::vector<int64_t> strides;            // per dimension of the image, N[D]HWC
-  std::vector<int64_t> dilations;          // likewise; ones if the op has none
-  std::string padding;                     // "SAME", "VALID" or "EXPLICIT"
+  std::vector<int64_t> strides;    // per dimension of the image, N[D]HWC
+  std::vector<int64_t> dilations;  // dilation per dimension of the image; ones if the op has none
+  std::string padding;             // "SAME", "VALID" or "EXPLICIT"
   std::vector<int64_t> explicit_paddings;  // before and after, per dimension
 
-  int rank = 4;  // of images: 4; of volumes: 5
+  int rank = 4;  // 4 for images, 5 for volumes
 
   // Reads the attributes strides, dilations, padding, explicit_paddings and data_format of a node.
   // `format` applies to ops without data_format. `need_strides` is false for ops that take strides
@@ -49,7 +49,8 @@ struct WindowAttrs {
   static StatusOr<WindowAttrs> From(const Attrs& attrs, bool need_strides = true,
                                     std::string format = "NHWC");
   // Returns the window over dimension `dim` of an image (in NHWC 1 is the height, 2 the width).
-  // REQUIRES `in` and `size` >= 0. InvalidArgument if the window is larger than the padded input.
+  // REQUIRES: `in` and `size` are >= 0. InvalidArgument if the window is larger than the padded
+  // input.
   StatusOr<Window> MakeWindow(int dim, int64_t in, int64_t size) const;
 };
 

@@ -23,7 +23,8 @@ namespace penstock {
 struct ColumnRows {
   std::string key;
   std::vector<std::optional<Feature>> features;
-  const Tensor* names = nullptr;  // for errors, strings: one per row, one, or none
+  // Names of the rows, for errors: strings, one per row, one for all, or none.
+  const Tensor* names = nullptr;
   // If set, the outputs have a leading dimension for the rows. Else there is one row and no such
   // dimension.
   bool batched = true;

@@ -43,7 +43,7 @@ class ListColumn {
 
   const ColumnRows& records_;
   const DType dtype_;
-  ColumnRows steps_;              // of all records, concatenated
+  ColumnRows steps_;              // the steps of all records, concatenated
   std::vector<int64_t> lengths_;  // steps of each record
 };
 

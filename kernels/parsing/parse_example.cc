@@ -349,7 +349,7 @@ OP(ParseSingleExample) {
                 {"dense_shapes", ShapeList{}}},
       .shape = ParseSingleExampleShape,
       .gradient = NoGradient,
-      .not_alone = "needs serialized bytes: kernels/parsing has its tests",
+      .untestable_alone = "needs serialized bytes: kernels/parsing has its tests",
   };
 }
 KERNEL_ANY_TYPE(ParseSingleExample, ParseSingleExampleKernel);

@@ -124,7 +124,7 @@ OP(ParseSingleSequenceExample) {
                 {"feature_list_dense_shapes", ShapeList{}, EmptyList()}},
       .shape = ParseSingleSequenceExampleShape,
       .gradient = NoGradient,
-      .not_alone = "needs serialized bytes: kernels/parsing has its tests",
+      .untestable_alone = "needs serialized bytes: kernels/parsing has its tests",
   };
 }
 KERNEL_ANY_TYPE(ParseSingleSequenceExample, ParseSingleSequenceExampleKernel);

@@ -50,7 +50,7 @@ std::string RecordB() {
   auto& features = *example.mutable_features()->mutable_feature();
   features["x"] = Floats({5, 6});
   features["s"] = Bytes({"c"});
-  features["none"];  // without a kind: as if missing
+  features["none"];  // a feature without a kind counts as missing
   return example.SerializeAsString();
 }
 
@@ -289,7 +289,7 @@ TEST(ParseExampleTest, NumbersNeedNotBePacked) {
 
 TEST(ParseExampleTest, AFeatureThatNobodyAsksForMayHoldAnything) {
   std::string bytes = RecordA();
-  // In the floats of x: puts the end of a group that never began.
+  // Puts the end of a group that never began into the floats of x.
   bytes[bytes.find("\x12\x0a\x0a\x08") + 2] = 0x7f;
   Call call = {.serialized = Strings({bytes}),
                .dense = {"y"},

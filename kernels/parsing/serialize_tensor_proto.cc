@@ -63,7 +63,7 @@ OP(ParseTensor) {
       .types = {{"out_type", kAnyType}},
       .shape = UnknownShape,
       .gradient = NoGradient,
-      .not_alone = "needs serialized bytes: kernels/parsing has its tests",
+      .untestable_alone = "needs serialized bytes: kernels/parsing has its tests",
   };
 }
 KERNEL_ANY_TYPE(SerializeTensor, SerializeTensorKernel);

@@ -111,7 +111,7 @@ float Dequantize(Q q, QuantizedRange range) {
   return static_cast<float>(first + levels * scale);
 }
 
-// Returns the numbers that the ends of qint32 stand for in a product of an A and a B.
+// Returns the numbers for which the ends of qint32 stand in a product of an A and a B.
 template <class A, class B>
 QuantizedRange ProductRange(QuantizedRange a, QuantizedRange b) {
   const float a_step =

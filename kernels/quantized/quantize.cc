@@ -93,7 +93,7 @@ class QuantizationKernel : public Kernel {
 template <class Q>
 struct Quantizer {
   using L = Levels<Q>;
-  QuantizedRange range;  // numbers are clamped to it
+  QuantizedRange range;  // the range to which numbers are clamped
   float scale = 1, half = 0;
   bool scaled = false, to_even = false;
 

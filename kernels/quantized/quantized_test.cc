@@ -46,7 +46,7 @@ Result Quantize(DType type, const std::string& mode, const std::string& round = 
   OpRunner run("QuantizeV2");
   run.In(kNumbers).In(Float(-1.5)).In(Float(2.5)).Attr("T", type).Attr("mode", mode);
   if (!round.empty()) run.Attr("round_mode", round);
-  return run.ShapesKnow(OpRunner::Known::kNothing).Run();
+  return run.SetKnownInputs(OpRunner::Known::kNothing).Run();
 }
 void ExpectQuantized(const Result& result, const std::vector<int>& integers, float min, float max) {
   ASSERT_TRUE(result.ok()) << result.status();
@@ -211,7 +211,7 @@ TEST(QuantizedRelu, ClampsAtZeroAndSix) {
 }
 
 std::string Mistake(OpRunner& run) {
-  return std::string(run.ShapesKnow(OpRunner::Known::kNothing).Run().status().message());
+  return std::string(run.SetKnownInputs(OpRunner::Known::kNothing).Run().status().message());
 }
 
 TEST(Quantized, MistakesAreNamed) {

@@ -197,7 +197,7 @@ OP(RaggedTensorFromVariant) {
       .attrs = {{"input_ragged_rank", Ints{.min = -1}}, {"output_ragged_rank", Ints{.min = 0}}},
       .shape = FromVariantShape,
       .gradient = FromVariantGradient,
-      .not_alone = "needs an encoded ragged tensor: kernels/ragged has its tests",
+      .untestable_alone = "needs an encoded ragged tensor: kernels/ragged has its tests",
   };
 }
 KERNEL_ANY_TYPE(RaggedTensorFromVariant, FromVariantKernel);

@@ -72,7 +72,7 @@ StatusOr<RowPartitions> RowPartitions::FromInputs(const KernelContext& ctx, int 
                                                   const std::vector<std::string>& types,
                                                   int64_t values) {
   RowPartitions partitions;
-  int64_t items = -1;  // of the previous level
+  int64_t items = -1;  // number of items of the previous level
   for (size_t i = 0; i < types.size(); ++i) {
     const Tensor& input = ctx.input(first + static_cast<int>(i));
     if (types[i] == kFirstDimSize) {

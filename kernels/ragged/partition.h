@@ -20,7 +20,7 @@ Status CheckPartitionTypes(const std::vector<std::string>& types, int count);
 int RaggedRank(const std::vector<std::string>& types);
 
 struct RowPartition {
-  bool by_rows;  // whether `numbers` holds the row of each item; if not, it holds the row splits
+  bool by_rows;  // true: `numbers` holds the row of each item; false: it holds the row splits
   Dims numbers;  // ascending
 
   int64_t items() const;
@@ -46,7 +46,7 @@ struct RowPartition {
 };
 
 struct RowPartitions {
-  int64_t rows = 0;  // of the outermost level
+  int64_t rows = 0;  // number of rows of the outermost level
   std::vector<RowPartition> levels;
 
   // Reads the inputs from `first` on, of types `types`. The last level has `values` items.

@@ -202,7 +202,7 @@ OP(RaggedTensorToVariantGradient) {
       .outputs = {{"dense_values_grad", "Tvalues"}},
       .types = {{"Tvalues", kAnyType}, SplitsType()},
       .shape = ToVariantGradientShape,
-      .not_alone = "needs an encoded ragged tensor: kernels/ragged has its tests",
+      .untestable_alone = "needs an encoded ragged tensor: kernels/ragged has its tests",
   };
 }
 KERNEL_ANY_TYPE(RaggedTensorToVariantGradient, ToVariantGradientKernel);

@@ -22,7 +22,7 @@ StatusOr<Tensor> TryEncode(Tensors splits, Tensor values, bool batched,
       .In(std::move(values))
       .Attr("batched_input", batched)
       .Attr("Tsplits", DType::kInt64)
-      .ShapesKnow(known)
+      .SetKnownInputs(known)
       .Run1();
 }
 Tensor Encode(Tensors splits, Tensor values, bool batched) {

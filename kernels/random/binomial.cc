@@ -17,8 +17,9 @@
 namespace penstock {
 namespace {
 
-// For smaller expectations, counting is cheaper than rejection, and needs fewer blocks. Each method
-// must use as many blocks of the stream as TensorFlow's, or the numbers differ from TensorFlow's.
+// For expectations below this, counting is cheaper than rejection, and needs fewer blocks. Both
+// methods must use exactly as many blocks of the stream as TensorFlow's; otherwise the numbers
+// would differ.
 constexpr double kFewSuccesses = 10;
 constexpr uint64_t kBlocksForDistances = 42;
 
@@ -46,7 +47,7 @@ double StirlingError(double k) {
 }
 
 // Returns the number of successes, drawn by transformed rejection; the constants have their names
-// in the paper. REQUIRES prob <= 1/2.
+// in the paper. REQUIRES: prob <= 1/2.
 double FromRejection(double count, double prob, Philox stream) {
   OneByOne<Uniform<double>> uniform;
   const double deviation = std::sqrt(count * prob * (1 - prob));

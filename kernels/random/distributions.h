@@ -72,7 +72,7 @@ struct Uniform {
   }
 };
 
-// Integers in [low, high), by remainder. REQUIRES low < high.
+// Integers in [low, high), by remainder. REQUIRES: low < high.
 template <class T>
 struct UniformInt {
   using Result = T;

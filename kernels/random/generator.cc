@@ -74,7 +74,7 @@ OP(RngReadAndSkip) {
       .shape = [](ShapeScope& s) { return SetOutput(s, 0, {kStateSize}); },
       .gradient = NoGradient,
       .stateful = true,
-      .not_alone = "works on a generator's state: tests/interop has its program",
+      .untestable_alone = "works on a generator's state: tests/interop has its program",
   };
 }
 
@@ -85,7 +85,7 @@ OP(RngSkip) {
       .shape = NoOutputs,
       .gradient = NoGradient,
       .stateful = true,
-      .not_alone = "works on a generator's state: tests/interop has its program",
+      .untestable_alone = "works on a generator's state: tests/interop has its program",
   };
 }
 KERNEL_ANY_TYPE(RngReadAndSkip, ReadAndSkipKernel);

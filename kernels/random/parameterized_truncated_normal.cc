@@ -260,7 +260,7 @@ class StatelessParameterizedKernel final : public Kernel {
     const int64_t sets = parameters.num_elements(), count = shape.num_elements() / sets;
     ASSIGN_OR_RETURN(Tensor numbers, ctx.Temporary(output->dtype(), {count}));
     T* const from = numbers.mutable_data<T>();
-    // One after the other from one stream, as TensorFlow does it on one thread.
+    // Draws the rows one after the other from one stream, as TensorFlow does on one thread.
     for (int64_t set = 0; set < sets; ++set) {
       TruncatedNormalRow<T> row(parameter(2, set), parameter(3, set), parameter(4, set),
                                 parameter(5, set));

@@ -20,7 +20,7 @@ inline const DTypes& ParameterTypes() {
   return types;
 }
 
-// Returns element i as a double. REQUIRES a type of ParameterTypes().
+// Returns element i as a double. REQUIRES: a type of ParameterTypes().
 inline double NumberAt(const Tensor& tensor, int64_t i) {
   switch (tensor.dtype()) {
     case DType::kHalf:

@@ -119,20 +119,20 @@ class GruBlockCellGradKernel final : public Kernel {
     }
     ASSIGN_OR_RETURN(Tensor candidate, ctx.Temporary(DType::kFloat, Shape({batch, joined})));
     ASSIGN_OR_RETURN(Tensor gates, ctx.Temporary(DType::kFloat, Shape({batch, joined})));
-    float* const d_candidate = candidate.mutable_data<float>();  // of [x, r h_prev]
-    float* const d_gates = gates.mutable_data<float>();          // of [x, h_prev]
-    OfCandidate(ctx, cell, out[2]);
+    float* const d_candidate = candidate.mutable_data<float>();  // the gradient of [x, r h_prev]
+    float* const d_gates = gates.mutable_data<float>();          // the gradient of [x, h_prev]
+    CandidateGradient(ctx, cell, out[2]);
     Multiply(ctx.threads(), {.m = batch, .n = joined, .k = n, .b = Side::kTransposed}, out[2],
              Floats(ctx, kWC), d_candidate);
-    OfGates(ctx, cell, d_candidate, out[3]);
+    GateGradients(ctx, cell, d_candidate, out[3]);
     Multiply(ctx.threads(), {.m = batch, .n = joined, .k = 2 * n, .b = Side::kTransposed}, out[3],
              Floats(ctx, kWRu), d_gates);
-    OfInputs(ctx, cell, d_candidate, d_gates, out[0], out[1]);
+    InputGradients(ctx, cell, d_candidate, d_gates, out[0], out[1]);
     return OkStatus();
   }
 
  private:
-  static void OfCandidate(KernelContext& ctx, const LstmCell& cell, float* to) {
+  static void CandidateGradient(KernelContext& ctx, const LstmCell& cell, float* to) {
     const float *const d_h = Floats(ctx, kDH), *const u = Floats(ctx, kU),
                        *const c = Floats(ctx, kC);
     ForEachRow(ctx.threads(), cell, [&](int64_t row) {
@@ -141,8 +141,8 @@ class GruBlockCellGradKernel final : public Kernel {
       }
     });
   }
-  static void OfGates(KernelContext& ctx, const LstmCell& cell, const float* d_candidate,
-                      float* to) {
+  static void GateGradients(KernelContext& ctx, const LstmCell& cell, const float* d_candidate,
+                            float* to) {
     const float *const h_prev = Floats(ctx, kGruHPrev), *const r = Floats(ctx, kR),
                        *const u = Floats(ctx, kU), *const c = Floats(ctx, kC),
                        *const d_h = Floats(ctx, kDH);
@@ -156,8 +156,8 @@ class GruBlockCellGradKernel final : public Kernel {
       }
     });
   }
-  static void OfInputs(KernelContext& ctx, const LstmCell& cell, const float* d_candidate,
-                       const float* d_gates, float* d_x, float* d_h_prev) {
+  static void InputGradients(KernelContext& ctx, const LstmCell& cell, const float* d_candidate,
+                             const float* d_gates, float* d_x, float* d_h_prev) {
     const float *const r = Floats(ctx, kR), *const u = Floats(ctx, kU),
                        *const d_h = Floats(ctx, kDH);
     ForEachRow(ctx.threads(), cell, [&](int64_t row) {

@@ -22,7 +22,8 @@ struct LstmCell {
   int64_t batch = 0, inputs = 0, cells = 0;
   float forget_bias = 0, clip = 0;  // if clip > 0, cs is clipped to [-clip, clip]
   bool peephole = false;
-  bool forget_gate_second = false;  // columns of w and b are i, f, ci, o instead of i, ci, f, o
+  // True: the columns of w and b are i, f, ci, o instead of i, ci, f, o.
+  bool forget_gate_second = false;
 
   int64_t state() const { return batch * cells; }
   int64_t joined() const { return inputs + cells; }  // columns of [x, h_prev]

@@ -62,7 +62,7 @@ StatusOr<std::vector<Tensor>> RunOp(const char* op, const std::vector<Tensor>& i
   OpRunner run(op);
   for (const Tensor& input : inputs) run.In(input);
   for (const auto& [name, value] : attrs) run.Attr(name, value);
-  return run.ShapesKnow(OpRunner::Known::kNothing).Run();
+  return run.SetKnownInputs(OpRunner::Known::kNothing).Run();
 }
 
 TEST(LstmBlockCell, IsTensorFlows) {

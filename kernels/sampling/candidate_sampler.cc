@@ -18,8 +18,8 @@
 namespace penstock {
 namespace {
 
-// Returns how often a class of this probability is expected among `candidates` candidates that took
-// `draws` draws.
+// Returns the expected number of times that a class of this probability occurs among `candidates`
+// candidates, which took `draws` draws.
 float ExpectedCount(float probability, int64_t candidates, int64_t draws) {
   if (draws == candidates) return probability * static_cast<float>(candidates);
   // 1 - (1 - p)^draws, accurate for small p.
@@ -153,7 +153,8 @@ class DrawingSampler : public CandidateSampler {
   }
 
   SharedMutex mu_;
-  std::unique_ptr<Sampler> sampler_ ABSL_GUARDED_BY(mu_) ABSL_PT_GUARDED_BY(mu_);  // may learn
+  std::unique_ptr<Sampler> sampler_ ABSL_GUARDED_BY(mu_)
+      ABSL_PT_GUARDED_BY(mu_);  // Sampler::Learn may change the sampler
 };
 
 template <class MakeFromRange>

@@ -76,7 +76,7 @@ class WeightedSampler final : public Sampler {
 
  private:
   struct Slot {
-    float share;    // of the slot's own class
+    float share;    // probability of the slot's own class
     int32_t alias;  // the class that has the rest of the slot
   };
 

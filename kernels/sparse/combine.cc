@@ -86,7 +86,7 @@ struct MagnitudeOf<std::complex<F>> {
 };
 template <class T>
 auto Magnitude(T x) {
-  if constexpr (std::is_integral_v<T>) {  // the least number is unchanged, as in Abs
+  if constexpr (std::is_integral_v<T>) {  // the least integer stays as it is, as in Abs
     return x < 0 ? static_cast<T>(-static_cast<Wrapping<T>>(x)) : x;
   } else if constexpr (kIsHalf<T>) {
     return std::abs(float(x));

@@ -214,7 +214,7 @@ OpDef CrossOp(const char* doc) {
                 {"dense_types", TypeList{.allowed = kFeatureTypes}}},
       .shape = CrossShape,
       .gradient = NoGradient,
-      .not_alone = "has lists of types that samples have not: kernels/sparse has its tests",
+      .untestable_alone = "has lists of types that samples have not: kernels/sparse has its tests",
   };
 }
 

@@ -32,7 +32,7 @@ L MulOf(L a, L b) {
 }
 
 struct Problem {
-  int64_t rows, inner, cols;  // of the product
+  int64_t rows, inner, cols;  // sizes of the product
   bool adjoint_a, adjoint_b;
 };
 

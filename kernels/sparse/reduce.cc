@@ -21,8 +21,8 @@ struct Groups {
   Dims kept;                   // sizes of the dimensions that are not reduced
   Dims output;                 // `kept`; with keep_dims also 1 for each reduced dimension
   std::vector<int64_t> order;  // entries, group by group
-  std::vector<int64_t> ends;   // of each group, in `order`
-  std::vector<int64_t> place;  // of each group in the dense result
+  std::vector<int64_t> ends;   // end of each group in `order`
+  std::vector<int64_t> place;  // index of each group in the dense result
 
   static StatusOr<Groups> Make(const SparseTensor& x, const Tensor& axes, bool keep_dims) {
     RETURN_IF_ERROR(x.CheckBounds());

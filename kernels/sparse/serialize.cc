@@ -172,7 +172,7 @@ OP(DeserializeSparse) {
       .types = {{"dtype", Serializable()},
                 {"Tserialized", {DType::kString, DType::kVariant}, DType::kString}},
       .shape = DeserializeShape,
-      .not_alone = "reads what another op wrote: kernels/sparse has its tests",
+      .untestable_alone = "reads what another op wrote: kernels/sparse has its tests",
   };
 }
 
@@ -185,7 +185,7 @@ OP(DeserializeManySparse) {
                   {"sparse_shape", "int64"}},
       .types = {{"dtype", Serializable()}},
       .shape = DeserializeShape,
-      .not_alone = "reads what another op wrote: kernels/sparse has its tests",
+      .untestable_alone = "reads what another op wrote: kernels/sparse has its tests",
   };
 }
 KERNEL_ANY_TYPE(DeserializeSparse, DeserializeSparseKernel<false>);

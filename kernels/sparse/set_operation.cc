@@ -64,7 +64,7 @@ StatusOr<Sets<T>> SparseSets(const KernelContext& ctx, int first, string_view na
   Sets<T> sets;
   sets.group_shape.assign(x.shape().begin(), x.shape().end() - 1);
   for (int64_t i = 0; i < x.size(); ++i) {
-    int64_t group = 0;  // CheckBounds keeps it below the shape's product
+    int64_t group = 0;  // cannot overflow, because CheckBounds keeps it below the shape's product
     for (int d = 0; d + 1 < x.rank(); ++d) group = group * x.shape()[d] + x.place(i)[d];
     sets.sets[group].push_back(x.values().template data<T>()[i]);
   }

@@ -11,7 +11,7 @@
 
 namespace penstock {
 
-// Encodes a tensor. REQUIRES plain elements or strings.
+// Encodes a tensor. REQUIRES: plain elements or strings.
 std::string TensorBytes(const Tensor& tensor);
 // Decodes a tensor. InvalidArgument if the bytes are not a TensorProto, or if the shape does not
 // fit the content.

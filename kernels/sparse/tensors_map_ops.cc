@@ -16,7 +16,7 @@ constexpr int64_t kEntriesMax = 1 << 20;
 
 // Nodes with the same container and shared_name use the same map. As in TensorFlow, a node without
 // shared_name uses the map that has the node's name in the shared container, because the node that
-// takes from it names it so.
+// takes from the map names the map so.
 class TensorsMapKernel : public Kernel {
  public:
   Status Init(const KernelInit& node) final {
@@ -166,7 +166,7 @@ OP(TakeManySparseFromTensorsMap) {
       .shape = TakeManyShape,
       .gradient = NoGradient,
       .stateful = true,
-      .not_alone = "takes what another op added: kernels/sparse has its tests",
+      .untestable_alone = "takes what another op added: kernels/sparse has its tests",
   };
 }
 KERNEL_ANY_TYPE(AddSparseToTensorsMap, AddSparseKernel);

@@ -161,18 +161,19 @@ struct DenseSide {
     places = Call("Slice", {scaled, begin, g.Const(Tensor::Vector<int32_t>({-1, -1}))});
     elements = GatherNd(dense, places);
   }
-  Output Back(Output values) const { return Call("ScatterNd", {places, values, shape}); }
+  Output ScatterToDense(Output values) const { return Call("ScatterNd", {places, values, shape}); }
 };
 
 Gradients MulGradient(const GradientScope& g) {
   const DenseSide dense(g);
-  return {Gradient(), g.dy() * Conj(dense.elements), Gradient(), dense.Back(g.dy() * Conj(g.x(1)))};
+  return {Gradient(), g.dy() * Conj(dense.elements), Gradient(),
+          dense.ScatterToDense(g.dy() * Conj(g.x(1)))};
 }
 
 Gradients DivGradient(const GradientScope& g) {
   const DenseSide dense(g);
   return {Gradient(), g.dy() / Conj(dense.elements), Gradient(),
-          dense.Back(g.dy() * Conj(-g.x(1) / Square(dense.elements)))};
+          dense.ScatterToDense(g.dy() * Conj(-g.x(1) / Square(dense.elements)))};
 }
 
 OpDef CwiseOp(const char* doc, GradientFn gradient) {

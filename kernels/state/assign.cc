@@ -56,7 +56,7 @@ class AssignVariableKernel : public Kernel {
   bool validate_shape_ = false;
 };
 
-// variable = Fn(variable, value), element by element.
+// Computes variable = Fn(variable, value), element by element.
 template <class Fn, class T>
 class AssignWithKernel : public Kernel {
  public:

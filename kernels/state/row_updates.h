@@ -15,7 +15,7 @@ namespace penstock {
 // A tensor's shape as rows along dimension 0.
 struct Rows {
   int64_t count = 0;
-  int64_t length = 1;  // elements of each row
+  int64_t length = 1;  // number of elements of each row
 
   // Returns the rows of a shape. InvalidArgument, which names `what`, for a scalar.
   static StatusOr<Rows> Of(const Shape& shape, string_view what) {
@@ -28,7 +28,7 @@ struct Rows {
   }
 };
 
-// Calls fn with the elements of a tensor. REQUIRES dtype int32 or int64.
+// Calls fn with the elements of a tensor. REQUIRES: dtype int32 or int64.
 template <class Fn>
 void VisitIndices(const Tensor& indices, Fn fn) {
   if (indices.dtype() == DType::kInt32) {
@@ -56,8 +56,8 @@ void ForEachRowUpdate(Scheduler& threads, absl::Span<const Index> rows, double c
       }
     }
   };
-  // If all updates together cost less than this, one thread finishes before a second one has woken
-  // up.
+  // The least cost of all updates for which a second thread is used. For less, one thread finishes
+  // before a second one has woken up.
   constexpr double kSerialNanosMax = 50'000;
   const int64_t parts = n * cost_ns < kSerialNanosMax ? 1 : threads.num_threads();
   if (parts == 1) return part(0, 1);

@@ -59,9 +59,9 @@ using ScatterMulKernel = ScatterKernelBy<ScatterKernel, MultiplyBy, T>;
 template <class T>
 using ScatterDivKernel = ScatterKernelBy<ScatterKernel, DivideBy, T>;
 template <class T>
-using ScatterMinKernel = ScatterKernelBy<ScatterKernel, LowerTo, T>;
+using ScatterMinKernel = ScatterKernelBy<ScatterKernel, AssignMin, T>;
 template <class T>
-using ScatterMaxKernel = ScatterKernelBy<ScatterKernel, RaiseTo, T>;
+using ScatterMaxKernel = ScatterKernelBy<ScatterKernel, AssignMax, T>;
 using ScatterUpdateKernel = ReplaceKernelOf<ScatterKernel>;
 
 template <VariableForm kForm>

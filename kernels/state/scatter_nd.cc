@@ -59,9 +59,9 @@ using ScatterNdAddKernel = ScatterKernelBy<ScatterNdKernel, AddTo, T>;
 template <class T>
 using ScatterNdSubKernel = ScatterKernelBy<ScatterNdKernel, SubtractFrom, T>;
 template <class T>
-using ScatterNdMinKernel = ScatterKernelBy<ScatterNdKernel, LowerTo, T>;
+using ScatterNdMinKernel = ScatterKernelBy<ScatterNdKernel, AssignMin, T>;
 template <class T>
-using ScatterNdMaxKernel = ScatterKernelBy<ScatterNdKernel, RaiseTo, T>;
+using ScatterNdMaxKernel = ScatterKernelBy<ScatterNdKernel, AssignMax, T>;
 using ScatterNdUpdateKernel = ReplaceKernelOf<ScatterNdKernel>;
 
 class GatherNdKernel : public Kernel {

@@ -23,7 +23,7 @@ struct RowScatter {
   // Returns InvalidArgument if an integer would be divided by zero. Null if there is nothing to
   // check.
   Status (*check)(const Tensor& updates) = nullptr;
-  DType dtype = DType::kInvalid;  // of the elements; kInvalid for any dtype
+  DType dtype = DType::kInvalid;  // dtype of the elements; kInvalid: any
 };
 
 template <class Fn, class T>
@@ -60,8 +60,8 @@ constexpr RowScatter ScatterBy() {
   return scatter;
 }
 
-// Applies the updates: `updates` holds a row for each of `rows`, or is a scalar for all. REQUIRES
-// that indices and updates have been checked.
+// Applies the updates: `updates` holds a row for each of `rows`, or is a scalar for all. REQUIRES:
+// indices and updates have been checked.
 template <class Index>
 void ScatterRows(Scheduler& threads, const RowScatter& scatter, absl::Span<const Index> rows,
                  const Tensor& updates, int64_t length, Tensor& variable) {

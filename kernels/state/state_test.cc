@@ -298,7 +298,7 @@ TEST(Assign, AResourceIsComparedWithTheValueItHas) {
   const Tensor handle = variables.Handle("w", DType::kFloat, {2}, false);
   const auto assign = [&](const Tensor& value, bool validate) {
     return variables.Op("AssignVariableOp")
-        .ShapesKnow(OpRunner::Known::kNothing)
+        .SetKnownInputs(OpRunner::Known::kNothing)
         .In(handle)
         .In(value)
         .Attr("validate_shape", validate)

@@ -93,7 +93,7 @@ OP(DestroyTemporaryVariable) {
       .attrs = {{"var_name", Strings{}}},
       .shape = SameShape,
       .gradient = NoGradient,
-      .not_alone = "ends what another op of the same step made",
+      .untestable_alone = "ends what another op of the same step made",
   };
 }
 KERNEL_ANY_TYPE(DestroyTemporaryVariable, DestroyTemporaryVariableKernel);

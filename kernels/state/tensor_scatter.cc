@@ -48,20 +48,20 @@ class TensorScatterKernel : public Kernel {
   BadIndices bad_ = BadIndices::kError;
 };
 
-struct Either {
+struct LogicalOrInto {
   static void Apply(bool& a, const bool& b) { a = a || b; }
 };
 template <class T>
-using AddOf = std::conditional_t<std::is_same_v<T, bool>, Either, AddTo>;
+using AddOf = std::conditional_t<std::is_same_v<T, bool>, LogicalOrInto, AddTo>;
 
 template <class T>
 using TensorScatterAddKernel = ScatterKernelBy<TensorScatterKernel, AddOf<T>, T>;
 template <class T>
 using TensorScatterSubKernel = ScatterKernelBy<TensorScatterKernel, SubtractFrom, T>;
 template <class T>
-using TensorScatterMinKernel = ScatterKernelBy<TensorScatterKernel, LowerTo, T>;
+using TensorScatterMinKernel = ScatterKernelBy<TensorScatterKernel, AssignMin, T>;
 template <class T>
-using TensorScatterMaxKernel = ScatterKernelBy<TensorScatterKernel, RaiseTo, T>;
+using TensorScatterMaxKernel = ScatterKernelBy<TensorScatterKernel, AssignMax, T>;
 using TensorScatterUpdateKernel = ReplaceKernelOf<TensorScatterKernel>;
 
 Status TensorScatterShape(ShapeScope& s) {

@@ -40,7 +40,7 @@ struct MultiplyBy {
   }
 };
 
-// Computes a /= b. REQUIRES b != 0 for integers.
+// Computes a /= b. REQUIRES: b != 0 for integers.
 struct DivideBy {
   template <class T>
   static void Apply(T& a, const T& b) {
@@ -54,14 +54,14 @@ struct DivideBy {
   }
 };
 
-struct LowerTo {
+struct AssignMin {
   template <class T>
   static void Apply(T& a, const T& b) {
     if (b < a) a = b;
   }
 };
 
-struct RaiseTo {
+struct AssignMax {
   template <class T>
   static void Apply(T& a, const T& b) {
     if (a < b) a = b;

@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// Returns how a user drops a value that a program which has ended left behind.
+// Returns text that tells the user how to drop a value that an earlier program has left behind.
 std::string HowToReset(const std::string& container) {
   return StrCat("If a program that has ended left it there, drop it: penstock reset ",
                 container == kDefaultContainer ? "" : StrCat("--container=", container, " "),
@@ -54,7 +54,7 @@ class VariableKernel : public Kernel {
         std::shared_ptr<Resource> resource,
         ctx.resources().LookupOrCreate(container_, name_, "Variable", make, ctx.origin()));
     auto& variable = static_cast<Variable&>(*resource);
-    if (variable.dtype() != dtype_) {  // another graph made it
+    if (variable.dtype() != dtype_) {  // another graph made the variable
       return InvalidArgument("variable '", name_, "' exists already, as ", Name(variable.dtype()),
                              variable.shape().ToString(), " where this node says ", Name(dtype_),
                              shape_.ToString(), ". ", HowToReset(container_));

@@ -52,7 +52,7 @@ class AsStringKernel final : public Kernel {
         (fill.size() == 1 && string_view(" +-0#").find(fill[0]) == string_view::npos)) {
       return InvalidArgument("Fill argument not supported: \"", fill, "\"");
     }
-    // The maximal width and precision, which come from outside and take memory.
+    // The maximum width and precision, which come from outside and take memory.
     constexpr int64_t kWidthMax = 1 << 20;
     if (width > kWidthMax || precision > kWidthMax) {
       return InvalidArgument("width ", width, " and precision ", precision, " must be at most ",

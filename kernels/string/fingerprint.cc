@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kBytes = 8;  // of a fingerprint
+constexpr int64_t kBytes = 8;  // bytes of a fingerprint
 
 // Writes a fingerprint, the lowest byte first.
 void Write(const char* bytes, size_t size, uint8_t* to) {
@@ -84,7 +84,7 @@ OP(Fingerprint) {
       .types = {{"T", kAnyType}},
       .shape = FingerprintShape,
       .gradient = NoGradient,
-      .not_alone = "knows one method by name: kernels/string has its tests",
+      .untestable_alone = "knows one method by name: kernels/string has its tests",
   };
 }
 KERNEL_ANY_TYPE(Fingerprint, FingerprintKernel);

@@ -31,7 +31,7 @@ class Printer {
 
  private:
   std::string Element(int64_t at) const {
-    if (IsComplex(flat_.dtype())) return "?";  // as in TensorFlow
+    if (IsComplex(flat_.dtype())) return "?";  // as TensorFlow prints complex numbers
     const std::string text = Summarize(flat_.Slice(at, at + 1).Reshaped(Shape()), 1);
     return flat_.dtype() == DType::kString ? StrCat("\"", text, "\"") : text;
   }

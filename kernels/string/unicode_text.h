@@ -16,7 +16,8 @@ namespace penstock {
 
 // The attributes errors, replacement_char and replace_control_characters.
 struct UnicodeErrors {
-  bool strict = false, ignore = false;  // for malformed text; if neither, it is replaced
+  bool strict = false,
+       ignore = false;  // what to do with malformed text; if neither is set, it is replaced
   bool replace_control_characters = false;
   // With `strict`: control characters that would be replaced are errors.
   bool strict_about_controls = false;
@@ -53,7 +54,7 @@ enum class UnicodeEncoding { kUtf8, kUtf16Be, kUtf32Be };
 // Reads the attribute output_encoding.
 Status ReadOutputEncoding(const KernelInit& node, UnicodeEncoding* encoding);
 
-// Appends `c` to `*to`. REQUIRES UnicodeErrors::IsCodePoint(c).
+// Appends `c` to `*to`. REQUIRES: UnicodeErrors::IsCodePoint(c).
 void AppendCodePoint(UnicodeEncoding encoding, UChar32 c, std::string* to);
 
 }  // namespace penstock

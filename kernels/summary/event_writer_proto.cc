@@ -31,7 +31,8 @@ std::vector<Tensor> NoValues() { return {}; }
 EventWriter::~EventWriter() {
   MutexLock lock(mu_);
   if (file_ == nullptr) return;
-  const Status closed = file_->Close();  // only CloseSummaryWriter reports errors
+  // Ignores the error: only CloseSummaryWriter reports errors.
+  const Status closed = file_->Close();
   if (!closed.ok()) return;
 }
 

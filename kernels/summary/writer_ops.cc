@@ -196,7 +196,7 @@ OpDef WriterOp(const char* doc, std::vector<ArgDef> inputs) {
       .gradient = NoGradient,
       .stateful = true,
       .acts_outside = true,
-      .not_alone = kTests,
+      .untestable_alone = kTests,
   };
 }
 

@@ -45,7 +45,7 @@ StatusOr<PartialShape> Declared(const PartialShape& attr, const PartialShape& kn
       " which does not match the TensorArray's element shape: ", known.ToString());
 }
 
-PartialShape Except0(const PartialShape& shape) {
+PartialShape WithoutDim0(const PartialShape& shape) {
   return shape.known_rank() && shape.rank() > 0 ? SubShape(shape, 1, shape.rank()) : PartialShape();
 }
 
@@ -147,9 +147,9 @@ Status TensorArrayConcatKernel::Init(const KernelInit& node) {
 
 Status TensorArrayConcatKernel::Compute(KernelContext& ctx) {
   ASSIGN_OR_RETURN(const auto array, ArrayInput(ctx, ctx.output_type(0).dtype, "requested"));
-  ASSIGN_OR_RETURN(
-      const PartialShape known,
-      Declared(element_shape_except0_, Except0(array->element_shape()), "element_shape_except0"));
+  ASSIGN_OR_RETURN(const PartialShape known,
+                   Declared(element_shape_except0_, WithoutDim0(array->element_shape()),
+                            "element_shape_except0"));
   ASSIGN_OR_RETURN(const std::vector<int64_t> indices, AllIndices(*array));
   ASSIGN_OR_RETURN(const std::vector<Tensor> parts, array->Read(ctx, indices));
   if (parts.empty() && !known.fully_known()) {

@@ -36,14 +36,15 @@ class TensorArray final : public Resource {
   struct Options {
     DType dtype = DType::kInvalid;
     PartialShape element_shape;
-    bool dynamic_size = false;              // writing past the end makes the array longer
-    bool clear_after_read = true;           // frees a tensor when it is read
-    bool identical_element_shapes = false;  // all elements have the shape of the first write
-    bool sums = false;                      // for gradients: repeated writes add up
+    bool dynamic_size = false;              // true: writing past the end makes the array longer
+    bool clear_after_read = true;           // true: an element is freed when it is read
+    bool identical_element_shapes = false;  // true: all elements have the shape of the first write
+    bool sums = false;                      // true (for gradients): repeated writes add up
   };
-  // Only places in use take memory, but ops on all elements make lists of this length.
+  // The maximum size. Only places in use take memory, but ops on all elements make lists of this
+  // length.
   static constexpr int64_t kSizeMax = int64_t{1} << 24;
-  // Makes an array. ResourceExhausted if `size` exceeds kSizeMax. REQUIRES size >= 0.
+  // Makes an array. ResourceExhausted if `size` exceeds kSizeMax. REQUIRES: size >= 0.
   static StatusOr<std::shared_ptr<TensorArray>> Make(std::string name, int64_t size,
                                                      Options options);
 
@@ -83,7 +84,7 @@ class TensorArray final : public Resource {
 
  private:
   struct Place {
-    Tensor value;  // invalid if the place is not written, is cleared, or holds zeros of `shape`
+    Tensor value;  // not valid if the place is not written, is cleared, or holds zeros of `shape`
     PartialShape shape;
     bool written = false, read = false, cleared = false;
   };

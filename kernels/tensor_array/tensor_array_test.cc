@@ -32,7 +32,7 @@ struct Array {
   // Hides shapes from the shape function, so that the kernel has to check them.
   Status Write(int32_t i, Tensor value) {
     return OpRunner("TensorArrayWriteV3")
-        .ShapesKnow(OpRunner::Known::kNothing)
+        .SetKnownInputs(OpRunner::Known::kNothing)
         .In(handle)
         .In(Index(i))
         .In(value)

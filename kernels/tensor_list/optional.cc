@@ -149,7 +149,7 @@ OP(OptionalHasValue) {
       .outputs = {{"has_value", "bool"}},
       .shape = HasValueShape,
       .gradient = NoGradient,
-      .not_alone = "reads what another op made: kernels/tensor_list has its tests",
+      .untestable_alone = "reads what another op made: kernels/tensor_list has its tests",
   };
 }
 
@@ -165,7 +165,7 @@ OP(OptionalGetValue) {
       .examples = {{.inputs = {{{{2, 3}}}},
                     .attrs = {{"output_types", std::vector<DType>{DType::kFloat}},
                               {"output_shapes", std::vector<PartialShape>{{}}}}}},
-      .not_alone = "reads what another op made: kernels/tensor_list has its tests",
+      .untestable_alone = "reads what another op made: kernels/tensor_list has its tests",
   };
 }
 

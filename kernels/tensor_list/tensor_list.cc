@@ -155,9 +155,9 @@ StatusOr<const TensorListValue*> ListInput(KernelContext& ctx, int i, DType dtyp
 
 bool IsUnshared(const Tensor& handle) {
   if (!handle.unique()) return false;
-  // Copying the pointer orders this thread after the release by the last other holder: in
-  // libstdc++, incrementing the count is ordered after the decrement that precedes it. Reading the
-  // count would not be.
+  // Copies the pointer, which orders this thread after the release by the last other holder: in
+  // libstdc++, an increment of the count is ordered after an earlier decrement. Only reading the
+  // count would not order the threads.
   const std::shared_ptr<VariantValue> own = handle.scalar<Variant>().value;
   return own.use_count() == 2;
 }

@@ -23,7 +23,7 @@ class TensorListValue final : public ArithmeticVariant {
  public:
   static constexpr char kTypeName[] = "tensorflow::TensorList";
   static constexpr int64_t kUnlimited = -1;
-  // The maximal length, because elements that are not set take memory, too.
+  // The maximum length, because elements that are not set take memory, too.
   static constexpr int64_t kLengthMax = int64_t{1} << 23;
 
   // `max_length`: the length above which Push fails.
@@ -35,7 +35,7 @@ class TensorListValue final : public ArithmeticVariant {
   const char* TypeName() const override { return kTypeName; }
   std::string ToString() const override;
   // Encodes as TensorFlow does: varints (the number of elements that are not set, their indices,
-  // the dtype's number, the maximal length), then a TensorShapeProto. `tensors` are the elements
+  // the dtype's number, the maximum length), then a TensorShapeProto. `tensors` are the elements
   // that are set.
   Status Encode(std::string* metadata, std::vector<Tensor>* tensors) const override;
   static StatusOr<Variant> Decode(const std::string& metadata, const std::vector<Tensor>& tensors);
@@ -50,8 +50,8 @@ class TensorListValue final : public ArithmeticVariant {
 
   // Appends an element. InvalidArgument if the element does not have the list's type and shape.
   Status Push(Tensor element);
-  Status Set(int64_t index, Tensor element);  // REQUIRES 0 <= index < size()
-  // Removes and returns the last element. REQUIRES that the list is not empty.
+  Status Set(int64_t index, Tensor element);  // REQUIRES: 0 <= index < size()
+  // Removes and returns the last element. REQUIRES: the list is not empty.
   Tensor Pop();
   // Sets the length; new elements are not set. ResourceExhausted if it exceeds kLengthMax,
   // InvalidArgument if it is negative.
@@ -80,7 +80,8 @@ StatusOr<const TensorListValue*> ListOf(const Variant& variant, DType dtype);
 StatusOr<const TensorListValue*> ListInput(KernelContext& ctx, int i);
 StatusOr<const TensorListValue*> ListInput(KernelContext& ctx, int i, DType dtype);
 
-// Returns whether no other tensor holds the value of a scalar variant: a kernel may change it.
+// Returns true if a kernel may change the value of a scalar variant, because no other tensor holds
+// it.
 bool IsUnshared(const Tensor& handle);
 
 // A list that a kernel may change, and outputs.

@@ -26,7 +26,7 @@ const Tensor kUnknown = Int(-1);
 StatusOr<std::vector<Tensor>> Call(const char* op, const std::vector<Tensor>& inputs,
                                    const Attrs& attrs = {}) {
   OpRunner run(op);
-  run.ShapesKnow(OpRunner::Known::kNothing);
+  run.SetKnownInputs(OpRunner::Known::kNothing);
   for (const Tensor& input : inputs) run.In(input);
   for (const auto& [name, value] : attrs) run.Attr(name, value);
   return run.Run();
@@ -67,7 +67,7 @@ TEST(TensorList, IsAStack) {
   const Tensor empty = Empty(kUnknown);
   const Tensor one = Push(empty, Floats({1, 2}));
   const Tensor two = Push(one, Floats({3}));
-  EXPECT_EQ(Length(empty), 0);  // unchanged by ops on a copy
+  EXPECT_EQ(Length(empty), 0);  // ops on a copy leave the original unchanged
   EXPECT_EQ(Length(two), 2);
   const auto popped = Call("TensorListPopBack", {two, kUnknown}, kFloats);
   ASSERT_TRUE(popped.ok()) << popped.status();
@@ -101,7 +101,7 @@ TEST(TensorList, IsFullAtItsMaximum) {
 TEST(TensorList, HasPlacesThatNobodyHasSet) {
   const Tensor list = Set(Reserve(kUnknown, 3), 1, Floats({1, 2}));
   EXPECT_EQ(Get(list, 1), "float[2] 1 2");
-  EXPECT_EQ(Get(list, 0), "float[2] 0 0");  // with the shape of the others
+  EXPECT_EQ(Get(list, 0), "float[2] 0 0");  // zeros with the shape of the other elements
   EXPECT_EQ(Stack(list), "float[3,2] 0 0 1 2 0 0");
   EXPECT_EQ(Stack(Reserve(Ints({2}), 2)), "float[2,2] 0 0 0 0");
   EXPECT_EQ(Stack(Reserve(kUnknown, 1), Ints({1, 1})), "float[1,1,1] 0");
@@ -240,7 +240,7 @@ TEST(TensorList, AddsUp) {
   const Tensor zeros = Call1("ZerosLike", {a});
   EXPECT_EQ(Get(zeros, 0), "float[2] 0 0");
   EXPECT_EQ(Get(zeros, 1), "float[1] 0");
-  EXPECT_EQ(Get(zeros, 2, Ints({1})), "float[1] 0");  // not set in the copy, either
+  EXPECT_EQ(Get(zeros, 2, Ints({1})), "float[1] 0");  // the element is not set in the copy, either
   const auto error = [](const std::vector<Tensor>& xs) {
     return std::string(OpRunner("AddN").InList(xs).Run1().status().message());
   };

@@ -110,8 +110,8 @@ Status MapShape(ShapeScope& s) {
 }
 Status NoneOfMapShape(ShapeScope& s) { return s.WithRank(0, 0).status(); }
 
-// Returns the gradient of the map: a map with dy under the key. A key that it does not have stands
-// for zeros.
+// Returns the gradient of the map: a map that has only dy, under the key. Keys that the map does
+// not have stand for zeros.
 std::vector<Gradient> LookupGradient(const GradientScope& g) {
   const Output empty = CallIn(g.sink(), "EmptyTensorMap", {});
   return {Call("TensorMapInsert", {empty, g.x(1), g.dy()}), Gradient()};
@@ -131,7 +131,7 @@ std::vector<Gradient> InsertGradient(const GradientScope& g) {
 
 std::vector<Gradient> EraseGradient(const GradientScope& g) { return {g.dy(), Gradient()}; }
 
-constexpr char kNotAlone[] = "reads what another op made: kernels/tensor_list has its tests";
+constexpr char kUntestableAlone[] = "reads what another op made: kernels/tensor_list has its tests";
 
 OP(EmptyTensorMap) {
   return {
@@ -144,56 +144,60 @@ OP(EmptyTensorMap) {
 
 OP(TensorMapSize) {
   return {
-      .doc = "Returns the number of keys of a map, a scalar. InvalidArgument if input_handle is no "
-             "map.",
+      .doc =
+          "Returns the number of keys of a map, a scalar. InvalidArgument if input_handle is no "
+          "map.",
       .inputs = {{"input_handle", "variant"}},
       .outputs = {{"size", "int32"}},
       .shape = MapShape,
       .gradient = NoGradient,
-      .not_alone = kNotAlone,
+      .untestable_alone = kUntestableAlone,
   };
 }
 
 OP(TensorMapLookup) {
   return {
-      .doc = "Returns the value of a key of a map. Keys are equal if their types, shapes and bytes "
-             "are. InvalidArgument if the map does not have the key, or if the value has another "
-             "type than value_dtype.",
+      .doc =
+          "Returns the value of a key of a map. Keys are equal if their types, shapes and bytes "
+          "are. InvalidArgument if the map does not have the key, or if the value has another "
+          "type than value_dtype.",
       .inputs = {{"input_handle", "variant"}, {"key", "key_dtype"}},
       .outputs = {{"value", "value_dtype"}},
       .types = {{"key_dtype", kAnyType}, {"value_dtype", kAnyType}},
       .shape = NoneOfMapShape,
       .gradient = LookupGradient,
       .examples = {{.inputs = {{{{2, 3}}}, {{}}}, .attrs = {{"value_dtype", DType::kFloat}}}},
-      .not_alone = kNotAlone,
+      .untestable_alone = kUntestableAlone,
   };
 }
 
 OP(TensorMapInsert) {
   return {
-      .doc = "Returns a map in which a key, a tensor of any shape, has the given value. "
-             "InvalidArgument if the key is a variant or a handle.",
+      .doc =
+          "Returns a map in which a key, a tensor of any shape, has the given value. "
+          "InvalidArgument if the key is a variant or a handle.",
       .inputs = {{"input_handle", "variant"}, {"key", "key_dtype"}, {"value", "value_dtype"}},
       .outputs = {{"output_handle", "variant"}},
       .types = {{"key_dtype", kAnyType}, {"value_dtype", kAnyType}},
       .shape = MapShape,
       .gradient = InsertGradient,
       .examples = {{.inputs = {{{{2, 3}}}, {{}}, {{{2, 3}}}}}},
-      .not_alone = kNotAlone,
+      .untestable_alone = kUntestableAlone,
   };
 }
 
 OP(TensorMapErase) {
   return {
-      .doc = "Returns a map without one of its keys. InvalidArgument if the map does not have the "
-             "key.",
+      .doc =
+          "Returns a map without one of its keys. InvalidArgument if the map does not have the "
+          "key.",
       .inputs = {{"input_handle", "variant"}, {"key", "key_dtype"}},
       .outputs = {{"output_handle", "variant"}},
       .types = {{"key_dtype", kAnyType}, {"value_dtype", kAnyType}},
       .shape = MapShape,
       .gradient = EraseGradient,
       .examples = {{.inputs = {{{{2, 3}}}, {{}}}, .attrs = {{"value_dtype", DType::kFloat}}}},
-      .not_alone = kNotAlone,
+      .untestable_alone = kUntestableAlone,
   };
 }
 
@@ -206,21 +210,22 @@ OP(TensorMapHasKey) {
       .shape = MapShape,
       .gradient = NoGradient,
       .examples = {{.inputs = {{{{2, 3}}}, {{}}}}},
-      .not_alone = kNotAlone,
+      .untestable_alone = kUntestableAlone,
   };
 }
 
 OP(TensorMapStackKeys) {
   return {
-      .doc = "Returns the keys of a map, stacked along a new first dimension. InvalidArgument if "
-             "the map is empty, or if the keys are not all of type key_dtype and of one shape.",
+      .doc =
+          "Returns the keys of a map, stacked along a new first dimension. InvalidArgument if "
+          "the map is empty, or if the keys are not all of type key_dtype and of one shape.",
       .inputs = {{"input_handle", "variant"}},
       .outputs = {{"keys", "key_dtype"}},
       .types = {{"key_dtype", kAnyType}},
       .shape = NoneOfMapShape,
       .gradient = NoGradient,
       .examples = {{.inputs = {{{{2, 3}}}}, .attrs = {{"key_dtype", DType::kInt32}}}},
-      .not_alone = kNotAlone,
+      .untestable_alone = kUntestableAlone,
   };
 }
 

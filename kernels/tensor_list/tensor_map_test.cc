@@ -22,7 +22,7 @@ Tensor Vector(const std::vector<float>& values) { return Tensor::Vector(values);
 StatusOr<Tensor> CallMap(const char* op, const std::vector<Tensor>& inputs,
                          const Attrs& attrs = {}) {
   OpRunner run(op);
-  run.ShapesKnow(OpRunner::Known::kNothing);
+  run.SetKnownInputs(OpRunner::Known::kNothing);
   for (const Tensor& input : inputs) run.In(input);
   for (const auto& [name, value] : attrs) run.Attr(name, value);
   return run.Run1();
@@ -94,7 +94,7 @@ TEST(TensorMap, MistakesAreNamed) {
               HasSubstr("Input handle must be a scalar"));
 }
 
-// The depth of nested maps is limited, because code that recurses could not walk deeper ones.
+// The depth of nested maps is limited, so that code may recurse into them.
 TEST(TensorMap, MapsInMaps) {
   Tensor map = EmptyMap();
   for (int depth = 1; depth < kVariantDepthMax; ++depth) map = Insert(EmptyMap(), Key(0), map);

@@ -33,7 +33,7 @@ class WordSampler {
   }
   int64_t vocabulary() const { return static_cast<int64_t>(sums_.size()); }
   bool empty() const { return sums_.empty() || sums_.back() <= 0; }
-  // Draws a word. REQUIRES !empty().
+  // Draws a word. REQUIRES: !empty().
   int64_t operator()(PhiloxNumbers& numbers) const {
     const double at = UnitDouble(numbers(), numbers()) * sums_.back();
     const auto found = std::upper_bound(sums_.begin(), sums_.end(), at) - sums_.begin();

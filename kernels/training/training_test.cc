@@ -98,12 +98,12 @@ StatusOr<std::vector<std::vector<double>>> RunCase(const Case& c, const std::str
     }
   }
   ASSIGN_OR_RETURN(const std::vector<Tensor> outputs, run.Run());
-  if (!outputs.empty()) {  // the op returns the ref edge
+  if (!outputs.empty()) {  // the op's output is the ref edge
     EXPECT_EQ(&TestVariables::Get(outputs[0]), &TestVariables::Get(handles[0]));
   }
   std::vector<std::vector<double>> state;
   for (const Tensor& handle : handles) {
-    EXPECT_EQ(TestVariables::Get(handle).version(), 2);  // one assignment, one update
+    EXPECT_EQ(TestVariables::Get(handle).version(), 2);  // version 2: one assignment and one update
     state.push_back(NumbersOf<T>(TestVariables::Value(handle)));
   }
   return state;

@@ -136,7 +136,8 @@ Status CheckSparse(const Shape& variable, const Tensor& gradient, const Tensor& 
                            indices.shape().ToString());
   }
   Shape expected = variable;
-  if (expected.num_elements() == 0) {  // a product of sizes may be large despite a zero
+  // The product of the other sizes may be large although one size is zero.
+  if (expected.num_elements() == 0) {
     Dims dims(variable.dims().begin(), variable.dims().end());
     dims[0] = indices.dim(0);
     ASSIGN_OR_RETURN(expected, Shape::Make(dims));

@@ -45,7 +45,7 @@ inline constexpr UpdateForm kResourceApply{VariableForm::kResource, GradientForm
 inline constexpr UpdateForm kSparseApply{VariableForm::kRef, GradientForm::kSparse};
 inline constexpr UpdateForm kResourceSparseApply{VariableForm::kResource, GradientForm::kSparse};
 
-// Returns the definition of a training op; `name` is the rule's, such as "Adam".
+// Returns the definition of a training op; `name` is the name of the rule, such as "Adam".
 OpDef UpdateOpDef(const char* name, const char* doc, const RuleSignature& rule, UpdateForm form,
                   DTypes types);
 
@@ -61,7 +61,7 @@ struct UpdateInputs {
 Status CheckSparse(const Shape& variable, const Tensor& gradient, const Tensor& indices);
 // InvalidArgument unless every slot has the shape of the variable, the first of `state`.
 Status CheckSameShape(const RuleSignature& rule, absl::Span<Tensor* const> state);
-// Returns the rows that a sparse update changes, in the variable and in each slot. REQUIRES that
+// Returns the rows that a sparse update changes, in the variable and in each slot. REQUIRES:
 // CheckSparse has succeeded.
 Slices ChangedRows(const Tensor& variable, const Tensor& indices);
 // InvalidArgument unless the gradient of a dense update has the variable's shape.

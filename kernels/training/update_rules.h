@@ -25,8 +25,8 @@ struct RuleSignature {
   bool flag_default = false;
 };
 
-// Applies the rule to elements [0, n). state[0] is the variable, followed by its slots. REQUIRES
-// that they do not overlap.
+// Applies the rule to elements [0, n). state[0] is the variable, followed by its slots. REQUIRES:
+// the arrays do not overlap.
 template <class Rule, class C, class T, size_t... kSlot>
 void ApplyRule(const Rule& rule, const std::array<T*, sizeof...(kSlot) + 1>& state, const T* grad,
                int64_t n, std::index_sequence<kSlot...>) {

@@ -149,7 +149,7 @@ TEST(Wire, Checkpoint) {
   EXPECT_EQ(Fields(TensorSliceProto::Extent::descriptor()), "1 start: int64; 2 length: int64");
 }
 
-// Returns an encoded field: tag, length, content. REQUIRES a content of less than 128 bytes.
+// Returns an encoded field: tag, length, content. REQUIRES: the content has less than 128 bytes.
 std::string Field(int number, const std::string& content) {
   return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(content.size())} +
          content;
@@ -164,7 +164,7 @@ TEST(Wire, ParsesBytesOfAGraph) {
   const std::string node =
       Field(1, "c") + Field(2, "Const") + Field(3, "^d") + Field(4, "/cpu:0") + Field(5, attr);
   const std::string graph = Field(1, node) + Field(4, "\x08\xa8\x06") +  // producer = 808
-                            "\xf2\x01\x02hi";                            // 30: nobody knows it
+                            "\xf2\x01\x02hi";  // field 30, which no reader knows
 
   GraphDef def;
   ASSERT_TRUE(def.ParseFromString(graph));

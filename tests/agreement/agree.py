@@ -13,7 +13,7 @@ import trial
 
 
 def _ops(samples):
-    """Returns the ops of a file of samples that both sides have."""
+    """Returns those ops of a file of samples that both sides have."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     import samples as reader  # imported late, because TensorFlow takes seconds to start
     return sorted(reader.read_samples(samples))

@@ -35,7 +35,7 @@ def _close(ours, theirs, tolerance, scale):
         for a, b in zip(_parts(ours), _parts(theirs)):
             same = (a == b) | (np.isnan(a) & np.isnan(b))
             near = np.abs(a - b) <= tolerance * np.maximum(np.abs(b), scale)
-            near &= np.isfinite(b)  # infinity is close only to itself
+            near &= np.isfinite(b)  # infinity is equal only to itself
             wrong = ~(same | near)
             if wrong.any():
                 return int(np.argmax(wrong.reshape(-1)))
@@ -47,7 +47,7 @@ def _tolerance(op, dtype):
 
 
 def difference(op, ours, theirs):
-    """Describes the differences between two lists of arrays; "" if there are none."""
+    """Returns how two lists of arrays differ; "" if they do not."""
     if len(ours) != len(theirs):
         return "%d outputs, TensorFlow's %d" % (len(ours), len(theirs))
     if op.startswith("FusedBatchNorm") and theirs[0].dtype == np.float16:

@@ -124,12 +124,13 @@ class Trial:
             begun = self._carry_out(left)
             progressed = before != (len(left), len(self.tried))
             if begun is None and progressed and self.tried and not self.server.alive():
-                begun = self.tried[-1]  # our server died late
+                begun = self.tried[-1]  # Penstock's server died late, because of an earlier case
             if begun is not None:
                 self._explain(begun)
             elif left and not progressed:
                 raise RuntimeError("try_ops.py ended between two cases of %s" % left[0])
-            # If none: TensorFlow's process died late, as a case had overwritten its memory. Go on.
+            # Without a case: TensorFlow's process died late, because an earlier case had
+            # overwritten its memory. Go on.
 
     def _carry_out(self, left):
         """Removes the ops that are done from `left`. Returns the case during which a process died,

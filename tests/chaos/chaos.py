@@ -22,10 +22,10 @@ from training import Training  # noqa: E402
 
 ABOUT = """Trains Fashion-MNIST on a cluster of real processes under faults that a seed decides.
 
-After each fault the chief has to say whom it has lost, if it needs that task, and steps have to go
-on once the fault is over. In the end all tasks are asked to end at once, the checkpoints have to
-verify, and a training that goes on from the newest one has to reach its accuracy. The exit status
-is 0 only if all of that held."""
+After each fault the chief has to name the lost task, if it needs that task, and steps have to
+continue when the fault is over. At the end the program asks all tasks to end at once. Then the
+checkpoints have to be valid, and a training that continues from the newest one has to reach its
+accuracy. The exit status is 0 only if all of this was so."""
 
 STEP = r"step +([1-9]\d*)"
 NAMED_SECONDS = {"kill": 10, "restart": 25, "freeze": 12, "cut": 12}

@@ -28,7 +28,7 @@ class Task:
 
 
 class Training:
-    """`program` as every task of a cluster on `hosts`, the ps first."""
+    """Runs `program` as every task of a cluster on `hosts`, the ps first."""
 
     def __init__(self, program, flags, hosts, ps, workers):
         self.hosts = hosts
@@ -59,7 +59,8 @@ class Training:
                     self.failures.append("%s: %s" % (task, line.strip()))
                 self.arrived.notify_all()
         code = process.wait()
-        # A code of 129 or more asks for a restart: a task that it needed was lost for too long.
+        # A code of 129 or more asks for a restart: the task ended because another one that it
+        # needed was lost for too long.
         if code < 0 and not task.expected_to_die:
             self.failures.append("%s was killed by signal %d, which nobody sent" % (task, -code))
 

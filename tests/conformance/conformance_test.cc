@@ -23,7 +23,7 @@
 namespace penstock {
 namespace {
 
-// Returns why an op cannot run alone. Empty: it can, and must have samples that work.
+// Returns the reason why an op cannot run alone; "" if it can, and so must have samples that work.
 std::string WhyNotAlone(const OpDef& op) {
   if (op.internal()) return "the runtime's own: it has no meaning outside a partition";
   if (op.flow != FlowOp::kNone) return "the executor runs it, in a graph";
@@ -33,7 +33,7 @@ std::string WhyNotAlone(const OpDef& op) {
       return "works on a queue or its like: kernels/data has its tests";
     }
   }
-  return op.not_alone;
+  return op.untestable_alone;
 }
 
 std::vector<const OpDef*> RunnableOps() {

@@ -326,7 +326,7 @@ bool NamesFiles(const std::string& argument) {
 // A new op with an argument named like a file must get a row in UsesOfFiles, or be listed here.
 TEST(FileRootOps, AreAllInTheTable) {
   const std::set<std::string> without_files = {
-      "ShardedFilename",  // these only build strings
+      "ShardedFilename",  // these ops only build strings
       "ShardedFilespec",  //
   };
   const std::map<std::string, Use> uses = UsesOfFiles();

@@ -157,7 +157,7 @@ bool CheckOp(const OpDef& op, Device& device, Counts* total) {
 
 struct Options {
   std::string device = "GPU";
-  std::string after;  // continue after this op, if the device could not be used any more
+  std::string after;  // the op after which to continue, set if the device had become unusable
   Counts counts;
   std::set<std::string> ops;  // empty: all
 };
@@ -219,7 +219,7 @@ int Main(int argc, char** argv) {
   std::printf("%s: %s\n", device->name().c_str(), device->info().description.c_str());
   Counts counts = options.counts;
   for (const OpDef* op : Registry::Global().ops()) {
-    if (op->name <= options.after || op->internal()) continue;  // they run between devices
+    if (op->name <= options.after || op->internal()) continue;  // these ops run between devices
     if (!options.ops.empty() && options.ops.count(op->name) == 0) continue;
     if (!CheckOp(*op, *device, &counts)) GoOnAfter(*op, counts, argc, argv);
   }

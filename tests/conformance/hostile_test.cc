@@ -222,7 +222,7 @@ void Vary(Dice& dice, SampleCall& call) {
       if (tensor.dtype() != DType::kResource) {
         const Shape shape = dice.OneIn(2) ? tensor.shape() : Shape(dice.Sizes());
         tensor = RandomTensor(dice, tensor.dtype(), shape);
-      } else if (!type.ref) {  // a ref edge carries only variables
+      } else if (!type.ref) {  // a ref edge must carry a variable
         tensor = RandomHandle(dice, tensor, *call.resources);
       }
     }
@@ -295,8 +295,8 @@ TEST_P(Hostile, KernelsAnswer) {
       IsList(call.op->inputs[i]) ? run.InList(call.args[i]) : run.In(call.args[i][0]);
     }
     for (const auto& [name, value] : call.attrs) run.Attr(name, value);
-    run.ShapesKnow(dice_.Of({OpRunner::Known::kNothing, OpRunner::Known::kNothing,
-                             OpRunner::Known::kShapes, OpRunner::Known::kValues}));
+    run.SetKnownInputs(dice_.Of({OpRunner::Known::kNothing, OpRunner::Known::kNothing,
+                                 OpRunner::Known::kShapes, OpRunner::Known::kValues}));
     StatusOr<std::vector<Tensor>> outputs = ResourceExhausted("no memory");
     try {
       outputs = run.Run();

@@ -22,7 +22,7 @@ struct OpCall {
   std::vector<Tensor> inputs = {};
   Attrs attrs = {};
   std::vector<Tensor> list = {};  // the tensors of the last argument, if it is a list
-  bool in_step = false;           // the op works on the resources of its step
+  bool in_step = false;           // true if the op works on the resources of its step
 };
 
 class LoggedStore {
@@ -59,7 +59,7 @@ class LoggedStore {
   std::set<std::string> watched_;  // names of ops that Watch has run
 };
 
-// Returns the version of the resource behind a handle that has it attached.
+// Returns the version of the resource that is attached to the handle.
 int64_t VersionOf(const Tensor& handle);
 // Returns a line for each resource: its description, and the value if it is a variable.
 std::string TextOf(const ResourceStore& store);

@@ -125,7 +125,7 @@ class RandomGraph {
         return Call(kBinary[random_() % 4], {Any(), Any()});
       case 6:
         return Call("AddN", {Outputs{Any(), Any(), Any()}});
-      case 7: {  // the value is known from shapes alone
+      case 7: {  // an op whose value is known from shapes alone
         const char* const shape_op = random_() % 2 == 0 ? "Size" : "Rank";
         return Call("AddV2", {Any(), Cast(Call(shape_op, {Any()}), DType::kFloat)});
       }
@@ -208,7 +208,8 @@ class PassesTest : public testing::Test {
       options.fetches.push_back(*TensorName::Parse(fetch));
     }
     int before = 0;
-    bool partitioned = false;  // after this each graph is a part, with other numbers of nodes
+    // From this pass on each graph is only one partition, with other numbers of nodes.
+    bool partitioned = false;
     options.dump = [&](string_view pass, const Graph& graph) {
       partitioned |= pass == "partition";
       if (partitioned) return;

@@ -37,11 +37,11 @@ class PlainInterpreter {
                                     const std::vector<Tensor>& feeds, int num_fetches);
 
  private:
-  // Empty: a dead value.
+  // A value; nullopt: a dead value.
   using Value = std::optional<Tensor>;
   struct Step {
     std::map<std::pair<const Node*, int>, Value> values;
-    std::map<const Node*, bool> ended;      // true if its outputs are dead
+    std::map<const Node*, bool> ended;      // by node: true if its outputs are dead
     std::map<std::string, Value> sent;      // by key
     std::map<std::string, Tensor> by_name;  // the fed outputs
     std::vector<Tensor> feeds, fetches;

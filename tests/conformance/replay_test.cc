@@ -139,7 +139,8 @@ class Worker {
     run_.Run("AssignVariableOp", {{made[0], Floats({2})}});
     if (Below(2) == 0) return;
     run_.Run("DestroyResourceOp", {{HandleOf(name, "Variable")}});
-    run_.Run("AssignVariableOp", {{made[0], Floats({2})}});  // its value is never read
+    run_.Run("AssignVariableOp",
+             {{made[0], Floats({2})}});  // an op that never reads the variable's value
   }
 
   const LoggedStore& run_;

@@ -31,8 +31,9 @@ Tensor Floats(const std::vector<float>& values) { return Tensor::Vector(values);
 
 // Returns whether the op is called here: it may change the resource behind an input.
 bool HasHandle(const OpDef& op) {
-  if (!op.not_alone.empty()) return false;     // cannot run alone; other tests cover it
-  if (op.flow != FlowOp::kNone) return false;  // passes a handle on; only the executor can run it
+  if (!op.untestable_alone.empty()) return false;  // the op cannot run alone; other tests cover it
+  if (op.flow != FlowOp::kNone)
+    return false;  // the op passes a handle on; only the executor can run it
   for (const ArgDef& input : op.inputs) {
     if (input.type.ref || input.type.type == "resource") return true;
   }
@@ -138,7 +139,8 @@ void Accumulators() {
     scene.Watch(v + "AccumulatorNumAccumulated", {{sum}});
     scene.Watch(v + "AccumulatorTakeGradient", {{sum, Int(1)}, {{"dtype", DType::kFloat}}});
     scene.Watch(v + "AccumulatorSetGlobalStep", {{sum, Long(7)}});
-    scene.Watch(v + "AccumulatorApplyGradient", {{sum, Long(1), Floats({1, 2})}});  // too late
+    scene.Watch(v + "AccumulatorApplyGradient",
+                {{sum, Long(1), Floats({1, 2})}});  // too late to change anything
     Finish(scene);
   }
   LoggedStore scene;
@@ -344,7 +346,7 @@ void TensorArrays() {
       op("Pack", {packed, flow}, dtype);
     }
     Tensor source = array;
-    if (v.empty()) {  // this version takes the names in the handle
+    if (v.empty()) {  // this version takes the two strings of the handle
       const auto& handle = array.scalar<ResourceHandle>();
       source = Words({handle.container, handle.name});
     }

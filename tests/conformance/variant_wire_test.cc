@@ -198,8 +198,8 @@ TEST(VariantWire, RefusesDeepNesting) {
   }
 }
 
-// A list that contains another list several times, and so on, is small in memory but huge when
-// encoded.
+// A list that contains another list several times, which contains a third list several times, and
+// so on, is small in memory but huge when encoded.
 TEST(VariantWire, IsNotWrittenBeyondAllBounds) {
   const Tensor unknown = Tensor::Scalar<int32_t>(-1);
   Tensor list(DType::kVariant, {});

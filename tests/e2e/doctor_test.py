@@ -132,7 +132,7 @@ class DoctorTest(ClusterTest):
         self.addCleanup(server.stderr.close)
         self.addCleanup(server.wait)
         self.addCleanup(server.kill)
-        end = threading.Timer(10, server.terminate)  # ends the log
+        end = threading.Timer(10, server.terminate)  # closes the task's output, which ends the log
         end.start()
         self.addCleanup(end.cancel)
         said = ""

@@ -65,7 +65,7 @@ class EndTest(StuckCluster):
                    run.folder + "/model.ckpt-")
         ran = command("shutdown", target)
         self.assertEqual(ran.returncode, 0, ran.stderr + run.output())
-        # 143: stopped by a signal, may be restarted
+        # 143: a signal has ended the training, which may be restarted
         self.assertEqual(run.finish(60), 143, run.output())
         # `penstock run` ends when the first task ends, so the chief's last lines may be missing.
         steps = re.findall(r"worker/0\] /job:worker/task:0 +step (\d+)/", run.output())

@@ -132,7 +132,7 @@ class ExamplesTest(ClusterTest):
                 self.assertGreater(float(found.group(1)), 0.9, said)
 
     def test_recommender_with_dynamic_tables(self):
-        """A ps is killed: its rows come back from a checkpoint and the changes after it."""
+        """Kills a ps: its rows come back from a checkpoint and the later checkpoints of changes."""
         with tempfile.TemporaryDirectory() as folder:
             self.write_ratings(folder)
             flags = ["--data_dir=" + folder, "--batch_size=64", "--learning_rate=0.02",

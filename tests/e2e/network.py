@@ -8,10 +8,11 @@ import threading
 
 
 class Proxy:
-    """Forwards connections to one address, but nothing of and to the processes that are cut off.
+    """Forwards connections to one address, but drops all bytes from and to the processes that are
+    cut off.
 
-    Their connections stay open, as when packets are lost. A process is recognised by its end of the
-    connection, so a cut needs no rights.
+    Their connections stay open, as when packets are lost. A process is recognised by its end of
+    the connection, so a cut needs no special permission.
     """
 
     def __init__(self):

@@ -8,7 +8,7 @@ import random
 import socket
 import tempfile
 
-FIRST, END = 10000, 30000  # below the ports that the system gives to connections
+FIRST, END = 10000, 30000  # below the range from which the system takes ports for connections
 FOLDER = os.path.join(tempfile.gettempdir(), "penstock-test-ports-%d" % os.getuid())
 
 _locks = []
@@ -20,7 +20,7 @@ def _reserve(port):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         with socket.socket() as probe:
             probe.bind(("", port))
-    except OSError:  # another test has it, or another program
+    except OSError:  # another test or another program has the port
         os.close(lock)
         return False
     _locks.append(lock)

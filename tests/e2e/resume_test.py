@@ -93,7 +93,7 @@ class ResumeTest(ClusterTest):
         for kill in kills:
             process = self.start_alone("pieces", millis=5)
             pieces.update(self.read(process, until=kill)[0])
-            # so the kill comes before, in or after the next step or a save
+            # a random pause, so that the kill comes before, in or after the next step or a save
             time.sleep(choose.random() * 0.02)
             process.kill()
             process.wait()
@@ -137,7 +137,7 @@ class ResumeTest(ClusterTest):
 
 
 class DatasetResumeTest(ResumeTest):
-    """The same with input from a dataset."""
+    """Tests the same with input from a dataset."""
     input = ["--dataset"]
 
 

@@ -218,7 +218,7 @@ class SecurityTest(ClusterTest):
     def test_ops_stay_in_the_file_root(self):
         inside = new_folder()
         with unittest.mock.patch.dict(os.environ, self.plain(FILE_ROOT=inside)):
-            run = self.start("--model=mlp", "--steps=5")  # saves in its own folder
+            run = self.start("--model=mlp", "--steps=5")  # the task saves in its own folder
             self.assertNotEqual(run.finish(), 0, run.output())
             self.assertRegex(run.output(), r"'%s\S*' is outside of --file_root "
                              r"\(PENSTOCK_FILE_ROOT\)=%s" % (run.folder, inside))
@@ -268,7 +268,7 @@ class SecurityTest(ClusterTest):
         self.serve(self.secured(), "--status_port=%d" % port)
         self.assertIn("at http://127.0.0.1:%d/\n" % port, "".join(self.said))
         url = "http://127.0.0.1:%d/metrics" % port
-        with urllib.request.urlopen(url, timeout=10) as page:  # a client of this user
+        with urllib.request.urlopen(url, timeout=10) as page:  # a client that belongs to this user
             self.assertIn(b"penstock", page.read())
         if not other_user_can_run():
             return

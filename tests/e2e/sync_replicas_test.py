@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests synchronous workers: one of three is stopped or killed, and the others go on."""
+"""Tests synchronous workers: one of three is stopped or killed, and the others continue."""
 
 import os
 import re

@@ -74,8 +74,8 @@ class TrainingTest(ClusterTest):
                              program=LANGUAGE_MODEL, ps=1, workers=2)
             self.assertEqual(run.finish(), 0, run.output())
         bits = re.search(r"test bits per character: (\d+\.\d+)", run.output())
-        # The texts have only six of 256 characters: 8 bits before training, 2.6 when the model has
-        # learned that.
+        # The texts use only six of 256 characters. The loss is 8 bits before training, and 2.6 bits
+        # when the model has learned that.
         self.assertLess(float(bits.group(1)), 2.6, run.output())
 
     def test_too_few_files_for_the_workers(self):

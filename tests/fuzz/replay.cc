@@ -44,7 +44,8 @@ void Keep(const std::string& bytes) {
 
 void Give(const std::string& bytes) {
   Keep(bytes);
-  // An exactly sized copy, so that AddressSanitizer detects each read past its end.
+  // Copies the bytes to a buffer of exactly their size, so that AddressSanitizer detects each read
+  // past its end.
   const std::vector<uint8_t> exact(bytes.begin(), bytes.end());
   LLVMFuzzerTestOneInput(exact.data(), exact.size());
 }

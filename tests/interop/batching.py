@@ -9,7 +9,7 @@ import tensorflow as tf
 from harness import program, v1
 from tensorflow.python.ops import gen_batch_ops
 
-LONG = 20_000_000  # microseconds; the batches are full before
+LONG = 20_000_000  # microseconds, but the batches are full before that
 
 
 def _at_once(session, fetches, x, feeds):
@@ -46,7 +46,7 @@ def batches_and_their_gradients(cluster):
         mine = gen_batch_ops.unbatch(batched[0] * 2. + total, index, step, timeout_micros=LONG)
         gradient = gen_batch_ops.unbatch_grad(batched[0], index, mine * 3., step)
         shares = tf.reduce_sum(index[:, 2] - index[:, 1])
-        # One of the steps has the gradients of all.
+        # One of the steps gets the gradients of all steps.
         fetches = [mine, tf.shape(index)[0], shares, tf.reduce_sum(gradient)]
     with cluster.session() as session:
         for sizes in ([4], [1, 3], [2, 1, 1]):
@@ -64,7 +64,7 @@ def padded_batches(cluster):
         batched, index, step = gen_batch_ops.batch(
             [x], num_batch_threads=1, max_batch_size=8, batch_timeout_micros=1000,
             allowed_batch_sizes=[2, 6, 8], grad_timeout_micros=LONG,
-            shared_name="padded")  # TensorFlow's batchers outlive Session.reset
+            shared_name="padded")  # Session.reset does not remove TensorFlow's batchers
         mine = gen_batch_ops.unbatch(batched[0] + 1., index, step, timeout_micros=LONG)
         none = gen_batch_ops.unbatch(x[:0], tf.zeros([0, 3], tf.int64), np.int64(5),
                                      timeout_micros=1000)

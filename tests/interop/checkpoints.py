@@ -33,7 +33,7 @@ def _flat(variables):
 def _read(reader, name):
     try:
         return reader.get_tensor(name)
-    except tf.errors.UnimplementedError as error:  # TensorFlow raises this for slices in V1 files
+    except tf.errors.UnimplementedError as error:  # raised for slices in V1 files
         return str(error)
 
 

@@ -149,7 +149,7 @@ def caches_in_files(cluster):
         texts=cached("texts", texts),
         empty=cached("empty", Dataset.range(0)),
         repeated=lambda: cached("repeated", Dataset.range(3))().repeat(3).batch(4))
-    # Iterations that end early leave no cache behind, so that the full one is written.
+    # Iterations that end early leave no cache behind, so the next iteration writes the full one.
     early = _all(cluster, early=lambda: cached("early", Dataset.range(9))().take(4))
     again = _all(
         cluster,

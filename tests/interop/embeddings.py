@@ -47,7 +47,7 @@ def word2vec_partitioned(cluster):
 
 @program("ref", "resource")
 def candidate_samplers(cluster):
-    """Every sampler, with seeds, gives the same candidates and expected counts."""
+    """Checks that every sampler with seeds gives the same candidates and expected counts."""
     true = tf.constant([[1, 4], [9, 2], [7, 7]], tf.int64)
     c = tf.random
     counts = [4.0, 1.0, 0.5, 3.0, 2.0, 1.0, 1.0, 9.0, 0.25, 2.0, 1.0, 3.0]

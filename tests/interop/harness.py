@@ -79,7 +79,7 @@ def program(*modes, rtol=RELATIVE_TOLERANCE, atol=ABSOLUTE_TOLERANCE):
 
 
 class Cluster:
-    """A cluster of 1 ps and 2 workers, of TensorFlow or of Penstock, for one program."""
+    """A cluster of 1 ps and 2 workers for one program, of TensorFlow's or Penstock's servers."""
 
     def __init__(self, servers, folder):
         self.servers = servers

@@ -108,7 +108,7 @@ def block_lstm(cluster):
 
 
 class _BasicCell:
-    """A cell for dynamic_rnn; TensorFlow itself no longer has one."""
+    """A cell for dynamic_rnn, for which TensorFlow no longer has a cell."""
 
     state_size = SIZE
     output_size = SIZE

@@ -100,7 +100,7 @@ def synchronous_workers(cluster):
 
 @program("ref", "resource")
 def a_backup_worker(cluster):
-    """The first gradient is applied; the other worker's gradient is late and dropped."""
+    """The first gradient is applied. The other worker's gradient comes late and is dropped."""
     def optimizer():
         return v1.train.SyncReplicasOptimizer(
             v1.train.GradientDescentOptimizer(0.3), replicas_to_aggregate=1, total_num_replicas=2)

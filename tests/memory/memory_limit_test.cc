@@ -32,8 +32,8 @@ void ExpectPredicted(const Training& training) {
   EXPECT_LE(measured, worst);
 }
 
-// Checks that a training with a limit of `part` of the memory that it takes without a limit keeps
-// the limit, and has the same results.
+// Checks that a training with a limit of `part` of the memory that it takes without a limit stays
+// below the limit, and has the same results.
 void ExpectFits(const Training& training, double part) {
   const auto free = Train(training, {});
   ASSERT_TRUE(free.ok()) << free.status();

@@ -25,7 +25,7 @@ class OneDevice {
   struct Ran {
     std::vector<Tensor> fetched;
     MemoryReport predicted;
-    int64_t peak_bytes = 0;  // of the tensors of the second run, from the memory account
+    int64_t peak_bytes = 0;  // peak bytes of the tensors of the second run, from the memory account
   };
 
   OneDevice();

@@ -107,7 +107,7 @@ StatusOr<std::set<std::pair<int, int>>> SharedBuffers(const SampleCall& call, in
 
 bool CanBeSampled(const OpDef& op) {
   if (op.internal() || op.flow != FlowOp::kNone || op.end != EndOp::kNone || op.acts_outside ||
-      !op.not_alone.empty() || op.outputs.empty() || op.inputs.empty()) {
+      !op.untestable_alone.empty() || op.outputs.empty() || op.inputs.empty()) {
     return false;
   }
   return std::none_of(op.inputs.begin(), op.inputs.end(), [](const ArgDef& arg) {

@@ -40,7 +40,7 @@ Tensor Bytes(const Shape& shape, int below) {
 
 Output Ask(Training* training, const Tensor& value) {
   Dims dims(value.shape().dims().begin(), value.shape().dims().end());
-  dims[0] = -1;  // the batch
+  dims[0] = -1;  // the size of the batch is not known
   const Output asked = CallIn(training->program, "Placeholder", {},
                               {{"dtype", value.dtype()}, {"shape", *PartialShape::Make(dims)}});
   training->feeds.push_back({asked, value});

@@ -33,8 +33,8 @@ std::unique_ptr<Training> UnrolledLstm(int steps, int64_t batch, int64_t units);
 struct Trained {
   std::vector<float> losses;
   std::vector<Tensor> variables;
-  int64_t peak_bytes = 0;  // of the last step's tensors, from the memory account
-  double step_ms = 0;      // the shortest of all steps
+  int64_t peak_bytes = 0;  // peak bytes of the last step's tensors, from the memory account
+  double step_ms = 0;      // time of the shortest step
 };
 StatusOr<Trained> Train(const Training& training, const SessionOptions& options, int steps = 3);
 

@@ -71,7 +71,7 @@ StatusOr<std::vector<Fault>> MakeFaultPlan(const FaultPlanOptions& options) {
   int64_t waited_ms = 0;
   for (int i = 0; i < count; ++i) {
     Fault fault{.kind = kinds[below(kinds.size())], .choice = random()};
-    // Often soon after the previous fault, while the cluster recovers from it.
+    // Faults often come soon after the previous one, while the cluster recovers from it.
     fault.after_ms = static_cast<int64_t>(below(below(3) == 0 ? 200 : 2'000));
     fault.lasts_ms = static_cast<int64_t>(below(below(2) == 0 ? 300 : 8'000)) + 1;
     const size_t host = below(options.hosts.size());

@@ -14,7 +14,7 @@ namespace penstock::simulation {
 struct Fault {
   enum Kind {
     kKill,        // kills the process of `host`: a task, or the client
-    kHostDown,    // the host goes down, so its peers get no notice
+    kHostDown,    // kills the process and its host, so its peers get no notice
     kFreeze,      // stops the process of `host` for a time
     kCut,         // `host` and `other` cannot reach each other
     kCutOneWay,   // messages from `host` to `other` are lost
@@ -25,7 +25,8 @@ struct Fault {
     kPowerLoss,   // all hosts lose power; data that were not synced are lost
     kBitFlip,     // flips a bit in a file of a checkpoint
     kClockJump,   // wall clocks jump
-    kSlowKill,    // a kill while messages are delayed, so that it probably comes amid a step
+    kSlowKill,    // kills while messages are delayed, so that the kill probably comes in the middle
+                  // of a step
   };
   Kind kind = kKill;
   int64_t after_ms = 0;  // time since the previous fault

@@ -150,7 +150,7 @@ TEST_P(PlantedBugsTest, ItsSeedCatchesIt) {
       const std::string found = Violation(options);
       if (found.empty()) continue;
       options.bugs.clear();
-      if (!Violation(options).empty()) continue;  // fails without the bug, too
+      if (!Violation(options).empty()) continue;  // the run fails without the bug, too
       std::printf("FOUND %s seed %d: %s\n", planted.bug, static_cast<int>(seed), found.c_str());
       return;
     }

@@ -51,7 +51,7 @@ std::string CheckEpochs(SimProcess& one, SimProcess& other) {
   if (a.role != wire::REPLICA_PRIMARY || b.role != wire::REPLICA_PRIMARY) return "";
   if (a.epoch == b.epoch) return StrCat("both are the primary of epoch ", a.epoch);
   const Replica::State& older = a.epoch < b.epoch ? a : b;
-  if (older.log.feeding && older.log.whole) return "";  // it waits for its follower
+  if (older.log.feeding && older.log.whole) return "";  // the primary waits for its follower
   return StrCat("the primary of epoch ", older.epoch, " goes on alone, although there is epoch ",
                 std::max(a.epoch, b.epoch));
 }
@@ -111,7 +111,7 @@ std::string ReplicaCheck::Look(SimProcess* one, SimProcess* other) {
 
 std::string ReplicaCheck::LookAt(SimProcess& primary, SimProcess& follower) {
   const bool quiet = primary.task().worker().steps().counts().running == 0;
-  if (!quiet) return CompareAmidStep(primary, follower);
+  if (!quiet) return CompareDuringStep(primary, follower);
   const ReplicaLog::Counts counts = primary.replica()->state().log;
   if (counts.behind != 0) return "";
   steps_ended_ = primary.step_counts().ended;
@@ -119,8 +119,8 @@ std::string ReplicaCheck::LookAt(SimProcess& primary, SimProcess& follower) {
   return Compare(primary, follower);
 }
 
-// Compares the follower with that of the last comparison, if no step has ended since.
-std::string ReplicaCheck::CompareAmidStep(SimProcess& primary, SimProcess& follower) {
+// Compares the follower with its state at the last comparison, if no step has ended since.
+std::string ReplicaCheck::CompareDuringStep(SimProcess& primary, SimProcess& follower) {
   if (primary.step_counts().ended != steps_ended_) return "";
   if (primary.replica()->state().log.forced_cuts != forced_cuts_) return "";
   const auto now = VariablesOf(follower);

@@ -4,10 +4,10 @@
 //
 // While no step runs and the follower has acknowledged everything, each variable must have the same
 // value in both, and both must have counted the same number of changes since the last such moment.
-// Until the next step has ended, the follower must not change: it may keep entire steps only. A
-// follower that becomes the primary must have exactly the variables that it had when its primary
-// died. Of two primaries, the one with the lower epoch must still wait for its follower; it must
-// not have gone on alone.
+// Until the next step has ended, the follower must not change, because it may apply only complete
+// steps. A follower that becomes the primary must have exactly the variables that it had when its
+// primary died. If there are two primaries, the one with the lower epoch must still wait for its
+// follower; it must not have continued alone.
 //
 // Look does not block and changes nothing. All arguments are borrowed during the call.
 #pragma once
@@ -24,11 +24,12 @@ namespace penstock::simulation {
 
 class ReplicaCheck {
  public:
-  // Looks at the two processes of a parameter server, of which either may be null. Returns what is
-  // wrong; "" if nothing is, or if this is not a moment to compare.
+  // Looks at the two processes of a parameter server, of which either may be null. Returns a text
+  // that says what is wrong; "" if nothing is wrong, or if the replicas cannot be compared at this
+  // moment.
   std::string Look(SimProcess* one, SimProcess* other);
-  // Checks, if the global step is a variable of this parameter server, that a follower that may
-  // take over has it at `step` or later. Returns what is wrong, as Look does.
+  // If the global step is a variable of this parameter server, checks that a follower that may take
+  // over has a global step of at least `step`. Returns what is wrong, as Look does.
   std::string LookAtStep(SimProcess* one, SimProcess* other, int64_t step);
 
  private:
@@ -40,7 +41,7 @@ class ReplicaCheck {
   };
   std::string LookAt(SimProcess& primary, SimProcess& follower);
   std::string Compare(SimProcess& primary, SimProcess& follower);
-  std::string CompareAmidStep(SimProcess& primary, SimProcess& follower);
+  std::string CompareDuringStep(SimProcess& primary, SimProcess& follower);
   std::string CheckOrphan(SimProcess& process);
 
   std::map<std::string, Seen> seen_;  // by the variable's name

@@ -30,7 +30,7 @@ struct SimTrainingOptions {
 
 // Collects the observations of the successive clients of one simulated training.
 struct SeenByClients {
-  int64_t step = 0;        // the last acknowledged step
+  int64_t step = 0;        // the last acknowledged global step
   int64_t saved_step = 0;  // the step of the last checkpoint known to be complete
   // True if a bit of a checkpoint was flipped, so that a restore may skip the checkpoint.
   bool damaged = false;

@@ -28,7 +28,7 @@ constexpr char kClient[] = "client";
 constexpr int64_t kEndsWithinMs = 240'000;
 // Leases, parked subscriptions and idle sessions must have ended after this time.
 constexpr int64_t kQuietMs = 200'000;
-constexpr int64_t kPowerOffMs = 300;  // minimum duration
+constexpr int64_t kPowerOffMs = 300;  // minimum duration of a loss of power
 // All remains of the last step must have ended after this time.
 constexpr int64_t kStepsEndMs = 20'000;
 constexpr int64_t kWholeWithinMs = 60'000;
@@ -82,8 +82,8 @@ class World {
     Say("VIOLATION: " + text);
   }
   SimProcess* At(const std::string& host) {
-    const auto found = at_.find(host);
-    return found == at_.end() ? nullptr : found->second;
+    const auto found = process_at_.find(host);
+    return found == process_at_.end() ? nullptr : found->second;
   }
 
   const SimRunOptions& options_;
@@ -101,7 +101,7 @@ class World {
     int index, replica;
   };
   std::map<std::string, Place> places_;                 // keyed by host
-  std::map<std::string, SimProcess*> at_;               // live processes, keyed by host
+  std::map<std::string, SimProcess*> process_at_;       // live processes, keyed by host
   std::vector<std::unique_ptr<SimProcess>> processes_;  // includes killed processes
   std::vector<std::unique_ptr<Thread>> threads_;
   std::vector<std::unique_ptr<SimTraining>> clients_;
@@ -110,7 +110,7 @@ class World {
   SimTrainingOptions training_;
   ReplicaCheck replica_checks_[kPs];
   int64_t power_off_until_ns_ = 0, last_fault_ns_ = 0;
-  int looks_ = 0;
+  int num_looks_ = 0;
   bool faults_done_ = false, done_ = false;
   SimRunResult result_;
 };
@@ -139,7 +139,7 @@ void World::Start(const std::string& host) {
   network_->Boot(host);
   processes_.push_back(
       std::make_unique<SimProcess>(machine_, place.job, place.index, place.replica));
-  at_[host] = processes_.back().get();
+  process_at_[host] = processes_.back().get();
   Say(host + " starts");
 }
 
@@ -149,7 +149,7 @@ void World::Boot(const std::string& host, int64_t after_ms) {
 
 void World::Kill(SimProcess& process, bool silent, int64_t down_ms) {
   if (!process.alive()) return;
-  at_.erase(process.host());
+  process_at_.erase(process.host());
   process.Kill(silent);
   threads_.push_back(scheduler_.StartThread("the end of " + process.host(),
                                             [process = &process] { process->Stop(); }));
@@ -222,7 +222,7 @@ void World::Make(const Fault& fault) {
     case Fault::kClockJump: {
       const auto micros =
           static_cast<int64_t>(fault.choice % 63'072'000'000'000) - 31'536'000'000'000;
-      for (const auto& [host, process] : at_) process->env().JumpWallClock(micros);
+      for (const auto& [host, process] : process_at_) process->env().JumpWallClock(micros);
       if (client_ != nullptr) client_->env().JumpWallClock(micros);
       return;
     }
@@ -233,7 +233,7 @@ void World::KillSlowly(const Fault& fault) {
   const int64_t wait_ms = 50 + static_cast<int64_t>(fault.choice % 300);
   network_->set_faults({.until_ns = scheduler_.now_ns() + wait_ms * kMilli, .slowness = 20});
   Sleep(wait_ms);
-  // A mishap may have cost the process its follower meanwhile.
+  // The primary may have lost its follower by a mishap meanwhile.
   if (options_.plan.replicas && !AwaitReplicas()) return;
   KillHost(fault.host, false, fault.lasts_ms);
 }
@@ -325,11 +325,11 @@ void World::CheckCheckpoints() {
 
 void World::CompareReplicas() {
   if (done_) return;
-  if (++looks_ % kLooksPerHealth == 0) CheckHealth();
+  if (++num_looks_ % kLooksPerHealth == 0) CheckHealth();
   for (int ps = 0; ps < kPs; ++ps) {
     const std::string wrong =
         replica_checks_[ps].Look(At(StrCat("ps-", ps)), At(StrCat("ps-", ps, "b")));
-    // One violation is enough, and the next ones would follow from it.
+    // Keeps only the first violation, because later ones would follow from it.
     if (!wrong.empty() && result_.violations.empty()) {
       Violation(StrCat("the replicas of ps ", ps, " differ: ", wrong));
     }
@@ -349,7 +349,7 @@ void World::CheckAcknowledged() {
 
 // Checks that tasks that have missed several heartbeats count as lost.
 void World::CheckHealth() {
-  for (const auto& [host, process] : at_) {
+  for (const auto& [host, process] : process_at_) {
     for (const HealthMonitor::Peer& peer : process->task().master().peers()) {
       if (peer.misses < kMissesMax || !peer.status.ok() || !result_.violations.empty()) continue;
       Violation(StrCat(host, " does not count ", peer.task.name, " as lost, after ", peer.misses,
@@ -373,14 +373,14 @@ void World::CheckStateFile() {
 // Checks that no step runs. The last session still exists, so a step that runs now would run
 // forever.
 void World::CheckSteps() {
-  for (const auto& [host, process] : at_) {
+  for (const auto& [host, process] : process_at_) {
     const int64_t running = process->task().worker().steps().counts().running;
     if (running != 0) Violation(StrCat(host, " runs ", running, " steps that nobody waits for"));
   }
 }
 
 void World::CheckLeaks() {
-  for (const auto& [host, process] : at_) {
+  for (const auto& [host, process] : process_at_) {
     Worker& worker = process->task().worker();
     const StepTable::Counts counts = worker.steps().counts();
     if (counts.running != 0) Violation(StrCat(host, " still runs ", counts.running, " steps"));
@@ -396,7 +396,7 @@ void World::StopAll() {
     if (process->alive()) process->Stop();
   }
   Sleep(1'000);
-  at_.clear();
+  process_at_.clear();
   for (const auto& process : processes_) network_->Remove(process->task());
   processes_.clear();
   network_ = nullptr;
@@ -420,7 +420,7 @@ void World::Simulate() {
           },
       .say =
           [this](const std::string& line) {
-            // A follower that refuses a push has got a wrong one.
+            // A follower refuses a push only if the push is wrong.
             if (absl::StrContains(line, "begins anew: ") && !done_) return Violation(line);
             Say(line);
           }};

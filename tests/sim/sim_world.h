@@ -34,8 +34,8 @@ struct SimRunOptions {
 
 struct SimRunResult {
   std::vector<std::string> violations;
-  std::string log;       // every message
-  std::string timeline;  // faults, and the messages for people
+  std::string log;       // a line for every message
+  std::string timeline;  // the faults, and the messages for people
   std::string weights;
   double simulated_seconds = 0;
   struct Reached {

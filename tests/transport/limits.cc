@@ -51,7 +51,7 @@ void SetNoDelay(int fd) {
 
 sockaddr* Address(sockaddr_in* address) { return reinterpret_cast<sockaddr*>(address); }
 
-// Connects to `server`, then sends what it is asked for until the other end is closed.
+// Connects to `server`, then sends the requested bytes until the other end is closed.
 [[noreturn]] void Send(sockaddr_in server, const char* source) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -102,7 +102,7 @@ StatusOr<double> Limits::Seconds(const std::string& way, int64_t bytes, int64_t 
   } else if (way == "memcpy") {
     for (int64_t i = 0; i < count; ++i) {
       std::memcpy(target_.data(), source_.data(), static_cast<size_t>(bytes));
-      asm volatile("" : : "r"(target_.data()) : "memory");  // the compiler keeps every copy
+      asm volatile("" : : "r"(target_.data()) : "memory");  // so that the compiler keeps every copy
     }
   } else {
     return InvalidArgument("no limit '", way, "': expected tcp, cma or memcpy");

@@ -33,7 +33,7 @@ class Limits {
   Status ReceiveByTcp(int64_t bytes, int64_t count);
   Status ReadByCma(int64_t bytes, int64_t count);
 
-  const std::vector<char> source_;  // the other process has it at the same address
+  const std::vector<char> source_;  // memory that the other process has at the same address
   std::vector<char> target_;
   int socket_ = -1;
   pid_t peer_ = -1;

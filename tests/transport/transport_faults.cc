@@ -166,7 +166,7 @@ int FaultOfConsumer(const std::string& protocol, const std::string& fault) {
   Env::Real().SleepForNanos(1'000'000'000);
   Strike(fault, nullptr, peer.pid);
   const int64_t begin = Env::Real().NowNanos();
-  Env::Real().SleepForNanos(500'000'000);  // by then more tensors are pending
+  Env::Real().SleepForNanos(500'000'000);  // waits until more tensors are pending
   stop = true;
   sender.join();
   const bool noticed = WaitFor([&] { return pending == 0; });

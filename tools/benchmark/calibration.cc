@@ -12,7 +12,8 @@ namespace {
 
 constexpr int64_t kCopyBytes = 64 << 20;
 constexpr int64_t kFmaRepeats = 100'000;
-// two units with a latency of four cycles need eight chains; two more to be safe
+// number of independent sums: two units with a latency of four cycles need eight, and two more are
+// a reserve
 constexpr int kChains = 10;
 
 // Makes the compiler treat `value` as used.

@@ -76,7 +76,8 @@ class Client:
         return median_seconds(lambda: self.run(*self.values))
 
     def close(self):
-        self.run = None  # now: a callable deleted later would call ended servers forever
+        # Deletes the callable now: later it would call ended servers for ever.
+        self.run = None
         self.session.close()
 
 

@@ -47,7 +47,7 @@ StatusOr<Round> PrepareExecutor(const std::string& shape, const std::string& kin
   ASSIGN_OR_RETURN(const ExecutorGraph graph, BuildExecutorGraph(step->program, shape, kind));
   SessionOptions options;
   options.optimize =
-      false;  // else the optimiser would fold the graph that the executor has to run
+      false;  // off, because the optimiser would fold the graph that the executor has to run
   RETURN_IF_ERROR(step->Start(options));
   RETURN_IF_ERROR(step->Prepare(graph.feeds, {}, {graph.target}));
   step->feeds.assign(graph.feeds.size(), Tensor::Scalar<float>(1));

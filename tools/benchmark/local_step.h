@@ -17,7 +17,7 @@ StatusOr<Round> PrepareExecutor(const std::string& shape, const std::string& kin
 StatusOr<Round> PrepareLocalStep(const std::string& how);
 // Measures milliseconds of a training step of a model of workloads.h.
 StatusOr<Round> PrepareTraining(const std::string& model);
-// Measures milliseconds of a training step of a large table, all of whose rows were trained before.
+// Measures milliseconds of a training step of a large table, in which all rows were trained before.
 // `kind` is "dynamic".
 StatusOr<Round> PrepareEmbedding(const std::string& kind);
 

@@ -99,7 +99,7 @@ class MeasuredCluster::Task {
 };
 
 MeasuredCluster::MeasuredCluster() {
-  signal(SIGPIPE, SIG_IGN);  // an ended task must fail only one measurement
+  signal(SIGPIPE, SIG_IGN);  // writing to a task that has ended must fail only one measurement
 }
 MeasuredCluster::~MeasuredCluster() = default;
 

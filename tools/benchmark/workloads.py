@@ -11,7 +11,8 @@ import time
 
 CHAIN_NODES = 10000
 WIDE_NODES = 10000
-RANDOM_GRAPH = (16, 625)  # width, depth: about as many nodes as the others
+# Width and depth, chosen so that the graph has about as many nodes as the other graphs.
+RANDOM_GRAPH = (16, 625)
 TRANSFER_BYTES = {"1KB": 1 << 10, "4KB": 4 << 10, "64KB": 64 << 10, "1MB": 1 << 20, "4MB": 4 << 20,
                   "64MB": 64 << 20, "256MB": 256 << 20}
 BATCH = 128

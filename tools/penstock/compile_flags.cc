@@ -58,7 +58,7 @@ void CompileFlags::AddStepTo(CLI::App& command) {
   command.add_option("--feed", feeds, "Tensors that are fed, when compiling")->delimiter(',');
   command
       .add_option("--feed_shape", feed_shapes,
-                  "What estimates take a feed's shape to be: x:0=128x784; else 64x64")
+                  "The shape that estimates assume for a feed: x:0=128x784; else 64x64")
       ->delimiter(',');
   command.add_option("--fetch", fetches, "Tensors to fetch, when compiling")->delimiter(',');
   command.add_option("--target", targets, "Nodes to run, when compiling")->delimiter(',');
@@ -68,7 +68,7 @@ void CompileFlags::AddStepTo(CLI::App& command) {
                    "Round floats to bfloat16 between tasks, as the session's option does");
   command
       .add_option("--memory_limit", memory_limit,
-                  "Change the step until its tensors fit into so many bytes (64m, 8g) on each "
+                  "Change the step until its tensors fit into this many bytes (64m, 8g) on each "
                   "device, as the session's option does")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
   command.add_option("--calibration_file", calibration_file,

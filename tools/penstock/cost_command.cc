@@ -116,10 +116,10 @@ void AddCostCommand(CLI::App& app, int* exit_code) {
   cost->add_option("--save", flags->save, "Write what was measured into this file");
   cost->add_option("--costs", flags->costs, "Measured costs, as --save has written them");
   cost->add_flag("--csv", flags->csv, "Print a line for each node: comma-separated values");
-  cost->add_option("--steps", flags->steps, "At most so many steps of each session")
+  cost->add_option("--steps", flags->steps, "The maximum number of steps of each session")
       ->capture_default_str()
       ->check(CLI::Range(1, 100));
-  cost->add_option("--rows", flags->rows, "At most so many nodes of each step")
+  cost->add_option("--rows", flags->rows, "The maximum number of nodes of each step")
       ->capture_default_str()
       ->check(CLI::Range(0, 1'000'000));
   AddLoadFlag(*cost);

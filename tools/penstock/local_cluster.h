@@ -55,8 +55,8 @@ class LocalCluster {
     std::string job;
     int index = 0;
     int replica = -1;   // -1: the task has no replicas
-    pid_t pid = -1;     // -1: not running
-    bool done = false;  // the task has ended with exit code 0
+    pid_t pid = -1;     // process id; -1: not running
+    bool done = false;  // true if the task has ended with exit code 0
     int output = -1;    // the read end of the task's output pipe, or -1
     std::string line;   // the beginning of an incomplete line of output
     std::string name() const {

@@ -43,7 +43,7 @@ void Print(const MetaGraph& meta, const Graph& graph) {
   for (const auto& [name, collection] : meta.collections) {
     std::printf("collection %s: %lld\n", name.c_str(), static_cast<long long>(collection.size()));
     const auto variables = meta.Variables(name, graph);
-    if (!variables.ok()) continue;  // a collection of another kind
+    if (!variables.ok()) continue;  // skips a collection of another kind
     for (const SavedVariable& variable : *variables) {
       std::printf("    %s\n", variable.name.c_str());
     }

@@ -24,7 +24,8 @@ struct Options {
 int Reset(const Options& options) {
   // A session call waits up to a minute for a task that is not running; AskCluster fails at once.
   Status status = AskCluster(options.target).status();
-  if (absl::IsUnimplemented(status)) status = OkStatus();  // a server of another implementation
+  if (absl::IsUnimplemented(status))
+    status = OkStatus();  // the server is not Penstock's, so it does not know this call
   if (status.ok()) {
     status = client::Session::Reset(options.target, options.containers,
                                     {.operation_timeout_ms = kTimeoutMs});

@@ -34,7 +34,7 @@ void ReadToTheEnd() {
   }
 }
 
-// Added to the grace period, for steps that are aborted when it is over.
+// Added to the grace period, as the time for the steps that are aborted at its end.
 constexpr int64_t kAbortSeconds = 5;
 constexpr char kStdinEnded[] = "standard input ended";
 
@@ -132,8 +132,8 @@ void Announce(const Server& server, const ServerOptions& options) {
 Status Serve(const ServerOptions& options, const ServeOptions& serve) {
   // In effect until the server has been destroyed.
   std::optional<client::ExitDeadline> exit_deadline;
-  // A shared pointer, because the thread that reads standard input cannot be woken, and may outlive
-  // this function.
+  // A shared pointer, because the thread that reads standard input cannot be woken up and may
+  // outlive this function.
   ASSIGN_OR_RETURN(const std::shared_ptr<Server> server, Server::Create(options));
   for (const std::string& warning : server->warnings()) {
     Log({.level = LogLevel::kWarning, .event = "security", .text = warning});
@@ -176,8 +176,9 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
   auto serve = std::make_shared<ServeOptions>();
   server
       ->add_option("--grace_seconds", serve->grace_seconds,
-                   "When told to end, wait for so long for clients that use the task: those that "
-                   "are told, too, finish their step and save. A second signal ends it at once")
+                   "When told to end, wait up to this many seconds for clients that use the task: "
+                   "those that are told, too, finish their step and save. A second signal ends it "
+                   "at once")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{0}, int64_t{1'000'000}));
   server->add_flag("--until_stdin_ends", serve->until_stdin_ends,

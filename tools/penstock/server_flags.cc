@@ -73,13 +73,14 @@ void AddSessionFlags(CLI::App* app, ServerFlags* flags) {
                   "A ConfigProto in text form, which clients' configurations are merged into "
                   "(docs/session_options.md)");
   app->add_option("--session_idle_timeout", flags->session_idle_timeout_s,
-                  "Close a session when its client has had no connection for so many seconds; "
+                  "Close a session when its client has had no connection for this many seconds; "
                   "0: never")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{0}, int64_t{1'000'000'000}));
-  app->add_option("--stuck_after_seconds", flags->stuck_after_s,
-                  "Say on standard error which steps of this task's sessions have made no progress "
-                  "for so long, and why, as `penstock why` does; again at twice the age. 0: never")
+  app->add_option(
+         "--stuck_after_seconds", flags->stuck_after_s,
+         "Say on standard error which steps of this task's sessions have made no progress "
+         "for this many seconds, and why, as `penstock why` does; again at twice the age. 0: never")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{0}, int64_t{1'000'000'000}));
 }
@@ -92,11 +93,11 @@ void AddDetectionFlags(CLI::App* app, ServerOptions* options) {
                   "live; 50 to 20000")
       ->capture_default_str();
   app->add_option("--heartbeats_missed_max", options->heartbeats_missed_max,
-                  "After so many heartbeats in a row without an answer a task is lost: its steps "
+                  "After this many heartbeats in a row without an answer a task is lost: its steps "
                   "end with an error that names it; 2 to 100")
       ->capture_default_str();
   app->add_option("--keepalive_ms", options->keepalive_ms,
-                  "Probe a connection on which nothing has come for so long; 50 to 600000")
+                  "Probe a connection on which nothing has come for this long; 50 to 600000")
       ->capture_default_str();
   app->add_option("--keepalive_timeout_ms", options->keepalive_timeout_ms,
                   "Close a connection whose probe is not answered within this time, at least "

@@ -40,7 +40,7 @@ Findings CheckSharedDirectory(const std::string& directory, const std::string& t
   const std::string token = StrCat("penstock-doctor-", env.RandomU64());
   const std::string path = StrCat(directory, "/", token);
   const Status written = env.WriteFileAtomically(path, token);
-  if (!written.ok()) return {};  // ExamineCheckpoints reports the reason
+  if (!written.ok()) return {};  // ExamineCheckpoints reports why the file cannot be written
   client::Program program;
   std::vector<Output> contents;
   for (const std::string& task : tasks) {

@@ -8,9 +8,9 @@
 #include "core/base/env.h"
 #include "distributed/cluster/cluster_spec.h"
 #include "distributed/rpc/ask_cluster.h"
-#include "distributed/security/security_flags.h"
 #include "distributed/rpc/server.h"
 #include "distributed/rpc/task_probe.h"
+#include "distributed/security/security_flags.h"
 #include "tools/penstock/commands.h"
 
 namespace penstock {
@@ -27,13 +27,13 @@ struct Options {
   double wait_seconds = 30;
 };
 
-struct Addressed {
+struct TaskAtAddress {
   std::string name, address;
 };
 
-StatusOr<std::vector<Addressed>> TasksToEnd(const Options& options) {
+StatusOr<std::vector<TaskAtAddress>> TasksToEnd(const Options& options) {
   ASSIGN_OR_RETURN(const wire::ClusterReport report, AskCluster(options.target));
-  std::vector<Addressed> tasks;
+  std::vector<TaskAtAddress> tasks;
   for (const wire::ClusterTask& task : report.task()) {
     if (options.one_task && task.name() != report.asked()) continue;
     tasks.push_back({task.name(), task.address()});
@@ -46,9 +46,10 @@ StatusOr<std::vector<Addressed>> TasksToEnd(const Options& options) {
 }
 
 // Asks the tasks to end. Returns those that were reached; prints a line for each of the others.
-std::vector<Addressed> Tell(const std::vector<Addressed>& tasks, const std::string& reason) {
-  std::vector<Addressed> told;
-  for (const Addressed& task : tasks) {
+std::vector<TaskAtAddress> AskToEnd(const std::vector<TaskAtAddress>& tasks,
+                                    const std::string& reason) {
+  std::vector<TaskAtAddress> told;
+  for (const TaskAtAddress& task : tasks) {
     const Status status = ShutdownTask(task.address, reason, kCallMs);
     if (status.ok()) {
       told.push_back(task);
@@ -61,14 +62,14 @@ std::vector<Addressed> Tell(const std::vector<Addressed>& tasks, const std::stri
 }
 
 // Waits until the tasks have ended. Returns those that still listen after `seconds`.
-std::vector<Addressed> AwaitEnd(std::vector<Addressed> tasks, double seconds) {
+std::vector<TaskAtAddress> AwaitEnd(std::vector<TaskAtAddress> tasks, double seconds) {
   Env& env = Env::Real();
   const int64_t latest_ns = env.NowNanos() + static_cast<int64_t>(seconds * 1e9);
   while (true) {
     std::vector<std::string> addresses;
-    for (const Addressed& task : tasks) addresses.push_back(task.address);
+    for (const TaskAtAddress& task : tasks) addresses.push_back(task.address);
     const std::vector<TaskProbe> probes = ProbeTasks(addresses, kProbeMs);
-    std::vector<Addressed> left;
+    std::vector<TaskAtAddress> left;
     for (size_t i = 0; i < tasks.size(); ++i) {
       if (probes[i].outcome == TaskProbe::Outcome::kRefused) {
         std::printf("%s at %s has ended\n", tasks[i].name.c_str(), tasks[i].address.c_str());
@@ -89,9 +90,9 @@ int Shutdown(const Options& options) {
     const int code = ExitCodeOf(tasks.status());
     return tasks.status().code() == StatusCode::kInvalidArgument ? 2 : code;
   }
-  const std::vector<Addressed> told = Tell(*tasks, options.reason);
-  const std::vector<Addressed> left = AwaitEnd(told, options.wait_seconds);
-  for (const Addressed& task : left) {
+  const std::vector<TaskAtAddress> told = AskToEnd(*tasks, options.reason);
+  const std::vector<TaskAtAddress> left = AwaitEnd(told, options.wait_seconds);
+  for (const TaskAtAddress& task : left) {
     std::fprintf(stderr, "penstock: %s at %s was told to end and still serves after %g s\n",
                  task.name.c_str(), task.address.c_str(), options.wait_seconds);
   }

@@ -13,7 +13,7 @@ namespace penstock {
 namespace {
 
 constexpr double kLeft = 330, kWidth = 1200, kRow = 22, kTop = 40;
-constexpr int kTransfers = -1;  // the lane of incoming transfers
+constexpr int kTransfers = -1;  // stands for the lane of incoming transfers
 
 std::string Escaped(const std::string& text) {
   return absl::StrReplaceAll(text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}});

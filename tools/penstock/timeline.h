@@ -10,7 +10,7 @@
 
 namespace penstock {
 
-// Returns the SVG. REQUIRES a report with a prediction.
+// Returns the SVG. REQUIRES: the report has a prediction.
 std::string TimelineSvg(const PlacementReport& report);
 
 }  // namespace penstock

@@ -107,7 +107,7 @@ void Print(const PredictedCluster& cluster, const WhatIfFlags& flags, double mea
   std::printf("%.0f %% of the nodes' time was measured, the rest is estimated\n", 100 * measured);
 }
 
-// Returns the fraction of the nodes' time that was measured, not estimated.
+// Returns the fraction of the nodes' time that was measured; the rest was estimated.
 double MeasuredPart(const CompileReport& report) {
   double measured = 0, all = 0;
   for (const PlacementReport::Run& run : report.placement.runs) {

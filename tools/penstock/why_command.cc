@@ -37,10 +37,10 @@ void AddWhyCommand(CLI::App& app, int* exit_code) {
       ->capture_default_str()
       ->check(CLI::Range(int64_t{0}, int64_t{60'000}));
   why->add_option("--timeout_ms", options->timeout_ms,
-                  "A task that does not answer for so long is called silent")
+                  "A task that does not answer for this long is called silent")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{600'000}));
-  why->add_option("--steps", options->steps, "Describe at most so many steps")
+  why->add_option("--steps", options->steps, "The maximum number of steps to describe")
       ->capture_default_str()
       ->check(CLI::Range(0, 1'000'000));
   AddClientSecurityFlags(*why);

@@ -48,7 +48,7 @@ struct SimScheduler::State {
   uint64_t next_timer = 0;
   std::vector<Ready> ready;
   std::map<Routine::Time, Ready> timers;
-  std::list<Routine*> waiting;  // in the order in which they began to wait
+  std::list<Routine*> waiting;  // in the order in which the routines began to wait
   std::vector<std::unique_ptr<Routine>> routines;
   std::vector<Routine*> idle;
   Routine* current = nullptr;
@@ -175,9 +175,7 @@ void SimScheduler::ScheduleAt(int64_t at_ns, Closure closure) {
   state_->AddTimer(at_ns, {.name = "a closure", .closure = std::move(closure)});
 }
 
-void SimScheduler::SleepUntil(int64_t at_ns) {
-  Scheduler::SleepUntil(at_ns, "its time to come");
-}
+void SimScheduler::SleepUntil(int64_t at_ns) { Scheduler::SleepUntil(at_ns, "its time to come"); }
 
 std::unique_ptr<Thread> SimScheduler::StartThread(const std::string& name, Closure body) {
   auto thread = std::make_unique<State::SimThread>(*this);

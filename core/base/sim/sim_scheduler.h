@@ -39,7 +39,8 @@ class SimScheduler final : public Scheduler {
   // After an error, waiting closures are never resumed and their objects are not destroyed: do not
   // use these objects.
   Status Run(Closure body);
-  // Makes Run return OK at the next wait. Waiting closures are left as after an error.
+  // Makes Run return OK at the next wait. Closures that still wait are never resumed, as after an
+  // error.
   void Abandon();
 
   int64_t now_ns() const;

@@ -32,7 +32,7 @@ class CrashEnv final : public Env {
   int operations() const { return operations_; }
   // Makes the disk as a new process may find it after a crash. Ends CrashAt and FailOnceAt.
   void Restart(Unsynced unsynced, uint64_t seed = 0);
-  // Returns the paths of all files that a process sees now.
+  // Returns the paths of all files that exist now, whether they are durable or not.
   std::vector<std::string> Paths() const;
 
   int64_t NowNanos() override { return 0; }

@@ -32,13 +32,13 @@ struct MemoryProfile {
     int device = 0;
     double bytes = 0;
     int begin = 0, end = 0;  // positions; `end` is the number of nodes if the buffer outlives them
-    bool received = false;   // from another task
+    bool received = false;   // true if it comes from another task
     bool counted = true;     // false: variables, constants and feeds
     std::vector<Endpoint> values = {};  // all outputs that it has held, in the order of their nodes
   };
   struct Device {
-    double peak_bytes = 0;       // of the step's tensors
-    double peak_own_bytes = 0;   // as peak_bytes, without tensors from other tasks
+    double peak_bytes = 0;       // peak bytes of the step's tensors
+    double peak_own_bytes = 0;   // the peak without tensors from other tasks
     int peak_at = 0;             // the position of the node that runs at the peak
     double state_bytes = 0;      // variables that the step uses
     double fed_bytes = 0;        // feeds that enter the step on this device
@@ -49,8 +49,8 @@ struct MemoryProfile {
     const Node* state = nullptr;
     const Node* by = nullptr;
   };
-  std::vector<Device> devices;  // as MemoryModel::devices
-  std::vector<Buffer> buffers;  // in the order in which they are made
+  std::vector<Device> devices;  // indexed as MemoryModel::devices()
+  std::vector<Buffer> buffers;  // in the order in which the nodes make them
   std::vector<Update> updates;  // in order
 
   // Returns by how much, and for how long, devices exceed `limit`: the sum of bytes times
@@ -69,7 +69,8 @@ class MemoryModel {
   // Gives the only output of a node that was added after construction its size.
   void AddNode(const Node& node, double bytes);
 
-  double Bytes(const Endpoint& value) const;                            // as allocated
+  // Returns the bytes that the allocator reserves for the value.
+  double Bytes(const Endpoint& value) const;
   const std::vector<std::string>& devices() const { return devices_; }  // in order of name
   int DeviceOf(const Node& node) const { return device_of_[node.id()]; }
   // Returns whether the tensors of two devices are in the same memory.

@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// Bounds the search to about a second.
+// Limits the search to about a second.
 constexpr int64_t kVisitsMax = 5'000'000;
 
 // Return whether the plan has added the node to swap a tensor in, or out.
@@ -172,7 +172,7 @@ std::vector<bool> MemoryPlan::NodesToOrder() const {
   std::vector<bool> matter(graph_.max_id()), changes(graph_.max_id());
   for (const MemoryProfile::Update& update : profile_.updates) changes[update.state->id()] = true;
   for (const Buffer& buffer : profile_.buffers) {
-    // A variable that is changed takes memory twice if a node still needs its old value.
+    // A variable takes memory twice while a node still needs the value before an update.
     const bool counted = buffer.counted || changes[buffer.value.node->id()];
     if (!counted || buffer.bytes < MinBufferBytes()) continue;
     for (const Endpoint& value : buffer.values) {

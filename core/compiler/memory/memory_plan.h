@@ -36,16 +36,17 @@ class MemoryPlan {
   MemoryPlan(Graph* graph, const CostTable& costs, std::vector<Node*> order, double limit);
 
   // The executor may run nodes in another order than predicted, and several at once, unless control
-  // edges keep the order. They are added on a device whose peak is above this part of the limit, or
-  // whose worst case (worst_case.h) is above the limit.
+  // edges keep the order. Control edges are added on a device whose peak is above this part of the
+  // limit, or whose worst case (worst_case.h) is above the limit.
   static constexpr double kNearLimitShare = 0.9;
-  // Returns whether a device is near the limit, or was in an earlier order.
+  // Returns whether a device is near the limit now, or was near it in an earlier order.
   bool IsNearLimit() const;
   bool Fits() const { return profile_.Excess(limit_) == 0; }
   // Replaces each sum whose inputs take more than a quarter of the limit by a chain of sums of two
   // inputs, so that not all inputs are in memory at the same time. The gradients of a weight that
-  // is used in many places are such inputs. Only on devices near the limit, and not for half and
-  // bfloat16, which a chain would round more often. Internal if the graph refuses a node.
+  // is used in many places are such inputs. Changes only sums on devices near the limit, and no
+  // sums of half or bfloat16, because a chain would round these more often. Internal if the graph
+  // refuses a node.
   Status SplitSums();
   // Changes to an order with a lower peak, if there is one among several attempts. Devices that are
   // not near the limit still run each node as soon as it is ready.
@@ -58,7 +59,8 @@ class MemoryPlan {
   // Leaves out edges that could make a node wait for itself by way of a queue or a collective
   // (order_chain.h).
   void KeepOrder();
-  // Returns, by device, the maximum of bytes that the step can take in any order of execution.
+  // Returns, by device, an upper bound of the bytes that the step can take in any order of
+  // execution.
   std::vector<double> WorstPeakBytes() const { return WorstPeaks(model_, order_); }
 
   const MemoryModel& model() const { return model_; }

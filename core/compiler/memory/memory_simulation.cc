@@ -35,7 +35,7 @@ MemoryProfile MemorySimulation::Run() {
   for (auto& device : profile_.devices) device.during.reserve(order_.size());
   for (const Node* node : order_) RunNode(*node);
   for (size_t b = 0; b < uses_.size(); ++b) {
-    if (uses_[b].left > 0) profile_.buffers[b].end = at_;
+    if (uses_[b].left > 0) profile_.buffers[b].end = position_;
   }
   return std::move(profile_);
 }
@@ -49,7 +49,7 @@ void MemorySimulation::RunNode(const Node& node) {
     device.peak_own_bytes = std::max(device.peak_own_bytes, own_bytes_[d]);
     if (bytes_[d] <= device.peak_bytes) continue;
     device.peak_bytes = bytes_[d];
-    device.peak_at = at_;
+    device.peak_at = position_;
   }
   // A fetched tensor is kept until the step has ended.
   if (node.op().end != EndOp::kFetch) {
@@ -62,7 +62,7 @@ void MemorySimulation::RunNode(const Node& node) {
     const int buffer = buffer_of_[node.id()][i];
     if (buffer != kNone) Release(buffer, 0);
   }
-  ++at_;
+  ++position_;
 }
 
 double MemorySimulation::ChangeInBytes(const Node& node) const {
@@ -110,7 +110,8 @@ int MemorySimulation::InputBuffer(const Node& node, int input) const {
 }
 
 int MemorySimulation::NewBuffer(const Endpoint& value, int device, double bytes, bool counted) {
-  profile_.buffers.push_back({value, device, bytes, at_, at_, /*received=*/false, counted});
+  profile_.buffers.push_back(
+      {value, device, bytes, position_, position_, /*received=*/false, counted});
   uses_.push_back({0, counted});
   if (counted) Count(device, profile_.buffers.back(), 1);
   return static_cast<int>(profile_.buffers.size()) - 1;
@@ -121,7 +122,7 @@ void MemorySimulation::Count(int device, const Buffer& buffer, double sign) {
   if (!buffer.received) own_bytes_[device] += sign * buffer.bytes;
 }
 
-// Returns the node that made the handle, however many nodes have passed it on.
+// Returns the node that made the handle. Follows the handle back through all nodes that pass it on.
 const Node* MemorySimulation::StateOf(const Node& node, int input) const {
   const Node* const source = node.input(input).node;
   return source == nullptr ? nullptr : state_of_[source->id()];
@@ -199,7 +200,8 @@ int MemorySimulation::UsesOf(const Node& node, int buffer) const {
   return uses;
 }
 
-// Counts the inputs that read the output. Makes a received copy for the inputs in another memory.
+// Counts the inputs that read the output. Makes a buffer for the received copy if an input is in
+// another memory.
 void MemorySimulation::CountUses(const Node& node, int output, int buffer) {
   const int here = MemoryOf(node);
   for (const OutEdge& edge : node.out_edges()) {
@@ -213,7 +215,7 @@ void MemorySimulation::CountUses(const Node& node, int output, int buffer) {
     if (added) {
       const int device = model_.DeviceOf(*edge.dst);
       const double bytes = model_.Bytes({const_cast<Node*>(&node), output});
-      Buffer copy = {{const_cast<Node*>(&node), output}, device, bytes, at_, at_, true};
+      Buffer copy = {{const_cast<Node*>(&node), output}, device, bytes, position_, position_, true};
       copy.values.push_back(copy.value);
       found->second = static_cast<int>(profile_.buffers.size());
       Count(device, copy, 1);
@@ -236,7 +238,7 @@ void MemorySimulation::CopyStateThatIsRead(const Node& node) {
     const int old = known->second;
     if (uses_[old].left <= UsesOf(node, old)) continue;
     const int device = model_.DeviceOf(node);
-    profile_.buffers[old].begin = at_;
+    profile_.buffers[old].begin = position_;
     uses_[old].counted = profile_.buffers[old].counted = true;
     Count(profile_.buffers[old].device, profile_.buffers[old], 1);
     known->second = NewBuffer({const_cast<Node*>(state), 0}, device, profile_.buffers[old].bytes,
@@ -247,7 +249,7 @@ void MemorySimulation::CopyStateThatIsRead(const Node& node) {
 void MemorySimulation::Release(int buffer, int uses) {
   Buffer& released = profile_.buffers[buffer];
   uses_[buffer].left -= uses;
-  released.end = at_;
+  released.end = position_;
   if (uses_[buffer].left > 0 || !uses_[buffer].counted) return;
   uses_[buffer].counted = false;
   Count(released.device, released, -1);

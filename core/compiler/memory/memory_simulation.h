@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MemorySimulation: one walk over the nodes of a step in their order: buffers are made, shared and
-// freed as the executor does it. Private to this folder.
+// MemorySimulation: one walk over the nodes of a step in their order, which makes, shares and frees
+// buffers as the executor does. Private to this folder.
 #pragma once
 
 #include <map>
@@ -50,11 +50,12 @@ class MemorySimulation {
 
   const MemoryModel& model_;
   const absl::Span<Node* const> order_;
-  int at_ = 0;
+  int position_ = 0;
   MemoryProfile profile_;
-  std::vector<Uses> uses_;                   // by buffer
-  std::vector<double> bytes_, own_bytes_;    // by device
-  std::vector<std::vector<int>> buffer_of_;  // by node id and output: the buffer where it was made
+  std::vector<Uses> uses_;                 // by buffer
+  std::vector<double> bytes_, own_bytes_;  // by device
+  std::vector<std::vector<int>>
+      buffer_of_;  // by node id and output: the buffer on the device that made it
   std::map<std::pair<std::pair<int, int>, int>, int> received_;  // (node, output), memory -> copy
   std::vector<const Node*> state_of_;  // by node id: the state that its outputs refer to
   std::map<int, int> state_buffer_;    // by id of the state's node: shared by snapshots

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests the walk one node at a time, by which an order is chosen: the change of memory that is
-// predicted for a node must be the one that happens when the walk takes the node.
+// Tests MemorySimulation one node at a time, as the search for an order uses it: the change of
+// memory that it predicts for a node must be the change that happens when the node runs.
 #include "core/compiler/memory/memory_simulation.h"
 
 #include <string>
@@ -34,7 +34,7 @@ class MemorySimulationTest : public testing::Test {
     }
     return changes;
   }
-  // Returns the memory of the device after each node, if each changes it as announced.
+  // Returns the memory of the device after each node, if each node changes the memory as announced.
   std::vector<double> Sums() const {
     std::vector<double> sums;
     double now = 0;

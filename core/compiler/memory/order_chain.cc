@@ -38,8 +38,8 @@ void OrderChain::AddEnd(Node* node, Ends* ends) const {
 
 void OrderChain::Append(Node* node, Ends* ends) {
   WaitFor(*ends, node);
-  // `node` replaces the ends that it waits for. If `node` is late, the free ends stay: nodes that
-  // lead to a wait must not wait for `node`, but for them.
+  // `node` replaces the ends that it waits for. If `node` is late, the free ends stay, because
+  // nodes that lead to a node that may wait must wait for the free ends instead of `node`.
   if (!leads_to_wait(*node)) ends->late.clear();
   if (!is_late_[node->id()]) ends->free.clear();
   AddEnd(node, ends);

@@ -29,8 +29,8 @@ class OrderChain {
 
   // Call it for each node of the order in turn, before the functions below see the node.
   void Visit(const Node& node);
-  // Makes `node` wait for the end of the chain; only for the free ends if `node` leads to a node
-  // that may wait.
+  // Makes `node` wait for the end of the chain; if `node` leads to a node that may wait, only for
+  // the ends that do not come after such a node.
   void WaitFor(const Ends& ends, Node* node);
   // Makes the next node of the chain wait for `node`, too.
   void AddEnd(Node* node, Ends* ends) const;

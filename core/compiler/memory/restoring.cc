@@ -11,8 +11,8 @@ namespace {
 
 // The assumed rate of a file system. Tensors are read early enough for this rate.
 constexpr double kFileBytesPerNano = 0.5;
-// A node may be computed again if it was measured to take no longer than this for each byte that is
-// saved, or takes one operation for each element.
+// The maximum time, in nanoseconds per byte saved, of a node that is computed again. A node with
+// one operation per element is always cheap enough.
 constexpr double kCheapNanosPerByte = 1;
 
 bool IsPlainValue(const EdgeType& type) { return !type.ref && IsPlain(type.dtype); }

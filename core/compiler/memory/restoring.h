@@ -15,7 +15,8 @@ namespace penstock {
 
 class Restoring {
  public:
-  // Frees `buffer`, an index into the plan's profile, while the node at `position` runs.
+  // Prepares an attempt to free `buffer` (an index into the plan's profile) while the node at
+  // `position` runs.
   Restoring(MemoryPlan* plan, int buffer, int position, MemoryPlan::Method means);
 
   // Changes graph and order. Returns false if the buffer cannot be freed by these means. After

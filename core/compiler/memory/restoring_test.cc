@@ -116,7 +116,8 @@ TEST_F(RestoringTest, ABufferWithoutLateReadersIsLeftAlone) {
   attempt.Undo();
 }
 
-// The reader would have to wait for the node that runs while the buffer is freed: itself.
+// The reader is the node that runs while the buffer is freed, so the copy would have to wait for
+// its own reader.
 TEST_F(RestoringTest, ANodeThatReadsTheBufferAtThePeakPreventsIt) {
   Make("Heavy");
   Node* const also = Add("also", "Product", {{large_, 0}, {peak_, 0}}, 10);

@@ -14,7 +14,7 @@ namespace {
 
 // Bounds the time to about a second, and the memory to 64 MiB.
 constexpr double kPairsMax = 5e7, kBitsMax = 5e8;
-// Buffers smaller than this share of all bytes are added up, as if they were always in memory.
+// Buffers smaller than this share of all bytes count as if they were always in memory.
 constexpr double kSmallPart = 1.0 / 4096;
 
 class WorstCase {
@@ -75,8 +75,8 @@ class WorstCase {
     return !buffer.received &&
            (sharing.kind == Sharing::Kind::kOutlivesStep || !IsOutputOfMaker(buffer));
   }
-  // Returns whether the buffer's first value is the output for which it was allocated. Not so for a
-  // variable's buffer: there Buffer::value is the output of the node that made the handle.
+  // Returns whether the buffer's first value is the output for which it was allocated. For a
+  // variable's buffer it is not: Buffer::value is then the output of the node that made the handle.
   static bool IsOutputOfMaker(const Buffer& buffer) {
     return !buffer.values.empty() && buffer.values.front() == buffer.value;
   }
@@ -237,8 +237,8 @@ class WorstCase {
   const MemoryModel& model_;
   const absl::Span<Node* const> order_;
   const MemoryProfile profile_;
-  double least_ = 0;                                         // smaller buffers go to small_
-  std::vector<double> small_;                                // by device
+  double least_ = 0;           // the size below which buffers are added to small_
+  std::vector<double> small_;  // by device
   std::map<int, std::vector<const Buffer*>> state_buffers_;  // by id of the handle's node
   std::map<int, std::vector<const Node*>> updates_;          // by id of the handle's node
   std::vector<Range> ranges_;

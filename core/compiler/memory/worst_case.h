@@ -14,10 +14,10 @@
 namespace penstock {
 
 // Returns the bound for each device of the model, in bytes, tensors from other tasks included. For
-// every node, it adds up the buffers that may be in memory when the node runs. Such a buffer has a
-// maker that need not wait for the node, and a user that may end later. `order` is an order in
-// which the nodes may run. What MemoryModel does not count is not counted here, either. For steps
-// with very many large tensors the bound is the sum of all tensors.
+// every node, the bound adds up the buffers that may be in memory while the node runs: those whose
+// producer need not wait for the node, and of which a consumer may end after the node. `order` is
+// an order in which the nodes may run. What MemoryModel does not count is not counted here, either.
+// For steps with very many large tensors the bound is the sum of all tensors.
 std::vector<double> WorstPeaks(const MemoryModel& model, absl::Span<Node* const> order);
 
 }  // namespace penstock

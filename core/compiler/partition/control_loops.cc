@@ -7,9 +7,9 @@
 namespace penstock {
 namespace {
 
-class Adder {
+class ControlLoopAdder {
  public:
-  Adder(Graph* graph, ControlLoops* loops) : graph_(*graph), loops_(*loops) {}
+  ControlLoopAdder(Graph* graph, ControlLoops* loops) : graph_(*graph), loops_(*loops) {}
 
   Status Run() {
     const LoopFrames& frames = loops_.frames;
@@ -94,7 +94,7 @@ class Adder {
 StatusOr<ControlLoops> AddControlLoops(Graph* graph) {
   ControlLoops loops;
   ASSIGN_OR_RETURN(loops.frames, FindLoopFrames(*graph));
-  RETURN_IF_ERROR(Adder(graph, &loops).Run());
+  RETURN_IF_ERROR(ControlLoopAdder(graph, &loops).Run());
   return loops;
 }
 

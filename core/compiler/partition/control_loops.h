@@ -5,9 +5,9 @@
 // A device knows only its own nodes of a loop, and a _Recv has no input that tells it in which
 // iteration it runs. So each device with nodes of the loop gets a small control loop in the same
 // frame: Enter, Merge, Switch and NextIteration pass an empty tensor around, controlled by the
-// value of the loop's LoopCond. The Merge is alive in each iteration that begins, the last one
-// included. Each _Recv of the loop waits for this Merge, so that every value that is sent, dead or
-// alive, is received once.
+// value of the loop's LoopCond. The Merge has an alive value in each iteration that begins, the
+// last one included. Each _Recv of the loop waits for this Merge, so that every value that is sent,
+// dead or alive, is received once.
 #pragma once
 
 #include <map>
@@ -22,7 +22,7 @@ namespace penstock {
 
 struct ControlLoops {
   LoopFrames frames;
-  // By frame and device, for loops on several devices: the node that runs there once per iteration.
+  // The node that runs once per iteration on each device of a loop, by frame and device.
   std::map<std::pair<int, std::string>, Node*> iterations;
 };
 // Adds the control loops to `graph`. REQUIRES: every node has an assigned device. InvalidArgument

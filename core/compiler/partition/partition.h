@@ -4,8 +4,8 @@
 // that run on one device, with _Send and _Recv nodes where edges were cut, and _Feed and _Fetch
 // nodes where tensors enter and leave the step.
 //
-// A feed is a node of op "_Feed" with attributes index, T: it yields the step's index-th feed. A
-// fetch is a node of op "_Fetch" with attributes index, T: it keeps its input as the step's
+// A feed is a node of op "_Feed" with attributes index, T: its output is the step's index-th feed.
+// A fetch is a node of op "_Fetch" with attributes index, T: it keeps its input as the step's
 // index-th result. Indices are positions in the CompileOptions' feeds and fetches. Each partition
 // has the _Feed and _Fetch nodes of its device only.
 #pragma once

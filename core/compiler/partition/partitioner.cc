@@ -124,8 +124,8 @@ class Partitioner {
     return Endpoint{received, 0};
   }
 
-  // Returns an error if the value is not sent in every iteration of its loop: a device that
-  // receives from inside a loop does so in every iteration.
+  // Returns an error if the value is not sent in every iteration of its loop, because the receiving
+  // device expects a value in every iteration.
   static Status CheckIsInAllIterations(const Node& source, const std::string& device) {
     const bool* const constant = source.attr<bool>("is_constant");
     if (FlowOpOf(source) != FlowOp::kEnter || (constant != nullptr && *constant)) return OkStatus();
@@ -136,8 +136,8 @@ class Partitioner {
   }
 
   // Copies an Enter to `device`. A value that enters a loop is present in the first iteration only,
-  // or is the same in all iterations. So it is sent once per run of the loop, and enters the loop
-  // on the device that uses it.
+  // or is the same in all iterations. So the value is sent once per run of the loop, and enters the
+  // loop on the device that uses it.
   StatusOr<Node*> CopyEnter(const Node& enter, const std::string& device) {
     Graph::NodeSpec spec{
         .name = enter.name(), .op = enter.op_name(), .attrs = enter.attrs(), .device = device};

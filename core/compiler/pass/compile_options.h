@@ -30,13 +30,13 @@ struct CompileOptions {
   // The shapes that feeds are expected to have, by feed. Only cost estimates use them: the compiled
   // step takes feeds of any shape. Empty: not known.
   std::vector<PartialShape> feed_shapes = {};
-  bool allow_soft_placement = false;  // a device constraint that cannot be met is relaxed
+  bool allow_soft_placement = false;  // if true, a device constraint that cannot be met is relaxed
   bool optimize = true;               // false: only the required passes run
   // Optional passes that are left out, by name. InvalidArgument if there is no such pass, or if it
   // is a required pass.
   std::vector<std::string> disabled_passes = {};
-  // Floats are sent between tasks as bfloat16, unless a consumer stores them. CompressTransfers
-  // (core/compiler/passes/passes.h) has the rules.
+  // If true, floats are sent between tasks as bfloat16, unless a consumer stores them.
+  // CompressTransfers (core/compiler/passes/passes.h) has the rules.
   bool bfloat16_transfers = false;
   // The maximum of bytes that the tensors of a step may take on one device; 0: no limit. Variables
   // and feeds do not count. If the prediction is near or above the limit, the step is changed so
@@ -47,9 +47,9 @@ struct CompileOptions {
   // must not be null.
   Env* env = nullptr;
   Scheduler* threads = nullptr;
-  // Feeds are received and fetches sent one by one while the step runs, through the step's
-  // rendezvous. PartialFeed and PartialFetch name the tensors there; the other end is the client's
-  // device.
+  // If true (partial run), feeds are received and fetches sent one by one while the step runs,
+  // through the step's rendezvous. PartialFeed and PartialFetch name the tensors there; the other
+  // end is the client's device.
   bool partial_run = false;
   // The device on which feeds enter and fetches leave the step: a device of the master's task.
   DeviceName client_device;

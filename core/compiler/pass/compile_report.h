@@ -19,7 +19,7 @@ struct PlacementReport {
   // Nodes that must share a device.
   struct Group {
     std::string node;   // the first one, in topological order
-    int num_nodes = 0;  // of the group
+    int num_nodes = 0;  // number of nodes in the group
     int device = 0;     // in `devices`
     Reason reason = Reason::kOnlyDevice;
     std::vector<Candidate> candidates;  // devices that the constraints and the kernels allow
@@ -35,7 +35,7 @@ struct PlacementReport {
     double start_ns = 0, end_ns = 0;
     std::string op = "";
     double flops = 0;
-    double bytes = 0;       // of its outputs
+    double bytes = 0;       // total bytes of its outputs
     bool measured = false;  // false: the time is an estimate
   };
   struct Transfer {
@@ -46,7 +46,7 @@ struct PlacementReport {
   };
   std::vector<std::string> devices;
   std::vector<Group> groups;  // in topological order of their first nodes
-  bool kept = false;          // all groups have their previous devices
+  bool kept = false;          // if true, all groups kept their devices of CompileOptions::previous
   // The members below are set only if CompileOptions::predict asks for it.
   double step_ns = 0;   // the predicted time of the step
   double least_ns = 0;  // a lower bound for all placements under the same constraints
@@ -59,17 +59,17 @@ struct MemoryReport {
   struct Tensor {
     std::string name;  // "conv1/Relu:0"
     double bytes = 0;
-    bool received = false;  // from another task
+    bool received = false;  // true if it comes from another task
   };
   struct Device {
     std::string device;
-    double peak_bytes = 0;        // of the step's tensors, in the predicted order
-    double peak_own_bytes = 0;    // as peak_bytes, without tensors from other tasks
+    double peak_bytes = 0;        // peak bytes of the step's tensors, in the predicted order
+    double peak_own_bytes = 0;    // the peak without tensors from other tasks
     double worst_bytes = 0;       // an upper bound for all orders and numbers of threads
     double naive_bytes = 0;       // the peak without a limit
     double state_bytes = 0;       // variables that the step uses
     double fed_bytes = 0;         // feeds that enter the step on this device
-    std::string peak_node;        // runs at the peak
+    std::string peak_node;        // the node that runs at the peak
     std::vector<Tensor> largest;  // at the peak, largest first; at most kTensorsMax
   };
   static constexpr int kTensorsMax = 10;

@@ -8,8 +8,8 @@
 // A node's time on a device is the first of these that is known: the time measured there; the time
 // measured on another device of the same type, multiplied by the ratio of the two devices' speeds;
 // an estimate from the node's work and the device's rates, corrected by the errors of earlier
-// estimates for the op and the device (learned_rates.h). The time is then multiplied by how slow
-// the device was in recent steps (device_slowness.h). Const functions are thread-safe.
+// estimates for the op and the device (learned_rates.h). The time is then multiplied by the
+// device's slowness in recent steps (device_slowness.h). Const functions are thread-safe.
 #pragma once
 
 #include <string>
@@ -38,8 +38,8 @@ class CostTable {
   // times the known time counts as four times.
   void RecordNode(string_view node, const DeviceName& device, double nanos);
   void RecordOutput(string_view node, int output, double bytes);
-  // Records all nodes that one step ran on a device, once for each execution, and how slow the
-  // device was.
+  // Records all nodes that one step ran on a device, once for each execution, and updates the
+  // device's slowness.
   struct Execution {
     string_view node;
     double nanos = 0;
@@ -65,9 +65,9 @@ class CostTable {
   };
   const std::vector<Link>& links() const { return links_; }
   void AddLink(const Link& link) { links_.push_back(link); }
-  // Returns the measured latency and rate of the link between two tasks. For a value that was not
-  // measured, returns the worse of the two devices' own. `from` and `to` are devices of different
-  // tasks.
+  // Returns the measured latency and rate of the link between two tasks. In place of a value that
+  // was not measured, returns the worse of the values that the two devices state. `from` and `to`
+  // are devices of different tasks.
   LinkRates LinkBetween(const DeviceInfo& from, const DeviceInfo& to) const;
 
   // Everything that was recorded of a node. Another table can be filled from these records.
@@ -102,7 +102,7 @@ class CostTable {
   };
   struct NodeWork {
     double flops = 0;
-    double bytes = 0;         // read and written
+    double bytes = 0;         // bytes that the node reads and writes
     size_t first_output = 0;  // in output_bytes_
   };
   const MeasuredNode* FindMeasured(const Node& node) const;

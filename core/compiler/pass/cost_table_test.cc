@@ -167,7 +167,8 @@ TEST_F(CostTableTest, LinksFollowTheQuickestTransfers) {
   LinkRates link = costs_.LinkBetween(cpu_, other_cpu_);
   EXPECT_EQ(link.latency_ns, 20'000);
   EXPECT_DOUBLE_EQ(link.bytes_per_ns, 4);
-  // A transfer that has waited for others counts little. Transfers of medium size are ignored.
+  // A transfer that was slow because it waited for others changes the result little. Transfers of
+  // medium size are ignored.
   costs_.RecordTransfer(cpu_.name, other_cpu_.name, kMega, 40 * kMega);
   costs_.RecordTransfer(cpu_.name, other_cpu_.name, 30'000, 1);
   costs_.RecordTransfer(cpu_.name, other_cpu_.name, 100, -5);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // DeviceSlowness: the factor by which the nodes of recent steps took longer on a device than their
-// known times. A CostTable keeps the quickest times of each node. These do not show that a device
-// is throttled or shared: there most nodes run at full speed, and some are stopped for long. The
-// sum over all nodes of a step shows it. A value type; const functions are thread-safe.
+// known times. A CostTable keeps the quickest times of each node. The quickest times do not show
+// that a device is throttled or shared, because most nodes then still run at full speed while some
+// are stopped for long. The sum of the times of all nodes of a step shows it. A value type; const
+// functions are thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +17,8 @@ namespace penstock {
 
 class DeviceSlowness {
  public:
-  static constexpr size_t kStepsKept = 12;  // per device: older steps do not count
-  static constexpr size_t kStepsMin = 3;    // with fewer steps the factor is 1
+  static constexpr size_t kStepsKept = 12;   // steps kept per device; older steps do not count
+  static constexpr size_t kStepsMin = 3;     // with fewer steps the factor is 1
   static constexpr double kFactorMin = 1.1;  // a smaller factor counts as noise
   static constexpr double kFactorMax = 8;    // the maximum for one step
 

@@ -4,7 +4,7 @@
 #include "absl/strings/str_join.h"
 #include "core/graph/loop_frames.h"
 #include "core/graph/reachability.h"
-#include "core/op/results_apart.h"
+#include "core/op/independent_results.h"
 
 namespace penstock {
 
@@ -22,8 +22,8 @@ std::string SuggestNodes(const Graph& graph, const std::string& name) {
   return SuggestNames(name, known);
 }
 
-// Returns the consumers of the feeds from `first` on, for as many feeds as Reachability can search
-// at once.
+// Returns the consumers of the feeds with indices from `first` on, at most as many feeds as
+// Reachability can search at once.
 std::vector<Reachability::Seed> Consumers(const Graph& graph, const FeedMap& feeds, int first) {
   std::vector<Reachability::Seed> consumers;
   const auto add = [&](const Node* node, const Endpoint& input) {
@@ -33,7 +33,7 @@ std::vector<Reachability::Seed> Consumers(const Graph& graph, const FeedMap& fee
     if (source < Reachability::kSourcesMax) consumers.push_back({node, source});
   };
   for (const Node* node : graph.nodes()) {
-    for (const Endpoint& input : node->inputs()) add(node, ReadBy(input, feeds));
+    for (const Endpoint& input : node->inputs()) add(node, SourceInStep(input, feeds));
     for (Node* control : node->control_inputs()) {
       if (IsFedPlaceholder(*control, feeds)) add(node, {control, 0});
     }
@@ -44,7 +44,7 @@ std::vector<Reachability::Seed> Consumers(const Graph& graph, const FeedMap& fee
 // A client can set the attribute on any node. The attribute is ignored if outputs do not correspond
 // to inputs, or if following the inputs could lead around a loop.
 bool HasIndependentResults(const Node& node) {
-  const bool* const apart = node.attr<bool>(kResultsApartAttr);
+  const bool* const apart = node.attr<bool>(kIndependentResultsAttr);
   return apart != nullptr && *apart && FlowOpOf(node) == FlowOp::kNone && !node.op().stateful &&
          node.input_types() == node.output_types();
 }
@@ -71,7 +71,7 @@ bool IsFedPlaceholder(const Node& node, const FeedMap& feeds) {
   return node.op().is_placeholder && node.num_inputs() == 0 && feeds.count({node.id(), 0}) > 0;
 }
 
-Endpoint ReadBy(Endpoint tensor, const FeedMap& feeds) {
+Endpoint SourceInStep(Endpoint tensor, const FeedMap& feeds) {
   while (feeds.count({tensor.node->id(), tensor.index}) == 0) {
     if (!HasIndependentResults(*tensor.node)) break;
     tensor = tensor.node->input(tensor.index);
@@ -122,12 +122,12 @@ StatusOr<std::vector<std::vector<int>>> FeedsOfFetches(const Graph& graph,
   ASSIGN_OR_RETURN(const FeedMap feeds, ResolveFeeds(graph, options));
   ASSIGN_OR_RETURN(const std::vector<Endpoint> fetches, ResolveFetches(graph, options, feeds));
   Reachability reach(graph, [&feeds](const Node& node, int input) -> const Node* {
-    const Endpoint source = ReadBy(node.input(input), feeds);
+    const Endpoint source = SourceInStep(node.input(input), feeds);
     return feeds.contains({source.node->id(), source.index}) ? nullptr : source.node;
   });
   std::vector<std::vector<int>> needed(fetches.size());
   std::vector<Endpoint> read;  // by fetch
-  for (const Endpoint& fetch : fetches) read.push_back(ReadBy(fetch, feeds));
+  for (const Endpoint& fetch : fetches) read.push_back(SourceInStep(fetch, feeds));
   const int num_feeds = static_cast<int>(feeds.size());
   const int at_a_time = Reachability::kSourcesMax;
   for (int first = 0; first < num_feeds; first += at_a_time) {

@@ -23,10 +23,10 @@ StatusOr<FeedMap> ResolveFeeds(const Graph& graph, const CompileOptions& options
 // Returns true if the step feeds `node`, a placeholder without a default. Nodes with a control edge
 // from it then wait for the feed, because the placeholder itself must not run.
 bool IsFedPlaceholder(const Node& node, const FeedMap& feeds);
-// Returns the tensor that a consumer of `tensor` reads in a step. If the node of `tensor` stands
-// for independent results (core/op/results_apart.h) and `tensor` is not fed, this is the input that
-// the node passes on; else it is `tensor` itself.
-Endpoint ReadBy(Endpoint tensor, const FeedMap& feeds);
+// Returns the tensor that a consumer of `tensor` reads in a step. Returns `tensor` itself, unless
+// its node only passes independent inputs on (core/op/independent_results.h) and `tensor` is not
+// fed. In that case returns the input that becomes `tensor`.
+Endpoint SourceInStep(Endpoint tensor, const FeedMap& feeds);
 // Finds the outputs that are fetched. NotFound "FetchOutputs node X:0: not found". InvalidArgument
 // if a tensor is both fed and fetched.
 StatusOr<std::vector<Endpoint>> ResolveFetches(const Graph& graph, const CompileOptions& options,

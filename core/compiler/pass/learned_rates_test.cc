@@ -43,8 +43,8 @@ TEST_F(LearnedRatesTest, ASlowDeviceIsSlowAtEverything) {
   EXPECT_DOUBLE_EQ(rates_.Factor("MatMul", b_), 2);
 }
 
-// The devices ran different ops: a larger error of the estimates on one says nothing about the
-// device.
+// The devices ran different ops, so a larger error of the estimates on one device does not mean
+// that the device is slow.
 TEST_F(LearnedRatesTest, DevicesAreComparedByTheSameOps) {
   rates_.Add("MatMul", a_, 100, 100);
   rates_.Add("AsString", b_, 5000, 100);

@@ -35,8 +35,9 @@ struct PassContext {
   const std::vector<DeviceInfo>& devices;
   const CompileOptions& options;
   CompileReport& report;
-  Graph* graph;     // what the pass changes; empty before "prune"
-  CostTable costs;  // what was measured; from "place" on with estimates for every node of its graph
+  Graph* graph;  // the graph that the pass changes; empty before "prune"
+  // The measured costs; from the pass "place" on also estimates for every node of `graph`.
+  CostTable costs;
   // By node id: how long the step takes from the node's start to its end, as predicted. The nodes
   // of a partition that wait for nothing start in descending order of urgency. Empty: in the
   // graph's order.

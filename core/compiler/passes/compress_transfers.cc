@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sends floats to other tasks as bfloat16. Half of the bytes of a training's transfers are the low
-// bits of floats, which neither weights on their way to a worker nor gradients on their way back
-// need. A value that is stored needs these bits: rounded weights in a checkpoint stay rounded. So
-// this pass first finds the values that must arrive unchanged, and rounds the others.
+// Sends floats to other tasks as bfloat16. Half of the bytes that a training transfers are the low
+// bits of floats. Weights sent to a worker and gradients sent back do not need these bits. A value
+// that is stored needs these bits: rounded weights in a checkpoint stay rounded. So this pass first
+// finds the values that must arrive unchanged, and rounds the others.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -18,8 +18,8 @@
 namespace penstock {
 namespace {
 
-// Tensors that are known to be smaller are sent unchanged: a message costs more than its bytes, and
-// among them are learning rates, counters and losses.
+// Tensors with fewer elements are sent unchanged: for them a message costs more than its bytes, and
+// they include learning rates, counters and losses.
 constexpr int64_t kElementsMin = 256;
 
 bool IsStateOrVariant(EdgeType type) {

@@ -167,8 +167,8 @@ TEST(CompressTransfersTest, BranchesAreRoundedOutputByOutput) {
                                    StrCat("no -> ", kPs), StrCat("yes -> ", kPs)));
 }
 
-// Only a NextIteration may lead back to a Merge, and initial values are sent before they enter. The
-// placer has colocated the NextIteration with its Merge.
+// Only a NextIteration may lead back to a Merge, and initial values are sent before they enter the
+// loop. The placer has colocated the NextIteration with its Merge.
 TEST(CompressTransfersTest, LoopsStayLoops) {
   LoopWorld w;
   w.options.bfloat16_transfers = true;

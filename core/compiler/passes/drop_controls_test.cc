@@ -29,7 +29,7 @@ TEST(DropControlsTest, AMergeKeepsItsOrder) {
   EXPECT_EQ(w.After("controls").FindNode("y")->control_inputs().size(), 1u);
 }
 
-// An order between devices arrives with a message of its own, beside the data.
+// A control edge between devices needs a message of its own, so it stays even beside a data edge.
 TEST(DropControlsTest, AnOrderBetweenDevicesStays) {
   World w;
   Node* x = w.Add("x", "Noise", {}, {.device = kPs});

@@ -16,8 +16,8 @@
 namespace penstock {
 namespace {
 
-// A folded constant lives as long as the prepared step, once per prepared step: a larger value is
-// cheaper to compute in each step than to keep.
+// The largest folded constant. Every prepared step keeps its constants in memory, so a larger value
+// is cheaper to compute in each step.
 constexpr int64_t kFoldedBytesMax = 10 << 20;
 
 // A constant that waits for another node may be on a branch that is not taken, or in a loop. Nodes
@@ -104,7 +104,8 @@ class Folder {
       return {Tensor::Of<int64_t>(result_shape, numbers)};
     }
     for (int64_t n : numbers) {
-      if (n > std::numeric_limits<int32_t>::max()) return {};  // the kernel reports this error
+      if (n > std::numeric_limits<int32_t>::max())
+        return {};  // the kernel reports the overflow when it runs
     }
     return {
         Tensor::Of<int32_t>(result_shape, std::vector<int32_t>(numbers.begin(), numbers.end()))};

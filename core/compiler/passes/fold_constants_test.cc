@@ -54,7 +54,8 @@ TEST(FoldTest, WhatMayNotRunStaysWhatItIs) {
   w.Add("sum", "Sum2", {{after, 0}, {two, 0}});   // must run after noise, or not at all
   w.Add("merge", "Merge", {{two, 0}, {two, 0}});  // only the step knows which input arrives
   Node* branch = w.Add("switch", "Switch", {{two, 0}, {noise, 0}});
-  w.Add("shape", "Shape", {{branch, 1}});  // known, but perhaps never computed
+  w.Add("shape", "Shape",
+        {{branch, 1}});  // the shape is known, but the tensor may never be computed
   const auto partitions = w.Compile({}, {"sum:0", "merge:0", "shape:0"});
   ASSERT_TRUE(partitions.ok()) << partitions.status();
   for (const char* kept : {"sum", "merge", "shape"}) {

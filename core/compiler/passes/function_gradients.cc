@@ -17,8 +17,8 @@ constexpr int kNodesMax = 1'000'000;
 
 bool StandsForGradients(const Node& node) { return node.FindAttr(kFunctionResultsAttr) != nullptr; }
 
-// Replaces `node` by a NoOp of its name that runs after `made` and precedes the same nodes.
-// REQUIRES: all uses of its outputs have been replaced.
+// Replaces `node` by a NoOp of the same name, which runs after `made` and before the nodes that
+// waited for `node`. REQUIRES: all uses of its outputs have been replaced.
 Status ReplaceByNoOp(Node* node, std::vector<Node*> made, Graph& graph) {
   const std::vector<Node*> after = node->control_outputs();
   Graph::NodeSpec spec{.name = node->name(),
@@ -59,7 +59,7 @@ Status Expand(Node* node, bool is_target, GraphBuilder& builder) {
     const auto& edges = node->out_edges();
     const bool used = std::any_of(edges.begin(), edges.end(),
                                   [i](const OutEdge& edge) { return edge.src_index == i; });
-    // A handle, for example, has no gradient, and none is used.
+    // Some arguments, such as handles, have no gradient, and no node uses one.
     if (!used && (!runs_all || gradients[i].none())) continue;
     const Output dx = gradients[i].none() ? ZerosLike(xs[i]) : Dense(gradients[i]);
     RETURN_IF_ERROR(builder.status());
@@ -79,7 +79,8 @@ Status ExpandFunctionGradients(PassContext& context) {
   if (std::none_of(all.begin(), all.end(), [](const Node* n) { return StandsForGradients(*n); })) {
     return OkStatus();
   }
-  // The gradients of an inner function come first: an outer one differentiates them.
+  // Inner functions come first, because the gradient of an outer function differentiates the nodes
+  // of their gradients.
   ASSIGN_OR_RETURN(const std::vector<Node*> order, context.graph->TopologicalOrder());
   const std::vector<std::string>& targets = context.options.targets;
   GraphBuilder builder(std::move(*context.graph));

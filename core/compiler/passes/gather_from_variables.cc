@@ -22,7 +22,7 @@ bool PassesOn(const OpDef& op) {
 // A handle that passes through more nodes counts as unknown.
 constexpr int kHandleHopsMax = 100;
 
-// Identifies the resource of a handle: its container, and its name there.
+// Identifies the resource of a handle: its container, and its name in the container.
 using StateName = std::pair<std::string, std::string>;
 
 // Returns nullopt if the handle cannot be traced: it is fed, merged, or made by a function.
@@ -50,15 +50,15 @@ bool MayUpdate(const Node& node, const std::optional<StateName>& variable) {
   return false;
 }
 
-// Finds the nodes that run before a node. The walks are limited: an untrusted graph may have a
-// million lookups behind a million nodes, and this pass does not gain enough to spend quadratic
+// Finds the nodes that run before a node. The total length of the walks is limited. An untrusted
+// graph may have a million lookups behind a million nodes, and the pass must not take quadratic
 // time.
 class Ancestors {
  public:
   explicit Ancestors(const Graph& graph)
       : steps_left_(kWalksPerNode * graph.max_id() + 1'000'000), seen_(graph.max_id(), 0) {}
 
-  // Returns `start` and its ancestors; nullopt if the walks so far took too long.
+  // Returns `start` and its ancestors; nullopt if the limit of all walks is reached.
   std::optional<std::vector<const Node*>> Of(const Node* start) {
     ++walk_;
     std::vector<const Node*> found;

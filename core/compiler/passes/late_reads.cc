@@ -51,7 +51,7 @@ class LateReads {
   struct Use {
     Node* view;
     OutEdge edge;
-    bool late = false;  // runs after an update that the view need not run after
+    bool late = false;  // true if the input's node runs after an update, and the view need not
   };
   struct Update {
     int variable;
@@ -87,7 +87,8 @@ class LateReads {
   }
 
   // Returns the node that made the handle of the variable that `node` passes on. At a Merge,
-  // follows the first input whose variable is known: that of a loop-carried value is not known yet.
+  // follows the first input whose variable is known: the variable of a loop-carried value is not
+  // known yet.
   const Node* ReferredTo(const Node& node) const {
     for (int i = 0; i < node.num_inputs(); ++i) {
       const Node* const variable = variable_of_[node.input(i).node->id()];
@@ -113,9 +114,9 @@ class LateReads {
     }
   }
 
-  // Marks the uses that run after an update that their view need not run after. Walks the graph
-  // once for as many updates as Reachability can search at once. Updates of one walk are neighbours
-  // in the graph, so that a walk need not start at the graph's beginning.
+  // Marks each use that runs after an update if its view need not run after that update. Walks the
+  // graph once for as many updates as Reachability can search at once. Updates of one walk are
+  // neighbours in the graph, so that a walk need not start at the graph's beginning.
   void FindLateUses() {
     Reachability after(graph_, [](const Node& node, int input) { return node.input(input).node; });
     std::vector<Update> updates;

@@ -60,7 +60,7 @@ TEST(PartitionPassTest, UrgencyOrdersTheNodesThatWaitForNothing) {
   EXPECT_LT(ps.FindNode("b")->id(), ps.FindNode("a")->id());
 }
 
-// The executor would fail later, and would not know the program.
+// The executor would report the error later, without the names of the program.
 TEST(PartitionPassTest, AWrongLoopOfOneDeviceIsAnError) {
   PlacedWorld w;
   Node* const x = w.AddOn(kWorker, "x", "Input");

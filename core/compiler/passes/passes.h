@@ -21,7 +21,7 @@ Status ExpandFunctionGradients(PassContext& context);
 
 // Replaces nodes that depend on constants alone, and Shape nodes whose result is known, by
 // constants. Leaves nodes that are stateful or fail, and values that are too large. Also leaves
-// nodes that may run never or many times: constants that wait for another node, and the nodes of
+// nodes that may not run or may run many times: constants with a control input, and the nodes of
 // control flow. Kernels run on this thread and CompileOptions::threads.
 Status FoldConstants(PassContext& context);
 
@@ -67,11 +67,11 @@ Status CompressTransfers(PassContext& context);
 // variables leave their task in the order in which the critical path needs them. (2) Delays
 // transfers of 64 KiB or more to a task that does not need them yet: the value passes through an
 // Identity ("_late_...") on its own device, with a control edge from a node of the receiving device
-// that is predicted to end just in time. It does so only if the predicted peak of the tensors'
-// bytes falls on some device, by at least a tenth and at least a mebibyte, and rises on none, and
-// the step is predicted to take at most a hundredth longer. No node that may be dead, or may wait
-// for something outside of the step, delays another one; graphs with loops and partial runs are
-// left as they are.
+// that is predicted to end just in time. It delays transfers only under three conditions: the
+// predicted peak of the tensors' bytes falls on some device, by at least a tenth and at least a
+// mebibyte; it rises on no device; and the predicted time of the step grows by at most a hundredth.
+// A node that may be dead, or may wait for an event outside of the step, never delays another node.
+// Graphs with loops and partial runs are left unchanged.
 Status ScheduleTransfers(PassContext& context);
 
 // Predicts the memory of the step, if CompileOptions::predict or memory_limit asks for it, and

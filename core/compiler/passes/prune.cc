@@ -20,7 +20,9 @@ Status CheckLoops(const Graph& graph, const Graph& pruned, const CompileOptions&
                                 [](const Node* node) { return FlowOpOf(*node) != FlowOp::kNone; });
   if (!flow) return OkStatus();
   const StatusOr<LoopFrames> found = FindLoopFrames(graph);
-  if (!found.ok()) return FindLoopFrames(pruned).status();  // the error may be in pruned nodes
+  if (!found.ok())
+    return FindLoopFrames(pruned)
+        .status();  // the invalid frames may be in nodes that the step does not need
   const auto check = [&](string_view what, const std::string& node, const std::string& name) {
     const int frame = found->of_outputs[graph.FindNode(node)->id()];
     if (frame == 0) return OkStatus();
@@ -59,7 +61,7 @@ class Pruner {
       std::vector<std::pair<Node*, int>> edges = std::move(back_edges_);
       back_edges_.clear();
       for (const auto& [node, input] : edges) {
-        const Endpoint source = ReadBy(node->input(input), feeds_);
+        const Endpoint source = SourceInStep(node->input(input), feeds_);
         RETURN_IF_ERROR(Visit(source.node));
         RETURN_IF_ERROR(to_.SetInput(CopyOf(node), input, CopiedEndpoint(source)));
       }
@@ -69,7 +71,7 @@ class Pruner {
 
   Status AddFetch(Endpoint source, int index) {
     if (source.node == nullptr) return Internal("fetch without a source");
-    source = ReadBy(source, feeds_);
+    source = SourceInStep(source, feeds_);
     if (Fed(source)) {
       RETURN_IF_ERROR(AddFeed(source));
     } else {
@@ -94,10 +96,10 @@ class Pruner {
   bool Copyable(const Endpoint& e) const { return Fed(e) || CopyOf(e.node) != nullptr; }
 
   // Copies `root` and the nodes that it needs. Visits depth first, a node's first input before its
-  // second, without recursion, because graphs can be deeper than the stack. The order matters. An
+  // second, without recursion, because graphs can be deeper than the stack. The order matters: an
   // executor starts with the first roots of its graph, so a parameter server sends weights in the
-  // order of these copies. This is the order of the layers, so the first layer can run while the
-  // weights of the others are being sent.
+  // order of these copies. Depth first, that is the order of the layers, so the first layer can run
+  // while the weights of later layers are being sent.
   Status Visit(Node* root) {
     std::vector<Node*> stack = {root};
     while (!stack.empty()) {
@@ -117,7 +119,7 @@ class Pruner {
   bool PushMissing(Node* node, std::vector<Node*>* stack) {
     const size_t before = stack->size();
     for (const Endpoint& consumed : node->inputs()) {
-      const Endpoint input = ReadBy(consumed, feeds_);
+      const Endpoint input = SourceInStep(consumed, feeds_);
       if (!Copyable(input) && !IsLoopBackEdge(*input.node, *node)) stack->push_back(input.node);
     }
     for (Node* control : node->control_inputs()) {
@@ -142,7 +144,7 @@ class Pruner {
                          .attrs = node->attrs(),
                          .device = node->requested_device()};
     for (int i = 0; i < node->num_inputs(); ++i) {
-      const Endpoint input = ReadBy(node->input(i), feeds_);
+      const Endpoint input = SourceInStep(node->input(i), feeds_);
       if (Fed(input)) RETURN_IF_ERROR(AddFeed(input));
       if (!Copyable(input)) back_edges_.emplace_back(node, i);
       spec.inputs.push_back(Copyable(input) ? CopiedEndpoint(input) : Endpoint{});

@@ -9,8 +9,8 @@
 namespace penstock {
 namespace {
 
-// Reading a variable fails if it has no value yet. That error is part of the step's result, even if
-// the step only needs the shape of the value.
+// Reading a variable that has no value yet fails. The step must report this error even if it only
+// needs the shape of the value.
 bool ReadsReference(const Node& node) {
   const auto is_ref = [](const Endpoint& in) {
     return in.node != nullptr && in.node->output_type(in.index).ref;

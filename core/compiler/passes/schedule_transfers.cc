@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A consumer cannot hold a transfer back: values are pushed to its task as soon as they are there.
-// So a transfer is delayed by a control edge to its sender, which costs a message. This pays for
-// values that would be in the consumer's memory for long before they are needed, such as the
-// weights of late layers.
+// A consumer cannot hold a transfer back: the producer pushes a value to the consumer's task as
+// soon as it is computed. So a transfer is delayed by a control edge to its sender, which costs a
+// message. This pays for values that would be in the consumer's memory for long before they are
+// needed, such as the weights of late layers.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -35,8 +35,8 @@ bool SpansDevices(const Graph& graph) {
   });
 }
 
-// Returns whether a node only makes or reads state, so that it neither changes state nor waits for
-// a change.
+// Returns true if a node only makes or reads state; it neither changes state nor waits for a
+// change.
 bool OnlyMakesOrReadsState(const Node& node) {
   if (node.op().only_reads || node.op().end == EndOp::kFeed) return true;
   const bool makes_handle = node.num_outputs() > 0 && node.output_type(0).refers_to_state();

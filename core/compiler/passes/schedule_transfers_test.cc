@@ -103,8 +103,8 @@ TEST(ScheduleTransfersTest, CanBeLeftOut) {
   EXPECT_EQ(w.after.count("schedule"), 0u);
 }
 
-// Layers that come after a node which may wait for another part of the step delay nothing: the
-// other part may be what is delayed.
+// Layers that come after a node which may wait for another part of the step must not delay a
+// transfer, because the other part may need that transfer.
 TEST(ScheduleTransfersTest, NodesThatMayWaitDelayNothing) {
   Layers w(12);
   Node* const waits = w.Add("waits", "Use", {{w.graph.FindNode("x"), 0}}, {.device = kWorker});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compares the placer with brute force on thousands of small random graphs. Here the devices that a
-// node may use follow from the definition alone, and every placement is tried.
+// Compares the placer with brute force on thousands of small random graphs. The brute force derives
+// the devices that a node may use from the definition alone, and tries every placement.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

@@ -20,8 +20,8 @@ namespace penstock {
 namespace {
 
 bool HoldsState(const Node& node) {
-  // The node makes a handle or a reference, or it passes one on, and then shares a group with the
-  // node that makes it.
+  // The node makes a handle or a reference, or it passes one on. If it passes one on, it shares a
+  // group with the node that makes it.
   for (int i = 0; i < node.num_outputs(); ++i) {
     const EdgeType type = node.output_type(i);
     if (type.refers_to_state()) return true;
@@ -52,8 +52,8 @@ std::vector<const Node*> ShortestChain(
   return {};
 }
 
-// Returns the end of an error, which lists the chain; "" if it has at most two nodes, which need no
-// explanation.
+// Returns the last part of an error's text, which lists the chain; "" if the chain has at most two
+// nodes.
 std::string ChainText(const std::vector<const Node*>& chain) {
   if (chain.size() <= 2) return "";
   std::vector<std::string> names;

@@ -38,15 +38,15 @@ class ColocationGroups {
     int size = 1;
     DeviceName constraint;
     bool stateful = false;
-    bool overruled = false;  // the constraint of the node with this id does not count
+    bool overruled = false;  // by node id: true if the node's constraint does not count
   };
-  // Joins the groups of a and b. `handle`: b uses a resource that a makes or passes on; if their
-  // constraints conflict, a's group overrules b's. Without `handle` a conflict is an
+  // Joins the groups of a and b. If `handle`, b uses a resource that a makes or passes on, and a's
+  // group overrules b's when their constraints conflict. Without `handle` a conflict is an
   // InvalidArgument.
   Status Join(const Node& a, const Node& b, bool handle = false);
   Status Init(const Graph& graph);
-  // Marks the group's nodes as overruled: the constraint of the resource that they use counts
-  // instead of theirs.
+  // Marks the group's nodes as overruled: the constraint of the resource that they use replaces
+  // theirs.
   void Overrule(int group);
   // Returns, for each node, the nodes with which it was joined.
   std::map<const Node*, std::vector<const Node*>> Neighbours() const;
@@ -55,7 +55,7 @@ class ColocationGroups {
 
   bool soft_ = false;
   std::vector<Group> groups_;
-  std::vector<std::pair<const Node*, const Node*>> joins_;  // in the order they were made
+  std::vector<std::pair<const Node*, const Node*>> joins_;  // in the order in which Join made them
 };
 
 }  // namespace penstock

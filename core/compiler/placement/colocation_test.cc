@@ -61,7 +61,7 @@ TEST(ColocationTest, ConstraintsThatContradictNameBothNodes) {
   EXPECT_EQ(status.message().find("each of these"), string_view::npos) << "two nodes say it all";
 }
 
-// `task` states a component of the group's constraint that does not contradict the others.
+// `task` states only the task number, which does not contradict the other constraints of the group.
 TEST(ColocationTest, TheSmallestSetInConflictIsNamed) {
   World w;
   Node* var = w.Add("var", "Var");

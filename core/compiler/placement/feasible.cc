@@ -28,12 +28,13 @@ StatusOr<std::vector<std::vector<int>>> FeasibleDevices::Of(const Graph& graph,
   std::vector<std::vector<int>> of_group(graph.max_id());
   for (size_t group = 0; group < members.size(); ++group) {
     if (members[group].empty()) continue;
-    ASSIGN_OR_RETURN(of_group[group], feasible.OfGroup(members[group]));
+    ASSIGN_OR_RETURN(of_group[group], feasible.DevicesOfGroup(members[group]));
   }
   return of_group;
 }
 
-StatusOr<std::vector<int>> FeasibleDevices::OfGroup(const std::vector<const Node*>& members) {
+StatusOr<std::vector<int>> FeasibleDevices::DevicesOfGroup(
+    const std::vector<const Node*>& members) {
   const DeviceName& constraint = groups_.constraint(members.front()->id());
   const std::vector<int>& exact = Matching(constraint);
   std::vector<int> capable = Capable(members, exact);
@@ -94,7 +95,7 @@ Status FeasibleDevices::NoKernel(const Node& node, const DeviceName& constraint,
                          "' (requested: '", constraint.ToString(), "'): ", why.message());
 }
 
-std::vector<bool> FeasibleDevices::ExcludedBy(const Node& node) const {
+std::vector<bool> FeasibleDevices::DevicesExcludedBy(const Node& node) const {
   const DeviceName own = groups_.ConstraintOf(node);
   const DeviceName constraint = options_.soft ? RelaxConstraint(own) : own;
   const bool has_job = groups_.constraint(node.id()).job.has_value();
@@ -111,7 +112,7 @@ std::vector<bool> FeasibleDevices::ExcludedBy(const Node& node) const {
 }
 
 // Returns "'x' (op Input) asks for '/device:GPU:0' and has kernels for CPU only".
-std::string FeasibleDevices::WhatExcludes(const Node& node) const {
+std::string FeasibleDevices::DescribeExclusion(const Node& node) const {
   const DeviceName constraint = groups_.ConstraintOf(node);
   std::set<std::string> all, capable;
   for (const DeviceInfo& device : devices_) {
@@ -130,7 +131,7 @@ std::string FeasibleDevices::WhatExcludes(const Node& node) const {
 
 Status FeasibleDevices::NoKernels(const std::vector<const Node*>& members, int device) const {
   std::vector<std::vector<bool>> excluded;
-  for (const Node* node : members) excluded.push_back(ExcludedBy(*node));
+  for (const Node* node : members) excluded.push_back(DevicesExcludedBy(*node));
   std::vector<const Node*> conflict;
   for (const int member : SmallestCover(excluded)) conflict.push_back(members[member]);
   if (conflict.size() == 1) {
@@ -140,7 +141,7 @@ Status FeasibleDevices::NoKernels(const std::vector<const Node*>& members, int d
   std::string chains;
   for (size_t i = 0; i < conflict.size(); ++i) {
     names.push_back(StrCat("'", conflict[i]->name(), "'"));
-    what.push_back(WhatExcludes(*conflict[i]));
+    what.push_back(DescribeExclusion(*conflict[i]));
     if (i > 0) chains += groups_.ChainBetween(*conflict[i - 1], *conflict[i]);
   }
   return InvalidArgument("Cannot place nodes ", absl::StrJoin(names, ", "),

@@ -19,8 +19,8 @@ namespace penstock {
 class FeasibleDevices {
  public:
   struct Options {
-    // If true, a group whose constraint leaves no device because of its type or index may use the
-    // devices that match the other components.
+    // If true, and no device matches a group's constraint because of the device type or index in
+    // it, the group may use the devices that match the other components.
     bool soft = false;
     // If true, a node that names no job may run on any task; else only on the task of
     // `client_device`.
@@ -42,7 +42,7 @@ class FeasibleDevices {
                   const std::vector<DeviceInfo>& devices, const Options& options)
       : graph_(graph), groups_(groups), devices_(devices), options_(options) {}
 
-  StatusOr<std::vector<int>> OfGroup(const std::vector<const Node*>& members);
+  StatusOr<std::vector<int>> DevicesOfGroup(const std::vector<const Node*>& members);
   const std::vector<int>& Matching(const DeviceName& constraint);
   bool HasKernel(const Node& node, const std::string& type) const;
   // Returns the devices among `devices` on which every member has a kernel.
@@ -52,11 +52,11 @@ class FeasibleDevices {
   // that matches its constraint.
   Status NoKernels(const std::vector<const Node*>& members, int device) const;
   Status NoKernel(const Node& node, const DeviceName& constraint, int device) const;
-  // Returns, by device, whether the node cannot run there: because of the node's own constraint
-  // (without type and index if Options::soft), because it has no kernel, or because only the
-  // client's task counts.
-  std::vector<bool> ExcludedBy(const Node& node) const;
-  std::string WhatExcludes(const Node& node) const;
+  // Returns, by device, whether the node cannot run there: because the node's own constraint
+  // excludes the device (type and index are ignored if Options::soft), the device has no kernel for
+  // the node, or the node may use only the client's task.
+  std::vector<bool> DevicesExcludedBy(const Node& node) const;
+  std::string DescribeExclusion(const Node& node) const;
 
   const Graph& graph_;
   const ColocationGroups& groups_;

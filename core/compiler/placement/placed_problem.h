@@ -17,10 +17,11 @@ namespace penstock {
 
 struct PlacedProblem {
   PlacementProblem problem;
-  std::vector<Node*> order;       // by node of the problem
-  std::vector<int> device;        // by node of the problem: index in `devices`
-  std::vector<int> index;         // by node id: node of the problem; -1: removed
-  std::vector<int> first_output;  // by node of the problem: index in its output_bytes
+  std::vector<Node*> order;  // by node of the problem
+  std::vector<int> device;   // by node of the problem: index in `devices`
+  std::vector<int> index;    // by node id: node of the problem; -1: removed
+  // By node of the problem: index of the node's first output in the problem's output_bytes.
+  std::vector<int> first_output;
 };
 
 // Describes the graph as a problem. REQUIRES: every node has an assigned device among `devices`.
@@ -36,7 +37,7 @@ void AddMeasuredLinks(const std::vector<DeviceInfo>& devices, const CostTable& c
 // node's device, an output takes memory from the node's start until its last reader and its last
 // transfer have ended. On a device that receives it, it takes memory from the start of the transfer
 // until its last reader there has ended. An output that only passes a value on, or reads a
-// variable, shares that buffer and takes no bytes of its own.
+// variable, shares an existing buffer and takes no bytes of its own.
 std::vector<double> PeakBytes(const PlacedProblem& placed, const PredictedStep& step);
 
 }  // namespace penstock

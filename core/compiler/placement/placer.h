@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Place: chooses the device of every node. Constraints come first. Among the devices that they
-// allow, it chooses devices with which a simulated step ends early (white paper 3.2.1: for each
-// node the device on which it would end soonest, transfers included; see search.h).
+// Place: chooses the device of every node. Among the devices that the constraints allow, it chooses
+// those with which a simulated step ends early (search.h; white paper 3.2.1: for each node the
+// device on which it would end soonest, transfers included).
 //
 // Rules:
 // (1) A node may run on the devices that match its requested device and have a kernel for it. A
@@ -13,9 +13,9 @@
 // (3) Groups that hold state go to their device in `state_devices`, else to the first of their
 //     devices, not to the quickest: the place of a variable must depend neither on the other nodes
 //     of a step nor on measurements. PlaceState chooses for a whole graph.
-// So costs decide only about stateless nodes whose device the client left open, among the devices
-// of its own task, or of the tasks that a constraint like "/job:worker" or `any_task` allows.
-// Errors name the nodes and the constraints that contradict each other.
+// So costs decide only about stateless nodes for which the client named no single device. They may
+// go to the devices of the client's task, or of the tasks that a constraint like "/job:worker" or
+// `any_task` allows. Errors name the nodes and the constraints that contradict each other.
 #pragma once
 
 #include <vector>
@@ -30,12 +30,13 @@
 
 namespace penstock {
 
-// Sets assigned_device on every node. `devices` are in order of preference within a task. Of the
-// options, only those about placement are used. REQUIRES: `costs` has an estimate for every node.
+// Sets assigned_device on every node. `devices` are in order of preference within a task. Only the
+// options about placement are used. REQUIRES: `costs` has an estimate for every node.
 StatusOr<PlacementReport> Place(const std::vector<DeviceInfo>& devices, const CostTable& costs,
                                 const CompileOptions& options, Graph* graph);
 
-// A placed step for predictions of other clusters; CompileOptions::describe receives it.
+// A placed step from which the speed of other clusters can be predicted; CompileOptions::describe
+// receives it.
 struct PlacedStep {
   PlacementProblem problem;
   std::vector<int> device;  // by group

@@ -130,13 +130,14 @@ TEST(PlaceTest, AThrottledWorkerGetsLess) {
       costs.RecordNode(name, *DeviceName::Parse(kWorker1), 1'000'000);
       targets.push_back(name);
     }
-    // These steps have other nodes: the known times of the nodes to be placed do not change.
+    // The recorded steps ran other nodes, so the known times of the nodes to be placed do not
+    // change.
     costs.RecordNode("other", *DeviceName::Parse(kWorker1), 1000);
     for (int step = 0; step < 3; ++step) {
       costs.RecordStep(*DeviceName::Parse(kWorker1), {{"other", slow * 1000}});
     }
     w.options.costs = &costs;
-    w.options.disabled_passes = {"merge"};  // they are all the same
+    w.options.disabled_passes = {"merge"};  // all placements are the same
     ASSERT_TRUE(w.Compile({}, {}, targets).ok());
     on_second.push_back(0);
     for (int i = 0; i < 8; ++i) on_second.back() += w.DeviceOf(StrCat("y", i)) == kWorker1 ? 1 : 0;

@@ -110,7 +110,8 @@ class StepCopies {
     ends_[worker].push_back(problem_.num_nodes() - 1);
   }
 
-  // A node has only one possible device, so its time there serves for all kinds of device.
+  // A node has only one possible device, so its time on that device is entered for all kinds of
+  // device.
   std::vector<double> NanosOf(int base_node) const {
     return std::vector<double>(base_.num_kinds,
                                base_.Nanos(base_node, step_.device[base_.group[base_node]]));

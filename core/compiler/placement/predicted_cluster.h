@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // PredictCluster: predicts the speed of a training with many workers that share parameter servers,
-// from the step of one worker. `penstock whatif` prints the result.
+// from one worker's step. `penstock whatif` prints the result.
 //
 // Each worker runs steps of its own, one after the other, as between-graph replicas do. The step's
 // nodes outside of the master's task run on the parameter servers, whose lanes and links all
@@ -16,15 +16,15 @@
 namespace penstock {
 
 struct PredictedCluster {
-  // For each resource, the fraction of the time (0 to 1) in which the task that uses it most has it
-  // in use.
+  // For each kind of resource, the fraction of the time (0 to 1) in which the busiest task uses it.
   struct Load {
     double compute = 0, send = 0, receive = 0;
   };
-  double step_ns = 0;           // of one worker
-  double steps_per_second = 0;  // of all workers
+  double step_ns = 0;           // duration of one worker's step
+  double steps_per_second = 0;  // of all workers together
   Load worker, ps;
-  std::vector<double> ps_bytes;  // by parameter server: sent and received per step of one worker
+  std::vector<double>
+      ps_bytes;  // by parameter server: bytes sent and received per step of one worker
 };
 
 // REQUIRES: workers > 0, and master_task of the step's PlacementProblem is set.

@@ -24,7 +24,7 @@ struct PredictedStep {
     double start_ns = 0, end_ns = 0;
   };
   struct Transfer {
-    int node = 0, output = -1;  // as in PlacementProblem::Input
+    int node = 0, output = -1;  // the same meaning as in PlacementProblem::Input
     int from = 0, to = 0;       // devices
     double start_ns = 0, end_ns = 0;
   };

@@ -22,9 +22,9 @@ struct PlacementProblem {
     LinkRates link_in_task = {};
     LinkRates link_to_tasks = {};
   };
-  // An output, or the end of a node, for which another node waits.
+  // An input of a node: the output, or the end, of another node for which it waits.
   struct Input {
-    int node = 0;     // comes before the waiting node
+    int node = 0;     // the node waited for; its number is smaller than that of the waiting node
     int output = -1;  // in `output_bytes`; negative: a control edge
   };
   // The time of a node on a device that differs from the other devices of its kind.
@@ -44,8 +44,9 @@ struct PlacementProblem {
   double Bytes(const Input& input) const {
     return input.output < 0 ? 0 : output_bytes[input.output];
   }
-  // Returns the link from one device to another. REQUIRES: from != to. Between tasks it is taken
-  // from `links`, unless that is empty; else it follows from the rates of the two devices.
+  // Returns the link from one device to another. REQUIRES: from != to. A link between tasks is
+  // taken from `links`; if `links` is empty, or for two devices of one task, it follows from the
+  // rates of the two devices.
   LinkRates Link(int from, int to) const;
   // Returns when a step that the master starts at time 0 starts in the device's task: after one
   // message, unless the task is the master's own. The report of the step's end takes as long.
@@ -62,7 +63,7 @@ struct PlacementProblem {
   std::vector<int> group;
   std::vector<int> first_input = {0};        // index in `inputs`; one more entry than nodes
   std::vector<int> first_device_time = {0};  // index in `device_times`, as first_input
-  std::vector<double> nanos;                 // by node, by kind
+  std::vector<double> nanos;                 // by node, then by kind of device
   std::vector<Input> inputs;
   std::vector<DeviceTime> device_times;
   std::vector<double> output_bytes;

@@ -175,7 +175,7 @@ class Improvement {
   }
 
   // Leaves a local optimum: puts three random groups on random devices and improves from there.
-  // Repeats that until many attempts in a row were in vain or the budget is spent. The random
+  // Repeats this until many attempts in a row have failed or the budget is spent. The random
   // numbers are the same in each search.
   void TryJumps(const std::vector<int>& groups) {
     std::minstd_rand random;

@@ -2,11 +2,11 @@
 //
 // FindPlacement: chooses a device for each group so that the predicted step ends early.
 //
-// First a greedy search by finish time, in order of upward rank (white paper 3.2.1; HEFT); a group
-// is placed as a unit, with the sum of its members' times. It also tries each device alone. In the
-// best of these placements it then moves single groups as long as the predicted step ends sooner,
-// and begins again from random changes of the result. With few nodes it compares all placements.
-// The time is almost linear in the number of nodes.
+// The search begins with a greedy placement by finish time, in order of upward rank (white paper
+// 3.2.1; HEFT). It places a group as a unit, with the sum of its members' times. It also tries to
+// use each device alone. In the best of these placements it then moves single groups as long as the
+// predicted step ends sooner, and repeats this from random changes of the result. With few nodes it
+// compares all placements. The time is almost linear in the number of nodes.
 #pragma once
 
 #include <vector>
@@ -22,7 +22,8 @@ struct FoundPlacement {
   };
   struct Group {
     int device = 0;
-    bool moved = false;  // not the greedy search's choice: a step is faster this way
+    // A later search moved the group there, because the predicted step is shorter.
+    bool moved = false;
     std::vector<Candidate> candidates;
   };
   std::vector<Group> groups;

@@ -48,7 +48,7 @@ struct NodeOptions {
 };
 
 struct World {
-  // Dies if the node cannot be added.
+  // Aborts the process if the node cannot be added.
   Node* Add(const std::string& name, const std::string& op, std::vector<Endpoint> inputs = {},
             const NodeOptions& more = {});
   Node* Constant(const std::string& name, std::vector<float> values, const NodeOptions& more = {});
@@ -74,8 +74,9 @@ struct World {
   std::map<std::string, Graph> after;  // by pass
 };
 
-// while (x) x = x + x + k on kWorker, but for "sum" and "plus", which are on kPs, and "next", which
-// asks for kWorker1; k enters as a constant. "exit" leaves the loop "f".
+// Builds the loop "f": while (x) x = x + x + k, where k enters as a constant. All nodes are on
+// kWorker, except "sum" and "plus", which are on kPs, and "next", which asks for kWorker1. "exit"
+// is the loop's result.
 struct LoopWorld : World {
   LoopWorld();
 };

@@ -251,7 +251,7 @@ OpRunner& OpRunner::StepResources(std::shared_ptr<ResourceStore> store) {
   return *this;
 }
 
-OpRunner& OpRunner::ShapesKnow(Known known) {
+OpRunner& OpRunner::SetKnownInputs(Known known) {
   known_ = known;
   return *this;
 }

@@ -53,10 +53,11 @@ class OpRunner {
   // How much the shape function knows about the inputs; by default everything. If it knows less, it
   // checks less, and the kernel itself must find mistakes in the inputs.
   enum class Known { kNothing, kShapes, kValues };
-  OpRunner& ShapesKnow(Known known);
+  OpRunner& SetKnownInputs(Known known);
 
   StatusOr<std::vector<Tensor>> Run();
-  StatusOr<Tensor> Run1();  // REQUIRES exactly one output
+  StatusOr<Tensor>
+  Run1();  // Runs the op and returns its output. REQUIRES: the op has exactly one output.
   const std::shared_ptr<ResourceStore>& resources() const { return resources_; }
 
  private:
@@ -66,7 +67,7 @@ class OpRunner {
   std::vector<std::vector<Tensor>> args_;
   std::vector<bool> arg_is_list_;
   Attrs attrs_;
-  Accelerator accelerator_;  // none if allocator is null
+  Accelerator accelerator_;  // no device if `allocator` is null
   Known known_ = Known::kValues;
 };
 

@@ -151,8 +151,8 @@ RandomProgram::RandomProgram(uint32_t seed, Kinds kinds)
 
 int RandomProgram::num_fetches() const { return Generator::Results(block_); }
 
-Graph RandomProgram::Build(FlowBuilder::Whom whom) const {
-  FlowBuilder b(whom);
+Graph RandomProgram::Build(FlowBuilder::FeedForm form) const {
+  FlowBuilder b(form);
   FlowBuilder::Values values;
   for (int i = 0; i < kFeeds; ++i) values.push_back(b.Feed(i));
   BuildBlock(block_, b, &values);

@@ -32,13 +32,13 @@ class RandomProgram {
     std::vector<std::vector<Statement>> blocks;
     std::vector<std::vector<int>> results;  // result values of each block
     int64_t parallel_iterations = 1;
-    int number = 0;  // unique for each loop
+    int number = 0;  // the loop's number, unique in the program
   };
   using Block = std::vector<Statement>;
 
-  // The graph has two feeds, and fetches all values computed outside of branches and loops.
+  // The graph has two feeds; it fetches all values that are computed outside of branches and loops.
   RandomProgram(uint32_t seed, Kinds kinds);
-  Graph Build(FlowBuilder::Whom whom = FlowBuilder::kExecutor) const;
+  Graph Build(FlowBuilder::FeedForm form = FlowBuilder::kExecutor) const;
   int num_fetches() const;
   std::vector<int64_t> Expected(std::vector<int64_t> feeds) const;
 

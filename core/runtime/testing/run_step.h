@@ -9,11 +9,11 @@
 
 namespace penstock {
 
-enum class How { kRun, kRunAsync };
+enum class RunMode { kRun, kRunAsync };
 
 // Waits until the step has ended, and returns its status.
-inline Status RunStep(Executor& executor, const StepArgs& args, How how) {
-  if (how == How::kRun) return executor.Run(args);
+inline Status RunStep(Executor& executor, const StepArgs& args, RunMode mode) {
+  if (mode == RunMode::kRun) return executor.Run(args);
   Wait wait(Scheduler::Real(), "the end of a step");
   executor.RunAsync(args, wait.done());
   return wait.Get();

@@ -91,12 +91,12 @@ Endpoint FlowBuilder::Cond(Endpoint pred, const std::function<Endpoint()>& then,
 }
 
 Endpoint FlowBuilder::Feed(int index) {
-  if (whom_ == kExecutor) return {g_.Feed(index), 0};
+  if (form_ == kExecutor) return {g_.Feed(index), 0};
   return {g_.Add("TestSum", {}, {{"N", 0}}, {}, StrCat("feed", index)), 0};
 }
 
 void FlowBuilder::Fetch(Endpoint value, int index) {
-  if (whom_ == kExecutor) {
+  if (form_ == kExecutor) {
     g_.Fetch(value.node, index, value.index);
     return;
   }

@@ -22,8 +22,8 @@ class FlowBuilder {
   using Block = std::function<Values(const Values&)>;
   // The form of feeds and fetches: _Feed and _Fetch nodes for an executor, or nodes "feed0", ...
   // and "fetch0", ... that a client feeds and fetches.
-  enum Whom { kExecutor, kClient };
-  explicit FlowBuilder(Whom whom = kExecutor) : whom_(whom) {}
+  enum FeedForm { kExecutor, kClient };
+  explicit FlowBuilder(FeedForm form = kExecutor) : form_(form) {}
   struct Loop {
     std::string name;
     int64_t parallel_iterations = 10;
@@ -52,7 +52,7 @@ class FlowBuilder {
   // A branch, or a loop.
   struct Context {
     Context* outer = nullptr;
-    Node* pivot = nullptr;  // runs if and only if the branch or the iteration does
+    Node* pivot = nullptr;  // a node that runs if and only if the branch or the iteration does
     Endpoint pred;          // if a branch: its predicate, in `outer`
     int branch = 0;
     std::string frame;  // if a loop: its frame name
@@ -67,7 +67,7 @@ class FlowBuilder {
   bool IsConstant(const Endpoint& value) const;
   Endpoint BuildBranch(Endpoint pred, int branch, const std::function<Endpoint()>& build);
 
-  const Whom whom_;
+  const FeedForm form_;
   TestGraph g_;
   Context* here_ = nullptr;
   std::vector<std::unique_ptr<Context>> contexts_;

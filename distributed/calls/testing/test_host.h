@@ -56,7 +56,7 @@ class TestHost {
   GrpcHost host_;
   int port_ = 0;
   std::optional<grpc::ServerBuilder> builder_;
-  std::unique_ptr<grpc::ServerCompletionQueue> queue_;  // set until Start
+  std::unique_ptr<grpc::ServerCompletionQueue> queue_;  // null after Start
   std::unique_ptr<grpc::Server> server_;
   std::optional<CompletionLoop> loop_;
   bool stopped_ = false;

@@ -87,7 +87,7 @@ class FakeTasksTest : public SimTest {
     running->run.targets = targets;
     session_->RunAsync(&running->run,
                        Done([running](const Status& status) { running->ended = status; }));
-    Pass(1);  // lets the pool prepare it
+    Pass(1);  // lets the pool prepare the step
     return running;
   }
   // Ends the last step that `client` was told to run.

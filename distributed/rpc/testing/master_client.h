@@ -54,8 +54,8 @@ class MasterClient {
     return status;
   }
 
-  // Returns a request for a step of the session; errors will be in the answer's body. Fetches
-  // nothing if `fetch` is "".
+  // Returns a request for a step of the session; the server will put errors into the answer's body.
+  // Fetches nothing if `fetch` is "".
   tensorflow::RunStepRequest Step(const std::string& fetch) const {
     tensorflow::RunStepRequest request;
     request.set_session_handle(handle_);

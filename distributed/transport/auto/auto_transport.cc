@@ -102,7 +102,7 @@ void AutoTransport::ChooseOnce(const TaskId& producer, size_t index) {
     MutexLock lock(mu_);
     stopped = stopped_;
     const auto choice = choices_.find(producer.name);
-    // The entry is now for another incarnation, if there is one.
+    // The producer's entry was removed, or is now for another incarnation.
     if (choice == choices_.end() || choice->second.producer != producer) return;
     steps.swap(choice->second.waiting);
     choice->second.asking = false;
@@ -147,7 +147,7 @@ namespace {
 
 void LogToStderr(const std::string& line) { std::fprintf(stderr, "penstock: %s\n", line.c_str()); }
 
-// Makes the transports that need no more than the tasks' servers, fastest first.
+// Makes the transports that need only the tasks' servers, fastest first.
 StatusOr<std::unique_ptr<Transport>> Make(const TransportHost& host) {
   std::vector<std::unique_ptr<Transport>> transports;
   for (const char* const protocol : {"shm", "grpc"}) {

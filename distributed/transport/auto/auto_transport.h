@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AutoTransport: has several transports, and uses for each producer the fastest one that reaches
-// it. It chooses that transport when a step first needs the producer, and logs the choice once.
-// Thread-safe, as every Transport is (transport.h).
+// AutoTransport: combines several transports, and uses the fastest one that reaches a producer. It
+// chooses the transport for a producer when a step first needs that producer, and logs the choice
+// once. Thread-safe, as every Transport is (transport.h).
 #pragma once
 
 #include <functional>
@@ -40,7 +40,7 @@ class AutoTransport final : public Transport {
   // The choice for one producer.
   struct Choice {
     TaskId producer;
-    Transport* transport = nullptr;  // set once it is known
+    Transport* transport = nullptr;  // set once the choice is made
     bool asking = false;
     std::set<int64_t> waiting;  // steps that wait for the choice
   };

@@ -75,7 +75,7 @@ TEST_F(AutoTransportTest, TheFirstRoadThatLeadsThere) {
   Begin();
   transport->Subscribe(ps, 1);
   transport->Subscribe(ps, 2);
-  EXPECT_EQ(fast->asked.size(), 1);  // one question for both steps
+  EXPECT_EQ(fast->asked.size(), 1);  // Reach is called only once for both steps
   EXPECT_THAT(fast->subscribed, IsEmpty());
   EXPECT_EQ(transport->ProtocolFrom("ps"), "");
   fast->Answer(OkStatus());
@@ -104,7 +104,8 @@ TEST_F(AutoTransportTest, AProducerThatIsNotThereIsAskedAgain) {
   Begin();
   transport->Subscribe(ps, 1);
   fast->Answer(Unavailable("nobody answers"));
-  EXPECT_THAT(slow->subscribed, ElementsAre(Pair("ps", 1)));  // the subscription fails the step
+  EXPECT_THAT(slow->subscribed,
+              ElementsAre(Pair("ps", 1)));  // the failed subscription fails the step
   EXPECT_THAT(log, IsEmpty());
   transport->Subscribe(ps, 2);
   fast->Answer(OkStatus());

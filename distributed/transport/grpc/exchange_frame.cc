@@ -59,7 +59,7 @@ void FrameWriter::AddBytes(const OutgoingTensor& tensor, size_t from, size_t cou
     return;
   }
   FlushSmall();
-  Buffer* const buffer = tensor.body().buffer();  // the slice keeps its bytes alive
+  Buffer* const buffer = tensor.body().buffer();  // the slice keeps the tensor's bytes alive
   buffer->Ref();
   body_.emplace_back(
       const_cast<char*>(bytes), count, [](void* kept) { static_cast<Buffer*>(kept)->Unref(); },
@@ -110,7 +110,7 @@ class FrameReader::Cursor {
   }
   size_t left() const { return left_; }
 
-  // Copies the next `count` bytes to `to`, or skips them if `to` is null. REQUIRES count
+  // Copies the next `count` bytes to `to`, or skips them if `to` is null. REQUIRES: count
   // <= left().
   void Read(size_t count, char* to) {
     left_ -= count;

@@ -48,7 +48,8 @@ class FrameWriter {
   void FlushSmall();
 
   wire::TensorBatchHeader header_;
-  std::string small_;  // bytes that are cheaper to copy than to refer to
+  std::string
+      small_;  // bytes that were copied, because copying them costs less than referring to them
   std::vector<grpc::Slice> body_;
   size_t body_bytes_ = 0;
   KeyNumbers keys_;

@@ -132,7 +132,7 @@ TEST_F(ExchangeFrameTest, KeysAreSpelledOutOnce) {
 }
 
 TEST_F(ExchangeFrameTest, UnwantedStepsAreSkipped) {
-  Tensor large(DType::kFloat, Shape({3 << 17}));  // a frame and a half
+  Tensor large(DType::kFloat, Shape({3 << 17}));  // one and a half frames
   OutgoingTensor a(1, Key("a"), large, false), b(2, Key("b"), Tensor::Scalar(1.0f), false);
   size_t sent = 0;
   ASSERT_FALSE(writer.Add(a, &sent));
@@ -191,7 +191,7 @@ TEST_F(ExchangeFrameTest, AWrongTensorIsTheEndOfItsStepOnly) {
   EXPECT_EQ(refused[2].why.code(), StatusCode::kDataLoss);
 }
 
-// Any bytes from another process lead to an error or to tensors, and to nothing else.
+// Any bytes from another process give an error or tensors, and do no other harm.
 TEST_F(ExchangeFrameTest, AnyBytesAreSafe) {
   OutgoingTensor a(1, Key("a"), Tensor::Vector<float>({1, 2, 3}), false);
   OutgoingTensor s(1, Key("s"), Tensor::Vector<std::string>({"x", "yz"}), false);

@@ -98,7 +98,7 @@ void ExchangeSink::Drop(int64_t step_id) {
   Call(std::move(ended));
 }
 
-// REQUIRES !writing_, !closing_.
+// REQUIRES: !writing_ and !closing_.
 void ExchangeSink::WriteFrame(Ended* ended) {
   if (small_.empty() && large_.empty() && !refusals_) return;
   for (std::deque<Item>* queue : {&small_, &large_}) {

@@ -3,9 +3,9 @@
 // ExchangeSink: the producer's end of one Exchange stream. It takes the consumer's subscriptions
 // and sends it tensors.
 //
-// While a frame is on its way, further tensors gather for the next frame. So the number of
-// messages grows with time, not with the number of small tensors. Large tensors are cut into
-// frames, and small ones overtake them.
+// While a frame is on its way, further tensors gather for the next frame. So the number of messages
+// depends on the time that frames take, and not on the number of small tensors. Large tensors are
+// cut into frames, and small ones overtake them.
 //
 // Thread-safe: steps send on any thread, and the stream's events come on the loop's threads. The
 // events of one kind follow each other, so `incoming_` and `consumer_`, which only reading uses,
@@ -35,8 +35,8 @@ namespace penstock {
 using ExchangeService =
     wire::TensorExchange::WithRawMethod_Exchange<wire::TensorExchange::AsyncService>;
 
-// Tensors up to this size overtake larger ones. All waiting small ones together delay a large one
-// less than one of its own frames takes.
+// Tensors up to this size overtake larger ones. All waiting small tensors together delay a large
+// one by less time than one of its frames takes.
 inline constexpr size_t kSmallBytesMax = size_t{64} << 10;
 
 class ExchangeSink final : public TensorSink,

@@ -20,9 +20,9 @@ namespace {
 
 // gRPC receives into memory from malloc, in blocks of up to some MB. By default malloc maps and
 // unmaps each block, so that every page of a tensor causes a page fault; then a large tensor takes
-// a third longer (tools/bench --only=transfer). These settings keep the memory. They apply to the
-// entire process, because malloc has no smaller scope. At most 128 MiB stay allocated, and 64 MiB
-// more for each further arena.
+// a third longer (tools/bench --only=transfer). These settings make malloc keep the memory. They
+// apply to the entire process, because malloc has no smaller scope. malloc keeps at most 128 MiB,
+// and 64 MiB more for each further arena.
 void KeepReceiveMemory() {
   static const bool once [[maybe_unused]] = [] {
     return mallopt(M_MMAP_THRESHOLD, 32 << 20) != 0 && mallopt(M_TRIM_THRESHOLD, 128 << 20) != 0;
@@ -192,7 +192,7 @@ void GrpcTransport::Subscribe(const TaskId& producer, int64_t step_id) {
   {
     MutexLock lock(mu_);
     std::shared_ptr<ExchangeStream>& stream = streams_[producer.name];
-    // A stream to another incarnation is kept only for the steps that use it already.
+    // A stream to another incarnation stays open only for the steps that use it already.
     const bool usable = stream != nullptr && stream->producer() == producer;
     if (usable && stream->Subscribe(step_id)) return;
     stream = opened = std::make_shared<ExchangeStream>(*this, producer);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // GrpcTransport: moves tensors on Exchange streams, over the same connections and port as a task's
-// calls. There is one stream per producer: the consumer opens it when it first needs it, and again
-// after it was lost.
+// calls. There is one stream per producer: the consumer opens it when it first needs a tensor from
+// the producer, and again after the stream was lost.
 //
 // Thread-safe like every Transport, once Serve has returned.
 #pragma once
@@ -31,7 +31,7 @@ class GrpcTransport final : public Transport {
   TransportCapabilities capabilities() const override {
     return {.inline_bytes_max = kSmallBytesMax};
   }
-  // REQUIRES that the host's server has been started.
+  // REQUIRES: the host's server has been started.
   Status Serve(const TaskId& self, TaskSteps& steps) override;
   void Subscribe(const TaskId& producer, int64_t step_id) override;
   void Unsubscribe(const TaskId& producer, int64_t step_id) override;

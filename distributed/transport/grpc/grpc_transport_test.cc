@@ -25,7 +25,7 @@ class Producer final : public wire::TensorExchange::Service {
  public:
   struct Answer {
     std::optional<wire::TensorBatch> batch;
-    grpc::Status end = grpc::Status::OK;  // used if there is no batch
+    grpc::Status end = grpc::Status::OK;  // the stream's final status, used if there is no batch
   };
 
   Producer() {

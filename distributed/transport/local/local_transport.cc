@@ -16,7 +16,7 @@
 namespace penstock {
 namespace {
 
-// Receives a tensor into memory that was chosen before.
+// Receives a tensor into memory of an allocator that the consumer has chosen already.
 class FixedLanding final : public Landing {
  public:
   explicit FixedLanding(Allocator& memory) : memory_(memory) {}
@@ -203,7 +203,7 @@ class LocalTransport final : public Transport {
   }
 
   void Stop() override {
-    if (own_ == nullptr) return;  // it never served
+    if (own_ == nullptr) return;  // the task has never served
     {
       Network& network = Network::Get();
       MutexLock lock(network.mu);

@@ -177,8 +177,8 @@ void TransportLoop::Accept() {
   UniqueFd accepted(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (accepted.valid()) return accepted_(std::move(accepted));
   if (errno != EMFILE && errno != ENFILE) return;
-  // No descriptor is free. Connecting peers wait until the next tick, by which time there may be
-  // one. Until then the listener is removed, because epoll would report it again and again.
+  // No descriptor is free. Connecting peers wait until the next tick, when a descriptor may be
+  // free. Until then the listener is removed, because epoll would report it again and again.
   accepting_ = epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr) != 0;
 }
 

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // TransportLoop: the polling thread of a transport. It serves the ends of all connections of a
-// task: it makes them look for work, receives from readable descriptors, and notices when a peer
-// has gone.
+// task: it makes the ends look for work, receives from readable descriptors, and notices when a
+// peer has gone.
 //
 // After work it spins for at most kSpin, if spinning has recently found work (core/base/spin.h).
 // Then the ends raise their sleep flags, and it sleeps until the descriptor of one of them is
 // readable.
 //
 // While it sleeps, another thread may poll in its place (Poller), so that a thread that waits for a
-// tensor need not be woken when the tensor comes. Only the thread whose turn it is uses the ends.
+// tensor need not be woken when the tensor comes. Only one thread has the turn at any time, and
+// only this thread uses the ends.
 #pragma once
 
 #include <atomic>
@@ -97,9 +98,9 @@ class TransportLoop final : public Poller {
   std::function<void(UniqueFd)> accepted_;
   std::atomic<bool> has_added_ = false;
   std::atomic<bool> stopping_ = false;
-  std::atomic<bool> turn_ = false;  // some thread has its turn
+  std::atomic<bool> turn_ = false;  // true while a thread has the turn
   Mutex mu_;
-  bool stopped_ ABSL_GUARDED_BY(mu_) = true;  // set until Start, and after Stop
+  bool stopped_ ABSL_GUARDED_BY(mu_) = true;  // true before Start and after Stop
   std::vector<std::shared_ptr<End>> added_ ABSL_GUARDED_BY(mu_);
 
   // The ends, by a number that is never used again. Used only by the thread whose turn it is.

@@ -38,11 +38,11 @@ class RingWriter {
   // Returns how many bytes may be appended. DataLoss if the reader claims to have read bytes
   // that were never written, or fewer than before.
   StatusOr<size_t> Room();
-  // Appends bytes. REQUIRES that there is room.
+  // Appends bytes. REQUIRES: there is room.
   void Append(const void* bytes, size_t count);
   void Publish() { memory_.positions->published.store(appended_, std::memory_order_seq_cst); }
-  // Return the number of bytes appended since the beginning, and how many of them the reader had
-  // consumed when Room was last called.
+  // Return the number of bytes appended since the beginning, and the number of those that the
+  // reader had consumed when Room was last called.
   uint64_t appended() const { return appended_; }
   uint64_t consumed() const { return consumed_; }
 
@@ -63,8 +63,7 @@ class RingReader {
   bool HasMore() const {
     return memory_.positions->published.load(std::memory_order_seq_cst) != read_;
   }
-  // Copies the next bytes to `to`, or skips them if `to` is null. REQUIRES that they are
-  // readable.
+  // Copies the next bytes to `to`, or skips them if `to` is null. REQUIRES: the bytes are readable.
   void Read(void* to, size_t count);
   // Makes the space of the bytes that were read available to the writer.
   void Release() { memory_.positions->consumed.store(read_, std::memory_order_seq_cst); }

@@ -62,11 +62,11 @@ TEST_F(RingTest, RoomComesBackWithRelease) {
 TEST_F(RingTest, PositionsThatCannotBeAreErrors) {
   Write("0123456789");
   writer.Publish();
-  positions.consumed = 11;  // never written
+  positions.consumed = 11;  // a position that was never written
   EXPECT_EQ(writer.Room().status(), DataLoss("the reader of a shared ring is at byte 11 of 10"));
   positions.consumed = 5;
   EXPECT_EQ(*writer.Room(), 11);
-  positions.consumed = 4;  // backwards
+  positions.consumed = 4;  // a position that goes backwards
   EXPECT_EQ(writer.Room().status().code(), StatusCode::kDataLoss);
 
   EXPECT_EQ(Read(10), "0123456789");

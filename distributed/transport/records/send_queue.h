@@ -60,9 +60,8 @@ class SendQueue {
     }
     return OkStatus();
   }
-  // Returns whether this thread shall send the large tensors. Returns false while another
-  // thread, which may have released the sink's lock, sends them. After true, EndLarge must
-  // follow.
+  // Returns true if this thread has to send the large tensors, and then to call EndLarge. Returns
+  // false while another thread sends them, which may have released the sink's lock.
   bool BeginLarge() { return !std::exchange(sending_large_, true); }
   void EndLarge() { sending_large_ = false; }
 

@@ -102,7 +102,7 @@ TEST(CommandsTest, AreReadAsTheyWereWritten) {
     done.push_back(value);
     return value != 4;
   };
-  // Reading ends with an error at the unknown value.
+  // ReadCommands returns an error at the value that is not outstanding.
   const StatusOr<bool> read = ReadCommands(reader, "/job:worker/task:0", &subscribed, take);
   EXPECT_EQ(read.status().code(), StatusCode::kDataLoss);
   EXPECT_THAT(std::string(read.status().message()), testing::HasSubstr("kind 2 for 4"));

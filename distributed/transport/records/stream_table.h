@@ -48,7 +48,8 @@ class StreamTable {
     {
       MutexLock lock(mu_);
       stream = Find(producer, &is_new);
-      if (stream.ok() && !(*stream)->Subscribe(step_id)) {  // the stream has just been lost
+      if (stream.ok() &&
+          !(*stream)->Subscribe(step_id)) {  // try again: the stream has just been lost
         streams_.erase(producer.name);
         stream = Find(producer, &is_new);
         if (stream.ok()) (*stream)->Subscribe(step_id);
@@ -75,7 +76,7 @@ class StreamTable {
   // to whether it made one, which the caller has to open.
   Made Find(const TaskId& producer, bool* is_new) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     const auto found = streams_.find(producer.name);
-    // A stream to another incarnation serves only the steps that began with it.
+    // A stream to an earlier incarnation serves only the steps that began with that incarnation.
     *is_new = found == streams_.end() || found->second->producer() != producer;
     if (!*is_new) return found->second;
     ASSIGN_OR_RETURN(std::shared_ptr<Stream> stream, make_(producer));

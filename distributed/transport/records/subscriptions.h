@@ -43,8 +43,8 @@ class Subscriptions {
   // Returns the commands that are not written yet.
   std::deque<Command>& waiting() { return waiting_; }
 
-  // Keeps `*opened` until the stream is open or lost, and returns nothing. If it is open or lost
-  // already, returns the status that the caller passes to `*opened`.
+  // Keeps `*opened` until the stream is open or lost, and returns nullopt. If the stream is open or
+  // lost already, returns a status, which the caller has to pass to `*opened`.
   std::optional<Status> WhenOpen(Transport::Reached* opened) {
     if (!lost_.ok() || is_open_) return lost_;
     opened_.push_back(std::move(*opened));
@@ -82,7 +82,7 @@ inline bool CannotConnect(const Status& why) {
   return absl::IsFailedPrecondition(why) || absl::IsResourceExhausted(why);
 }
 
-// The words of a transport for the error of CannotConnect.
+// The texts that a transport adds to an error for which CannotConnect is true.
 struct CannotConnectText {
   string_view what;    // "--protocol=shm: no shared memory"
   string_view advice;  // "choose --protocol=auto or grpc in all tasks"

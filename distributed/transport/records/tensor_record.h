@@ -39,11 +39,12 @@ struct TensorFields {
   uint64_t frame;
   uint64_t iteration;
   uint64_t total_bytes;
-  uint64_t address;  // this, offer and address_key: for Place::kElsewhere; see ElsewhereBytes
+  uint64_t
+      address;  // used, like offer and address_key, only for Place::kElsewhere; see ElsewhereBytes
   uint64_t offer;
   uint32_t address_key;
   uint32_t key;        // the key's number (key_numbers.h)
-  uint32_t key_bytes;  // of the key's text; 0: the number was used before
+  uint32_t key_bytes;  // length of the key's text; 0: the key's number was sent before
   int32_t dtype;
   uint32_t rank;
   uint16_t is_dead;

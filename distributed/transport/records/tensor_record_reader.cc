@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-constexpr size_t kRankMax = 254;  // the same limit as for shapes
+constexpr size_t kRankMax = 254;  // the maximum rank, the same as for shapes
 
 }  // namespace
 

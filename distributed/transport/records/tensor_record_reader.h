@@ -60,7 +60,7 @@ class TensorRecordReader {
 
  protected:
   // Receives, or begins to receive, a tensor of Place::kElsewhere, which is larger than
-  // kInlineBytesMax. If the tensor is not wanted, returns its memory to the producer. An error ends
+  // kInlineBytesMax. If no step wants the tensor, returns its memory to the producer. An error ends
   // the connection.
   virtual Status ReadElsewhere(TensorRecord record, bool wanted, Received* received) = 0;
   // Adds to `*received` the tensor, or, if there is an error, a refusal of the tensor's step that
@@ -83,7 +83,8 @@ class TensorRecordReader {
   RingReader ring_;
   NumberedKeys keys_;
   std::optional<Partial> partial_;  // a tensor with pieces still to come
-  size_t pieces_left_ = 0;          // bytes still to come in pieces, wanted or not
+  // Bytes of the current tensor that are still to come in pieces, even if no step wants it.
+  size_t pieces_left_ = 0;
 };
 
 }  // namespace penstock

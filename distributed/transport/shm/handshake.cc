@@ -20,8 +20,8 @@ constexpr size_t kTextMax = 2048;
 struct Fields {
   uint32_t magic;
   uint32_t version;
-  uint64_t incarnation;  // for Hello
-  int64_t code;          // for Welcome
+  uint64_t incarnation;  // used by Hello only
+  int64_t code;          // used by Welcome only
 };
 
 std::string Bytes(Fields fields, string_view text) {
@@ -34,9 +34,10 @@ std::string Bytes(Fields fields, string_view text) {
 
 StatusOr<Fields> ParseFields(string_view bytes) {
   Fields fields = {};
-  if (bytes.size() < sizeof(fields)) return DataLoss("a greeting of ", bytes.size(), " bytes");
+  if (bytes.size() < sizeof(fields))
+    return DataLoss("its greeting has only ", bytes.size(), " bytes");
   std::memcpy(&fields, bytes.data(), sizeof(fields));
-  if (fields.magic != kMagic) return DataLoss("a greeting that is none");
+  if (fields.magic != kMagic) return DataLoss("its first message is not a greeting");
   if (fields.version != kShmVersion) {
     return FailedPrecondition("it speaks version ", fields.version,
                               " of the shared memory transport, this task ", kShmVersion);

@@ -20,7 +20,7 @@ inline constexpr int64_t kHandshakeNanosMax = 10'000'000'000;
 
 // Identifies a host and a network namespace in it.
 struct HostIdentity {
-  std::string boot_id;             // of the kernel, new at each start
+  std::string boot_id;             // the kernel's id, new at each start of the machine
   uint64_t network_namespace = 0;  // the namespace's number
 
   // Returns the identity of this process. FailedPrecondition if /proc does not provide it.

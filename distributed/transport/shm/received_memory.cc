@@ -7,8 +7,8 @@
 
 namespace penstock {
 
-// Asks the consumer for the tensor's allocator; if that is the CPU allocator, the tensor stays in
-// the arena.
+// A Landing that asks the consumer for the tensor's allocator. If that is the CPU allocator, the
+// tensor stays in the arena.
 class ReceivedMemory::InPlace final : public Landing {
  public:
   InPlace(ReceivedMemory& memory, Landing& landing, bool* in_place)

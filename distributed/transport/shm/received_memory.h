@@ -29,9 +29,10 @@ class ReceivedMemory final : public Allocator, public std::enable_shared_from_th
   StatusOr<const char*> Find(uint64_t offset, uint64_t bytes) const;
   void Free(uint64_t offset) { freed_(offset); }
 
-  // Begins a tensor of the block at `offset`, which must have been found. If the consumer wants the
-  // tensor in CPU memory, it stays in place, and `*in_place` is set: the tensor is complete, and
-  // frees the block when it is destroyed. Else the caller copies the bytes and frees the block.
+  // Begins a tensor whose bytes are in the block at `offset`. REQUIRES: Find has returned the
+  // block. If the consumer wants the tensor in CPU memory, the bytes stay in place, and `*in_place`
+  // is set: the tensor is then complete, and frees the block when it is destroyed. Otherwise the
+  // caller copies the bytes and frees the block.
   StatusOr<IncomingTensor> Begin(int64_t step_id, const HashedKey& key, const TensorHeader& header,
                                  uint64_t offset, Landing& landing, bool* in_place);
 

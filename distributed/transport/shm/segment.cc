@@ -36,7 +36,8 @@ Status NoMemory(const char* what) {
 StatusOr<std::shared_ptr<SharedSegment>> SharedSegment::Map(UniqueFd fd) {
   void* const base = mmap(nullptr, kSegmentBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (base == MAP_FAILED) return NoMemory("mmap");
-  // A child of this process must not write to memory that the parent's connections share.
+  // Keeps the mapping from forked children, which must not write to memory that this process shares
+  // with its peers.
   madvise(base, kSegmentBytes, MADV_DONTFORK);
   return std::shared_ptr<SharedSegment>(new SharedSegment(std::move(fd), static_cast<char*>(base)));
 }

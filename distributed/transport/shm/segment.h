@@ -24,9 +24,9 @@
 
 namespace penstock {
 
-// A flag of one end of the connection. An end that is about to wait raises its flag, and then
+// A flag of one end of the connection. When the end is about to wait, it raises the flag, and then
 // checks once more whether it has to wait. After a change, the other end lowers the flag and wakes
-// the first end.
+// the waiting end.
 class WaitFlag {
  public:
   void Raise() { raised_.store(1, std::memory_order_seq_cst); }
@@ -71,7 +71,7 @@ class SharedSegment {
   RingMemory tensors();
   RingMemory commands();
   char* arena();
-  // Makes the system allocate memory for a range of the arena, unless it has already done so.
+  // Makes the system allocate memory for a range of the arena, unless the range has memory already.
   // Returns false if there is none: then a write to that range would kill the process. Called by
   // the producer. Thread-safe.
   bool Reserve(const char* part, size_t bytes);

@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// Free blocks of the arena keep up to this much memory, as long as the arena is in use.
+// The maximum memory of free blocks that stays allocated while the arena is in use.
 constexpr size_t kCachedBytesMax = size_t{256} << 20;
 // An arena that was not used for this long gives its free memory back.
 constexpr int64_t kTrimNanos = 5'000'000'000;

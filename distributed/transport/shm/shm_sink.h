@@ -56,8 +56,8 @@ class ShmSink final : public TensorSink,
  private:
   // How much of a large tensor has been sent.
   struct Progress {
-    char* in_arena = nullptr;  // its bytes were copied there
-    bool begun = false;        // it is sent in pieces
+    char* in_arena = nullptr;  // the tensor's bytes were copied to this offset of the arena
+    bool begun = false;        // true if the tensor is sent in pieces
     size_t sent = 0;
   };
   using Queue = SendQueue<Progress>;
@@ -85,7 +85,8 @@ class ShmSink final : public TensorSink,
   TaskSteps& steps_;
   const int64_t accepted_ns_;
   const int fd_;
-  std::string consumer_;  // its task; "" until its greeting. Used by the loop's thread only
+  std::string
+      consumer_;  // the consumer's task; "" before its Hello. Used by the loop's thread only
 
   Mutex mu_;
   UniqueFd socket_ ABSL_GUARDED_BY(mu_);
@@ -98,11 +99,11 @@ class ShmSink final : public TensorSink,
   std::vector<int64_t> subscribed_ ABSL_GUARDED_BY(mu_);    // read, for Advance to process
   absl::flat_hash_set<char*> blocks_ ABSL_GUARDED_BY(mu_);  // blocks of the arena in use
   std::deque<std::pair<uint64_t, uint64_t>> unread_
-      ABSL_GUARDED_BY(mu_);  // large tensors: where their records end in the ring, and their sizes
+      ABSL_GUARDED_BY(mu_);  // by large tensor: where its record ends in the ring, and its size
   uint64_t unread_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   Queue queue_ ABSL_GUARDED_BY(mu_);
   bool broken_ ABSL_GUARDED_BY(mu_) = false;
-  bool used_ ABSL_GUARDED_BY(mu_) = false;    // the arena was used since the last tick
+  bool used_ ABSL_GUARDED_BY(mu_) = false;    // true if the arena was used since the last tick
   int64_t used_ns_ ABSL_GUARDED_BY(mu_) = 0;  // the last tick at which it was used
 };
 

@@ -121,7 +121,8 @@ TEST_F(ShmSinkTest, WritesATensorAtOnceAndWakesASleepingConsumer) {
   EXPECT_TRUE(ReceiveMessage(consumer_.get())->has_value());
 }
 
-// The consumer does not read, so only so much is copied; the rest waits, and ends with Drop.
+// The consumer does not read, so the sink copies only up to its limit. The other tensors wait until
+// Drop.
 TEST_F(ShmSinkTest, LargeTensorsWaitForTheConsumer) {
   Connect();
   constexpr int kCount = 12;

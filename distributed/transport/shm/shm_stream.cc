@@ -14,8 +14,8 @@ constexpr int kRecordsPerCall = 64;
 constexpr int kSentPerCall = 64;
 constexpr int kDrainCalls = 1024;  // enough calls to read all records of a full ring
 
-constexpr CannotConnectText kNoWay = {"--protocol=shm: no shared memory",
-                                      "choose --protocol=auto or grpc in all tasks"};
+constexpr CannotConnectText kNoSharedMemory = {"--protocol=shm: no shared memory",
+                                               "choose --protocol=auto or grpc in all tasks"};
 
 }  // namespace
 
@@ -180,7 +180,7 @@ bool ShmStream::Tick(int64_t now_ns) {
 
 void ShmStream::MarkLost(const Status& why) {
   const auto self = shared_from_this();
-  const Status status = DescribeLost(producer_, why, kNoWay);
+  const Status status = DescribeLost(producer_, why, kNoSharedMemory);
   when_lost_(this);
   std::optional<Subscriptions::Ended> ended;
   {

@@ -71,7 +71,7 @@ class ShmStream final : public TransportLoop::End, public std::enable_shared_fro
   // Used by the loop's thread only.
   std::shared_ptr<SharedSegment> segment_;  // set when Welcome arrives
   std::unique_ptr<ArenaReader> reader_;
-  Status broken_;  // why the loop shall end the stream
+  Status broken_;  // the error for which the loop has to end the stream
 
   Mutex mu_;
   UniqueFd socket_ ABSL_GUARDED_BY(mu_);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ShmTransport: moves tensors between tasks of one host through memory that both map. There is
-// one connection per ordered pair of tasks: the consumer opens it when it first needs it, and
-// again after it was lost.
+// one connection per ordered pair of tasks: the consumer opens it when it first needs a tensor from
+// the producer, and again after the connection was lost.
 #pragma once
 
 #include <memory>
@@ -30,7 +30,7 @@ class ShmTransport final : public Transport {
   TransportCapabilities capabilities() const override {
     return {.inline_bytes_max = kInlineBytesMax};
   }
-  // REQUIRES that the host's server has been started. FailedPrecondition if this host does not let
+  // REQUIRES: the host's server has been started. FailedPrecondition if this host does not let
   // tasks share memory.
   Status Serve(const TaskId& self, TaskSteps& steps) override;
   void Reach(const TaskId& producer, Reached reached) override {

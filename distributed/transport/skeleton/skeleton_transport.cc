@@ -38,7 +38,7 @@ struct Message {
     kLost,
   };
   Kind kind;
-  TaskId producer;  // in the consumer's subscription
+  TaskId producer;  // the producer that the consumer subscribed to
   int64_t step_id = 0;
   std::shared_ptr<Mailbox> consumer;  // for kSubscribe
   Status why;                         // for kRefusal and kLost
@@ -309,7 +309,7 @@ class SkeletonTransport final : public Transport {
   }
 
   void Stop() override {
-    if (own_ == nullptr) return;  // it never served
+    if (own_ == nullptr) return;  // the task has never served
     {
       Mailboxes& all = Mailboxes::Get();
       MutexLock lock(all.mu);

@@ -31,7 +31,7 @@ struct Immediate {
   uint32_t messages = 0;
   uint32_t bytes = 0;
 
-  // Packs the message into 32 bits. REQUIRES that both numbers are in their ranges.
+  // Packs the message into 32 bits. REQUIRES: both numbers are in their ranges.
   uint32_t Encode() const { return kind << 30 | messages << 20 | bytes; }
   static Immediate Decode(uint32_t bits) {
     return {static_cast<Kind>(bits >> 30), bits >> 20 & kMessagesMax, bits & kBytesMax};
@@ -78,8 +78,8 @@ class MessageCredits {
 
  private:
   const uint32_t messages_max_;
-  uint32_t sent_ = 0;      // not confirmed by the other end
-  uint32_t received_ = 0;  // not confirmed by this end
+  uint32_t sent_ = 0;      // messages sent that the other end has not confirmed
+  uint32_t received_ = 0;  // messages received that this end has not confirmed
 };
 
 }  // namespace penstock

@@ -114,8 +114,8 @@ void VerbsDevice::QueryDevice() {
   reads_max_ =
       std::clamp(std::min(device.max_qp_rd_atom, device.max_qp_init_rd_atom), 1, kReadsMax);
   const uint32_t needed = IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_WRITE;
-  takes_page_faults_ = (attributes.odp_caps.general_caps & IBV_ODP_SUPPORT) != 0 &&
-                       (attributes.odp_caps.per_transport_caps.rc_odp_caps & needed) == needed;
+  supports_page_faults_ = (attributes.odp_caps.general_caps & IBV_ODP_SUPPORT) != 0 &&
+                          (attributes.odp_caps.per_transport_caps.rc_odp_caps & needed) == needed;
 }
 
 Status VerbsDevice::FindPort() {
@@ -183,12 +183,12 @@ std::string VerbsDevice::Describe() const {
                 " queue_depth=", settings_.queue_depth, " timeout=", settings_.timeout,
                 " retry_count=", settings_.retry_count, " service_level=", settings_.service_level,
                 " traffic_class=", settings_.traffic_class,
-                takes_page_faults_ ? " (memory is not pinned: ODP)" : "");
+                supports_page_faults_ ? " (memory is not pinned: ODP)" : "");
 }
 
 StatusOr<std::unique_ptr<MemoryRegion>> VerbsDevice::Register(void* memory, size_t bytes,
                                                               int access) {
-  const int faults = takes_page_faults_ ? IBV_ACCESS_ON_DEMAND : 0;
+  const int faults = supports_page_faults_ ? IBV_ACCESS_ON_DEMAND : 0;
   ibv_mr* const region = ibv_reg_mr(domain_, memory, bytes, access | faults);
   if (region != nullptr) return std::make_unique<MemoryRegion>(region, shared_from_this());
   const int error = errno;

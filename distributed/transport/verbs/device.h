@@ -44,8 +44,8 @@ class VerbsDevice : public std::enable_shared_from_this<VerbsDevice> {
     ibv_gid gid = {};
     uint16_t lid = 0;
     int mtu = 0;              // bytes
-    bool is_ethernet = true;  // RoCE, else InfiniBand
-    bool is_routable = true;  // RoCE v2, else v1
+    bool is_ethernet = true;  // true: RoCE; false: InfiniBand
+    bool is_routable = true;  // true: RoCE v2; false: RoCE v1
   };
 
   // Opens the device. FailedPrecondition if no device, port or address matches `settings`,
@@ -82,7 +82,7 @@ class VerbsDevice : public std::enable_shared_from_this<VerbsDevice> {
   int ports_ = 0;
   int gids_ = 0;
   int reads_max_ = 1;
-  bool takes_page_faults_ = false;
+  bool supports_page_faults_ = false;
 };
 
 }  // namespace penstock

@@ -32,7 +32,7 @@ StatusOr<ExposedTensor> ExposedTensor::Make(const OutgoingTensor& tensor, VerbsD
   if (tensor.bytes() <= kStagedBytesMax) return Copy(tensor, memory);
   StatusOr<std::unique_ptr<MemoryRegion>> region =
       device.Register(const_cast<char*>(tensor.data()), tensor.bytes(), IBV_ACCESS_REMOTE_READ);
-  // Memory that the device cannot pin, such as memory mapped from a file, is copied.
+  // Copies memory that the device cannot pin, such as memory mapped from a file.
   if (!region.ok()) return Copy(tensor, memory);
   exposed.region_ = *std::move(region);
   exposed.key_ = exposed.region_->remote_key();

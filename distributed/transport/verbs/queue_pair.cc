@@ -174,7 +174,7 @@ Status QueuePair::Connect(const VerbsEndpoint& other, int64_t now_ns) {
 }
 
 Status QueuePair::PostReceives(int count) {
-  ibv_recv_wr request = {};  // only the immediate is received
+  ibv_recv_wr request = {};  // the buffer is empty, because only the immediate is received
   request.wr_id = kReceiveId;
   for (int i = 0; i < count; ++i) {
     ibv_recv_wr* failed = nullptr;

@@ -56,11 +56,12 @@ class QueuePair {
   // Sends the published bytes that are not sent yet, as far as the other end has room for
   // messages.
   Status Flush();
-  // Tells the other end how much of in_ring() was consumed, if that is worth a message.
+  // Tells the other end how much of in_ring() was consumed, if enough was consumed since the last
+  // message.
   Status Confirm();
   bool CanRead() const { return reads_ < kReadsMax; }
   // Begins to copy `bytes` (up to kReadBytesMax) from the other end's memory to `to`. Reads end in
-  // the order in which they began; Poll counts them. REQUIRES CanRead().
+  // the order in which they began; Poll counts them. REQUIRES: CanRead().
   Status Read(char* to, uint32_t local_key, uint64_t from, uint32_t remote_key, size_t bytes);
   static constexpr size_t kReadBytesMax = size_t{1} << 20;
 
@@ -89,7 +90,8 @@ class QueuePair {
 
  private:
   static constexpr int kEventsMax = 64;
-  // The maximum number of writes of the ring under way; further bytes wait and share one write.
+  // The maximum number of writes of the ring under way; bytes published meanwhile wait and share
+  // the next write.
   static constexpr int kWritesMax = 4;
   static constexpr int kReadsMax = 16;
   static constexpr int kControlsMax = 32;  // confirmations and pings

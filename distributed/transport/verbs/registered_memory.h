@@ -47,7 +47,7 @@ class RegisteredMemory final : public Allocator,
   // other end may only read it.
   static std::shared_ptr<RegisteredMemory> Of(std::shared_ptr<VerbsDevice> device);
 
-  // Registers the first region, which shows whether this process may register memory.
+  // Registers the first region. Returns an error if this process may not register memory.
   Status RegisterFirstRegion();
   // Returns the keys of the region that contains the entire range, or nothing.
   std::optional<MemoryKeys> Find(const void* begin, size_t bytes);

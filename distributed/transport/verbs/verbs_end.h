@@ -66,11 +66,11 @@ class VerbsEnd : public TransportLoop::End {
   const int fd_;
   Mutex mu_;
   std::unique_ptr<QueuePair> pair_ ABSL_GUARDED_BY(mu_);  // null: the connection has ended
-  Status broken_ ABSL_GUARDED_BY(mu_);                    // why the loop shall end the connection
-  int64_t ticked_ns_ ABSL_GUARDED_BY(mu_) = 0;            // when the loop last called Tick
+  Status broken_ ABSL_GUARDED_BY(mu_);  // the error for which the loop has to end the connection
+  int64_t ticked_ns_ ABSL_GUARDED_BY(mu_) = 0;  // when the loop last called Tick
   // The number of reads that have ended and are not yet processed by the loop.
   int ended_reads_ ABSL_GUARDED_BY(mu_) = 0;
-  // Whether KeepAlive has polled since the loop polled last.
+  // True if KeepAlive has polled since the loop polled last.
   bool polled_ ABSL_GUARDED_BY(mu_) = false;
 };
 

@@ -4,9 +4,10 @@
 // it tensors.
 //
 // If there is room, Send writes a small tensor into the ring at once, on the caller's thread. A
-// large one is exposed (exposed_tensor.h) and offered. It counts as handed over when it is offered,
-// if it was copied; else when the consumer confirms that it has read it. One caller at a time
-// exposes tensors, without the lock; other callers leave theirs in the queue for it.
+// large one is exposed (exposed_tensor.h) and offered. If the tensor was copied, it counts as
+// handed over as soon as it is offered; if not, when the consumer confirms that it has read the
+// bytes. One caller at a time exposes tensors, without the lock; other callers leave theirs in the
+// queue for it.
 #pragma once
 
 #include <cstdint>
@@ -70,7 +71,7 @@ class VerbsSink final : public TensorSink,
   void Pump(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status PumpOnce(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Status SendLarge(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Exposes the tensor; releases the lock meanwhile.
+  // Exposes the tensor, without holding the lock.
   Status Expose(Item* item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Writes an offer into the ring. Returns false if there is no room.
   StatusOr<bool> WriteOffer(Item* item, Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -18,8 +18,8 @@ constexpr CannotConnectText kNoWay = {"--protocol=verbs: no RDMA",
 
 }  // namespace
 
-// Asks the consumer for the tensor's allocator; if that is the CPU allocator, uses registered
-// memory instead, which is CPU memory, too.
+// A Landing that asks the consumer for the tensor's allocator. If that is the CPU allocator, it
+// uses registered memory instead, which is CPU memory, too.
 class VerbsStream::InRegistered final : public Landing {
  public:
   InRegistered(Allocator& memory, Landing& landing) : memory_(memory), landing_(landing) {}

@@ -74,8 +74,8 @@ class VerbsStream final : public VerbsEnd, public std::enable_shared_from_this<V
   StatusOr<bool> ReadMessages();
   // Starts reading offered tensors, as long as the queue pair accepts reads.
   Status StartReads();
-  // Allocates memory for the next offer that a step wants. Returns false if there is none, or
-  // enough bytes are being read.
+  // Allocates memory for the next offer that a step wants. Returns false if there is no such offer,
+  // or if enough bytes are being read already.
   StatusOr<bool> BeginReading();
   StatusOr<Reading> MakeReading(TensorOffer offer);
   void EndReads(int count);

@@ -36,7 +36,8 @@ Status VerbsTransport::Serve(const TaskId& self, TaskSteps& steps) {
   self_ = self;
   steps_ = &steps;
   serves_ = OpenDevice();
-  // Consumers get an answer even if this task cannot use RDMA.
+  // Registers the service in any case, so that consumers get an answer even if this task cannot use
+  // RDMA.
   ConnectCall::Listen(std::make_shared<const ConnectCall::Endpoint>(ConnectCall::Endpoint{
       &service_, &Service::RequestConnect, host_.loop, host_.queue,
       [this](auto call) { call->Finish(AnswerConnect(call->request(), &call->response())); }}));

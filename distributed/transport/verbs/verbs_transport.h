@@ -2,8 +2,9 @@
 //
 // VerbsTransport: moves tensors between tasks over RDMA (libibverbs).
 //
-// There is one connection per ordered pair of tasks: the consumer opens it when it first needs
-// it, and again after it was lost. The two ends exchange their endpoints over gRPC.
+// There is one connection per ordered pair of tasks: the consumer opens it when it first needs a
+// tensor from the producer, and again after the connection was lost. The two ends exchange their
+// endpoints over gRPC.
 #pragma once
 
 #include <functional>
@@ -40,8 +41,8 @@ class VerbsTransport final : public Transport {
   TransportCapabilities capabilities() const override {
     return {.inline_bytes_max = kInlineBytesMax};
   }
-  // REQUIRES that the host's server has been started. FailedPrecondition or ResourceExhausted says
-  // in one line why this task cannot use RDMA, and what to do.
+  // REQUIRES: the host's server has been started. FailedPrecondition or ResourceExhausted says in
+  // one line why this task cannot use RDMA, and what to do.
   Status Serve(const TaskId& self, TaskSteps& steps) override;
   void Reach(const TaskId& producer, Reached reached) override {
     streams_.Reach(producer, std::move(reached));

@@ -44,7 +44,8 @@ class FakeWorkerClient final : public WorkerClient {
 
   std::vector<StatusCall> status_calls;
   std::vector<RunCall> run_calls;
-  std::vector<std::string> log;  // the other calls: "AbortStep 7: CANCELLED: why"
+  std::vector<std::string>
+      log;  // the calls without a list of their own: "AbortStep 7: CANCELLED: why"
 
   void GetStatus(const StatusQuestion& question, const CallOptions& options,
                  StatusAnswer answer) override {

@@ -13,8 +13,8 @@
 namespace penstock {
 
 // Expects every output to be as expected. Floats and complex numbers may differ by `tolerance`,
-// relative to the expected number if that is greater than 1. Tolerance 0 compares bit by bit,
-// except that any NaN equals any other.
+// relative to the expected number if that is greater than 1. With tolerance 0, compares bit by bit,
+// except that any NaN equals any other NaN.
 void ExpectOutputs(const OpCall& call, const std::vector<Tensor>& expected, double tolerance = 0);
 testing::AssertionResult NearTensor(const Tensor& actual, const Tensor& expected, double tolerance);
 

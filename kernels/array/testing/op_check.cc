@@ -64,7 +64,7 @@ StatusOr<std::vector<Tensor>> OpCall::RunWith(OpRunner::Known known) const {
     }
   }
   for (const auto& [name, value] : attrs) runner.Attr(name, value);
-  return runner.ShapesKnow(known).Run();
+  return runner.SetKnownInputs(known).Run();
 }
 
 std::vector<Tensor> OpCall::Run() const {

@@ -26,7 +26,7 @@ Tensor Sample(DType dtype, const Shape& shape, int first = 0);
 // Return an int32 or int64 vector, matrix or scalar.
 Tensor Ints(const std::vector<int32_t>& values);
 Tensor Longs(const std::vector<int64_t>& values);
-Tensor Pairs(const std::vector<int32_t>& values);  // two columns
+Tensor Pairs(const std::vector<int32_t>& values);  // returns a matrix of two columns
 
 // Compares dtype, shape and elements; plain elements byte by byte.
 testing::AssertionResult SameTensor(const Tensor& actual, const Tensor& expected);

@@ -14,10 +14,10 @@ struct ProblemOptions {
   int nodes = 8;
   int devices = 2;      // each is a task that has one CPU with one lane
   int most_inputs = 3;  // per node
-  // On device 0, on average. Another device takes 1 to 3 times as long, and each time varies by a
-  // quarter.
+  // The average time of a node on device 0. Another device takes 1 to 3 times as long, and each
+  // time varies by a quarter.
   double node_ns = 100'000;
-  double transfer_ns = 100'000;  // of an output, on average, without the latency
+  double transfer_ns = 100'000;  // average time to send an output, without the latency
   double latency_ns = 10'000;
 };
 // Each node is a group of its own that may run on any device.
@@ -27,8 +27,10 @@ PlacementProblem RandomProblem(uint64_t seed, const ProblemOptions& options);
 PlacementProblem EqualDevices(int devices, double latency_ns, double bytes_per_ns);
 
 // Return the time of the predicted step under a placement:
-double BestOfAllNanos(const PlacementProblem& problem);  // the best of all
-double HeftNanos(const PlacementProblem& problem);       // found by HEFT, which fills gaps
+// The time under the best of all placements.
+double BestOfAllNanos(const PlacementProblem& problem);
+// Returns the time under the placement found by HEFT, which fills gaps between earlier nodes.
+double HeftNanos(const PlacementProblem& problem);
 double BestSingleDeviceNanos(const PlacementProblem& problem);
 double RandomPlacementNanos(const PlacementProblem& problem, uint64_t seed);
 

@@ -18,16 +18,16 @@ class Network {
   Network(std::string name, int devices) {
     made_.name = std::move(name);
     made_.problem = EqualDevices(devices, kLatencyNanos, kLinkBytesPerNano);
-    for (int d = 0; d < devices; ++d) anywhere_.push_back(d);
+    for (int d = 0; d < devices; ++d) all_devices_.push_back(d);
   }
 
-  int devices() const { return static_cast<int>(anywhere_.size()); }
+  int devices() const { return static_cast<int>(all_devices_.size()); }
 
   int Add(const std::vector<int>& inputs, double flops, double floats, int hand) {
     std::vector<PlacementProblem::Input> edges;
     for (const int input : inputs) edges.push_back({input, input});
     const int node = made_.problem.num_nodes();
-    made_.problem.candidates.push_back(anywhere_);
+    made_.problem.candidates.push_back(all_devices_);
     made_.problem.AddNode(node, edges, {kLaunchNanos + flops / kFlopsPerNano});
     made_.problem.output_bytes.push_back(floats * kFloat);
     made_.by_hand.push_back(hand);
@@ -61,7 +61,7 @@ class Network {
     double flops, floats;
   };
   RealisticProblem made_;
-  std::vector<int> anywhere_;
+  std::vector<int> all_devices_;
   std::vector<Node> nodes_;
 };
 

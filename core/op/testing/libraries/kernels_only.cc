@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An op library for tests: a kernel for an op of the test's process; the op has a float kernel
-// already.
+// An op library for tests: a kernel for an op that the test's process has already, with a float
+// kernel.
 #include "core/op/op_library.h"
 
 namespace {

@@ -7,8 +7,8 @@
 namespace penstock {
 
 // A bool. If true, output i of the node is its input i. A step that needs only some outputs runs
-// only what the inputs of the same index need. The node's control inputs run only for steps that
-// need a node with a control edge from this node.
-inline constexpr char kResultsApartAttr[] = "_results_apart";
+// only the nodes that the inputs with the same indices need. The node's control inputs run only for
+// steps that need a node with a control edge from this node.
+inline constexpr char kIndependentResultsAttr[] = "_results_apart";
 
 }  // namespace penstock
