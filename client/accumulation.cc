@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "client/ops/line_scope.h"
+
 namespace penstock::client {
 namespace {
 
@@ -45,7 +47,8 @@ Gradient Sparse(const VariableGradient& g, Output always, Output count, Outputs*
 }  // namespace
 
 Accumulation AccumulateGradients(Program& program, const std::vector<VariableGradient>& gradients,
-                                 int32_t count) {
+                                 int32_t count, SourceLine line) {
+  const CallerLine source(program, line);
   if (count < 1) {
     program.Fail(InvalidArgument("gradients of ", count, " mini-batches are to be accumulated"));
   }

@@ -28,6 +28,7 @@ struct Accumulation {
 // one. Each row of a sparse gradient is divided by `count` too, so dense and sparse gradients are
 // both means over the big batch. Mistakes become the program's error.
 Accumulation AccumulateGradients(Program& program, const std::vector<VariableGradient>& gradients,
-                                 int32_t count);
+                                 int32_t count,
+                                 SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
 }  // namespace penstock::client

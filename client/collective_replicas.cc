@@ -4,6 +4,7 @@
 #include <map>
 
 #include "client/device_setter.h"
+#include "client/ops/line_scope.h"
 
 namespace penstock::client {
 namespace {
@@ -18,8 +19,9 @@ Output Flat(Program& program, Output value) {
 
 }  // namespace
 
-CollectiveReplicas::CollectiveReplicas(Program& program, const Options& options)
+CollectiveReplicas::CollectiveReplicas(Program& program, const Options& options, SourceLine line)
     : program_(program), options_(options) {
+  const CallerLine source(program, line);
   if (options.workers < 1 || options.worker < 0 || options.worker >= options.workers) {
     program.Fail(InvalidArgument("collective replicas: there is no worker ", options.worker, " of ",
                                  options.workers));
@@ -75,7 +77,8 @@ std::vector<CollectiveReplicas::Bucket> CollectiveReplicas::MakeBuckets(
 }
 
 std::vector<VariableGradient> CollectiveReplicas::Average(
-    const std::vector<VariableGradient>& gradients) {
+    const std::vector<VariableGradient>& gradients, SourceLine line) {
+  const CallerLine source(program_, line);
   const auto names = program_.NameScope("all_reduce");
   std::vector<VariableGradient> averages = gradients;
   int number = 0;
@@ -108,7 +111,10 @@ std::vector<VariableGradient> CollectiveReplicas::Average(
   return averages;
 }
 
-Output CollectiveReplicas::Average(Output value) { return AllReduce(value, "Div", "average"); }
+Output CollectiveReplicas::Average(Output value, SourceLine line) {
+  const CallerLine source(program_, line);
+  return AllReduce(value, "Div", "average");
+}
 
 Output CollectiveReplicas::BroadcastFromChief(const Variable& variable) {
   Attrs attrs = Keys();
@@ -118,7 +124,8 @@ Output CollectiveReplicas::BroadcastFromChief(const Variable& variable) {
   return variable.Assign(CallIn(program_, "CollectiveBcastRecv", {}, std::move(attrs)));
 }
 
-Output CollectiveReplicas::Agree() {
+Output CollectiveReplicas::Agree(SourceLine line) {
+  const CallerLine source(program_, line);
   const auto scope = program_.DeviceFunctionScope(Devices());
   const auto names = program_.NameScope("agree");
   Outputs ops;
@@ -126,7 +133,8 @@ Output CollectiveReplicas::Agree() {
   return program_.Group(ops, "agreed");
 }
 
-Output CollectiveReplicas::Barrier() {
+Output CollectiveReplicas::Barrier(SourceLine line) {
+  const CallerLine source(program_, line);
   const auto scope = program_.DeviceFunctionScope(Devices());
   return AllReduce(Constant(program_, Tensor::Scalar<int32_t>(1)), "Id", "barrier");
 }

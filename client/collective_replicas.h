@@ -21,7 +21,8 @@
 // their position in that order. The sessions must name all workers (no device filters), and run one
 // step at a time. If a worker is lost, the steps of all others end with an error that names it. If
 // a worker closes its session because its data have ended, the others' steps end with OutOfRange.
-// Mistakes become the program's error. Borrows the program.
+// Mistakes become the program's error. It, and errors of the nodes, name the line of the call.
+// Borrows the program.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +45,8 @@ class CollectiveReplicas {
     // larger ones need fewer messages.
     int64_t bucket_bytes = 4 << 20;
   };
-  CollectiveReplicas(Program& program, const Options& options);
+  CollectiveReplicas(Program& program, const Options& options,
+                     SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
   bool is_chief() const { return options_.worker == 0; }
   // Returns a device function that puts every node on this worker's task.
@@ -52,14 +54,15 @@ class CollectiveReplicas {
 
   // Returns the mean over all workers of each gradient, as a dense gradient. A variable without a
   // gradient stays without one; the shapes of the other variables must be fully known.
-  std::vector<VariableGradient> Average(const std::vector<VariableGradient>& gradients);
+  std::vector<VariableGradient> Average(const std::vector<VariableGradient>& gradients,
+                                        SourceLine line = {__builtin_FILE(), __builtin_LINE()});
   // Returns the mean over all workers of `value`, such as each worker's loss.
-  Output Average(Output value);
+  Output Average(Output value, SourceLine line = {__builtin_FILE(), __builtin_LINE()});
   // Returns an op that sets the variables of every worker to the chief's values; local variables
   // and those made after this call are left out. All workers must run it together.
-  Output Agree();
+  Output Agree(SourceLine line = {__builtin_FILE(), __builtin_LINE()});
   // Returns an op that completes only when every worker has reached it.
-  Output Barrier();
+  Output Barrier(SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
  private:
   struct Bucket {

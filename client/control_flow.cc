@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "client/ops/line_scope.h"
 #include "core/graph/flow_context.h"
 #include "core/op/gradient.h"
 
@@ -21,11 +22,16 @@ bool IsScalarBool(Output value) {
 // branch. An op without outputs is replaced by a copy of `pred` that is available when the op has
 // run. Returns none if `function` returns an invalid output.
 Outputs BuildBranch(GraphBuilder& graph, Output pred, bool side,
-                    const std::function<Outputs()>& function) {
-  BranchContext branch(graph, pred, side);
+                    const std::function<Outputs()>& function, SourceLine line) {
+  BranchContext branch = [&] {
+    const CallerLine source(graph, line);
+    return BranchContext(graph, pred, side);
+  }();
   const auto inside = graph.ContextScope(&branch);
+  const Outputs made = function();
+  const CallerLine source(graph, line);
   Outputs results;
-  for (const Output& result : function()) {
+  for (const Output& result : made) {
     if (!result.valid()) return {};
     if (graph.num_outputs(result.node) > 0) {
       results.push_back(Identity(result));
@@ -58,9 +64,10 @@ bool Keeps(const PartialShape& shape, const PartialShape& invariant) {
 // Builds one loop.
 class LoopBuilder {
  public:
-  LoopBuilder(GraphBuilder& graph, const WhileOptions& options)
+  LoopBuilder(GraphBuilder& graph, const WhileOptions& options, SourceLine line)
       : graph_(graph),
         options_(options),
+        line_(line),
         context_(graph, StrCat(graph.name_scope(), "while_context"),
                  {.parallel_iterations = options.parallel_iterations,
                   .swap_memory = options.swap_memory}) {}
@@ -73,6 +80,7 @@ class LoopBuilder {
     const Outputs next = body(body_);
     RETURN_IF_ERROR(graph_.status());
     RETURN_IF_ERROR(Check(next));
+    const CallerLine source(graph_, line_);
     for (size_t i = 0; i < next.size(); ++i) {
       const Output around = Call("NextIteration", {next[i]});
       RETURN_IF_ERROR(graph_.status());
@@ -100,6 +108,7 @@ class LoopBuilder {
   }
 
   Status Enter(const Outputs& initial) {
+    const CallerLine source(graph_, line_);
     if (initial.empty()) return InvalidArgument("there is nothing that could change");
     if (!options_.shape_invariants.empty() && options_.shape_invariants.size() != initial.size()) {
       return InvalidArgument(initial.size(), " variables but ", options_.shape_invariants.size(),
@@ -114,6 +123,7 @@ class LoopBuilder {
 
   Status Branch(const std::function<Output(const Outputs&)>& cond) {
     for (const Output& entered : entered_) {
+      const CallerLine source(graph_, line_);
       // The second input is replaced when the body's output exists.
       merges_.push_back(CallN("Merge", {Outputs{entered, entered}})[0]);
     }
@@ -124,6 +134,7 @@ class LoopBuilder {
       return InvalidArgument("the condition must be a bool, is ", Name(goes_on.dtype()),
                              goes_on.shape().ToString());
     }
+    const CallerLine source(graph_, line_);
     const Output test = Call("LoopCond", {goes_on});
     for (const Output& merge : merges_) {
       const Outputs sides = AddSwitch(merge, test);
@@ -157,6 +168,7 @@ class LoopBuilder {
 
   GraphBuilder& graph_;
   const WhileOptions& options_;
+  const SourceLine line_;
   LoopContext context_;
   Outputs entered_, merges_, body_, out_;
 };
@@ -164,10 +176,11 @@ class LoopBuilder {
 }  // namespace
 
 Outputs Cond(GraphBuilder& graph, Output pred, const std::function<Outputs()>& then,
-             const std::function<Outputs()>& otherwise, string_view name) {
+             const std::function<Outputs()>& otherwise, string_view name, SourceLine line) {
   if (!graph.status().ok()) return {};
   const auto scope = graph.NameScope(name);
   const auto fail = [&](const Status& status) {
+    const CallerLine source(graph, line);
     graph.Fail(Annotate(status, StrCat("conditional '", graph.name_scope(), "'")));
     return Outputs();
   };
@@ -175,11 +188,15 @@ Outputs Cond(GraphBuilder& graph, Output pred, const std::function<Outputs()>& t
     return fail(InvalidArgument("the predicate must be a bool, is ", Name(pred.dtype()),
                                 pred.shape().ToString()));
   }
-  const Output decided = Identity(pred);
-  const Outputs yes = BuildBranch(graph, decided, true, then);
-  const Outputs no = BuildBranch(graph, decided, false, otherwise);
+  const Output decided = [&] {
+    const CallerLine source(graph, line);
+    return Identity(pred);
+  }();
+  const Outputs yes = BuildBranch(graph, decided, true, then, line);
+  const Outputs no = BuildBranch(graph, decided, false, otherwise, line);
   if (!graph.status().ok()) return InvalidOutputs(graph, std::max(yes.size(), no.size()));
   if (const Status status = CheckSides(yes, no); !status.ok()) return fail(status);
+  const CallerLine source(graph, line);
   Outputs results;
   for (size_t i = 0; i < yes.size(); ++i) {
     results.push_back(CallN("Merge", {Outputs{no[i], yes[i]}})[0]);
@@ -188,18 +205,20 @@ Outputs Cond(GraphBuilder& graph, Output pred, const std::function<Outputs()>& t
 }
 
 Outputs Case(GraphBuilder& graph, const std::vector<CaseBranch>& cases,
-             const std::function<Outputs()>& otherwise, string_view name) {
+             const std::function<Outputs()>& otherwise, string_view name, SourceLine line) {
   const auto scope = graph.NameScope(name);
   const std::function<Outputs(size_t)> from = [&](size_t i) {
     if (i == cases.size()) return otherwise();
-    return Cond(graph, cases[i].first, cases[i].second, [&] { return from(i + 1); });
+    return Cond(
+        graph, cases[i].first, cases[i].second, [&] { return from(i + 1); }, "cond", line);
   };
   return from(0);
 }
 
 Outputs While(GraphBuilder& graph, const Outputs& initial,
               const std::function<Output(const Outputs&)>& cond,
-              const std::function<Outputs(const Outputs&)>& body, const WhileOptions& options) {
+              const std::function<Outputs(const Outputs&)>& body, const WhileOptions& options,
+              SourceLine line) {
   if (!graph.status().ok()) return InvalidOutputs(graph, initial.size());
   if (options.maximum_iterations.has_value()) {
     WhileOptions unlimited = options;
@@ -210,23 +229,30 @@ Outputs While(GraphBuilder& graph, const Outputs& initial,
     const auto rest = [](const Outputs& v) { return Outputs(v.begin(), v.end() - 1); };
     const int64_t limit = *options.maximum_iterations;
     Outputs counted = initial;
-    counted.push_back(Constant(graph, Tensor::Scalar<int64_t>(0)));
+    {
+      const CallerLine source(graph, line);
+      counted.push_back(Constant(graph, Tensor::Scalar<int64_t>(0)));
+    }
     return rest(While(
         graph, counted,
         [&](const Outputs& v) {
-          return LogicalAnd(Less(v.back(), ConstantLike(v.back(), limit)), cond(rest(v)));
+          const Output asked = cond(rest(v));
+          const CallerLine source(graph, line);
+          return LogicalAnd(Less(v.back(), ConstantLike(v.back(), limit)), asked);
         },
         [&](const Outputs& v) {
           Outputs next = body(rest(v));
+          const CallerLine source(graph, line);
           next.push_back(v.back() + 1);
           return next;
         },
-        unlimited));
+        unlimited, line));
   }
   const auto scope = graph.NameScope(options.name);
   Outputs last;
-  const Status status = LoopBuilder(graph, options).Build(initial, cond, body, &last);
+  const Status status = LoopBuilder(graph, options, line).Build(initial, cond, body, &last);
   if (status.ok()) return last;
+  const CallerLine source(graph, line);
   graph.Fail(Annotate(status, StrCat("loop '", graph.name_scope(), "'")));
   return InvalidOutputs(graph, initial.size());
 }

@@ -14,8 +14,10 @@
 //
 // Nodes that a function builds inside a branch or a loop run only as part of that branch or loop. A
 // node built outside runs whether the branch is taken or not. Make variables and placeholders
-// outside. Mistakes become the graph's error. The nodes and their names are those that TensorFlow's
-// cond and while_loop build.
+// outside. The nodes and their names are those that TensorFlow's cond and while_loop build.
+//
+// Mistakes become the graph's error. Nodes of a branch or a body have the lines of the calls that
+// make them; all other nodes, and mistakes in the call, have `line`, which is that of the call.
 #pragma once
 
 #include <cstdint>
@@ -35,14 +37,16 @@ namespace penstock::client {
 // function returns an op without outputs, the result in its place is `pred`, available when the op
 // has run.
 Outputs Cond(GraphBuilder& graph, Output pred, const std::function<Outputs()>& then,
-             const std::function<Outputs()>& otherwise, string_view name = "cond");
+             const std::function<Outputs()>& otherwise, string_view name = "cond",
+             SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
 // A predicate, and the function that builds the branch.
 using CaseBranch = std::pair<Output, std::function<Outputs()>>;
 // Returns the outputs of the first of `cases` whose predicate is true at run time; those of
 // `otherwise` if there is none.
 Outputs Case(GraphBuilder& graph, const std::vector<CaseBranch>& cases,
-             const std::function<Outputs()>& otherwise, string_view name = "case");
+             const std::function<Outputs()>& otherwise, string_view name = "case",
+             SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
 struct WhileOptions {
   // The maximum number of iterations that run concurrently.
@@ -62,7 +66,8 @@ struct WhileOptions {
 // dimensions of its shape that are known or given in `shape_invariants`.
 Outputs While(GraphBuilder& graph, const Outputs& initial,
               const std::function<Output(const Outputs&)>& cond,
-              const std::function<Outputs(const Outputs&)>& body, const WhileOptions& options = {});
+              const std::function<Outputs(const Outputs&)>& body, const WhileOptions& options = {},
+              SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
 // The functions below call a FoldFunction or MapFunction for each slice of `elems` along the first
 // dimension, whose size must be the same in all `elems`. `initial` is the accumulator's first
@@ -73,16 +78,20 @@ using MapFunction = std::function<Outputs(const Outputs& elements)>;
 // FoldL returns fn(...fn(fn(initial, elems[0]), elems[1])..., elems[n-1]). FoldR begins with the
 // last element.
 Outputs FoldL(GraphBuilder& graph, const Outputs& elems, const Outputs& initial,
-              const FoldFunction& fn, const WhileOptions& options = {.name = "foldl"});
+              const FoldFunction& fn, const WhileOptions& options = {.name = "foldl"},
+              SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 Outputs FoldR(GraphBuilder& graph, const Outputs& elems, const Outputs& initial,
-              const FoldFunction& fn, const WhileOptions& options = {.name = "foldr"});
+              const FoldFunction& fn, const WhileOptions& options = {.name = "foldr"},
+              SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 // Stacks all accumulators of FoldL; with `reverse` those of FoldR. Row i is the accumulator after
 // fn was called with elems[i].
 Outputs Scan(GraphBuilder& graph, const Outputs& elems, const Outputs& initial,
              const FoldFunction& fn, bool reverse = false,
-             const WhileOptions& options = {.name = "scan"});
+             const WhileOptions& options = {.name = "scan"},
+             SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 // Calls fn on every slice and stacks the results. `types` are the types of fn's outputs.
 Outputs MapFn(GraphBuilder& graph, const Outputs& elems, const std::vector<DType>& types,
-              const MapFunction& fn, const WhileOptions& options = {.name = "map"});
+              const MapFunction& fn, const WhileOptions& options = {.name = "map"},
+              SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
 }  // namespace penstock::client

@@ -6,6 +6,7 @@
 
 #include "client/device_setter.h"
 #include "client/mutex.h"
+#include "client/ops/line_scope.h"
 #include "core/base/error_origin.h"
 #include "core/op/device_name.h"
 #include "core/op/gradient.h"
@@ -27,7 +28,8 @@ Output At(Program& program, Output numbers, int index) {
 }
 
 // Returns `share` if it is valid. Otherwise sets the program's error and returns a valid share.
-WorkerShare CheckedShare(Program& program, const WorkerShare& share) {
+WorkerShare CheckedShare(Program& program, const WorkerShare& share, SourceLine line) {
+  const CallerLine source(program, line);
   if (0 <= share.worker && share.worker < share.workers) return share;
   program.Fail(InvalidArgument("ExactlyOnce: worker is ", share.worker, ", must be in [0, ",
                                share.workers, "), the workers"));
@@ -58,10 +60,12 @@ struct ExactlyOnce::Decision {
   Output passed_over, next;
 };
 
-ExactlyOnce::ExactlyOnce(Program& program, const WorkerShare& share)
-    : program_(program), share_(CheckedShare(program, share)) {}
+ExactlyOnce::ExactlyOnce(Program& program, const WorkerShare& share, SourceLine line)
+    : program_(program), share_(CheckedShare(program, share, line)) {}
 
-Output ExactlyOnce::Apply(Optimizer& optimizer, const std::vector<VariableGradient>& gradients) {
+Output ExactlyOnce::Apply(Optimizer& optimizer, const std::vector<VariableGradient>& gradients,
+                          SourceLine line) {
+  const CallerLine source(program_, line);
   const auto names = program_.NameScope("exactly_once");
   if (position_) {
     program_.Fail(FailedPrecondition("ExactlyOnce: Apply was called twice"));

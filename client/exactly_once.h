@@ -58,12 +58,15 @@ class ExactlyOnce {
  public:
   // Borrows the program. Sets the program's error to InvalidArgument if share.worker is not in [0,
   // workers).
-  explicit ExactlyOnce(Program& program, const WorkerShare& share = {});
+  explicit ExactlyOnce(Program& program, const WorkerShare& share = {},
+                       SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
   // Returns the train op, in place of Optimizer::ApplyGradients. It raises the global step, too.
   // Adds a count of batches to each task that holds variables with gradients, or the global step:
-  // "batches_taken", or "batches_taken_1_of_2" and so on. Call it once.
-  Output Apply(Optimizer& optimizer, const std::vector<VariableGradient>& gradients);
+  // "batches_taken", or "batches_taken_1_of_2" and so on. Errors of the nodes name the line of the
+  // call. Call it once.
+  Output Apply(Optimizer& optimizer, const std::vector<VariableGradient>& gradients,
+               SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
   // Returns how many batches of this worker have been applied on all servers, and makes the
   // session's steps count on from there. Call it before the first step of a session.

@@ -210,7 +210,10 @@ TEST_F(TwoServersTest, NothingBehindTheCommitComesFromElsewhere) {
 TEST(ExactlyOnceMistakesTest, AreNamed) {
   Program program;
   const ExactlyOnce once(program, {.workers = 2, .worker = 2});
-  EXPECT_EQ(program.status().message(), "ExactlyOnce: worker is 2, must be in [0, 2), the workers");
+  const int line = __LINE__ - 1;
+  EXPECT_EQ(program.status().message(),
+            StrCat("ExactlyOnce: worker is 2, must be in [0, 2), the workers (made at ", __FILE__,
+                   ":", line, ")"));
   const QueueRunners runners(program);
   RunQueueRunners run(runners, {}, &once);
   const auto session = Session::New(program);

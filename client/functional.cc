@@ -2,6 +2,7 @@
 //
 // Implements FoldL, FoldR, Scan and MapFn: loops over the slices of tensors.
 #include "client/control_flow.h"
+#include "client/ops/line_scope.h"
 #include "client/tensor_array.h"
 #include "core/op/gradient.h"
 
@@ -12,10 +13,16 @@ Output Int(GraphBuilder& graph, int32_t value) {
   return Constant(graph, Tensor::Scalar<int32_t>(value));
 }
 
+Output Zero(GraphBuilder& graph, SourceLine line) {
+  const CallerLine source(graph, line);
+  return Int(graph, 0);
+}
+
 // The slices of several tensors, accessed by a common index.
 class Slices {
  public:
-  Slices(GraphBuilder& graph, const Outputs& elems) {
+  Slices(GraphBuilder& graph, const Outputs& elems, SourceLine line) {
+    const CallerLine source(graph, line);
     for (const Output& each : elems) arrays_.push_back(TensorArray::Unstack(graph, each));
     if (elems.empty()) {
       graph.Fail(InvalidArgument("a function over slices needs something to slice"));
@@ -42,7 +49,8 @@ class Results {
     DType dtype;
     PartialShape shape = {};
   };
-  Results(GraphBuilder& graph, Output size, const std::vector<Element>& elements) {
+  Results(GraphBuilder& graph, Output size, const std::vector<Element>& elements, SourceLine line) {
+    const CallerLine source(graph, line);
     for (const Element& each : elements) {
       arrays_.emplace_back(graph, size, each.dtype,
                            TensorArrayOptions{.element_shape = each.shape});
@@ -93,31 +101,41 @@ WhileOptions WithScalarVariables(const WhileOptions& options, size_t more) {
 // `results`, and the number of slices done.
 Outputs Run(GraphBuilder& graph, const Slices& slices, const Outputs& initial,
             const FoldFunction& fn, bool reverse, const Results& results,
-            const WhileOptions& options) {
+            const WhileOptions& options, SourceLine line) {
   Outputs variables = initial;
   const Outputs flows = results.flows();
   variables.insert(variables.end(), flows.begin(), flows.end());
-  variables.push_back(Int(graph, 0));
+  variables.push_back(Zero(graph, line));
   return While(
-      graph, variables, [&](const Outputs& v) { return Less(v.back(), slices.size()); },
+      graph, variables,
       [&](const Outputs& v) {
-        const Output index = reverse ? slices.size() - v.back() - 1 : v.back();
-        const Outputs before(v.begin(), v.begin() + initial.size());
-        Outputs next = fn(before, slices.Read(index));
+        const CallerLine source(graph, line);
+        return Less(v.back(), slices.size());
+      },
+      [&](const Outputs& v) {
+        Output index = v.back();
+        Outputs slice;
+        {
+          const CallerLine source(graph, line);
+          if (reverse) index = slices.size() - v.back() - 1;
+          slice = slices.Read(index);
+        }
+        Outputs next = fn({v.begin(), v.begin() + initial.size()}, slice);
+        const CallerLine source(graph, line);
         if (!HasCount(graph, next, initial.size())) return v;
         const Outputs after = results.Write(v.data() + initial.size(), index, next);
         next.insert(next.end(), after.begin(), after.end());
         next.push_back(v.back() + 1);
         return next;
       },
-      WithScalarVariables(options, flows.size() + 1));
+      WithScalarVariables(options, flows.size() + 1), line);
 }
 
 Outputs Fold(GraphBuilder& graph, const Outputs& elems, const Outputs& initial,
-             const FoldFunction& fn, bool reverse, const WhileOptions& options) {
-  const Slices slices(graph, elems);
-  Outputs last =
-      Run(graph, slices, initial, fn, reverse, Results(graph, slices.size(), {}), options);
+             const FoldFunction& fn, bool reverse, const WhileOptions& options, SourceLine line) {
+  const Slices slices(graph, elems, line);
+  const Results none(graph, slices.size(), {}, line);
+  Outputs last = Run(graph, slices, initial, fn, reverse, none, options, line);
   last.resize(initial.size());
   return last;
 }
@@ -125,47 +143,59 @@ Outputs Fold(GraphBuilder& graph, const Outputs& elems, const Outputs& initial,
 }  // namespace
 
 Outputs FoldL(GraphBuilder& graph, const Outputs& elems, const Outputs& initial,
-              const FoldFunction& fn, const WhileOptions& options) {
-  return Fold(graph, elems, initial, fn, /*reverse=*/false, options);
+              const FoldFunction& fn, const WhileOptions& options, SourceLine line) {
+  return Fold(graph, elems, initial, fn, /*reverse=*/false, options, line);
 }
 
 Outputs FoldR(GraphBuilder& graph, const Outputs& elems, const Outputs& initial,
-              const FoldFunction& fn, const WhileOptions& options) {
-  return Fold(graph, elems, initial, fn, /*reverse=*/true, options);
+              const FoldFunction& fn, const WhileOptions& options, SourceLine line) {
+  return Fold(graph, elems, initial, fn, /*reverse=*/true, options, line);
 }
 
 Outputs Scan(GraphBuilder& graph, const Outputs& elems, const Outputs& initial,
-             const FoldFunction& fn, bool reverse, const WhileOptions& options) {
-  const Slices slices(graph, elems);
+             const FoldFunction& fn, bool reverse, const WhileOptions& options, SourceLine line) {
+  const Slices slices(graph, elems, line);
   std::vector<Results::Element> elements;
   for (size_t i = 0; i < initial.size(); ++i) {
     const bool said = i < options.shape_invariants.size();
     elements.push_back(
         {initial[i].dtype(), said ? options.shape_invariants[i] : initial[i].shape()});
   }
-  const Results results(graph, slices.size(), elements);
-  const Outputs last = Run(graph, slices, initial, fn, reverse, results, options);
+  const Results results(graph, slices.size(), elements, line);
+  const Outputs last = Run(graph, slices, initial, fn, reverse, results, options, line);
+  const CallerLine source(graph, line);
   return results.Stack(last.data() + initial.size());
 }
 
 Outputs MapFn(GraphBuilder& graph, const Outputs& elems, const std::vector<DType>& types,
-              const MapFunction& fn, const WhileOptions& options) {
-  const Slices slices(graph, elems);
+              const MapFunction& fn, const WhileOptions& options, SourceLine line) {
+  const Slices slices(graph, elems, line);
   std::vector<Results::Element> elements;
   for (const DType type : types) elements.push_back({type});
-  const Results results(graph, slices.size(), elements);
+  const Results results(graph, slices.size(), elements, line);
   Outputs variables = results.flows();
-  variables.push_back(Int(graph, 0));
+  variables.push_back(Zero(graph, line));
   const Outputs last = While(
-      graph, variables, [&](const Outputs& v) { return Less(v.back(), slices.size()); },
+      graph, variables,
       [&](const Outputs& v) {
-        const Outputs values = fn(slices.Read(v.back()));
+        const CallerLine source(graph, line);
+        return Less(v.back(), slices.size());
+      },
+      [&](const Outputs& v) {
+        Outputs slice;
+        {
+          const CallerLine source(graph, line);
+          slice = slices.Read(v.back());
+        }
+        const Outputs values = fn(slice);
+        const CallerLine source(graph, line);
         if (!HasCount(graph, values, types.size())) return v;
         Outputs next = results.Write(v.data(), v.back(), values);
         next.push_back(v.back() + 1);
         return next;
       },
-      options);
+      options, line);
+  const CallerLine source(graph, line);
   return results.Stack(last.data());
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/gradients.h"
 
+#include "client/ops/line_scope.h"
 #include "client/program.h"
 #include "core/gradients/gradients.h"
 
@@ -15,15 +16,19 @@ Output SumOfSquares(Output x) {
 }  // namespace
 
 std::vector<Gradient> Gradients(GraphBuilder& graph, const Outputs& ys, const Outputs& xs,
-                                const Outputs& dys) {
+                                const Outputs& dys, SourceLine line) {
+  const CallerLine source(graph, line);
   StatusOr<std::vector<Gradient>> gradients = AddGradients(graph, ys, xs, dys);
   if (gradients.ok()) return *std::move(gradients);
   graph.Fail(gradients.status());
   return std::vector<Gradient>(xs.size());
 }
 
-ClippedGradients ClipByGlobalNorm(const std::vector<VariableGradient>& gradients, double norm) {
+ClippedGradients ClipByGlobalNorm(const std::vector<VariableGradient>& gradients, double norm,
+                                  SourceLine line) {
   ClippedGradients clipped{.gradients = gradients};
+  if (gradients.empty()) return clipped;
+  const CallerLine source(gradients[0].variable.program(), line);
   Outputs squares;
   for (const VariableGradient& g : gradients) {
     // Each sum is computed on the device of its gradient; only scalars are sent to other devices.

@@ -4,7 +4,8 @@
 // results gives second derivatives.
 //
 // A mistake (an op between ys and xs has no gradient, a y is not floating point) becomes the
-// graph's error, as for every other node added.
+// graph's error, as for every other node added. Errors of a gradient's nodes name the line of the
+// op that was differentiated; if it has none, and for all other nodes, the line of the call.
 #pragma once
 
 #include <vector>
@@ -25,7 +26,8 @@ struct VariableGradient {
 // no y depends on the x. To differentiate by a variable, pass its handle(). `dys` are the gradients
 // of the ys; ones if it is empty.
 std::vector<Gradient> Gradients(GraphBuilder& graph, const Outputs& ys, const Outputs& xs,
-                                const Outputs& dys = {});
+                                const Outputs& dys = {},
+                                SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
 // The gradients, scaled so that their joint Euclidean norm is at most `norm`; and the norm before
 // scaling.
@@ -33,6 +35,7 @@ struct ClippedGradients {
   std::vector<VariableGradient> gradients;
   Output global_norm;
 };
-ClippedGradients ClipByGlobalNorm(const std::vector<VariableGradient>& gradients, double norm);
+ClippedGradients ClipByGlobalNorm(const std::vector<VariableGradient>& gradients, double norm,
+                                  SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
 }  // namespace penstock::client

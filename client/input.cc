@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "client/ops/line_scope.h"
 #include "core/op/gradient.h"
 #include "core/op/private_attrs.h"
 
@@ -91,7 +92,9 @@ Outputs Dequeue(Output queue, const Outputs& components, const Shapes& shapes) {
 
 }  // namespace
 
-Output InputProducer(QueueRunners& runners, Output rows, const ProducerOptions& options) {
+Output InputProducer(QueueRunners& runners, Output rows, const ProducerOptions& options,
+                     SourceLine line) {
+  const CallerLine source(runners.program(), line);
   Program& program = runners.program();
   const auto scope = program.NameScope("input_producer");
   Shapes shapes;
@@ -116,12 +119,15 @@ Output InputProducer(QueueRunners& runners, Output rows, const ProducerOptions& 
 }
 
 Output StringInputProducer(QueueRunners& runners, const std::vector<std::string>& strings,
-                           const ProducerOptions& options) {
+                           const ProducerOptions& options, SourceLine line) {
+  const CallerLine source(runners.program(), line);
   const Output all = Constant(runners.program(), Tensor::Vector<std::string>(strings));
   return InputProducer(runners, all, options);
 }
 
-Output RangeInputProducer(QueueRunners& runners, int32_t limit, const ProducerOptions& options) {
+Output RangeInputProducer(QueueRunners& runners, int32_t limit, const ProducerOptions& options,
+                          SourceLine line) {
+  const CallerLine source(runners.program(), line);
   std::vector<int32_t> range;
   for (int32_t i = 0; i < limit; ++i) range.push_back(i);
   return InputProducer(runners, Constant(runners.program(), Tensor::Vector<int32_t>(range)),
@@ -129,7 +135,8 @@ Output RangeInputProducer(QueueRunners& runners, int32_t limit, const ProducerOp
 }
 
 Outputs SliceInputProducer(QueueRunners& runners, const Outputs& tensors,
-                           const ProducerOptions& options) {
+                           const ProducerOptions& options, SourceLine line) {
+  const CallerLine source(runners.program(), line);
   Program& program = runners.program();
   Shapes shapes;
   if (!InferElementShapes(program, tensors, /*rows=*/true, /*pad=*/false, &shapes)) return tensors;
@@ -151,13 +158,15 @@ Outputs SliceInputProducer(QueueRunners& runners, const Outputs& tensors,
   return slices;
 }
 
-RecordOutputs ReadRecord(Output reader, Output queue) {
+RecordOutputs ReadRecord(Output reader, Output queue, SourceLine line) {
+  const CallerLine source(reader, line);
   const Outputs record = CallN("ReaderReadV2", {reader, queue});
   return {record[0], record[1]};
 }
 
 Outputs Batch(QueueRunners& runners, const Outputs& tensors, int32_t batch_size,
-              const BatchOptions& options) {
+              const BatchOptions& options, SourceLine line) {
+  const CallerLine source(runners.program(), line);
   Program& program = runners.program();
   const auto scope = program.NameScope("batch");
   Shapes shapes;
@@ -192,7 +201,8 @@ Outputs KeepReady(QueueRunners& runners, const Outputs& batch) {
 }  // namespace
 
 Outputs ShuffleBatch(QueueRunners& runners, const Outputs& tensors, int32_t batch_size,
-                     const ShuffleBatchOptions& options) {
+                     const ShuffleBatchOptions& options, SourceLine line) {
+  const CallerLine source(runners.program(), line);
   Program& program = runners.program();
   const auto scope = program.NameScope("shuffle_batch");
   Shapes shapes;
@@ -236,7 +246,8 @@ Outputs OneOrNone(Program& program, const Outputs& tensors, Output count) {
 
 BucketedBatch BucketBySequenceLength(QueueRunners& runners, Output length, const Outputs& tensors,
                                      int32_t batch_size, const std::vector<int64_t>& boundaries,
-                                     const BucketOptions& options) {
+                                     const BucketOptions& options, SourceLine line) {
+  const CallerLine source(runners.program(), line);
   Program& program = runners.program();
   const auto scope = program.NameScope("bucket");
   Outputs components = {length};

@@ -12,7 +12,7 @@
 // The pipeline runs in the session: on a worker, records never pass through the client. With
 // num_epochs, the step that asks for a batch after the last one gets OutOfRange. The epoch counters
 // are local variables, which must be initialised. Mistakes become the program's error
-// (Program::status).
+// (Program::status), which names the line of the call, as do errors of the nodes.
 #pragma once
 
 #include <cstdint>
@@ -31,23 +31,27 @@ struct ProducerOptions {
   std::string shared_name = "";
 };
 // Returns a queue of the rows of `rows` (rank 1 or more; only the first dimension may be unknown).
-Output InputProducer(QueueRunners& runners, Output rows, const ProducerOptions& options = {});
+Output InputProducer(QueueRunners& runners, Output rows, const ProducerOptions& options = {},
+                     SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 // Returns a queue of strings, usually file names.
 Output StringInputProducer(QueueRunners& runners, const std::vector<std::string>& strings,
-                           const ProducerOptions& options = {});
+                           const ProducerOptions& options = {},
+                           SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 // Returns a queue of the int32 numbers 0, ..., limit - 1.
-Output RangeInputProducer(QueueRunners& runners, int32_t limit,
-                          const ProducerOptions& options = {});
+Output RangeInputProducer(QueueRunners& runners, int32_t limit, const ProducerOptions& options = {},
+                          SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 // Returns slice i of each of `tensors`; each step takes another i. The first dimensions of the
 // tensors must be known and equal.
 Outputs SliceInputProducer(QueueRunners& runners, const Outputs& tensors,
-                           const ProducerOptions& options = {});
+                           const ProducerOptions& options = {},
+                           SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
 struct RecordOutputs {
   Output key, value;
 };
 // Returns the next record of a reader (TFRecordReaderV2, ...), which takes file names from `queue`.
-RecordOutputs ReadRecord(Output reader, Output queue);
+RecordOutputs ReadRecord(Output reader, Output queue,
+                         SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
 struct BatchOptions {
   int threads = 1;  // with more than one the order of elements is random
@@ -64,7 +68,8 @@ struct BatchOptions {
 // Returns batches of `batch_size` elements, in order. An element consists of one value of each of
 // `tensors`, whose shapes (with dynamic_pad: whose ranks) must be known.
 Outputs Batch(QueueRunners& runners, const Outputs& tensors, int32_t batch_size,
-              const BatchOptions& options = {});
+              const BatchOptions& options = {},
+              SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
 struct ShuffleBatchOptions {
   int threads = 1;
@@ -84,7 +89,8 @@ struct ShuffleBatchOptions {
 };
 // Returns batches of `batch_size` elements, in random order.
 Outputs ShuffleBatch(QueueRunners& runners, const Outputs& tensors, int32_t batch_size,
-                     const ShuffleBatchOptions& options);
+                     const ShuffleBatchOptions& options,
+                     SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
 struct BucketOptions {
   int threads = 1;
@@ -100,6 +106,7 @@ struct BucketedBatch {
 // padding.
 BucketedBatch BucketBySequenceLength(QueueRunners& runners, Output length, const Outputs& tensors,
                                      int32_t batch_size, const std::vector<int64_t>& boundaries,
-                                     const BucketOptions& options = {});
+                                     const BucketOptions& options = {},
+                                     SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
 }  // namespace penstock::client

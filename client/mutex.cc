@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/mutex.h"
 
+#include "client/ops/line_scope.h"
 #include "core/op/private_attrs.h"
 
 namespace penstock::client {
 
-Output NewMutex(Program& program, const std::string& name, Output beside) {
+Output NewMutex(Program& program, const std::string& name, Output beside, SourceLine line) {
+  const CallerLine source(program, line);
   const auto unordered = program.ClearControlDependencies();
   const auto here = program.ColocateWith(beside);
   return CallIn(program, "MutexV2", {}, {{"shared_name", name}}, name);
 }
 
-Outputs Lock(Program& program, const Outputs& mutexes, const Outputs& ready) {
+Outputs Lock(Program& program, const Outputs& mutexes, const Outputs& ready, SourceLine line) {
+  const CallerLine source(program, line);
   Outputs locks;
   for (const Output& mutex : mutexes) {
     const auto here = program.ColocateWith(mutex);
@@ -21,7 +24,8 @@ Outputs Lock(Program& program, const Outputs& mutexes, const Outputs& ready) {
   return locks;
 }
 
-Output Unlock(Program& program, const Outputs& locks, const Outputs& after) {
+Output Unlock(Program& program, const Outputs& locks, const Outputs& after, SourceLine line) {
+  const CallerLine source(program, line);
   const auto last = program.ControlDependencies({program.Group(after, "done", locks[0])});
   Outputs unlocked;
   for (const Output& lock : locks) {
@@ -31,7 +35,8 @@ Output Unlock(Program& program, const Outputs& locks, const Outputs& after) {
   return program.Group(unlocked, "unlocked", locks[0]);
 }
 
-Output Commit(Program& program, Output beside, const Outputs& ready) {
+Output Commit(Program& program, Output beside, const Outputs& ready, SourceLine line) {
+  const CallerLine source(program, line);
   const auto here = program.ColocateWith(beside);
   const auto after = program.ControlDependencies(ready);
   return CallIn(program, "NoOp", {}, {{kCommitAttr, true}}, "commit");

@@ -9,7 +9,8 @@
 //   ...
 //   const Output unlocked = Unlock(program, locks, /*after=*/updates);  // to be run, too
 //
-// A step's locks are released when it ends, also if it fails.
+// A step's locks are released when it ends, also if it fails. Errors of the nodes name the line of
+// the call.
 #pragma once
 
 #include "client/program.h"
@@ -18,17 +19,21 @@ namespace penstock::client {
 
 // Returns the mutex of this name on the device of `beside`. All programs that use the name share
 // it.
-Output NewMutex(Program& program, const std::string& name, Output beside);
+Output NewMutex(Program& program, const std::string& name, Output beside,
+                SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 // Waits until all of `ready` have run, then for the mutexes, one after the other. Returns one lock
 // per mutex. REQUIRES: all callers lock several mutexes in the same order.
-Outputs Lock(Program& program, const Outputs& mutexes, const Outputs& ready);
+Outputs Lock(Program& program, const Outputs& mutexes, const Outputs& ready,
+             SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 // Returns an op that releases `locks` when all of `after` have run. REQUIRES: at least one lock.
-Output Unlock(Program& program, const Outputs& locks, const Outputs& after);
+Output Unlock(Program& program, const Outputs& locks, const Outputs& after,
+              SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
 // Returns an op on the device of `beside` that runs when all of `ready` have run. After it, the
 // step is no longer cancelled on that device, even if another task dies: ready nodes still run,
 // except for nodes that wait, such as receives from another device, and nodes of loops
 // (core/runtime/executor.h, "_commit").
-Output Commit(Program& program, Output beside, const Outputs& ready);
+Output Commit(Program& program, Output beside, const Outputs& ready,
+              SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
 }  // namespace penstock::client

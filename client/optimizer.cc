@@ -2,6 +2,7 @@
 #include "client/optimizer.h"
 
 #include "absl/strings/str_join.h"
+#include "client/ops/line_scope.h"
 #include "core/op/private_attrs.h"
 
 namespace penstock::client {
@@ -42,20 +43,23 @@ Output Hyperparameter::Like(Output like) const {
   return tensor_.valid() ? Cast(tensor_, like.dtype()) : ConstantLike(like, value_);
 }
 
-Gradient SumRepeatedRows(const Gradient& gradient) {
+Gradient SumRepeatedRows(const Gradient& gradient, SourceLine line) {
+  const CallerLine source(gradient.values, line);
   const Outputs unique = CallN("Unique", {gradient.indices}, {{"out_idx", DType::kInt32}});
   const Output sums = Call("UnsortedSegmentSum", {gradient.values, unique[1], SizeOf(unique[0])});
   return Gradient(sums, unique[0], gradient.dense_shape);
 }
 
-Gradient DistinctRows(GraphBuilder& graph, const Gradient& gradient) {
+Gradient DistinctRows(GraphBuilder& graph, const Gradient& gradient, SourceLine line) {
   const Output indices = DistinctIndices(graph, gradient.indices);
-  if (!indices.valid()) return SumRepeatedRows(gradient);
+  if (!indices.valid()) return SumRepeatedRows(gradient, line);
   return Gradient(gradient.values, indices, gradient.dense_shape);
 }
 
 std::vector<VariableGradient> Optimizer::ComputeGradients(Program& program, Output loss,
-                                                          const std::vector<Variable>& variables) {
+                                                          const std::vector<Variable>& variables,
+                                                          SourceLine line) {
+  const CallerLine source(program, line);
   const std::vector<Variable> wanted = variables.empty() ? program.trainable() : variables;
   Outputs handles;
   for (const Variable& variable : wanted) handles.push_back(variable.handle());
@@ -74,7 +78,9 @@ std::vector<VariableGradient> Optimizer::ComputeGradients(Program& program, Outp
   return result;
 }
 
-Outputs Optimizer::BeginUpdates(Program& program, const std::vector<VariableGradient>& gradients) {
+Outputs Optimizer::BeginUpdates(Program& program, const std::vector<VariableGradient>& gradients,
+                                SourceLine line) {
+  const CallerLine source(program, line);
   const auto scope = program.NameScope(name_);
   for (const VariableGradient& g : gradients) {
     if (g.gradient.none()) continue;
@@ -91,7 +97,8 @@ Outputs Optimizer::BeginUpdates(Program& program, const std::vector<VariableGrad
 }
 
 Outputs Optimizer::Update(Program& program, const std::vector<VariableGradient>& gradients,
-                          const Outputs& tensors) {
+                          const Outputs& tensors, SourceLine line) {
+  const CallerLine source(program, line);
   const auto scope = program.NameScope(name_);
   const Rule rule = rule_;
   size_t next = 0;
@@ -108,14 +115,16 @@ Outputs Optimizer::Update(Program& program, const std::vector<VariableGradient>&
   return updates;
 }
 
-Outputs Optimizer::FinishUpdates(Program& program, const Outputs& updates) {
+Outputs Optimizer::FinishUpdates(Program& program, const Outputs& updates, SourceLine line) {
+  const CallerLine source(program, line);
   const auto scope = program.NameScope(name_);
   const bool any = program.status().ok() && !updates.empty();
   return any ? Finish(program, updates) : updates;
 }
 
 Output Optimizer::ApplyGradients(Program& program, const std::vector<VariableGradient>& gradients,
-                                 const std::optional<Variable>& global_step) {
+                                 const std::optional<Variable>& global_step, SourceLine line) {
+  const CallerLine source(program, line);
   const Outputs tensors = BeginUpdates(program, gradients);
   const Outputs updates = FinishUpdates(program, Update(program, gradients, tensors));
   const auto scope = program.NameScope(name_);
@@ -129,7 +138,7 @@ Output Optimizer::ApplyGradients(Program& program, const std::vector<VariableGra
 
 Output Optimizer::Minimize(Program& program, const LocatedOutput& loss,
                            const std::vector<Variable>& variables) {
-  const auto source = program.SourceLineScope(loss.line());
+  const CallerLine source(program, loss.line());
   const std::vector<VariableGradient> gradients =
       ComputeGradients(program, loss.output(), variables);
   return ApplyGradients(program, gradients, program.GlobalStep());

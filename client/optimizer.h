@@ -9,7 +9,8 @@
 // Updates run on the variables' devices. A method's state for a variable (its slots) is kept in
 // variables on the same device, named "w/Momentum" and so on, as in TensorFlow's checkpoints. One
 // optimizer serves one program, which it borrows from the first call on, and is used by the thread
-// that builds it. Mistakes become the program's error.
+// that builds it. Mistakes become the program's error. Errors of the updates' nodes name the line
+// that called Minimize or ApplyGradients.
 #pragma once
 
 #include <map>
@@ -53,20 +54,25 @@ class Optimizer {
   // if the loss does not depend on the variable. It is an error if the loss depends on none of
   // them.
   std::vector<VariableGradient> ComputeGradients(Program& program, Output loss,
-                                                 const std::vector<Variable>& variables = {});
+                                                 const std::vector<Variable>& variables = {},
+                                                 SourceLine line = {__builtin_FILE(),
+                                                                    __builtin_LINE()});
   // Returns an op that runs when every update has been applied. It raises `global_step`, if given,
   // by one.
   Output ApplyGradients(Program& program, const std::vector<VariableGradient>& gradients,
-                        const std::optional<Variable>& global_step = std::nullopt);
+                        const std::optional<Variable>& global_step = std::nullopt,
+                        SourceLine line = {__builtin_FILE(), __builtin_LINE()});
   // The steps of ApplyGradients, for callers that run the updates separately (exactly_once.h). Call
   // BeginUpdates first: it returns the tensors that all updates use. Then call Update for some of
   // the gradients at a time, with `tensors` from BeginUpdates or copies of them. Call FinishUpdates
   // last: the ops that it adds are on the device of the first gradient's variable, and run after
   // `updates`.
-  Outputs BeginUpdates(Program& program, const std::vector<VariableGradient>& gradients);
+  Outputs BeginUpdates(Program& program, const std::vector<VariableGradient>& gradients,
+                       SourceLine line = {__builtin_FILE(), __builtin_LINE()});
   Outputs Update(Program& program, const std::vector<VariableGradient>& gradients,
-                 const Outputs& tensors);
-  Outputs FinishUpdates(Program& program, const Outputs& updates);
+                 const Outputs& tensors, SourceLine line = {__builtin_FILE(), __builtin_LINE()});
+  Outputs FinishUpdates(Program& program, const Outputs& updates,
+                        SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
   const std::string& name() const { return name_; }
   // Returns the slots of all variables updated so far, in order of creation.
@@ -113,9 +119,11 @@ class Optimizer {
 };
 
 // Returns a gradient in which each index occurs once, with the sum of the rows that had this index.
-Gradient SumRepeatedRows(const Gradient& gradient);
+Gradient SumRepeatedRows(const Gradient& gradient,
+                         SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 // Returns `gradient` itself if kDistinctAttr (core/op/private_attrs.h) says that no index repeats;
 // else SumRepeatedRows(gradient).
-Gradient DistinctRows(GraphBuilder& graph, const Gradient& gradient);
+Gradient DistinctRows(GraphBuilder& graph, const Gradient& gradient,
+                      SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
 }  // namespace penstock::client

@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "client/ops/line_scope.h"
 #include "core/op/gradient.h"
 
 namespace penstock::client {
@@ -40,7 +41,8 @@ Variable Program::GlobalStep(SourceLine line) {
                   {.dtype = DType::kInt64, .trainable = false}, line);
 }
 
-Output Program::Group(const Outputs& ops, string_view name, Output beside) {
+Output Program::Group(const Outputs& ops, string_view name, Output beside, SourceLine line) {
+  const CallerLine source(*this, line);
   const auto unordered = ClearControlDependencies();
   std::map<std::string, Outputs> by_device;
   for (const Output& op : ops) {
@@ -64,13 +66,15 @@ Output Program::Group(const Outputs& ops, string_view name, Output beside) {
   return CallIn(*this, "NoOp", {}, {}, name);
 }
 
-Output Program::Initialize(const std::vector<Variable>& variables, string_view name) {
+Output Program::Initialize(const std::vector<Variable>& variables, string_view name,
+                           SourceLine line) {
   Outputs initializers;
   for (const Variable& variable : variables) initializers.push_back(variable.initializer());
-  return Group(initializers, name);
+  return Group(initializers, name, {}, line);
 }
 
-Output Program::AreInitialized(const std::vector<Variable>& variables) {
+Output Program::AreInitialized(const std::vector<Variable>& variables, SourceLine line) {
+  const CallerLine source(*this, line);
   if (variables.empty()) return Constant(*this, Tensor(DType::kBool, {0}));
   Outputs answers;
   for (const Variable& variable : variables) answers.push_back(variable.IsInitialized());

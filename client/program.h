@@ -29,11 +29,14 @@ class Program : public GraphBuilder {
 
   // Returns an op that runs after all of `ops`, with one edge from each of their devices. It is
   // placed on the device of `beside`, if given.
-  Output Group(const Outputs& ops, string_view name, Output beside = {});
+  Output Group(const Outputs& ops, string_view name, Output beside = {},
+               SourceLine line = {__builtin_FILE(), __builtin_LINE()});
   // Returns an op that gives each of `variables` its initial value.
-  Output Initialize(const std::vector<Variable>& variables, string_view name = "init");
+  Output Initialize(const std::vector<Variable>& variables, string_view name = "init",
+                    SourceLine line = {__builtin_FILE(), __builtin_LINE()});
   // Returns bool[n]: which of `variables` have a value.
-  Output AreInitialized(const std::vector<Variable>& variables);
+  Output AreInitialized(const std::vector<Variable>& variables,
+                        SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
  private:
   friend class Variable;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 
+#include "client/ops/line_scope.h"
 #include "core/graph/graph.h"
 #include "core/op/private_attrs.h"
 
@@ -58,7 +59,9 @@ Status QueueRunners::CheckRepeatable(const Output& taken) const {
   return OkStatus();
 }
 
-void QueueRunners::Add(const Outputs& enqueues, const Outputs& queues, int threads) {
+void QueueRunners::Add(const Outputs& enqueues, const Outputs& queues, int threads,
+                       SourceLine line) {
+  const CallerLine source(program_, line);
   if (threads < 1) {
     return program_.Fail(InvalidArgument("a queue runner with ", threads, " threads"));
   }

@@ -29,7 +29,8 @@ class QueueRunners {
 
   // Adds a runner: each of `enqueues` (ops that put elements into `queues`) will run on `threads`
   // threads.
-  void Add(const Outputs& enqueues, const Outputs& queues, int threads = 1);
+  void Add(const Outputs& enqueues, const Outputs& queues, int threads = 1,
+           SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
   // Returns OK if the queues give the same elements in each session. Otherwise InvalidArgument
   // names the cause: a runner with several threads or enqueue ops, or a shuffle without a seed, or

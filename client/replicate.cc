@@ -2,6 +2,7 @@
 #include "client/replicate.h"
 
 #include "client/device_setter.h"
+#include "client/ops/line_scope.h"
 #include "core/gradients/gradients.h"
 
 namespace penstock::client {
@@ -24,8 +25,9 @@ Gradient Average(const Variable& variable, const std::vector<Gradient>& parts, d
 }  // namespace
 
 Towers BuildTowers(Program& program, Optimizer& optimizer, const std::vector<std::string>& devices,
-                   const std::function<Output(int tower)>& loss) {
+                   const std::function<Output(int tower)>& loss, SourceLine line) {
   if (devices.empty()) {
+    const CallerLine source(program, line);
     program.Fail(InvalidArgument("towers: no devices given"));
     return {.loss = {&program, -1, 0}};
   }
@@ -36,9 +38,10 @@ Towers BuildTowers(Program& program, Optimizer& optimizer, const std::vector<std
     const auto names = program.NameScope(StrCat("tower_", tower));
     const auto on = program.DeviceFunctionScope(OnDevice(devices[tower]));
     losses.push_back(loss(static_cast<int>(tower)));
-    const auto gradients = optimizer.ComputeGradients(program, losses.back(), variables);
+    const auto gradients = optimizer.ComputeGradients(program, losses.back(), variables, line);
     for (size_t v = 0; v < variables.size(); ++v) by_variable[v].push_back(gradients[v].gradient);
   }
+  const CallerLine source(program, line);
   const double count = static_cast<double>(devices.size());
   Towers towers{.loss = AddN(losses) / count};
   for (size_t v = 0; v < variables.size(); ++v) {

@@ -27,9 +27,10 @@ struct Towers {
   std::vector<VariableGradient> gradients;
 };
 
-// `loss(i)` adds the nodes of tower i. Make variables before this call, so that the towers share
-// them.
+// `loss(i)` adds the nodes of tower i, which have lines of their own. Make variables before this
+// call, so that the towers share them.
 Towers BuildTowers(Program& program, Optimizer& optimizer, const std::vector<std::string>& devices,
-                   const std::function<Output(int tower)>& loss);
+                   const std::function<Output(int tower)>& loss,
+                   SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
 }  // namespace penstock::client

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "client/control_flow.h"
+#include "client/ops/line_scope.h"
 #include "client/tensor_array.h"
 #include "core/op/gradient.h"
 
@@ -45,39 +46,45 @@ int64_t SeedOf(const RnnCellOptions& options, int64_t more) {
 }  // namespace
 
 LstmCell::LstmCell(Program& program, const std::string& name, int64_t inputs, int64_t units,
-                   const RnnCellOptions& options)
+                   const RnnCellOptions& options, SourceLine line)
     : units_(units),
       forget_bias_(options.forget_bias),
+      line_(line),
       kernel_(program, name + "/kernel", {inputs + units, 4 * units}, GlorotUniform(options.seed),
-              Weights(options)),
-      bias_(program, name + "/bias", {4 * units}, Zeros(), Weights(options)) {}
+              Weights(options), line_),
+      bias_(program, name + "/bias", {4 * units}, Zeros(), Weights(options), line_) {}
 
 RnnFunction LstmCell::Read() const {
   const Output kernel = kernel_.Read(), bias = bias_.Read();
-  return [=, forget_bias = forget_bias_](Output input, const Outputs& state) -> RnnStep {
-    const Output c = state[0], h = state[1];
-    const Outputs gates = SplitColumns(Affine(input, h, kernel, bias), 4);
-    const Output keep = Sigmoid(gates[2] + forget_bias), let_in = Sigmoid(gates[0]);
-    const Output next_c = c * keep + let_in * Tanh(gates[1]);
-    const Output next_h = Tanh(next_c) * Sigmoid(gates[3]);
-    return {next_h, {next_c, next_h}};
-  };
+  return
+      [=, forget_bias = forget_bias_, line = line_](Output input, const Outputs& state) -> RnnStep {
+        const CallerLine source(input, line);
+        const Output c = state[0], h = state[1];
+        const Outputs gates = SplitColumns(Affine(input, h, kernel, bias), 4);
+        const Output keep = Sigmoid(gates[2] + forget_bias), let_in = Sigmoid(gates[0]);
+        const Output next_c = c * keep + let_in * Tanh(gates[1]);
+        const Output next_h = Tanh(next_c) * Sigmoid(gates[3]);
+        return {next_h, {next_c, next_h}};
+      };
 }
 
 GruCell::GruCell(Program& program, const std::string& name, int64_t inputs, int64_t units,
-                 const RnnCellOptions& options)
+                 const RnnCellOptions& options, SourceLine line)
     : units_(units),
+      line_(line),
       gates_kernel_(program, name + "/gates/kernel", {inputs + units, 2 * units},
-                    GlorotUniform(options.seed), Weights(options)),
-      gates_bias_(program, name + "/gates/bias", {2 * units}, Ones(), Weights(options)),
+                    GlorotUniform(options.seed), Weights(options), line_),
+      gates_bias_(program, name + "/gates/bias", {2 * units}, Ones(), Weights(options), line_),
       candidate_kernel_(program, name + "/candidate/kernel", {inputs + units, units},
-                        GlorotUniform(SeedOf(options, 1)), Weights(options)),
-      candidate_bias_(program, name + "/candidate/bias", {units}, Zeros(), Weights(options)) {}
+                        GlorotUniform(SeedOf(options, 1)), Weights(options), line_),
+      candidate_bias_(program, name + "/candidate/bias", {units}, Zeros(), Weights(options),
+                      line_) {}
 
 RnnFunction GruCell::Read() const {
   const Output gates_kernel = gates_kernel_.Read(), gates_bias = gates_bias_.Read();
   const Output kernel = candidate_kernel_.Read(), bias = candidate_bias_.Read();
-  return [=](Output input, const Outputs& state) -> RnnStep {
+  return [=, line = line_](Output input, const Outputs& state) -> RnnStep {
+    const CallerLine source(input, line);
     const Output h = state[0];
     const Outputs gates = SplitColumns(Sigmoid(Affine(input, h, gates_kernel, gates_bias)), 2);
     const Output reset = gates[0], update = gates[1];
@@ -88,15 +95,17 @@ RnnFunction GruCell::Read() const {
 }
 
 BasicRnnCell::BasicRnnCell(Program& program, const std::string& name, int64_t inputs, int64_t units,
-                           const RnnCellOptions& options)
+                           const RnnCellOptions& options, SourceLine line)
     : units_(units),
+      line_(line),
       kernel_(program, name + "/kernel", {inputs + units, units}, GlorotUniform(options.seed),
-              Weights(options)),
-      bias_(program, name + "/bias", {units}, Zeros(), Weights(options)) {}
+              Weights(options), line_),
+      bias_(program, name + "/bias", {units}, Zeros(), Weights(options), line_) {}
 
 RnnFunction BasicRnnCell::Read() const {
   const Output kernel = kernel_.Read(), bias = bias_.Read();
-  return [=](Output input, const Outputs& state) -> RnnStep {
+  return [=, line = line_](Output input, const Outputs& state) -> RnnStep {
+    const CallerLine source(input, line);
     const Output next = Tanh(Affine(input, state[0], kernel, bias));
     return {next, {next}};
   };
@@ -135,7 +144,8 @@ std::vector<int64_t> StackedCell::state_sizes() const {
   return sizes;
 }
 
-Outputs ZeroState(Program& program, const RnnCell& cell, Output batch) {
+Outputs ZeroState(Program& program, const RnnCell& cell, Output batch, SourceLine line) {
+  const CallerLine source(program, line);
   Outputs state;
   for (const int64_t size : cell.state_sizes()) {
     const Output dims = Pack({batch, Int(program, static_cast<int32_t>(size))});
@@ -154,10 +164,13 @@ namespace {
 // Builds one DynamicRnn; all tensors in this class are time-major.
 class Unrolling {
  public:
-  Unrolling(Program& program, const RnnCell& cell, Output inputs, const DynamicRnnOptions& options)
+  // `function`: what cell.Read() returned.
+  Unrolling(Program& program, const RnnCell& cell, RnnFunction function, Output inputs,
+            const DynamicRnnOptions& options, SourceLine line)
       : program_(program),
         options_(options),
-        function_(cell.Read()),
+        line_(line),
+        function_(std::move(function)),
         lengths_(options.lengths.valid() ? Cast(options.lengths, DType::kInt32) : Output()),
         time_(DimOf(inputs, 0)),
         inputs_(TensorArray::Unstack(program, inputs)),
@@ -168,16 +181,26 @@ class Unrolling {
   }
 
   RnnOutputs Run() {
-    const Output steps = Steps();
+    Output steps;
     Outputs variables = state_;
     variables.push_back(outputs_.flow());
-    variables.push_back(Int(program_, 0));
+    {
+      const CallerLine source(program_, line_);
+      steps = Steps();
+      variables.push_back(Int(program_, 0));
+    }
     const Outputs last = While(
-        program_, variables, [&](const Outputs& v) { return Less(v.back(), steps); },
+        program_, variables,
+        [&](const Outputs& v) {
+          const CallerLine source(program_, line_);
+          return Less(v.back(), steps);
+        },
         [&](const Outputs& v) { return Body(v); },
         {.parallel_iterations = options_.parallel_iterations,
          .swap_memory = options_.swap_memory,
-         .name = "while"});
+         .name = "while"},
+        line_);
+    const CallerLine source(program_, line_);
     const size_t n = state_.size();
     return {.outputs = Padded(outputs_.At(last[n]), steps),
             .state = Outputs(last.begin(), last.begin() + n)};
@@ -201,7 +224,13 @@ class Unrolling {
     const size_t n = state_.size();
     const Output now = v.back();
     const Outputs before(v.begin(), v.begin() + n);
-    RnnStep step = function_(inputs_.Read(now), before);
+    const Output input = inputs_.Read(now, line_);
+    RnnStep step;
+    {
+      const FallbackLine fallback(line_);  // for cells whose own line is not known
+      step = function_(input, before);
+    }
+    const CallerLine source(program_, line_);
     if (lengths_.valid()) {
       const Output goes_on = Less(now, lengths_);
       step.output = Select(goes_on, step.output, ZerosLike(step.output));
@@ -225,6 +254,7 @@ class Unrolling {
 
   Program& program_;
   const DynamicRnnOptions& options_;
+  const SourceLine line_;
   const RnnFunction function_;
   const Output lengths_;
   const Output time_;
@@ -242,11 +272,12 @@ Output SwapTimeAndBatch(Output x) {
 }  // namespace
 
 RnnOutputs DynamicRnn(Program& program, const RnnCell& cell, Output inputs,
-                      const DynamicRnnOptions& options) {
+                      const DynamicRnnOptions& options, SourceLine line) {
   const size_t n = cell.state_sizes().size();
   const Output failed{&program, -1, 0};
   if (!program.status().ok()) return {failed, Outputs(n, failed)};
   const auto scope = program.NameScope(options.name);
+  std::optional<CallerLine> source(std::in_place, program, line);
   if (inputs.shape().rank() != 3) {
     program.Fail(InvalidArgument("rnn '", options.name, "': inputs must be [batch, time, n], are ",
                                  inputs.shape().ToString()));
@@ -256,8 +287,14 @@ RnnOutputs DynamicRnn(Program& program, const RnnCell& cell, Output inputs,
   }
   if (!program.status().ok()) return {failed, Outputs(n, failed)};
   const Output by_time = options.time_major ? inputs : SwapTimeAndBatch(inputs);
-  RnnOutputs result = Unrolling(program, cell, by_time, options).Run();
+  source.reset();  // the cell's nodes have lines of their own
+  RnnFunction function = cell.Read();
+  source.emplace(program, line);
+  Unrolling unrolling(program, cell, std::move(function), by_time, options, line);
+  source.reset();
+  RnnOutputs result = unrolling.Run();
   if (!options.time_major && program.status().ok()) {
+    source.emplace(program, line);
     result.outputs = SwapTimeAndBatch(result.outputs);
   }
   return result;

@@ -8,6 +8,10 @@
 //
 // The formulas, and the names and layout of weights, are those of TensorFlow's BasicLSTMCell,
 // GRUCell and BasicRNNCell, so checkpoints can be exchanged with TensorFlow.
+//
+// Errors of a cell's nodes name the line that made the cell; those of other nodes that DynamicRnn
+// adds name the line that called it. So do those of a cell that std::make_shared made, unless it is
+// given a line. Nodes of a program's own RnnCell have their own lines.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +55,8 @@ struct RnnCellOptions {
 class LstmCell final : public RnnCell {
  public:
   LstmCell(Program& program, const std::string& name, int64_t inputs, int64_t units,
-           const RnnCellOptions& options = {});
+           const RnnCellOptions& options = {},
+           SourceLine line = {__builtin_FILE(), __builtin_LINE()});
   RnnFunction Read() const override;
   std::vector<int64_t> state_sizes() const override { return {units_, units_}; }
   int64_t output_size() const override { return units_; }
@@ -60,6 +65,7 @@ class LstmCell final : public RnnCell {
  private:
   const int64_t units_;
   const double forget_bias_;
+  const SourceLine line_;
   const Variable kernel_, bias_;
 };
 
@@ -67,7 +73,8 @@ class LstmCell final : public RnnCell {
 class GruCell final : public RnnCell {
  public:
   GruCell(Program& program, const std::string& name, int64_t inputs, int64_t units,
-          const RnnCellOptions& options = {});
+          const RnnCellOptions& options = {},
+          SourceLine line = {__builtin_FILE(), __builtin_LINE()});
   RnnFunction Read() const override;
   std::vector<int64_t> state_sizes() const override { return {units_}; }
   int64_t output_size() const override { return units_; }
@@ -75,6 +82,7 @@ class GruCell final : public RnnCell {
 
  private:
   const int64_t units_;
+  const SourceLine line_;
   const Variable gates_kernel_, gates_bias_, candidate_kernel_, candidate_bias_;
 };
 
@@ -82,7 +90,8 @@ class GruCell final : public RnnCell {
 class BasicRnnCell final : public RnnCell {
  public:
   BasicRnnCell(Program& program, const std::string& name, int64_t inputs, int64_t units,
-               const RnnCellOptions& options = {});
+               const RnnCellOptions& options = {},
+               SourceLine line = {__builtin_FILE(), __builtin_LINE()});
   RnnFunction Read() const override;
   std::vector<int64_t> state_sizes() const override { return {units_}; }
   int64_t output_size() const override { return units_; }
@@ -90,6 +99,7 @@ class BasicRnnCell final : public RnnCell {
 
  private:
   const int64_t units_;
+  const SourceLine line_;
   const Variable kernel_, bias_;
 };
 
@@ -109,7 +119,8 @@ class StackedCell final : public RnnCell {
 };
 
 // Returns a state of zeros for `batch` (an int32) rows.
-Outputs ZeroState(Program& program, const RnnCell& cell, Output batch);
+Outputs ZeroState(Program& program, const RnnCell& cell, Output batch,
+                  SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
 struct DynamicRnnOptions {
   // The number of time steps of each row, int32[batch] or int64[batch]. After its length a row's
@@ -130,6 +141,7 @@ struct RnnOutputs {
 // Runs `cell` over the time steps of `inputs`, as many as the longest row has. Mistakes become the
 // program's error.
 RnnOutputs DynamicRnn(Program& program, const RnnCell& cell, Output inputs,
-                      const DynamicRnnOptions& options = {});
+                      const DynamicRnnOptions& options = {},
+                      SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
 }  // namespace penstock::client

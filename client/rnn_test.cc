@@ -255,7 +255,10 @@ TEST_F(Rnn, StepsThatNoRowNeedsAreNotTaken) {
 TEST_F(Rnn, Mistakes) {
   const LstmCell cell(program_, "cell", 3, 2, kDouble);
   DynamicRnn(program_, cell, Input({1, 2}));
-  EXPECT_EQ(program_.status().message(), "rnn 'rnn': inputs must be [batch, time, n], are [2]");
+  const int line = __LINE__ - 1;
+  EXPECT_EQ(program_.status().message(),
+            StrCat("rnn 'rnn': inputs must be [batch, time, n], are [2] (made at ", __FILE__, ":",
+                   line, ")"));
 }
 
 }  // namespace

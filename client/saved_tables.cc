@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "absl/types/span.h"
+#include "client/ops/line_scope.h"
 #include "core/checkpoint/base_checkpoints.h"
 #include "core/op/gradient.h"
 
@@ -69,7 +70,8 @@ std::vector<DType> SavedTable::TensorTypes(bool changes) const {
   return types;
 }
 
-Outputs SavedTable::Export() const {
+Outputs SavedTable::Export(SourceLine line) const {
+  const CallerLine source(handle, line);
   Program& program = static_cast<Program&>(*handle.sink);
   const auto here = program.ColocateWith(handle);
   Outputs rows = CallN("DynamicTableExport", {handle}, BucketAttrs(*this));
@@ -78,7 +80,9 @@ Outputs SavedTable::Export() const {
   return rows;
 }
 
-Outputs SavedTable::ExportChanges(Output mark, Output base_mark, Output base) const {
+Outputs SavedTable::ExportChanges(Output mark, Output base_mark, Output base,
+                                  SourceLine line) const {
+  const CallerLine source(handle, line);
   Program& program = static_cast<Program&>(*handle.sink);
   const auto here = program.ColocateWith(handle);
   Outputs rows =
@@ -87,13 +91,15 @@ Outputs SavedTable::ExportChanges(Output mark, Output base_mark, Output base) co
   return rows;
 }
 
-Output SavedTable::Import(const Outputs& tensors) const {
+Output SavedTable::Import(const Outputs& tensors, SourceLine line) const {
+  const CallerLine source(handle, line);
   Program& program = static_cast<Program&>(*handle.sink);
   const auto here = program.ColocateWith(handle);
   return CallIn(program, "DynamicTableImport", WithColumns(*this, tensors), {});
 }
 
-Output SavedTable::Merge(const Outputs& tensors) const {
+Output SavedTable::Merge(const Outputs& tensors, SourceLine line) const {
+  const CallerLine source(handle, line);
   Program& program = static_cast<Program&>(*handle.sink);
   const auto here = program.ColocateWith(handle);
   Attrs attrs = BucketAttrs(*this);

@@ -38,13 +38,16 @@ struct SavedTable {
   std::vector<std::string> TensorNames(bool changes) const;
   std::vector<DType> TensorTypes(bool changes) const;
   // Adds the op that outputs the rows, on the table's device.
-  Outputs Export() const;
+  Outputs Export(SourceLine line = {__builtin_FILE(), __builtin_LINE()}) const;
   // Adds the op that replaces the rows. `tensors`: one for each of TensorNames.
-  Output Import(const Outputs& tensors) const;
+  Output Import(const Outputs& tensors,
+                SourceLine line = {__builtin_FILE(), __builtin_LINE()}) const;
   // Add the ops DynamicTableExportChanges and DynamicTableMerge, whose documentation describes the
   // arguments.
-  Outputs ExportChanges(Output mark, Output base_mark, Output base) const;
-  Output Merge(const Outputs& tensors) const;
+  Outputs ExportChanges(Output mark, Output base_mark, Output base,
+                        SourceLine line = {__builtin_FILE(), __builtin_LINE()}) const;
+  Output Merge(const Outputs& tensors,
+               SourceLine line = {__builtin_FILE(), __builtin_LINE()}) const;
 };
 
 std::vector<SavedTable> SavedTablesOf(Program& program);

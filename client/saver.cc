@@ -8,6 +8,7 @@
 
 #include "client/device_setter.h"
 #include "client/mutex.h"
+#include "client/ops/line_scope.h"
 #include "client/saved_tables.h"
 #include "core/base/error_origin.h"
 #include "core/checkpoint/base_checkpoints.h"
@@ -91,10 +92,12 @@ std::vector<DType> Saver::Shard::Types() const {
   return types;
 }
 
-Saver::Saver(Program& program, std::vector<Variable> variables, const Options& options)
+Saver::Saver(Program& program, std::vector<Variable> variables, const Options& options,
+             SourceLine line)
     : program_(program),
       options_(options),
       kept_(*options.env, options.keep, options.keep_every_hours) {
+  const CallerLine source(program, line);
   if (variables.empty()) variables = program.globals();
   const bool whole = HasAll(variables, program.globals());
   const auto unordered = program.ClearControlDependencies();

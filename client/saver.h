@@ -9,10 +9,10 @@
 //
 // The constructor adds nodes to the program, which it borrows: make the Saver when the program has
 // all of its variables, before other threads run sessions of it. Do not run two saves into one
-// directory at the same time. If other clients train during a save, the saved value of each
-// variable is consistent, but different variables may be some updates apart. With `mutexes`, the
-// variables of one task are saved at one moment, if each update of them holds one of the mutexes on
-// that task.
+// directory at the same time. Errors of the nodes name the line of the constructor's call. If other
+// clients train during a save, the saved value of each variable is consistent, but different
+// variables may be some updates apart. With `mutexes`, the variables of one task are saved at one
+// moment, if each update of them holds one of the mutexes on that task.
 #pragma once
 
 #include <cstdint>
@@ -56,7 +56,8 @@ class Saver {
   // Makes a saver of `variables`; if empty, of all shared variables. A saver of all shared
   // variables also saves the program's dynamic tables (client/embedding/dynamic_table.h).
   explicit Saver(Program& program, std::vector<Variable> variables = {},
-                 const Options& options = {});
+                 const Options& options = {},
+                 SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
   // Writes the checkpoint "prefix-step" and returns its name. After an error all earlier
   // checkpoints are unchanged, and the file "checkpoint" still names them.

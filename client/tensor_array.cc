@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "client/ops/line_scope.h"
 #include "core/op/gradient.h"
 
 namespace penstock::client {
@@ -16,8 +17,9 @@ PartialShape WithoutFirst(const PartialShape& shape) {
 }  // namespace
 
 TensorArray::TensorArray(GraphBuilder& graph, Output size, DType dtype,
-                         const TensorArrayOptions& options)
+                         const TensorArrayOptions& options, SourceLine line)
     : graph_(&graph), dtype_(dtype), element_shape_(options.element_shape) {
+  const CallerLine source(graph, line);
   const Outputs made = CallN("TensorArrayV3", {size},
                              {{"dtype", dtype},
                               {"element_shape", options.element_shape},
@@ -30,7 +32,8 @@ TensorArray::TensorArray(GraphBuilder& graph, Output size, DType dtype,
 }
 
 TensorArray TensorArray::Unstack(GraphBuilder& graph, Output values,
-                                 const TensorArrayOptions& options) {
+                                 const TensorArrayOptions& options, SourceLine line) {
+  const CallerLine source(graph, line);
   const Output zero = Constant(graph, Tensor::Scalar<int32_t>(0));
   const Output size = penstock::Gather(ShapeOf(values), zero, zero);
   TensorArrayOptions known = options;
@@ -46,38 +49,48 @@ TensorArray TensorArray::At(Output flow) const {
   return later;
 }
 
-TensorArray TensorArray::Write(Output index, Output value) const {
+TensorArray TensorArray::Write(Output index, Output value, SourceLine line) const {
+  const CallerLine source(*graph_, line);
   return At(Call("TensorArrayWriteV3", {handle_, index, value, flow_}));
 }
 
-TensorArray TensorArray::Scatter(Output indices, Output values) const {
+TensorArray TensorArray::Scatter(Output indices, Output values, SourceLine line) const {
+  const CallerLine source(*graph_, line);
   return At(Call("TensorArrayScatterV3", {handle_, indices, values, flow_}));
 }
 
-TensorArray TensorArray::Split(Output value, Output lengths) const {
+TensorArray TensorArray::Split(Output value, Output lengths, SourceLine line) const {
+  const CallerLine source(*graph_, line);
   return At(Call("TensorArraySplitV3", {handle_, value, lengths, flow_}));
 }
 
-Output TensorArray::Read(Output index) const {
+Output TensorArray::Read(Output index, SourceLine line) const {
+  const CallerLine source(*graph_, line);
   return Call("TensorArrayReadV3", {handle_, index, flow_}, {{"dtype", dtype_}});
 }
 
-Output TensorArray::Gather(Output indices) const {
+Output TensorArray::Gather(Output indices, SourceLine line) const {
+  const CallerLine source(*graph_, line);
   return Call("TensorArrayGatherV3", {handle_, indices, flow_},
               {{"dtype", dtype_}, {"element_shape", element_shape_}});
 }
 
-Output TensorArray::Stack() const {
+Output TensorArray::Stack(SourceLine line) const {
+  const CallerLine source(*graph_, line);
   const Output zero = Constant(*graph_, Tensor::Scalar<int32_t>(0));
   const Output one = Constant(*graph_, Tensor::Scalar<int32_t>(1));
   return Gather(Range(zero, Size(), one));
 }
 
-Output TensorArray::Concat() const {
+Output TensorArray::Concat(SourceLine line) const {
+  const CallerLine source(*graph_, line);
   return CallN("TensorArrayConcatV3", {handle_, flow_},
                {{"dtype", dtype_}, {"element_shape_except0", WithoutFirst(element_shape_)}})[0];
 }
 
-Output TensorArray::Size() const { return Call("TensorArraySizeV3", {handle_, flow_}); }
+Output TensorArray::Size(SourceLine line) const {
+  const CallerLine source(*graph_, line);
+  return Call("TensorArraySizeV3", {handle_, flow_});
+}
 
 }  // namespace penstock::client

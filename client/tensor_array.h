@@ -11,7 +11,7 @@
 //
 // A value type: Write returns a new TensorArray, whose reads run after the write. The flow tensor
 // orders reads and writes: if a loop writes, the flow must be one of its loop variables. Reads and
-// writes have gradients.
+// writes have gradients. Errors of the nodes name the line of the call.
 #pragma once
 
 #include "core/graph/builder.h"
@@ -29,12 +29,13 @@ struct TensorArrayOptions {
 
 class TensorArray {
  public:
-  TensorArray(GraphBuilder& graph, Output size, DType dtype,
-              const TensorArrayOptions& options = {});
+  TensorArray(GraphBuilder& graph, Output size, DType dtype, const TensorArrayOptions& options = {},
+              SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
   // Returns an array whose elements are the slices of `values` along its first dimension.
   static TensorArray Unstack(GraphBuilder& graph, Output values,
-                             const TensorArrayOptions& options = {});
+                             const TensorArrayOptions& options = {},
+                             SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
   Output handle() const { return handle_; }
   Output flow() const { return flow_; }
@@ -43,17 +44,23 @@ class TensorArray {
   // on.
   TensorArray At(Output flow) const;
 
-  TensorArray Write(Output index, Output value) const;
-  TensorArray Scatter(Output indices, Output values) const;
+  TensorArray Write(Output index, Output value,
+                    SourceLine line = {__builtin_FILE(), __builtin_LINE()}) const;
+  TensorArray Scatter(Output indices, Output values,
+                      SourceLine line = {__builtin_FILE(), __builtin_LINE()}) const;
   // Writes consecutive slices of `value` along its first dimension; `lengths` (int64) are their
   // lengths.
-  TensorArray Split(Output value, Output lengths) const;
+  TensorArray Split(Output value, Output lengths,
+                    SourceLine line = {__builtin_FILE(), __builtin_LINE()}) const;
 
-  Output Read(Output index) const;
-  Output Gather(Output indices) const;
-  Output Stack() const;   // stacks all elements along a new first dimension
-  Output Concat() const;  // concatenates all elements along their first dimension
-  Output Size() const;    // int32
+  Output Read(Output index, SourceLine line = {__builtin_FILE(), __builtin_LINE()}) const;
+  Output Gather(Output indices, SourceLine line = {__builtin_FILE(), __builtin_LINE()}) const;
+  // Stacks all elements along a new first dimension.
+  Output Stack(SourceLine line = {__builtin_FILE(), __builtin_LINE()}) const;
+  // Concatenates all elements along their first dimension.
+  Output Concat(SourceLine line = {__builtin_FILE(), __builtin_LINE()}) const;
+  // Returns the number of elements, an int32.
+  Output Size(SourceLine line = {__builtin_FILE(), __builtin_LINE()}) const;
 
  private:
   TensorArray() = default;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "client/exit_deadline.h"
+#include "client/ops/line_scope.h"
 #include "client/task_loss.h"
 #include "client/training_context.h"
 #include "client/training_saves.h"
@@ -21,8 +22,13 @@ constexpr double kExitSeconds = 5;
 
 }  // namespace
 
-TrainingLoop::TrainingLoop(Program& program, TrainingStep step, TrainingOptions options)
-    : context_(std::make_unique<TrainingContext>(program, std::move(step), std::move(options))) {
+TrainingLoop::TrainingLoop(Program& program, TrainingStep step, TrainingOptions options,
+                           SourceLine line)
+    : context_([&] {
+        const CallerLine source(program, line);
+        return std::make_unique<TrainingContext>(program, std::move(step), std::move(options));
+      }()) {
+  const CallerLine source(program, line);
   const auto names = program.NameScope("training");
   context_->read_step = program.GlobalStep().Read();
   TrainingSession::Nodes nodes = TrainingSession::AddNodes(*context_);

@@ -159,7 +159,9 @@ struct TrainingOptions {
 
 class TrainingLoop {
  public:
-  TrainingLoop(Program& program, TrainingStep step, TrainingOptions options);
+  // Adds nodes to the program. Errors of them name `line`.
+  TrainingLoop(Program& program, TrainingStep step, TrainingOptions options,
+               SourceLine line = {__builtin_FILE(), __builtin_LINE()});
   ~TrainingLoop();
 
   // Adds a hook, which is borrowed. Hooks are called in the order in which they were added.

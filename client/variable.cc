@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "client/ops/line_scope.h"
 #include "client/program.h"
 #include "core/op/private_attrs.h"
 
@@ -11,7 +12,11 @@ namespace penstock::client {
 
 Variable::Variable(Program& program, string_view name, const Shape& shape,
                    const Initializer& initializer, const Options& options, SourceLine line)
-    : program_(&program), dtype_(options.dtype), shape_(shape), options_(options), line_(line) {
+    : program_(&program),
+      dtype_(options.dtype),
+      shape_(shape),
+      options_(options),
+      line_(ProgramLine(line)) {
   const auto unordered = program.ClearControlDependencies();
   AddHandle(name);
   if (!handle_.valid()) return;
@@ -34,7 +39,7 @@ Variable::Variable(Program& program, string_view name, Output initial_value, con
       dtype_(initial_value.dtype()),
       shape_(initial_value.shape()),
       options_(options),
-      line_(line) {
+      line_(ProgramLine(line)) {
   const auto unordered = program.ClearControlDependencies();
   AddHandle(name);
   if (!handle_.valid()) return;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "client/embedding/table_view.h"
+#include "client/ops/line_scope.h"
 #include "client/saved_tables.h"
 #include "core/op/gradient.h"
 
@@ -97,7 +98,7 @@ DynamicTable::DynamicTable(Program& program, string_view name, int64_t width,
                            const Options& options, SourceLine line)
     : program_(&program), width_(width), method_(method), options_(options) {
   const auto scope = program.NameScope(name);
-  const auto source = program.SourceLineScope(line);
+  const CallerLine source(program, line);
   name_ = program.name_scope();
   if (!name_.empty()) name_.pop_back();  // removes the '/'
   const Status checked = CheckOptions(options);
@@ -154,7 +155,8 @@ void DynamicTable::AddPart(int part, const TableInitializer& initializer) {
                                "' for a variable, but another node has it"));
 }
 
-Output DynamicTable::Size() const {
+Output DynamicTable::Size(SourceLine line) const {
+  const CallerLine source(*program_, line);
   if (parts_.empty()) return {program_, -1, 0};
   const auto scope = program_->NameScope(StrCat(name_, "/"));
   Outputs sizes;
@@ -165,7 +167,9 @@ Output DynamicTable::Size() const {
   return sizes.size() == 1 ? sizes[0] : AddN(sizes);
 }
 
-Output DynamicTable::Erase(Output ids) const {
+Output DynamicTable::Erase(const LocatedOutput& located) const {
+  const CallerLine source(*program_, located.line());
+  const Output ids = located.output();
   if (parts_.empty() || !CheckIds(*this, ids)) return {program_, -1, 0};
   const auto scope = program_->NameScope(StrCat(name_, "/erase"));
   Outputs own = {ids};
@@ -181,7 +185,8 @@ Output DynamicTable::Erase(Output ids) const {
   return program_->Group(erased, "all");
 }
 
-Outputs DynamicTable::Apply(const std::vector<Gradient>& gradients) const {
+Outputs DynamicTable::Apply(const std::vector<Gradient>& gradients, SourceLine line) const {
+  const CallerLine source(*program_, line);
   const auto scope = program_->NameScope(StrCat(name_, "/update"));
   Output step;
   {
@@ -209,19 +214,23 @@ Outputs DynamicTable::Apply(const std::vector<Gradient>& gradients) const {
 
 Output EmbeddingLookup(const DynamicTable& table, const LocatedOutput& ids,
                        const EmbeddingLookupOptions& options) {
+  const CallerLine source(table.program(), ids.line());
   if (!CheckIds(table, ids.output())) return {&table.program(), -1, 0};
   return Lookup(ViewOf(table), ids, options);
 }
 
 Output EmbeddingLookupSparse(const DynamicTable& table, const IdLists& lists,
-                             const EmbeddingLookupSparseOptions& options) {
+                             const EmbeddingLookupSparseOptions& options, SourceLine line) {
+  const CallerLine source(table.program(), line);
   if (!CheckIds(table, lists.ids)) return {&table.program(), -1, 0};
   return LookupSparse(ViewOf(table), lists, options);
 }
 
-LossGradients ComputeGradients(Program& program, Output loss,
+LossGradients ComputeGradients(Program& program, const LocatedOutput& located,
                                const std::vector<DynamicTable>& tables,
                                const std::vector<Variable>& variables) {
+  const CallerLine source(program, located.line());
+  const Output loss = located.output();
   const std::vector<Variable> wanted = variables.empty() ? program.trainable() : variables;
   Outputs handles;
   for (const Variable& variable : wanted) handles.push_back(variable.handle());
@@ -249,8 +258,8 @@ LossGradients ComputeGradients(Program& program, Output loss,
 
 Output Minimize(Program& program, Optimizer& optimizer, const LocatedOutput& loss,
                 const std::vector<DynamicTable>& tables) {
-  const auto source = program.SourceLineScope(loss.line());
-  const LossGradients gradients = ComputeGradients(program, loss.output(), tables);
+  const CallerLine source(program, loss.line());
+  const LossGradients gradients = ComputeGradients(program, loss, tables);
   Outputs updates;
   for (size_t i = 0; i < tables.size(); ++i) {
     const Outputs own = tables[i].Apply(gradients.tables[i]);

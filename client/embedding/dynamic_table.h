@@ -109,12 +109,13 @@ class DynamicTable {
   const Options& options() const { return options_; }
 
   // Returns the number of rows, an int64.
-  Output Size() const;
+  Output Size(SourceLine line = {__builtin_FILE(), __builtin_LINE()}) const;
   // Returns an op that drops the rows of `ids`, an int64 vector.
-  Output Erase(Output ids) const;
+  Output Erase(const LocatedOutput& ids) const;
   // Adds ops that update the rows by the table's method, and returns them. `gradients`: by part: an
   // element of LossGradients::tables.
-  Outputs Apply(const std::vector<Gradient>& gradients) const;
+  Outputs Apply(const std::vector<Gradient>& gradients,
+                SourceLine line = {__builtin_FILE(), __builtin_LINE()}) const;
 
  private:
   void AddPart(int part, const TableInitializer& initializer);
@@ -131,7 +132,8 @@ class DynamicTable {
 Output EmbeddingLookup(const DynamicTable& table, const LocatedOutput& ids,
                        const EmbeddingLookupOptions& options = {});
 Output EmbeddingLookupSparse(const DynamicTable& table, const IdLists& lists,
-                             const EmbeddingLookupSparseOptions& options = {});
+                             const EmbeddingLookupSparseOptions& options = {},
+                             SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
 // The gradients of a loss with respect to variables and tables, computed in one backward pass.
 struct LossGradients {
@@ -140,7 +142,7 @@ struct LossGradients {
 };
 // Adds the nodes of the gradients. `variables`: empty means all trainable variables. It is an error
 // if the loss depends on none of the variables and tables.
-LossGradients ComputeGradients(Program& program, Output loss,
+LossGradients ComputeGradients(Program& program, const LocatedOutput& loss,
                                const std::vector<DynamicTable>& tables,
                                const std::vector<Variable>& variables = {});
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "client/embedding/table_view.h"
+#include "client/ops/line_scope.h"
 #include "core/op/gradient.h"
 #include "core/op/private_attrs.h"
 
@@ -132,13 +133,15 @@ const char* SegmentOp(Combiner combiner) {
 
 }  // namespace
 
-IdLists IdLists::FromSparse(Output indices, Output values, Output dense_shape) {
+IdLists IdLists::FromSparse(Output indices, Output values, Output dense_shape, SourceLine line) {
+  const CallerLine source(indices, line);
   GraphSink& sink = *indices.sink;
   const Output zero = Scalar(sink, 0);
   return {values, Gather(indices, zero, Scalar(sink, 1)), Gather(dense_shape, zero, zero)};
 }
 
-IdLists IdLists::FromRagged(Output values, Output row_splits) {
+IdLists IdLists::FromRagged(Output values, Output row_splits, SourceLine line) {
+  const CallerLine source(values, line);
   GraphSink& sink = *values.sink;
   const Output zero = Scalar(sink, 0);
   const Output splits = Cast(row_splits, DType::kInt64);
@@ -156,7 +159,7 @@ Output Lookup(const TableView& table, const LocatedOutput& located,
               const EmbeddingLookupOptions& options) {
   Program& program = *table.program;
   const Output ids = located.output();
-  const auto source = program.SourceLineScope(located.line());
+  const CallerLine source(program, located.line());
   const auto scope = program.NameScope("embedding_lookup");
   if (!ids.valid()) return {&program, -1, 0};
   const Output flat = Reshape(ids, Vector(program, {-1}));
@@ -182,7 +185,8 @@ Output EmbeddingLookup(const PartitionedVariable& table, const LocatedOutput& id
 }
 
 Output EmbeddingLookupSparse(const PartitionedVariable& table, const IdLists& lists,
-                             const EmbeddingLookupSparseOptions& options) {
+                             const EmbeddingLookupSparseOptions& options, SourceLine line) {
+  const CallerLine source(table.program(), line);
   return LookupSparse(ViewOf(table), lists, options);
 }
 

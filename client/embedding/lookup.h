@@ -32,9 +32,11 @@ struct IdLists {
   Output count;     // int64 scalar: how many examples there are
 
   // Converts a SparseTensor: the first column of `indices` is the example.
-  static IdLists FromSparse(Output indices, Output values, Output dense_shape);
+  static IdLists FromSparse(Output indices, Output values, Output dense_shape,
+                            SourceLine line = {__builtin_FILE(), __builtin_LINE()});
   // Converts a ragged tensor: example i has values[row_splits[i] : row_splits[i + 1]].
-  static IdLists FromRagged(Output values, Output row_splits);
+  static IdLists FromRagged(Output values, Output row_splits,
+                            SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 };
 
 enum class Combiner {
@@ -52,6 +54,7 @@ struct EmbeddingLookupSparseOptions {
 // Returns the combined row of each example, as a tensor of shape [count] + table.shape[1:]: zeros
 // for an example that has no ids, or whose divisor is 0.
 Output EmbeddingLookupSparse(const PartitionedVariable& table, const IdLists& lists,
-                             const EmbeddingLookupSparseOptions& options = {});
+                             const EmbeddingLookupSparseOptions& options = {},
+                             SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
 }  // namespace penstock::client

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/embedding/partitioned_variable.h"
 
+#include "client/ops/line_scope.h"
 #include "core/op/gradient.h"
 
 namespace penstock::client {
@@ -11,12 +12,14 @@ PartitionedVariable::PartitionedVariable(Program& program, string_view name, con
     : program_(&program),
       shape_(shape),
       dtype_(options.variable.dtype),
-      strategy_(options.strategy) {
+      strategy_(options.strategy),
+      line_(line) {
   const auto scope = program.NameScope(name);
   name_ = program.name_scope();
   if (!name_.empty()) name_.pop_back();  // removes the '/'
   const int64_t rows = shape.rank() == 0 ? 0 : shape.dim(0);
   if (options.parts < 1 || options.parts > rows) {
+    const CallerLine source(program, line);
     program.Fail(InvalidArgument("variable '", name_, "' of shape ", shape.ToString(),
                                  " cannot have ", options.parts,
                                  " parts: expected 1 or more, and at most one for each row"));
@@ -36,6 +39,7 @@ PartitionedVariable::PartitionedVariable(Program& program, string_view name, con
     starts_.push_back(start);
     start += own.dim(0);
   }
+  line_ = parts_[0].source_line();  // of an enclosing SourceLineScope, if there is one
 }
 
 PartitionedVariable::PartitionedVariable(const Variable& whole)
@@ -44,16 +48,19 @@ PartitionedVariable::PartitionedVariable(const Variable& whole)
       shape_(whole.shape()),
       dtype_(whole.dtype()),
       parts_{whole},
-      starts_{0} {}
+      starts_{0},
+      line_(whole.source_line()) {}
 
 Output PartitionedVariable::Read() const {
   if (parts_.empty()) return {program_, -1, 0};
   if (parts_.size() == 1) return parts_[0].Read();
+  const CallerLine source(*program_, line_);
   const auto scope = program_->NameScope(StrCat(name_, "/"));
   return ConcatV2({parts_.begin(), parts_.end()}, Constant(*program_, Tensor::Scalar<int32_t>(0)));
 }
 
 Output PartitionedVariable::initializer() const {
+  const CallerLine source(*program_, line_);
   const auto scope = program_->NameScope(StrCat(name_, "/"));
   return program_->Initialize(parts_);
 }

@@ -61,7 +61,7 @@ class PartitionedVariable {
   const std::vector<int64_t>& starts() const { return starts_; }
 
   // Returns the rows of all parts, one part after the other. The complete tensor is sent to the
-  // reader.
+  // reader. Errors of the nodes name the line that made the variable.
   Output Read() const;
   operator Output() const { return Read(); }  // NOLINT: a variable stands for its value
   // Returns an op that gives every part its initial value.
@@ -75,6 +75,7 @@ class PartitionedVariable {
   PartitionStrategy strategy_ = PartitionStrategy::kDiv;
   std::vector<Variable> parts_;
   std::vector<int64_t> starts_;
+  SourceLine line_;
 };
 
 }  // namespace penstock::client

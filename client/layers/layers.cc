@@ -37,7 +37,7 @@ Dense::Dense(Program& program, const std::string& name, int64_t inputs, int64_t 
 
 Output Dense::operator()(const LocatedOutput& located) const {
   const Output x = located.output();
-  const auto source = kernel_.program().SourceLineScope(located.line());
+  const CallerLine source(kernel_.program(), located.line());
   const auto scope = kernel_.program().NameScope(scope_);
   if (!x.valid()) return x;
   GraphSink& sink = *x.sink;
@@ -62,7 +62,7 @@ Embedding::Embedding(Program& program, const std::string& name, int64_t rows, in
 
 Output Dropout(const LocatedOutput& located, double rate, int64_t seed) {
   const Output x = located.output();
-  const auto source = LineScope(located);
+  const CallerLine source(located);
   if (!x.valid()) return x;
   if (!(rate >= 0 && rate < 1)) {
     x.sink->Fail(InvalidArgument("Dropout: rate=", rate, ", expected 0 <= rate < 1"));
@@ -83,7 +83,7 @@ Conv::Conv(Program& program, const std::string& name, int64_t inputs, int64_t un
 
 Output Conv::operator()(const LocatedOutput& located) const {
   const Output x = located.output();
-  const auto source = kernel_.program().SourceLineScope(located.line());
+  const CallerLine source(kernel_.program(), located.line());
   const auto scope = kernel_.program().NameScope(scope_);
   const std::vector<int64_t> strides = {1, options_.stride, options_.stride, 1};
   Output y = Call("Conv2D", {x, kernel_}, {{"strides", strides}, {"padding", options_.padding}});
@@ -117,7 +117,7 @@ Outputs BatchNorm::Normalize(Output x, bool training) const {
 
 BatchNorm::Training BatchNorm::ForTraining(const LocatedOutput& located) const {
   const Output x = located.output();
-  const auto source = gamma_.program().SourceLineScope(located.line());
+  const CallerLine source(gamma_.program(), located.line());
   const auto scope = gamma_.program().NameScope(scope_);
   const Outputs normalized = Normalize(x, true);
   const auto moved = [&](const Variable& moving, Output batch) {
@@ -128,7 +128,7 @@ BatchNorm::Training BatchNorm::ForTraining(const LocatedOutput& located) const {
 
 Output BatchNorm::operator()(const LocatedOutput& located) const {
   const Output x = located.output();
-  const auto source = gamma_.program().SourceLineScope(located.line());
+  const CallerLine source(gamma_.program(), located.line());
   const auto scope = gamma_.program().NameScope(scope_);
   return Normalize(x, false)[0];
 }
@@ -143,7 +143,7 @@ LayerNorm::LayerNorm(Program& program, const std::string& name, int64_t units, d
 Output LayerNorm::operator()(const LocatedOutput& located) const {
   const Output x = located.output();
   Program& program = gamma_.program();
-  const auto source = program.SourceLineScope(located.line());
+  const CallerLine source(program, located.line());
   const auto scope = program.NameScope(scope_);
   const Output last = Ints(program, {-1});
   const Output centered = x - Mean(x, last, true);

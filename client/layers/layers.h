@@ -55,8 +55,9 @@ class Embedding {
             const Initializer& initializer = RandomUniform(-0.05, 0.05),
             SourceLine line = {__builtin_FILE(), __builtin_LINE()});
   Output operator()(const LocatedOutput& ids) const { return EmbeddingLookup(table_, ids); }
-  Output operator()(const IdLists& lists, const EmbeddingLookupSparseOptions& options = {}) const {
-    return EmbeddingLookupSparse(table_, lists, options);
+  Output operator()(const IdLists& lists, const EmbeddingLookupSparseOptions& options = {},
+                    SourceLine line = {__builtin_FILE(), __builtin_LINE()}) const {
+    return EmbeddingLookupSparse(table_, lists, options, line);
   }
   const PartitionedVariable& table() const { return table_; }
 

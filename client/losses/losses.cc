@@ -30,14 +30,14 @@ Output Reduced(Output losses, const LossOptions& options) {
 Output SigmoidCrossEntropy(const LocatedOutput& located, Output logits,
                            const LossOptions& options) {
   const Output labels = located.output();
-  const auto source = LineScope(located);
+  const CallerLine source(located);
   return Reduced(Call("Softplus", {logits}) - logits * labels, options);
 }
 
 Output SoftmaxCrossEntropy(const LocatedOutput& located, Output logits,
                            const LossOptions& options) {
   const Output labels = located.output();
-  const auto source = LineScope(located);
+  const CallerLine source(located);
   const char* const op = IsFloating(labels.dtype()) ? "SoftmaxCrossEntropyWithLogits"
                                                     : "SparseSoftmaxCrossEntropyWithLogits";
   return Reduced(Call(op, {logits, labels}), options);
@@ -45,7 +45,7 @@ Output SoftmaxCrossEntropy(const LocatedOutput& located, Output logits,
 
 Output Hinge(const LocatedOutput& located, Output logits, const LossOptions& options) {
   const Output labels = located.output();
-  const auto source = LineScope(located);
+  const CallerLine source(located);
   const Output margin = 1 - (labels * 2 - 1) * logits;
   return Reduced(Call("Relu", {margin}), options);
 }
@@ -53,7 +53,7 @@ Output Hinge(const LocatedOutput& located, Output logits, const LossOptions& opt
 Output Huber(const LocatedOutput& located, Output predictions, double delta,
              const LossOptions& options) {
   const Output labels = located.output();
-  const auto source = LineScope(located);
+  const CallerLine source(located);
   const Output error = Abs(predictions - labels);
   const Output near = Minimum(error, ConstantLike(error, delta));
   return Reduced(Square(near) * 0.5 + (error - near) * delta, options);
@@ -61,7 +61,7 @@ Output Huber(const LocatedOutput& located, Output predictions, double delta,
 
 Output SquaredError(const LocatedOutput& located, Output predictions, const LossOptions& options) {
   const Output labels = located.output();
-  const auto source = LineScope(located);
+  const CallerLine source(located);
   return Reduced(Square(predictions - labels), options);
 }
 

@@ -80,9 +80,8 @@ Logits SampledLogits(const ClassTable& table, const LocatedOutput& located, Outp
   const Output zero = Scalar(program, 0), rest = Scalar(program, -1);
   const Output flat = Reshape(labels, Vector(program, {-1}));
   const Output classes = StopGradient(ConcatV2({flat, drawn.classes}, zero));
-  const LocatedOutput ids = AtLine(classes, located.line());
-  const Output weights = EmbeddingLookup(table.weights, ids);
-  const Output biases = EmbeddingLookup(table.biases, ids);
+  const Output weights = EmbeddingLookup(table.weights, classes);
+  const Output biases = EmbeddingLookup(table.biases, classes);
   const Output number = SizeOf(flat);
 
   // [batch, labels, units], and [sampled, units].
@@ -114,19 +113,18 @@ Logits SampledLogits(const ClassTable& table, const LocatedOutput& located, Outp
 Output SampledSoftmax(const ClassTable& table, const LocatedOutput& labels, Output inputs,
                       const SampledOptions& options) {
   const auto scope = table.weights.program().NameScope("sampled_softmax");
-  const auto source = table.weights.program().SourceLineScope(labels.line());
+  const CallerLine source(table.weights.program(), labels.line());
   const Logits l = SampledLogits(table, labels, inputs, options);
-  return SoftmaxCrossEntropy(AtLine(StopGradient(l.labels), labels.line()), l.logits,
-                             {.reduction = Reduction::kNone});
+  return SoftmaxCrossEntropy(StopGradient(l.labels), l.logits, {.reduction = Reduction::kNone});
 }
 
 Output NoiseContrastive(const ClassTable& table, const LocatedOutput& labels, Output inputs,
                         const SampledOptions& options) {
   const auto scope = table.weights.program().NameScope("noise_contrastive");
-  const auto source = table.weights.program().SourceLineScope(labels.line());
+  const CallerLine source(table.weights.program(), labels.line());
   const Logits l = SampledLogits(table, labels, inputs, options);
-  const Output losses = SigmoidCrossEntropy(AtLine(StopGradient(l.labels), labels.line()), l.logits,
-                                            {.reduction = Reduction::kNone});
+  const Output losses =
+      SigmoidCrossEntropy(StopGradient(l.labels), l.logits, {.reduction = Reduction::kNone});
   return Sum(losses, Scalar(table.weights.program(), 1));
 }
 

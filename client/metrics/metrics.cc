@@ -66,7 +66,7 @@ Metric Share(Program& program, const std::string& name, Output some, Output all)
 Metric MeanOf(Program& program, const std::string& name, const LocatedOutput& located,
               Output weights) {
   const Output values = located.output();
-  const auto source = program.SourceLineScope(located.line());
+  const CallerLine source(program, located.line());
   if (!values.valid()) return {values, values, values};
   if (!weights.valid()) {
     return Ratio(program, name, SumOfAll(AsDouble(values)), AsDouble(SizeOf(values)));
@@ -78,29 +78,29 @@ Metric MeanOf(Program& program, const std::string& name, const LocatedOutput& lo
 Metric Accuracy(Program& program, const std::string& name, const LocatedOutput& located,
                 Output predictions) {
   const Output labels = located.output();
-  const auto source = program.SourceLineScope(located.line());
+  const CallerLine source(program, located.line());
   const Output equal = Equal(Cast(labels, predictions.dtype()), predictions);
-  return MeanOf(program, name, AtLine(AsDouble(equal), located.line()));
+  return MeanOf(program, name, AsDouble(equal));
 }
 
 Metric Precision(Program& program, const std::string& name, const LocatedOutput& located,
                  Output scores, double threshold) {
   const Output labels = located.output();
-  const auto source = program.SourceLineScope(located.line());
+  const CallerLine source(program, located.line());
   return Share(program, name, IsPositive(labels), Greater(scores, ConstantLike(scores, threshold)));
 }
 
 Metric Recall(Program& program, const std::string& name, const LocatedOutput& located,
               Output scores, double threshold) {
   const Output labels = located.output();
-  const auto source = program.SourceLineScope(located.line());
+  const CallerLine source(program, located.line());
   return Share(program, name, Greater(scores, ConstantLike(scores, threshold)), IsPositive(labels));
 }
 
 Metric Auc(Program& program, const std::string& name, const LocatedOutput& located, Output scores,
            int buckets) {
   const Output labels = located.output();
-  const auto source = program.SourceLineScope(located.line());
+  const CallerLine source(program, located.line());
   const auto scope = program.NameScope(name);
   if (buckets < 2) {
     program.Fail(InvalidArgument("metric '", name, "': buckets=", buckets, ", expected 2 or more"));
@@ -122,7 +122,7 @@ Metric Auc(Program& program, const std::string& name, const LocatedOutput& locat
 
 Output ExactAuc(const LocatedOutput& located, Output scores) {
   const Output labels = located.output();
-  const auto source = LineScope(located);
+  const CallerLine source(located);
   if (!labels.valid() || !scores.valid()) return labels.valid() ? scores : labels;
   const Outputs sorted = CallN("TopKV2", {Flat(scores), SizeOf(scores)});
   // One bucket for each distinct score, the highest first.

@@ -31,6 +31,7 @@ constexpr char kHeaderBegin[] = R"(// SPDX-License-Identifier: Apache-2.0
 #include <vector>
 
 )"
+                                "#include \"client/ops/located_outputs.h\"\n"
                                 "#include \"client/ops/operand.h\"\n"
                                 R"(#include "core/op/attr.h"
 #include "core/op/output.h"

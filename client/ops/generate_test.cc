@@ -62,9 +62,10 @@ TEST(GenerateOps, ListsThatMayBeEmptyDoNotKnowTheGraph) {
                      .attrs = {{"T", TypeList{.min_length = min}}}})
         .header;
   };
-  EXPECT_THAT(head(0), HasSubstr("Output Group(const LocatedSink& graph, const Outputs& xs, const "
-                                 "NodeOptions& options = {});"));
-  EXPECT_THAT(head(1), HasSubstr("Output Group(const Outputs& xs, const NodeOptions& options"));
+  EXPECT_THAT(head(0), HasSubstr("Output Group(const LocatedSink& graph, const LocatedOutputs& xs, "
+                                 "const NodeOptions& options = {});"));
+  EXPECT_THAT(head(1),
+              HasSubstr("Output Group(const LocatedOutputs& xs, const NodeOptions& options"));
 }
 
 TEST(GenerateOps, NumbersTakeTheTypeThatIsAskedFor) {
@@ -117,8 +118,8 @@ TEST(GenerateOps, ListsOfOutputsKnowTheirLength) {
                 .attrs = {{"N", Ints{.min = 0}}, {"types", TypeList{}}, {"Tdense", TypeList{}}}});
   EXPECT_THAT(
       many.header,
-      HasSubstr("ParseOutputs Parse(\n    const LocatedSink& graph,\n    const Outputs& keys,\n    "
-                "const Outputs& dense,\n    const std::vector<DType>& types,\n"));
+      HasSubstr("ParseOutputs Parse(\n    const LocatedSink& graph,\n    const LocatedOutputs& "
+                "keys,\n    const LocatedOutputs& dense,\n    const std::vector<DType>& types,\n"));
   EXPECT_THAT(many.source, HasSubstr("return {.ids = results.NextOutputs(keys.size()), "
                                      ".values = results.NextOutputs(types.size()), "
                                      ".shapes = results.NextOutputs(keys.size()), "

@@ -1,31 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For library functions that make several nodes on behalf of their caller: errors of these nodes
-// name the caller's line, not the line in the library.
+// CallerLine: for library functions that make several nodes on behalf of their caller. Errors of
+// these nodes name the caller's line, not a line in the library.
 //
 //   Output SquaredError(const LocatedOutput& labels, Output predictions) {
-//     const auto source = LineScope(labels);
+//     const CallerLine source(labels);
 //     ...
+//   Output Lock(Program& program, ..., SourceLine line = {__builtin_FILE(), __builtin_LINE()});
+//   ...  const CallerLine source(program, line);
+//
+// A library function that calls another one needs not pass the line: the outermost CallerLine of a
+// graph is in force. So a function that calls back into the program, such as Cond, must have no
+// CallerLine open during that call: else nodes of the program would not have lines of their own.
 #pragma once
 
+#include <cstring>
 #include <optional>
+#include <utility>
 
 #include "core/graph/builder.h"
 #include "core/op/output.h"
 
 namespace penstock::client {
 
-// Opens a scope in which new nodes have the line of `at`. Returns no scope if `at` has no graph, or
-// its graph keeps no lines.
-inline std::optional<GraphBuilder::Scope> LineScope(const LocatedOutput& at) {
-  auto* const graph = dynamic_cast<GraphBuilder*>(at.output().sink);
-  if (graph == nullptr) return std::nullopt;
-  return graph->SourceLineScope(at.line());
+// While it lives, it is the line of each CallerLine that is made without a known one.
+class [[nodiscard]] FallbackLine {
+ public:
+  explicit FallbackLine(SourceLine line) : outer_(std::exchange(line_, line)) {}
+  ~FallbackLine() { line_ = outer_; }
+  FallbackLine(const FallbackLine&) = delete;
+  FallbackLine& operator=(const FallbackLine&) = delete;
+
+  static SourceLine line() { return line_; }
+
+ private:
+  static inline constinit thread_local SourceLine line_;
+  const SourceLine outer_;
+};
+
+// Returns `line`, or no line if it is one of the library of C++: a function such as
+// std::make_shared has called the constructor whose default argument `line` is.
+inline SourceLine ProgramLine(SourceLine line) {
+  const bool known = line.file != nullptr && std::strstr(line.file, "include/c++/") == nullptr;
+  return known ? line : SourceLine();
 }
 
-// Returns `output` as an argument of a function that is called on behalf of `line`.
-inline LocatedOutput AtLine(Output output, SourceLine line) {
-  return {output, line.file, line.line};
-}
+// While it lives, new nodes of the graph have the line. Does nothing if there is no graph or no
+// known line, if the graph keeps no lines, or if this thread has a CallerLine of the graph already.
+class [[nodiscard]] CallerLine {
+ public:
+  CallerLine(GraphBuilder& graph, SourceLine line) : CallerLine(&graph, line) {}
+  explicit CallerLine(const LocatedOutput& at)
+      : CallerLine(dynamic_cast<GraphBuilder*>(at.output().sink), at.line()) {}
+  explicit CallerLine(const Output& of, SourceLine line)
+      : CallerLine(dynamic_cast<GraphBuilder*>(of.sink), line) {}
+  ~CallerLine() { current_ = outer_; }
+  CallerLine(const CallerLine&) = delete;
+  CallerLine& operator=(const CallerLine&) = delete;
+
+ private:
+  CallerLine(GraphBuilder* graph, SourceLine line) : outer_(current_) {
+    line = ProgramLine(line);
+    if (line.file == nullptr) line = FallbackLine::line();
+    if (graph == nullptr || graph == current_ || line.file == nullptr) return;
+    scope_.emplace(graph->SourceLineScope(line));
+    current_ = graph;
+  }
+
+  // The graph of the thread's innermost CallerLine that is in force.
+  static inline constinit thread_local const GraphBuilder* current_ = nullptr;
+  const GraphBuilder* const outer_;
+  std::optional<GraphBuilder::Scope> scope_;
+};
 
 }  // namespace penstock::client

@@ -188,9 +188,8 @@ void OpSignature::AddInputs(const OpDef& op) {
     const bool list = arg.type.list || !arg.type.count.empty();
     const std::string name = Identifier(arg.name);
     const char* const single = has_operands ? "const Operand&" : "const LocatedOutput&";
-    arguments.push_back({list ? "const Outputs&" : single, name, arg.doc});
+    arguments.push_back({list ? "const LocatedOutputs&" : single, name, arg.doc});
     inputs.push_back(has_operands ? StrCat("{", name, ", ", TypeOfInput(arg, op), "}")
-                     : list       ? name
                                   : name + ".Noted()");
     const std::string length = list ? name + ".size()" : "";
     if (DTypeFromName(arg.type.type) == DType::kInvalid) {

@@ -43,7 +43,9 @@ bool IsNumber(DType dtype) { return dtype == DType::kInt64 || dtype == DType::kD
 DType TypeOfTensors(std::initializer_list<TypedInput> inputs, std::string_view type) {
   for (const TypedInput& input : inputs) {
     if (type.empty() || type != input.type) continue;
-    if (input.list != nullptr && !input.list->empty()) return input.list->front().dtype();
+    if (input.list != nullptr && input.list->size() > 0) {
+      return input.list->outputs().front().dtype();
+    }
     if (input.list == nullptr && input.operand->is_tensor())
       return input.operand->tensor().output().dtype();
   }
@@ -55,8 +57,9 @@ GraphSink* SinkOf(const char* op, std::initializer_list<TypedInput> inputs) {
     if (input.list == nullptr && input.operand->tensor().output().sink != nullptr) {
       return input.operand->tensor().output().sink;
     }
-    for (size_t i = 0; input.list != nullptr && i < input.list->size(); ++i) {
-      if ((*input.list)[i].sink != nullptr) return (*input.list)[i].sink;
+    if (input.list == nullptr) continue;
+    for (const Output& output : input.list->outputs()) {
+      if (output.sink != nullptr) return output.sink;
     }
   }
   CHECK(false, op, ": no argument knows its graph; make one of the numbers by ops::Const");
@@ -70,9 +73,14 @@ void NoteLine(const LocatedSink* graph, std::initializer_list<TypedInput> inputs
     return;
   }
   for (const TypedInput& input : inputs) {
-    if (input.list != nullptr || !input.operand->is_tensor()) continue;
-    input.operand->tensor().Noted();
-    return;
+    if (input.list != nullptr && input.list->size() > 0) {
+      input.list->Noted();
+      return;
+    }
+    if (input.list == nullptr && input.operand->is_tensor()) {
+      input.operand->tensor().Noted();
+      return;
+    }
   }
 }
 
@@ -95,7 +103,7 @@ std::vector<NodeInput> AsInputs(const LocatedSink* graph, const char* op,
   std::vector<NodeInput> resolved;
   for (const TypedInput& input : inputs) {
     if (input.list != nullptr) {
-      resolved.emplace_back(*input.list);
+      resolved.emplace_back(input.list->outputs());
     } else if (input.operand->is_tensor()) {
       resolved.emplace_back(input.operand->tensor().output());
     } else {

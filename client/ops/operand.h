@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/ops/located_outputs.h"
 #include "core/op/output.h"
 
 namespace penstock::ops {
@@ -65,17 +66,17 @@ class Operand {
 struct TypedInput {
   TypedInput(const Operand& operand, const char* type, DType dtype = DType::kInvalid)
       : operand(&operand), type(type), dtype(dtype) {}
-  TypedInput(const Outputs& list, const char* type, DType dtype = DType::kInvalid)
+  TypedInput(const LocatedOutputs& list, const char* type, DType dtype = DType::kInvalid)
       : list(&list), type(type), dtype(dtype) {}
   const Operand* operand = nullptr;
-  const Outputs* list = nullptr;  // set if the input is a list, not an operand
+  const LocatedOutputs* list = nullptr;  // set if the input is a list, not an operand
   const char* type;
   DType dtype;
 };
 
 // Returns the inputs of `op`, for generated functions. Numbers become constants of `graph` (null:
-// of the graph of an operand that is a tensor). The next node of that graph has the source line of
-// `graph` or, if that is null, of the operands.
+// of the graph of an input that has a tensor). The next node of that graph has the source line of
+// `graph` or, if that is null, of the first input with a tensor.
 std::vector<NodeInput> AsInputs(const LocatedSink* graph, const char* op,
                                 std::initializer_list<TypedInput> inputs);
 

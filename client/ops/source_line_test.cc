@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tests that errors name the line of the program that made a node.
+#include <array>
 #include <string>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "client/embedding/dynamic_table.h"
 #include "client/gradients.h"
 #include "client/layers/layers.h"
 #include "client/losses/losses.h"
 #include "client/losses/sampled.h"
 #include "client/metrics/metrics.h"
+#include "client/ops/generate.h"
 #include "client/ops/ops.h"
 #include "client/optimizers.h"
 #include "client/program.h"
@@ -90,6 +94,51 @@ TEST_F(SourceLines, OfOpsWithOneTensorAndWithout) {
                    ops::Const(program_, DType::kFloat, Tensor::Vector<float>({1, 2})));
   const Output log = ops::Log(v);
   EXPECT_EQ(LineOf(log), __LINE__ - 1);
+}
+
+TEST_F(SourceLines, OfOpsWithLists) {
+  const Variable v(program_, "v", {2}, Zeros());
+  const Outputs two = {x_, x_};
+  const std::array<Output, 2> array = {x_, x_};
+  EXPECT_EQ(LineOf(ops::AddN({x_, x_})), __LINE__);
+  EXPECT_EQ(LineOf(ops::AddN(two)), __LINE__);
+  EXPECT_EQ(LineOf(ops::AddN({two})), __LINE__);
+  EXPECT_EQ(LineOf(ops::AddN(Outputs(3, x_))), __LINE__);
+  EXPECT_EQ(LineOf(ops::AddN(array)), __LINE__);
+  EXPECT_EQ(LineOf(ops::AddN({v, x_})), __LINE__);
+  EXPECT_EQ(LineOf(ops::AddN(std::vector<Variable>{v, v})), __LINE__);
+  const Output joined = ops::ConcatV2({x_, x_}, 0);
+  EXPECT_EQ(LineOf(joined), __LINE__ - 1);
+  EXPECT_EQ(LineOf(Input(joined, 2)), __LINE__ - 2);
+  EXPECT_EQ(LineOf(ops::Pack({x_, x_})), __LINE__);
+  EXPECT_EQ(LineOf(ops::IdentityN({x_})[0]), __LINE__);
+  const Output none = ops::Const(program_, DType::kString, Tensor::Vector<std::string>({}));
+  EXPECT_EQ(LineOf(ops::MergeSummary({none, none})), __LINE__);
+  seen_ = program_.graph().max_id();
+  ops::ParseExample(none, none, {}, {}, {}, {}, {});
+  ExpectAllNewNodesAt(__LINE__ - 1);
+}
+
+TEST(SourceLine, OfAListThatDoesNotFit) {
+  Program program;
+  const Output x = ops::Placeholder(program, DType::kFloat, {.shape = {2, 3}});
+  const Output y = ops::Placeholder(program, DType::kFloat, {.shape = {4}});
+  ops::AddN({x, y});
+  EXPECT_THAT(std::string(program.status().message()), EndsWith(Line(__LINE__ - 1)));
+}
+
+// Every function of ops.h has an argument that knows the line of the call.
+TEST(SourceLine, OfEveryOp) {
+  int ops = 0;
+  for (const OpDef* op : Registry::Global().ops()) {
+    if (op->internal()) continue;
+    const std::string source = GenerateOps(Registry({*op}, {}), "ops.h").source;
+    EXPECT_TRUE(absl::StrContains(source, ".Noted()") || absl::StrContains(source, "AsInputs("))
+        << source;
+    EXPECT_FALSE(absl::StrContains(source, "const Outputs& ")) << source;
+    ++ops;
+  }
+  EXPECT_GT(ops, 500);
 }
 
 TEST_F(SourceLines, OfOperators) {

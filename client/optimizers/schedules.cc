@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numbers>
 
+#include "client/ops/line_scope.h"
 #include "core/op/gradient.h"
 
 namespace penstock::client {
@@ -31,7 +32,8 @@ Output Progress(Output step, double steps) { return Minimum(step / steps, Consta
 
 }  // namespace
 
-Output ExponentialDecay(Program& program, const ExponentialDecayOptions& options) {
+Output ExponentialDecay(Program& program, const ExponentialDecayOptions& options, SourceLine line) {
+  const CallerLine source(program, line);
   constexpr char kName[] = "exponential_decay";
   if (!Positive(program, kName, options.steps)) return {&program, -1, 0};
   return BesideStep(program, kName, [&](Output step) {
@@ -41,7 +43,8 @@ Output ExponentialDecay(Program& program, const ExponentialDecayOptions& options
   });
 }
 
-Output CosineDecay(Program& program, const CosineDecayOptions& options) {
+Output CosineDecay(Program& program, const CosineDecayOptions& options, SourceLine line) {
+  const CallerLine source(program, line);
   constexpr char kName[] = "cosine_decay";
   if (!Positive(program, kName, options.steps)) return {&program, -1, 0};
   return BesideStep(program, kName, [&](Output step) {
@@ -50,7 +53,8 @@ Output CosineDecay(Program& program, const CosineDecayOptions& options) {
   });
 }
 
-Output PolynomialDecay(Program& program, const PolynomialDecayOptions& options) {
+Output PolynomialDecay(Program& program, const PolynomialDecayOptions& options, SourceLine line) {
+  const CallerLine source(program, line);
   constexpr char kName[] = "polynomial_decay";
   if (!Positive(program, kName, options.steps)) return {&program, -1, 0};
   return BesideStep(program, kName, [&](Output step) {
@@ -61,7 +65,8 @@ Output PolynomialDecay(Program& program, const PolynomialDecayOptions& options) 
 }
 
 Output PiecewiseConstant(Program& program, const std::vector<int64_t>& boundaries,
-                         const std::vector<double>& values) {
+                         const std::vector<double>& values, SourceLine line) {
+  const CallerLine source(program, line);
   if (values.size() != boundaries.size() + 1 ||
       !std::is_sorted(boundaries.begin(), boundaries.end())) {
     program.Fail(InvalidArgument("piecewise_constant: ", boundaries.size(), " boundaries and ",
@@ -79,7 +84,8 @@ Output PiecewiseConstant(Program& program, const std::vector<int64_t>& boundarie
   });
 }
 
-Output WarmUp(Program& program, double steps, Output rate) {
+Output WarmUp(Program& program, double steps, Output rate, SourceLine line) {
+  const CallerLine source(program, line);
   constexpr char kName[] = "warm_up";
   if (!Positive(program, kName, steps)) return {&program, -1, 0};
   return BesideStep(program, kName, [&](Output step) {
@@ -87,7 +93,8 @@ Output WarmUp(Program& program, double steps, Output rate) {
   });
 }
 
-Output WarmUp(Program& program, double steps, double rate) {
+Output WarmUp(Program& program, double steps, double rate, SourceLine line) {
+  const CallerLine source(program, line);
   return WarmUp(program, steps, Constant(program, Tensor::Scalar(rate)));
 }
 

@@ -6,7 +6,7 @@
 //   Adagrad optimizer(WarmUp(program, 1000, ExponentialDecay(program, {.initial = 0.1, ...})));
 //
 // The formulas are TensorFlow's; `step` is the global step before the optimizer raises it. Invalid
-// options become the program's error.
+// options become the program's error. It, and errors of the nodes, name the line of the call.
 #pragma once
 
 #include <vector>
@@ -22,7 +22,8 @@ struct ExponentialDecayOptions {
   bool staircase = false;  // if true, the rate changes only at multiples of `steps`
 };
 // Returns initial * rate^(step / steps).
-Output ExponentialDecay(Program& program, const ExponentialDecayOptions& options);
+Output ExponentialDecay(Program& program, const ExponentialDecayOptions& options,
+                        SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
 struct CosineDecayOptions {
   double initial = 0;
@@ -30,7 +31,8 @@ struct CosineDecayOptions {
   double final = 0;  // the final rate as a fraction of `initial`
 };
 // Returns initial * ((1 - final) * (1 + cos(pi * min(step, steps) / steps)) / 2 + final).
-Output CosineDecay(Program& program, const CosineDecayOptions& options);
+Output CosineDecay(Program& program, const CosineDecayOptions& options,
+                   SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
 struct PolynomialDecayOptions {
   double initial = 0;
@@ -39,15 +41,19 @@ struct PolynomialDecayOptions {
   double power = 1;
 };
 // Returns (initial - end) * (1 - min(step, steps) / steps)^power + end.
-Output PolynomialDecay(Program& program, const PolynomialDecayOptions& options);
+Output PolynomialDecay(Program& program, const PolynomialDecayOptions& options,
+                       SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
 // Returns values[0] for step <= boundaries[0], and so on; values.back() after the last boundary.
 // REQUIRES: ascending boundaries, and one value more than boundaries.
 Output PiecewiseConstant(Program& program, const std::vector<int64_t>& boundaries,
-                         const std::vector<double>& values);
+                         const std::vector<double>& values,
+                         SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
 // Returns rate * min(1, (step + 1) / steps), which rises linearly from rate / steps to rate.
-Output WarmUp(Program& program, double steps, Output rate);
-Output WarmUp(Program& program, double steps, double rate);
+Output WarmUp(Program& program, double steps, Output rate,
+              SourceLine line = {__builtin_FILE(), __builtin_LINE()});
+Output WarmUp(Program& program, double steps, double rate,
+              SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
 }  // namespace penstock::client

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/optimizers/shaping.h"
 
+#include "client/ops/line_scope.h"
 #include "client/optimizer.h"
 
 namespace penstock::client {
@@ -30,7 +31,10 @@ std::vector<VariableGradient> Changed(Program& program, const char* name, double
 }
 
 template <class Element>
-Output Penalty(const Outputs& tensors, const char* name, double scale, const Element& element) {
+Output Penalty(const LocatedOutputs& located, const char* name, double scale,
+               const Element& element) {
+  const Outputs& tensors = located.outputs();
+  const CallerLine source(tensors[0], located.line());
   Outputs sums;
   for (const Output& x : tensors) sums.push_back(SumOfAll(element(x)));
   return Call("Mul", {AddN(sums), ConstantLike(tensors[0], scale)}, {}, name);
@@ -40,7 +44,8 @@ Output Penalty(const Outputs& tensors, const char* name, double scale, const Ele
 
 std::vector<VariableGradient> ClipByNorm(Program& program,
                                          const std::vector<VariableGradient>& gradients,
-                                         double norm) {
+                                         double norm, SourceLine line) {
+  const CallerLine source(program, line);
   return Changed(program, "clip_by_norm", norm, gradients, [&](Output values) {
     const Output limit = ConstantLike(values, norm);
     return values * (limit / Maximum(Sqrt(SumOfAll(Square(values))), limit));
@@ -49,17 +54,18 @@ std::vector<VariableGradient> ClipByNorm(Program& program,
 
 std::vector<VariableGradient> ClipByValue(Program& program,
                                           const std::vector<VariableGradient>& gradients,
-                                          double limit) {
+                                          double limit, SourceLine line) {
+  const CallerLine source(program, line);
   return Changed(program, "clip_by_value", limit, gradients, [&](Output values) {
     return Call("ClipByValue", {values, ConstantLike(values, -limit), ConstantLike(values, limit)});
   });
 }
 
-Output L1Penalty(const Outputs& tensors, double scale) {
+Output L1Penalty(const LocatedOutputs& tensors, double scale) {
   return Penalty(tensors, "l1_penalty", scale, [](Output x) { return Abs(x); });
 }
 
-Output L2Penalty(const Outputs& tensors, double scale) {
+Output L2Penalty(const LocatedOutputs& tensors, double scale) {
   return Penalty(tensors, "l2_penalty", scale / 2, [](Output x) { return Square(x); });
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "client/gradients.h"
+#include "client/ops/located_outputs.h"
 #include "client/program.h"
 
 namespace penstock::client {
@@ -18,16 +19,18 @@ namespace penstock::client {
 // gradient are summed first. `norm`, and `limit` below, must be greater than 0.
 std::vector<VariableGradient> ClipByNorm(Program& program,
                                          const std::vector<VariableGradient>& gradients,
-                                         double norm);
+                                         double norm,
+                                         SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 // Clips each element to [-limit, limit].
 std::vector<VariableGradient> ClipByValue(Program& program,
                                           const std::vector<VariableGradient>& gradients,
-                                          double limit);
+                                          double limit,
+                                          SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
 // Return scale * sum(|x|) and scale * sum(x^2) / 2, over all elements of all `tensors`. Pass
 // variables, or the rows that a step has looked up in a table (a complete table would get a dense
 // gradient). REQUIRES: at least one tensor, all of one type.
-Output L1Penalty(const Outputs& tensors, double scale);
-Output L2Penalty(const Outputs& tensors, double scale);
+Output L1Penalty(const LocatedOutputs& tensors, double scale);
+Output L2Penalty(const LocatedOutputs& tensors, double scale);
 
 }  // namespace penstock::client

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/summary/summaries.h"
 
+#include "client/ops/line_scope.h"
+
 namespace penstock::client {
 
 Output Summaries::Tag(const std::string& tag) {
@@ -11,19 +13,24 @@ Output Summaries::Tag(const std::string& tag) {
   return Constant(program_, Tensor::Scalar<std::string>(tag));
 }
 
-void Summaries::AddScalar(const std::string& tag, Output value) {
+void Summaries::AddScalar(const std::string& tag, Output value, SourceLine line) {
+  const CallerLine source(program_, line);
   summaries_.push_back(Call("ScalarSummary", {Tag(tag), value}));
 }
 
-void Summaries::AddHistogram(const std::string& tag, Output values) {
+void Summaries::AddHistogram(const std::string& tag, Output values, SourceLine line) {
+  const CallerLine source(program_, line);
   summaries_.push_back(Call("HistogramSummary", {Tag(tag), values}));
 }
 
-void Summaries::AddImages(const std::string& tag, Output images, int64_t max_images) {
+void Summaries::AddImages(const std::string& tag, Output images, int64_t max_images,
+                          SourceLine line) {
+  const CallerLine source(program_, line);
   summaries_.push_back(Call("ImageSummary", {Tag(tag), images}, {{"max_images", max_images}}));
 }
 
-Output Summaries::Merged() {
+Output Summaries::Merged(SourceLine line) {
+  const CallerLine source(program_, line);
   return summaries_.empty() ? Output() : Call("MergeSummary", {summaries_});
 }
 

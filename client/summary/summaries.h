@@ -10,7 +10,8 @@
 //
 // A tag names one series in TensorBoard. TensorBoard groups tags such as "layer1/weights" by the
 // text before the slash. Mistakes, such as a repeated tag, become the program's error
-// (GraphBuilder::status). Borrows the program. Not thread-safe.
+// (GraphBuilder::status). It, and errors of the nodes, name the line of the call. Borrows the
+// program. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -26,17 +27,20 @@ class Summaries {
   explicit Summaries(Program& program) : program_(program) {}
 
   // Adds one number, of any real type.
-  void AddScalar(const std::string& tag, Output value);
+  void AddScalar(const std::string& tag, Output value,
+                 SourceLine line = {__builtin_FILE(), __builtin_LINE()});
   // Adds a histogram of the numbers of a tensor. The step fails (InvalidArgument names the node) if
   // a number is NaN or infinite.
-  void AddHistogram(const std::string& tag, Output values);
+  void AddHistogram(const std::string& tag, Output values,
+                    SourceLine line = {__builtin_FILE(), __builtin_LINE()});
   // Adds up to `max_images` of [batch, height, width, channels], with 1 (grey), 3 or 4 channels.
   // Bytes are used unchanged; floats are scaled so that each picture uses the full range.
-  void AddImages(const std::string& tag, Output images, int64_t max_images = 3);
+  void AddImages(const std::string& tag, Output images, int64_t max_images = 3,
+                 SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
   // Returns a string scalar: everything that was added, as one serialized Summary. Not valid if
   // nothing was added.
-  Output Merged();
+  Output Merged(SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
  private:
   Output Tag(const std::string& tag);

@@ -4,11 +4,13 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
+#include "client/ops/line_scope.h"
 #include "core/op/gradient.h"
 
 namespace penstock::client {
 
-Staleness::Staleness(Program& program, Output train) {
+Staleness::Staleness(Program& program, Output train, SourceLine line) {
+  const CallerLine source(program, line);
   const auto names = program.NameScope("staleness");
   const auto unordered = program.ClearControlDependencies();
   const auto there = program.ColocateWith(program.GlobalStep().handle());

@@ -27,7 +27,7 @@ class Staleness : public TrainingHook {
   static constexpr char kMeasure[] = "staleness";
 
   // `train` must raise the program's global step by one. Borrows the program.
-  Staleness(Program& program, Output train);
+  Staleness(Program& program, Output train, SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
   Output measure() const { return measure_; }
   // Returns the number of steps for each staleness.

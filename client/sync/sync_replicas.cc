@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "client/ops/line_scope.h"
 #include "core/base/error_origin.h"
 #include "core/op/gradient.h"
 
@@ -21,11 +22,12 @@ Output Int64(Program& program, int64_t value) {
   return Constant(program, Tensor::Scalar<int64_t>(value));
 }
 
-SyncReplicasOptions Checked(Program& program, const SyncReplicasOptions& options) {
+SyncReplicasOptions Checked(Program& program, const SyncReplicasOptions& options, SourceLine line) {
   const bool good = options.replicas >= 1 && options.replica >= 0 &&
                     options.replica < options.replicas && options.replicas_to_aggregate >= 1 &&
                     options.replicas_to_aggregate <= options.replicas;
   if (good) return options;
+  const CallerLine source(program, line);
   program.Fail(InvalidArgument("SyncReplicas: replica is ", options.replica,
                                " and replicas_to_aggregate is ", options.replicas_to_aggregate,
                                " of ", options.replicas, " replicas; they must be in [0, ",
@@ -45,8 +47,8 @@ struct SyncReplicas::Sum {
   Output accumulator, added;
 };
 
-SyncReplicas::SyncReplicas(Program& program, const Options& options)
-    : program_(program), options_(Checked(program, options)) {}
+SyncReplicas::SyncReplicas(Program& program, const Options& options, SourceLine line)
+    : program_(program), options_(Checked(program, options, line)) {}
 
 // Adds the gradient to its sum, which the replicas share by the variable's name.
 SyncReplicas::Sum SyncReplicas::AddSum(const VariableGradient& g, Output local_step) {
@@ -83,7 +85,9 @@ Output SyncReplicas::AddStagingOp(const char* op, const std::string& name, Outpu
   return CallIn(program_, op, {}, attrs);
 }
 
-Output SyncReplicas::Apply(Optimizer& optimizer, const std::vector<VariableGradient>& gradients) {
+Output SyncReplicas::Apply(Optimizer& optimizer, const std::vector<VariableGradient>& gradients,
+                           SourceLine line) {
+  const CallerLine source(program_, line);
   const auto names = program_.NameScope("sync_replicas");
   if (local_step_) {
     program_.Fail(FailedPrecondition("SyncReplicas: Apply was called twice"));

@@ -24,7 +24,8 @@
 // they wait until it is restarted, as in any training. A restarted worker may count twice in the
 // current update.
 //
-// Mistakes become the program's error. A TrainingHook; used by one loop. Borrows the program.
+// Mistakes become the program's error. It, and errors of the nodes, name the line of the call. A
+// TrainingHook; used by one loop. Borrows the program.
 #pragma once
 
 #include <atomic>
@@ -58,12 +59,14 @@ struct SyncReplicasOptions {
 class SyncReplicas : public TrainingHook {
  public:
   using Options = SyncReplicasOptions;
-  SyncReplicas(Program& program, const Options& options);
+  SyncReplicas(Program& program, const Options& options,
+               SourceLine line = {__builtin_FILE(), __builtin_LINE()});
   ~SyncReplicas() override { SessionEnds(); }
 
   bool is_chief() const { return options_.replica == 0; }
   // Returns the train op, in place of Optimizer::ApplyGradients. Call it once.
-  Output Apply(Optimizer& optimizer, const std::vector<VariableGradient>& gradients);
+  Output Apply(Optimizer& optimizer, const std::vector<VariableGradient>& gradients,
+               SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
   // Return the number of updates that the chief has applied, and of gradients in them.
   int64_t updates() const { return updates_.load(); }

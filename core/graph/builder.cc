@@ -18,6 +18,8 @@ namespace penstock {
 
 namespace {
 
+constexpr char kMadeAt[] = " (made at ";
+
 // The combined settings of the open scopes. Opening a scope copies them and changes the copy.
 struct Scopes {
   std::string prefix;  // "a/b/"
@@ -168,6 +170,7 @@ int GraphBuilder::AddNode(string_view op, const std::vector<NodeInput>& inputs, 
                .control_inputs = state_->scopes.back().control_inputs};
   Context* const context = state_->scopes.back().context;
   if (context != nullptr) {
+    const Scope here = SourceLineScope(line);  // of the nodes through which the inputs enter
     if (const Status status = context->Adapt(&node); !status.ok()) Fail(status);
     if (!state_->status.ok()) return -1;
     if (node.existing >= 0) return node.existing;
@@ -194,8 +197,7 @@ SourceLine GraphBuilder::SourceLineOf(const Node& node) const {
 
 Status MadeAt(const Status& status, SourceLine line) {
   if (status.ok() || line.file == nullptr) return status;
-  return WithMessage(status,
-                     StrCat(status.message(), " (made at ", line.file, ":", line.line, ")"));
+  return WithMessage(status, StrCat(status.message(), kMadeAt, line.file, ":", line.line, ")"));
 }
 
 // An Output may outlive its node, if the node was removed through mutable_graph().
@@ -228,8 +230,11 @@ std::string GraphBuilder::output_name(int node, int index) const {
 
 Status GraphBuilder::status() const { return state_->status; }
 
+// Appends the line of the innermost SourceLineScope, unless the error names a line.
 void GraphBuilder::Fail(Status status) {
-  if (state_->status.ok()) state_->status = std::move(status);
+  if (!state_->status.ok()) return;
+  const bool has_line = absl::StrContains(status.message(), kMadeAt);
+  state_->status = has_line ? std::move(status) : MadeAt(status, state_->scopes.back().line);
 }
 
 const Graph& GraphBuilder::graph() const { return state_->graph; }
@@ -344,8 +349,10 @@ GraphBuilder::Scope GraphBuilder::ContextScope(Context* context) {
 GraphBuilder::Scope GraphBuilder::OutsideScope() {
   const std::shared_ptr<const Scopes> outside = state_->scopes.back().outside;
   CHECK(outside != nullptr, "outside of no context");
+  const SourceLine line = state_->scopes.back().line;
   Scope scope = Open();
   state_->scopes.back() = *outside;
+  state_->scopes.back().line = line;
   state_->scopes.back().control_inputs.clear();
   return scope;
 }

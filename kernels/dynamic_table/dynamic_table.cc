@@ -46,8 +46,7 @@ std::string DynamicTable::DebugString() const {
 int64_t DynamicTable::size() const {
   int64_t size = 0;
   for (const auto& shard : shards_) {
-    ReaderMutexLock lock(shard->mu);
-    size += shard->rows.size();
+    size += shard->size.load(std::memory_order_relaxed);
   }
   return size;
 }
@@ -55,8 +54,7 @@ int64_t DynamicTable::size() const {
 int64_t DynamicTable::spilled_rows() const {
   int64_t rows = 0;
   for (const auto& shard : shards_) {
-    ReaderMutexLock lock(shard->mu);
-    rows += shard->rows.spilled_rows();
+    rows += shard->spilled_rows.load(std::memory_order_relaxed);
   }
   return rows;
 }
@@ -92,7 +90,7 @@ StatusOr<Tensor> DynamicTable::Pull(const Tensor& ids, const Caller& caller) con
     for (int64_t i = begin; i < end; ++i) {
       const ShardKeys own = keys[i];
       if (own.positions.empty()) continue;
-      ReaderMutexLock lock(shards_[i]->mu);
+      ShardReaderLock lock(shards_[i]->mu, caller.threads);
       results[i] = shards_[i]->rows.Pull(own, out);
     }
   });
@@ -113,34 +111,34 @@ Status DynamicTable::Push(const Tensor& ids, int64_t step, double row_nanos, Row
     for (int64_t i = begin; i < end; ++i) {
       const ShardKeys own = keys[i];
       if (own.positions.empty()) continue;
-      results[i] = PushShard(*shards_[i], own, step, update, caller.allocator, caller.origin);
+      results[i] = PushShard(*shards_[i], own, step, update, caller);
     }
   });
   return FirstError(results);
 }
 
 Status DynamicTable::PushShard(Shard& shard, const ShardKeys& keys, int64_t step, RowUpdate update,
-                               Allocator& allocator, const UpdateOrigin& origin) {
+                               const Caller& caller) {
   constexpr int64_t kOldRowsMin = 16;
   const int64_t count = std::ssize(keys.positions), floats = spec_.floats();
   Tensor ids, state;  // the record's values, allocated before the rows change
   if (logged()) {
-    ASSIGN_OR_RETURN(ids, ShardKeyTensor(keys, allocator));
-    ASSIGN_OR_RETURN(state, MakeTableTensor(allocator, DType::kFloat, {count, floats}));
+    ASSIGN_OR_RETURN(ids, ShardKeyTensor(keys, caller.allocator));
+    ASSIGN_OR_RETURN(state, MakeTableTensor(caller.allocator, DType::kFloat, {count, floats}));
   }
   std::vector<int32_t> updated;
-  WriterMutexLock lock(shard.mu);
+  ShardWriterLock lock(shard, caller.threads);
   TableShard& rows = shard.rows;
-  RETURN_IF_ERROR(rows.Push(allocator, keys, step, update, logged() ? &updated : nullptr));
+  RETURN_IF_ERROR(rows.Push(caller.allocator, keys, step, update, logged() ? &updated : nullptr));
   for (int64_t i = 0; i < std::ssize(updated); ++i) {
     std::copy_n(rows.rows().values(updated[i]), floats, state.mutable_data<float>() + i * floats);
   }
   if (logged()) {
-    Log(origin, kTablePushAction, {ids, state.Slice(0, std::ssize(updated)), Value(step)});
+    Log(caller.origin, kTablePushAction, {ids, state.Slice(0, std::ssize(updated)), Value(step)});
   } else {
-    Log(origin, kTablePushAction, {});
+    Log(caller.origin, kTablePushAction, {});
   }
-  rows.Evict(allocator, std::max(kOldRowsMin, count));
+  rows.Evict(caller.allocator, std::max(kOldRowsMin, count));
   return OkStatus();
 }
 
@@ -155,17 +153,16 @@ Status DynamicTable::Erase(const Tensor& ids, const Caller& caller) {
   for (int64_t i = 0; i < TableSpec::kShards; ++i) {
     const ShardKeys own = keys[i];
     if (own.positions.empty()) continue;
-    RETURN_IF_ERROR(EraseShard(*shards_[i], own, caller.allocator, caller.origin));
+    RETURN_IF_ERROR(EraseShard(*shards_[i], own, caller));
   }
   return OkStatus();
 }
 
-Status DynamicTable::EraseShard(Shard& shard, const ShardKeys& keys, Allocator& allocator,
-                                const UpdateOrigin& origin) {
-  ASSIGN_OR_RETURN(Tensor ids, ShardKeyTensor(keys, allocator));
-  WriterMutexLock lock(shard.mu);
+Status DynamicTable::EraseShard(Shard& shard, const ShardKeys& keys, const Caller& caller) {
+  ASSIGN_OR_RETURN(Tensor ids, ShardKeyTensor(keys, caller.allocator));
+  ShardWriterLock lock(shard, caller.threads);
   shard.rows.Erase(keys);
-  Log(origin, kTableEraseAction, {std::move(ids)});
+  Log(caller.origin, kTableEraseAction, {std::move(ids)});
   return OkStatus();
 }
 

@@ -13,7 +13,8 @@
 //
 // Thread-safe. The keys are spread over shards with a lock each: a pull never sees a row half
 // updated, but may see only some of the rows of a concurrent push. An export sees all or none of a
-// push's changes to a shard.
+// push's changes to a shard. If the table spills, a call may wait for the files of another one; it
+// waits through the scheduler of its caller.
 //
 // Actions in a StateLog, each on one shard: "push" {keys, rows with slots, step}, with the new rows
 // of the keys that were updated, in order; "erase" {keys}; "import" {shard, keys, rows with slots,
@@ -22,6 +23,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -34,6 +36,7 @@
 #include "core/op/resource.h"
 #include "core/tensor/allocator.h"
 #include "core/tensor/tensor.h"
+#include "kernels/dynamic_table/shard_mutex.h"
 #include "kernels/dynamic_table/table_shard.h"
 #include "kernels/dynamic_table/table_spec.h"
 
@@ -66,7 +69,7 @@ class DynamicTable final : public Resource {
  public:
   static constexpr char kType[] = "DynamicTable";
   using RowUpdate = TableShard::RowUpdate;
-  // The memory, threads and step of the calling kernel.
+  // The memory, threads and step of the calling kernel. Waits are through `threads`.
   struct Caller {
     Allocator& allocator;
     Scheduler& threads;
@@ -87,8 +90,10 @@ class DynamicTable final : public Resource {
 
   const std::string& name() const { return name_; }
   const TableSpec& spec() const { return spec_; }
+  // Return the number of all rows, and of those in files. Changes that are being made may be
+  // missing.
   int64_t size() const;
-  int64_t spilled_rows() const;  // number of rows in files
+  int64_t spilled_rows() const;
 
   // Returns the rows of `ids`, float[n, width]. Here and below, InvalidArgument unless `ids` is an
   // int64 vector; DataLoss, or an error of the file system, if a row in a file cannot be read.
@@ -106,13 +111,13 @@ class DynamicTable final : public Resource {
   // Returns the rows of each of the `wanted` buckets, of `buckets` in all. Pushes wait, so that all
   // rows are copied at one point in time. ResourceExhausted if there is no memory.
   StatusOr<std::vector<TableRows>> Export(absl::Span<const int64_t> wanted, int64_t buckets,
-                                          Allocator& allocator) const;
+                                          const Caller& caller) const;
   // Like Export, and sets the mark `mark` at that point in time; an empty `mark` sets none. Returns
   // only the rows that have changed since `base_mark`, if it is one of the newest kMarks marks and
   // all keys dropped since then are known; else all rows. Import makes the table forget its marks.
   StatusOr<TableChanges> ExportChanges(absl::Span<const int64_t> wanted, int64_t buckets,
                                        const std::string& mark, const std::string& base_mark,
-                                       Allocator& allocator) const ABSL_LOCKS_EXCLUDED(marks_mu_);
+                                       const Caller& caller) const ABSL_LOCKS_EXCLUDED(marks_mu_);
   static constexpr size_t kMarks = 4;
 
   // Replaces all rows by `rows`, which may be empty. If there are more rows than the limit, keeps
@@ -131,10 +136,13 @@ class DynamicTable final : public Resource {
  private:
   struct Shard {
     Shard(const TableSpec& spec, const TableEpochs& epochs, Env& files)
-        : rows(spec, epochs, files) {}
-    mutable SharedMutex mu;
+        : mu(spec.spills()), rows(spec, epochs, files) {}
+    mutable ShardMutex mu;
     TableShard rows ABSL_GUARDED_BY(mu);
+    // The sizes of `rows` when a writer last released the lock.
+    std::atomic<int64_t> size{0}, spilled_rows{0};
   };
+  class ShardWriterLock;
   class KeysByShard;
   class AllShards;
 
@@ -163,9 +171,8 @@ class DynamicTable final : public Resource {
   Status FirstError(absl::Span<const Status> results) const;
   Status CheckRows(const TableRows& rows) const;
   Status PushShard(Shard& shard, const ShardKeys& keys, int64_t step, RowUpdate update,
-                   Allocator& allocator, const UpdateOrigin& origin);
-  Status EraseShard(Shard& shard, const ShardKeys& keys, Allocator& allocator,
-                    const UpdateOrigin& origin);
+                   const Caller& caller);
+  Status EraseShard(Shard& shard, const ShardKeys& keys, const Caller& caller);
   // The place of a row to import: row i of `rows`.
   struct Place {
     const TableRows* rows;
@@ -179,11 +186,9 @@ class DynamicTable final : public Resource {
   StatusOr<ShardRows> MakeShardRows(int64_t count, Allocator& allocator) const;
   StatusOr<ShardRows> CopyToShardRows(absl::Span<const Place> places, Allocator& allocator) const;
   StatusOr<std::vector<std::vector<Place>>> PlacesByShard(absl::Span<const TableRows> rows) const;
-  Status ImportShard(int64_t number, const ShardRows& rows, Allocator& allocator,
-                     const UpdateOrigin& origin);
+  Status ImportShard(int64_t number, const ShardRows& rows, const Caller& caller);
   Status FillShard(TableShard& shard, const ShardRows& rows, Allocator& allocator) const;
-  Status PutRows(Shard& shard, int64_t number, const ShardRows& rows, Allocator& allocator,
-                 const UpdateOrigin& origin);
+  Status PutRows(Shard& shard, int64_t number, const ShardRows& rows, const Caller& caller);
   Status ReplayPush(const class ReplayValues& values, const UpdateOrigin& origin);
   // Replays the actions "import" and "put".
   Status ReplayRows(const class ReplayValues& values, bool replaces, const UpdateOrigin& origin);

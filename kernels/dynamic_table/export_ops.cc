@@ -82,7 +82,7 @@ class ExportKernel final : public BucketsKernel {
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const auto table, ResourceInput<DynamicTable>(ctx, 0));
     ASSIGN_OR_RETURN(std::vector<TableRows> rows,
-                     table->Export(wanted_, buckets_, ctx.allocator()));
+                     table->Export(wanted_, buckets_, TableCaller(ctx)));
     SetRows(ctx, std::move(rows));
     return OkStatus();
   }
@@ -103,8 +103,8 @@ class ExportChangesKernel final : public BucketsKernel {
     ASSIGN_OR_RETURN(const std::string mark, StringInput(ctx, 1, "mark"));
     ASSIGN_OR_RETURN(const std::string base_mark, StringInput(ctx, 2, "base_mark"));
     ASSIGN_OR_RETURN(const std::string base, StringInput(ctx, 3, "base"));
-    ASSIGN_OR_RETURN(TableChanges changes, table->ExportChanges(wanted_, buckets_, mark, base_mark,
-                                                                ctx.allocator()));
+    ASSIGN_OR_RETURN(TableChanges changes,
+                     table->ExportChanges(wanted_, buckets_, mark, base_mark, TableCaller(ctx)));
     SetRows(ctx, std::move(changes.rows));
     for (int i = 0; i < num_wanted(); ++i) {
       ctx.SetOutput(kRowTensors * num_wanted() + i, std::move(changes.dropped[i]));

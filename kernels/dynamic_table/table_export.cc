@@ -20,9 +20,9 @@ DynamicTable::RowSelection DynamicTable::SelectBuckets(absl::Span<const int64_t>
 }
 
 StatusOr<std::vector<TableRows>> DynamicTable::Export(absl::Span<const int64_t> wanted,
-                                                      int64_t buckets, Allocator& allocator) const {
-  const AllShards all(*this);
-  return CopyRows(all, SelectBuckets(wanted, buckets), allocator);
+                                                      int64_t buckets, const Caller& caller) const {
+  const AllShards all(*this, caller.threads);
+  return CopyRows(all, SelectBuckets(wanted, buckets), caller.allocator);
 }
 
 StatusOr<std::vector<TableRows>> DynamicTable::CopyRows(const AllShards& all,
@@ -93,19 +93,19 @@ StatusOr<std::vector<Tensor>> DynamicTable::CopyDropped(const AllShards& all,
 StatusOr<TableChanges> DynamicTable::ExportChanges(absl::Span<const int64_t> wanted,
                                                    int64_t buckets, const std::string& mark,
                                                    const std::string& base_mark,
-                                                   Allocator& allocator) const {
+                                                   const Caller& caller) const {
   RowSelection rows = SelectBuckets(wanted, buckets);
   TableChanges changes;
-  const AllShards all(*this);
+  const AllShards all(*this, caller.threads);
   const int32_t base = EpochOf(base_mark);
   changes.complete = base < 0 || !all.KnowsDropped(base);
   if (changes.complete) {
     changes.dropped.assign(wanted.size(), Tensor(DType::kInt64, {0}));
   } else {
     rows.epoch = base;
-    ASSIGN_OR_RETURN(changes.dropped, CopyDropped(all, rows, allocator));
+    ASSIGN_OR_RETURN(changes.dropped, CopyDropped(all, rows, caller.allocator));
   }
-  ASSIGN_OR_RETURN(changes.rows, CopyRows(all, rows, allocator));
+  ASSIGN_OR_RETURN(changes.rows, CopyRows(all, rows, caller.allocator));
   AddMark(mark);
   return changes;
 }

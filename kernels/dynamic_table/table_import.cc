@@ -93,7 +93,7 @@ Status DynamicTable::Import(absl::Span<const TableRows> rows, const Caller& call
     ASSIGN_OR_RETURN(const ShardRows incoming,
                      CopyToShardRows(absl::MakeConstSpan(own).subspan(skipped), caller.allocator));
     own = {};
-    RETURN_IF_ERROR(ImportShard(shard, incoming, caller.allocator, caller.origin));
+    RETURN_IF_ERROR(ImportShard(shard, incoming, caller));
   }
   return OkStatus();
 }
@@ -105,7 +105,7 @@ Status DynamicTable::Merge(const TableChanges& changes, const std::vector<int64_
   const RowSelection gone = SelectBuckets(complete, buckets);
   std::vector<int64_t> old;  // keys that have rows in the complete buckets
   if (!complete.empty()) {
-    const AllShards all(*this);
+    const AllShards all(*this, caller.threads);
     all.ForEachRow([&](const TableShard& rows, int32_t row) {
       const int64_t key = rows.header(row).key;
       if (gone.places[BucketOf(key, buckets)] >= 0) old.push_back(key);
@@ -116,41 +116,41 @@ Status DynamicTable::Merge(const TableChanges& changes, const std::vector<int64_
   for (int64_t shard = 0; shard < TableSpec::kShards; ++shard) {
     if (places[shard].empty()) continue;
     ASSIGN_OR_RETURN(const ShardRows incoming, CopyToShardRows(places[shard], caller.allocator));
-    RETURN_IF_ERROR(PutRows(*shards_[shard], shard, incoming, caller.allocator, caller.origin));
+    RETURN_IF_ERROR(PutRows(*shards_[shard], shard, incoming, caller));
   }
   return OkStatus();
 }
 
 Status DynamicTable::PutRows(Shard& shard, int64_t number, const ShardRows& incoming,
-                             Allocator& allocator, const UpdateOrigin& origin) {
+                             const Caller& caller) {
   const int64_t count = incoming.keys.dim(0), floats = spec_.floats();
-  WriterMutexLock lock(shard.mu);
+  ShardWriterLock lock(shard, caller.threads);
   TableShard& rows = shard.rows;
-  RETURN_IF_ERROR(Annotate(rows.Reserve(allocator, count), StrCat("table ", name_)));
+  RETURN_IF_ERROR(Annotate(rows.Reserve(caller.allocator, count), StrCat("table ", name_)));
   for (int64_t i = 0; i < count; ++i) {
     float* const row =
         rows.PutOrReplace(incoming.keys.data<int64_t>()[i], incoming.updates.data<int64_t>()[i],
                           incoming.steps.data<int64_t>()[i]);
     std::copy_n(incoming.state.data<float>() + i * floats, floats, row);
   }
-  Log(origin, kTablePutAction,
+  Log(caller.origin, kTablePutAction,
       {Value(number), incoming.keys, incoming.state, incoming.updates, incoming.steps});
-  rows.Evict(allocator, count);
+  rows.Evict(caller.allocator, count);
   return OkStatus();
 }
 
-Status DynamicTable::ImportShard(int64_t number, const ShardRows& incoming, Allocator& allocator,
-                                 const UpdateOrigin& origin) {
-  ASSIGN_OR_RETURN(const ShardRows none, MakeShardRows(0, allocator));
+Status DynamicTable::ImportShard(int64_t number, const ShardRows& incoming, const Caller& caller) {
+  ASSIGN_OR_RETURN(const ShardRows none, MakeShardRows(0, caller.allocator));
   Shard& shard = *shards_[number];
-  WriterMutexLock lock(shard.mu);
+  ShardWriterLock lock(shard, caller.threads);
   TableShard& rows = shard.rows;
   rows.Clear();
-  const Status status = FillShard(rows, incoming, allocator);
+  const Status status = FillShard(rows, incoming, caller.allocator);
   if (!status.ok()) rows.Clear();
   const ShardRows& now = status.ok() ? incoming : none;
-  Log(origin, kTableImportAction, {Value(number), now.keys, now.state, now.updates, now.steps});
-  rows.Evict(allocator, incoming.keys.dim(0));
+  Log(caller.origin, kTableImportAction,
+      {Value(number), now.keys, now.state, now.updates, now.steps});
+  rows.Evict(caller.allocator, incoming.keys.dim(0));
   return status;
 }
 

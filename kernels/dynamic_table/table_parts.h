@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Definitions that the source files of DynamicTable share: the division of a batch into shards, the
-// lock of all shards, the names of the actions in a StateLog.
+// locks of one and of all shards, the names of the actions in a StateLog.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <numeric>
@@ -59,12 +60,32 @@ class DynamicTable::KeysByShard {
   std::array<int64_t, TableSpec::kShards + 1> starts_ = {};
 };
 
+// Holds the lock of one shard for changes.
+class ABSL_SCOPED_LOCKABLE DynamicTable::ShardWriterLock {
+ public:
+  ShardWriterLock(Shard& shard, Scheduler& threads) ABSL_EXCLUSIVE_LOCK_FUNCTION(shard.mu)
+      : shard_(shard) {
+    shard.mu.Lock(threads);
+  }
+  ~ShardWriterLock() ABSL_UNLOCK_FUNCTION() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    shard_.size.store(shard_.rows.size(), std::memory_order_relaxed);
+    shard_.spilled_rows.store(shard_.rows.spilled_rows(), std::memory_order_relaxed);
+    shard_.mu.Unlock();
+  }
+  ShardWriterLock(const ShardWriterLock&) = delete;
+  ShardWriterLock& operator=(const ShardWriterLock&) = delete;
+
+ private:
+  Shard& shard_;
+};
+
 // Holds the locks of all shards for reading. (The thread-safety analysis does not support locks in
 // a loop.)
 class DynamicTable::AllShards {
  public:
-  explicit AllShards(const DynamicTable& table) ABSL_NO_THREAD_SAFETY_ANALYSIS : table_(table) {
-    for (const auto& shard : table.shards_) shard->mu.ReaderLock();
+  AllShards(const DynamicTable& table, Scheduler& threads) ABSL_NO_THREAD_SAFETY_ANALYSIS
+      : table_(table) {
+    for (const auto& shard : table.shards_) shard->mu.ReaderLock(threads);
   }
   ~AllShards() ABSL_NO_THREAD_SAFETY_ANALYSIS {
     for (const auto& shard : table_.shards_) shard->mu.ReaderUnlock();

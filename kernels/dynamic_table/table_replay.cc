@@ -10,6 +10,14 @@
 #include "kernels/dynamic_table/table_parts.h"
 
 namespace penstock {
+namespace {
+
+// No step uses a table that is replayed (StateReplayer), so a replay waits for no lock.
+DynamicTable::Caller ReplayCaller(const UpdateOrigin& origin) {
+  return {CpuAllocator(), Scheduler::Real(), origin};
+}
+
+}  // namespace
 
 Status DynamicTable::ReplayPush(const ReplayValues& values, const UpdateOrigin& origin) {
   RETURN_IF_ERROR(values.Expect(3));
@@ -32,7 +40,7 @@ Status DynamicTable::ReplayPush(const ReplayValues& values, const UpdateOrigin& 
     if (next < state.dim(0)) std::copy_n(state.data<float>() + next * floats, floats, row);
     ++next;
   };
-  RETURN_IF_ERROR(PushShard(*shards_[shard], own, step, update, CpuAllocator(), origin));
+  RETURN_IF_ERROR(PushShard(*shards_[shard], own, step, update, ReplayCaller(origin)));
   if (next == state.dim(0)) return OkStatus();
   return values.Error(StrCat(state.dim(0), " rows, but ", next, " keys have one"));
 }
@@ -59,8 +67,8 @@ Status DynamicTable::ReplayRows(const ReplayValues& values, bool replaces,
                       updates <= kTableUpdatesMax;
     if (!good) return values.Error("a row is of another shard, or has a wrong number of updates");
   }
-  if (replaces) return ImportShard(shard, incoming, CpuAllocator(), origin);
-  return PutRows(*shards_[shard], shard, incoming, CpuAllocator(), origin);
+  if (replaces) return ImportShard(shard, incoming, ReplayCaller(origin));
+  return PutRows(*shards_[shard], shard, incoming, ReplayCaller(origin));
 }
 
 Status DynamicTable::Replay(const ResourceChange& change, const UpdateOrigin& origin) {
@@ -80,7 +88,7 @@ Status DynamicTable::Replay(const ResourceChange& change, const UpdateOrigin& or
   if (ids.dim(0) == 0) return values.Error("there are no keys");
   const KeysByShard keys(ids);
   const int shard = ShardOf(HashKey(ids.data<int64_t>()[0]));
-  return EraseShard(*shards_[shard], keys[shard], CpuAllocator(), origin);
+  return EraseShard(*shards_[shard], keys[shard], ReplayCaller(origin));
 }
 
 namespace {
