@@ -91,17 +91,14 @@ class BeginKernel final : public Kernel {
   }
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const auto clocks, ClocksFor(ctx, worker_));
+    Hold(clocks);
     clocks->Begin(worker_, label_, ctx.origin());
     const int64_t step_id = ctx.origin().step_id;
     const auto make = [&]() -> StatusOr<std::shared_ptr<Resource>> {
       return std::make_shared<BegunStep>(clocks, worker_, step_id);
     };
-    RETURN_IF_ERROR(
-        ctx.step()
-            .step_resources->LookupOrCreate("", ctx.node_name(), "BegunStep", make, ctx.origin())
-            .status());
-    Hold(clocks);
-    return OkStatus();
+    ResourceStore& of_step = *ctx.step().step_resources;
+    return of_step.LookupOrCreate("", ctx.node_name(), "BegunStep", make, ctx.origin()).status();
   }
 
  private:
