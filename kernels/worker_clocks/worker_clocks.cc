@@ -147,26 +147,34 @@ bool WorkerClocks::IsBehind(int64_t other, int64_t worker, const Limits& limits)
 
 bool WorkerClocks::HasToWait(int64_t worker, const Limits& limits) {
   const int64_t now_ns = NowNanos();
+  bool waits = false;
+  int64_t alarm_ns = Condition::kNever;
   for (int64_t other = 0; other < num_workers_; ++other) {
     if (!IsBehind(other, worker, limits)) continue;
-    Worker& behind = workers_[other];
+    const Worker& behind = workers_[other];
+    const int64_t until_ns =
+        limits.timeout_ns == 0 ? Condition::kNever : SumOrMax(behind.moved_ns, limits.timeout_ns);
     // A worker that waits is alive, and goes on when the one that it waits for does.
-    if (behind.waiting > 0 || limits.timeout_ns == 0) return true;
-    const int64_t until_ns = SumOrMax(behind.moved_ns, limits.timeout_ns);
-    if (now_ns < until_ns) {
-      if (alarm_ != nullptr) alarm_->Set(until_ns);
-      return true;
+    if (behind.waiting == 0 && now_ns >= until_ns) {
+      StopCounting(other, now_ns);
+      continue;
     }
-    behind.counts = false;
-    Log({.level = LogLevel::kWarning,
-         .event = "worker_left_behind",
-         .text = absl::StrFormat(
-             "%s has not finished a step for %.1f s; the other workers of the training do not wait "
-             "for it any more, until it does",
-             NameOf(other), static_cast<double>(now_ns - behind.moved_ns) * 1e-9),
-         .limited = true});
+    waits = true;
+    if (behind.waiting == 0) alarm_ns = std::min(alarm_ns, until_ns);
   }
-  return false;
+  if (alarm_ns != Condition::kNever && alarm_ != nullptr) alarm_->Set(alarm_ns);
+  return waits;
+}
+
+void WorkerClocks::StopCounting(int64_t worker, int64_t now_ns) {
+  workers_[worker].counts = false;
+  Log({.level = LogLevel::kWarning,
+       .event = "worker_left_behind",
+       .text = absl::StrFormat(
+           "%s has not finished a step for %.1f s; the other workers of the training do not wait "
+           "for it any more, until it does",
+           NameOf(worker), static_cast<double>(now_ns - workers_[worker].moved_ns) * 1e-9),
+       .limited = true});
 }
 
 void WorkerClocks::Begin(int64_t worker, const std::string& label, const UpdateOrigin& origin) {

@@ -121,6 +121,8 @@ class WorkerClocks final : public Blocking {
   // Returns whether `worker` has to wait. Stops counting workers whose timeout is over, and sets
   // the alarm for the next one.
   bool HasToWait(int64_t worker, const Limits& limits) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Stops counting a worker whose timeout is over, and logs it.
+  void StopCounting(int64_t worker, int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnAlarm() ABSL_LOCKS_EXCLUDED(mu_);
   // Calls `change`, under the lock, and then continues the operations that need not wait any more.
   template <class Change>
