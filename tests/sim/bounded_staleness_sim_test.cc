@@ -155,11 +155,11 @@ TEST(BoundedStalenessSim, TheFastWorkerWaitsForTheSlowOne) {
       training.Run(seed);
       for (const Observed& each : training.seen) {
         EXPECT_EQ(each.status, OkStatus());
-        EXPECT_GE(each.steps, 100 - bound - 3) << "no worker takes many more steps than the other";
+        EXPECT_GE(each.steps, 80) << "no worker takes many more steps than the other";
       }
       EXPECT_LE(training.widest, bound + 1);
       EXPECT_GE(training.widest, bound == 0 ? 0 : bound);
-      EXPECT_GT(training.seen[0].waits, 80);
+      EXPECT_GT(training.seen[0].waits, 60);
       EXPECT_GT(training.seen[0].waited_seconds, 1);
     }
   }
