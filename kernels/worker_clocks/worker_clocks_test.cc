@@ -138,7 +138,7 @@ TEST(WorkerClocksTest, AWorkerThatDoesNotMoveStopsTheOthersOnlyForATime) {
     for (int step = 0; step < 20; ++step) waited += group.Step(0, kMs, limits);
     EXPECT_NEAR(waited, 0.1, 0.01);
     EXPECT_THAT(group.clocks->Read().counts, ElementsAre(true, false));
-    // It comes back with the lowest clock of the others, and finishes one step.
+    // Worker 1 comes back with the lowest clock of the others, and finishes one step.
     EXPECT_EQ(group.Step(1, 0, limits), 0);
     EXPECT_THAT(group.clocks->Read().clocks, ElementsAre(20, 21));
     EXPECT_THAT(group.clocks->Read().counts, ElementsAre(true, true));

@@ -192,8 +192,8 @@ TEST(BoundedStalenessSim, AHungWorkerIsWaitedForUntilTheTimeoutAndComesBack) {
   EXPECT_GT(training.seen[0].steps - training.seen[1].steps, 100) << "the other went on alone";
 }
 
-// Its steps take all its time, so it is in one when it cannot be reached any more. The parameter
-// server ends that step, long before the session's lease ends.
+// The steps of worker 1 take all its time, so it is in one when it cannot be reached any more. The
+// parameter server ends that step, long before the session's lease ends.
 TEST(BoundedStalenessSim, AWorkerThatIsCutOffInAStepIsNotWaitedFor) {
   Training training{.bound = 1, .timeout_seconds = 0, .max_steps = 2'000};
   training.plans = {{5 * kMs}, {.step_seconds = 0}};
