@@ -47,7 +47,10 @@ class WorkerClocks::AdvanceOperation final : public Operation {
       result_.clock = own.clock;
       ++own.waiting;
     }
-    if (clocks_.HasToWait(worker_, limits_)) return first ? Progress::kSome : Progress::kNone;
+    bool changed = first;
+    if (clocks_.HasToWait(worker_, limits_, &changed)) {
+      return changed ? Progress::kSome : Progress::kNone;
+    }
     --own.waiting;
     own.steps.erase(origin().step_id);
     own.moved_ns = clocks_.NowNanos();
@@ -145,7 +148,7 @@ bool WorkerClocks::IsBehind(int64_t other, int64_t worker, const Limits& limits)
          SumOrMax(workers_[other].clock, limits.bound) < workers_[worker].clock;
 }
 
-bool WorkerClocks::HasToWait(int64_t worker, const Limits& limits) {
+bool WorkerClocks::HasToWait(int64_t worker, const Limits& limits, bool* stopped) {
   const int64_t now_ns = NowNanos();
   bool waits = false;
   int64_t alarm_ns = Condition::kNever;
@@ -157,6 +160,7 @@ bool WorkerClocks::HasToWait(int64_t worker, const Limits& limits) {
     // A worker that waits is alive, and goes on when the one that it waits for does.
     if (behind.waiting == 0 && now_ns >= until_ns) {
       StopCounting(other, now_ns);
+      *stopped = true;
       continue;
     }
     waits = true;

