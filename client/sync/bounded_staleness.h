@@ -20,7 +20,8 @@
 // data end. A worker that dies or cannot be reached during a step counts no more as soon as the
 // parameter server notices that (docs/failures.md). One that stops between two steps, or is too
 // slow, counts no more when another worker has waited for it for timeout_seconds. A worker that
-// comes back begins with the clock of the slowest other one. When the parameter server restarts,
+// comes back begins with the clock of the slowest other one; if it was only stopped, the update of
+// the step that it was in is as stale as the stop was long. When the parameter server restarts,
 // all clocks begin at 0 again; replicas of it keep them.
 //
 // With several concurrent steps per worker, each of them waits, so that a worker may be ahead by as

@@ -47,18 +47,19 @@ class BoundedStalenessTest(ClusterTest):
         self.addCleanup(over.set)
 
     def test_a_fast_worker_waits_for_a_slow_one(self):
-        run = self.train(600)
-        run.wait_for(STEP)
+        run = self.train(900)
+        run.wait_for(r"^\[worker/1\] .*step +\d+")
         self.slow_down(run.pid("worker", 1))
-        self.check_result(run, 150)
+        self.check_result(run, 200)
         said = re.findall(r"\[worker/(\d)\].*staleness of (\d+) updates", run.output())
         updates = {int(worker): int(count) for worker, count in said}
-        # Without a bound the slow worker would make a fifth of them.
-        self.assertGreater(updates[1], 0.35 * (updates[0] + updates[1]), updates)
-        waits = re.search(r"\[worker/0\].*staleness bound 2: (\d+) of (\d+) steps waited",
+        # Without a bound the slow worker would make a fifth of them. With it, it makes half, except
+        # for those before its first step.
+        self.assertGreater(updates[1], 0.3 * (updates[0] + updates[1]), updates)
+        waits = re.search(r"\[worker/0\].*staleness bound 2: (\d+) of \d+ steps waited",
                           run.output())
         self.assertTrue(waits, run.output())
-        self.assertGreater(int(waits.group(1)), 0.2 * int(waits.group(2)))
+        self.assertGreater(int(waits.group(1)), 20)
 
     def why(self, run):
         ran = subprocess.run([PENSTOCK, "why", "--patience_ms=300",
