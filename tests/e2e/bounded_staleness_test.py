@@ -82,12 +82,12 @@ class BoundedStalenessTest(ClusterTest):
         self.check_result(run, 60)
 
     def test_a_killed_worker_comes_back(self):
-        run = self.train(1500, "--staleness_timeout=5", restarts=1)
-        _, line = run.wait_for(STEP)
+        run = self.train(2000, "--staleness_timeout=5", restarts=1)
+        run.wait_for(r"^\[worker/1\] .*step +\d+")
         run.kill("worker", 1)
-        run.wait_for(r"^\[worker/1\] .*step +\d+", start=line, seconds=60)
+        _, line = run.wait_for("worker/1 was killed by signal 9; starting it again")
+        run.wait_for(r"^\[worker/1\] .*step +\d+", start=line)
         self.check_result(run, 180)
-        self.assertIn("worker/1 was killed by signal 9; starting it again", run.output())
 
 
 if __name__ == "__main__":
