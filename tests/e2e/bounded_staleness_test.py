@@ -12,7 +12,8 @@ import threading
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 from cluster import PENSTOCK, ClusterTest, main  # noqa: E402
 
-STEP = r"^\[worker/0\] .*step +(\d+)"
+# Worker 0 waits for worker 1 only after the first step of worker 1.
+FIRST_STEP = r"^\[worker/1\] .*step +\d+"
 PERIOD_SECONDS = 0.04
 
 
@@ -48,13 +49,13 @@ class BoundedStalenessTest(ClusterTest):
 
     def test_a_fast_worker_waits_for_a_slow_one(self):
         run = self.train(900)
-        run.wait_for(r"^\[worker/1\] .*step +\d+")
+        run.wait_for(FIRST_STEP)
         self.slow_down(run.pid("worker", 1))
         self.check_result(run, 200)
         said = re.findall(r"\[worker/(\d)\].*staleness of (\d+) updates", run.output())
         updates = {int(worker): int(count) for worker, count in said}
-        # Without a bound the slow worker would make a fifth of them. With it, it makes half, except
-        # for those before its first step.
+        # Without a bound the slow worker would make a fifth of them. With it, it makes half of those
+        # after its first step.
         self.assertGreater(updates[1], 0.3 * (updates[0] + updates[1]), updates)
         waits = re.search(r"\[worker/0\].*staleness bound 2: (\d+) of \d+ steps waited",
                           run.output())
@@ -69,7 +70,7 @@ class BoundedStalenessTest(ClusterTest):
 
     def test_a_stopped_worker_is_named_and_left_behind(self):
         run = self.train(1500, "--staleness_timeout=8")
-        _, line = run.wait_for(STEP)
+        _, line = run.wait_for(FIRST_STEP)
         stopped = run.pid("worker", 1)
         os.kill(stopped, signal.SIGSTOP)
         try:
@@ -83,10 +84,10 @@ class BoundedStalenessTest(ClusterTest):
 
     def test_a_killed_worker_comes_back(self):
         run = self.train(2000, "--staleness_timeout=5", restarts=1)
-        run.wait_for(r"^\[worker/1\] .*step +\d+")
+        run.wait_for(FIRST_STEP)
         run.kill("worker", 1)
         _, line = run.wait_for("worker/1 was killed by signal 9; starting it again")
-        run.wait_for(r"^\[worker/1\] .*step +\d+", start=line)
+        run.wait_for(FIRST_STEP, start=line)
         self.check_result(run, 180)
 
 
