@@ -48,7 +48,7 @@ class BoundedStalenessTest(ClusterTest):
         self.addCleanup(over.set)
 
     def test_a_fast_worker_waits_for_a_slow_one(self):
-        run = self.train(900)
+        run = self.train(600)
         run.wait_for(FIRST_STEP)
         self.slow_down(run.pid("worker", 1))
         self.check_result(run, 200)
@@ -69,7 +69,7 @@ class BoundedStalenessTest(ClusterTest):
         return ran.stdout + ran.stderr
 
     def test_a_stopped_worker_is_named_and_left_behind(self):
-        run = self.train(1500, "--staleness_timeout=8")
+        run = self.train(600, "--staleness_timeout=8")
         _, line = run.wait_for(FIRST_STEP)
         stopped = run.pid("worker", 1)
         os.kill(stopped, signal.SIGSTOP)
@@ -83,7 +83,7 @@ class BoundedStalenessTest(ClusterTest):
         self.check_result(run, 60)
 
     def test_a_killed_worker_comes_back(self):
-        run = self.train(2000, "--staleness_timeout=5", restarts=1)
+        run = self.train(1200, "--staleness_timeout=5", restarts=1)
         run.wait_for(FIRST_STEP)
         run.kill("worker", 1)
         _, line = run.wait_for("worker/1 was killed by signal 9; starting it again")
