@@ -35,6 +35,13 @@ void AddFlags(CLI::App& app, Flags& flags, ClusterFlags& cluster) {
                  "with --strategy=replicas: how many workers' gradients make an update; the others "
                  "are backups. 0: all")
       ->capture_default_str();
+  app.add_option("--staleness_bound", flags.staleness_bound,
+                 "how many steps an asynchronous worker may be ahead of the slowest one; it waits "
+                 "beyond that. 0: all take their steps in lock step. Default: workers do not wait");
+  app.add_option("--staleness_timeout", flags.staleness_timeout,
+                 "with --staleness_bound: the seconds after which a worker that does not finish a "
+                 "step is not waited for any more, until it does; 0: no limit")
+      ->capture_default_str();
   app.add_flag("--bfloat16_transfers", flags.bfloat16_transfers,
                "round weights and gradients to 16 bits while they travel between tasks");
   app.add_option("--memory_limit", flags.memory_limit,
@@ -89,6 +96,8 @@ Status CheckNumbers(const Flags& flags) {
       {"--batch_size", static_cast<double>(flags.batch_size), 1},
       {"--concurrent_steps", static_cast<double>(flags.concurrent_steps), 1},
       {"--replicas_to_aggregate", static_cast<double>(flags.replicas_to_aggregate), 0},
+      {"--staleness_bound", static_cast<double>(flags.staleness_bound.value_or(0)), 0},
+      {"--staleness_timeout", flags.staleness_timeout, 0},
       {"--learning_rate", flags.learning_rate, 0},
       {"--summary_steps", static_cast<double>(flags.summary_steps), 1},
       {"--eval_steps", static_cast<double>(flags.eval_steps), 0},
@@ -158,6 +167,20 @@ Status CheckAllReduce(const Flags& flags) {
   return OkStatus();
 }
 
+Status CheckStaleness(const Flags& flags) {
+  if (!flags.staleness_bound.has_value()) return OkStatus();
+  const Mistake mistakes[] = {
+      {!flags.distributed(), "", "needs workers; say --worker_hosts as well"},
+      {flags.sync, " and --sync", "these steps are taken together anyway; leave --sync out"},
+      {flags.strategy != "ps", " and --strategy", "only asynchronous workers have a bound; say ps"},
+  };
+  for (const Mistake& mistake : mistakes) {
+    if (!mistake.given) continue;
+    return InvalidArgument("--staleness_bound", mistake.flag, ": ", mistake.instead);
+  }
+  return OkStatus();
+}
+
 Status CheckSummaries(const Flags& flags) {
   const Mistake mistakes[] = {
       {flags.tensorboard && flags.summary_dir.empty(), "--tensorboard",
@@ -196,6 +219,7 @@ StatusOr<std::optional<Flags>> ParseFlags(int argc, char** argv) {
   ASSIGN_OR_RETURN(flags.task, FindTask(app, cluster));
   RETURN_IF_ERROR(CheckReplicas(flags));
   RETURN_IF_ERROR(CheckAllReduce(flags));
+  RETURN_IF_ERROR(CheckStaleness(flags));
   RETURN_IF_ERROR(CheckSummaries(flags));
   for (const auto& [flag, given] :
        {std::pair("--sync", flags.sync), std::pair("--server", !flags.server.empty())}) {

@@ -25,6 +25,7 @@
 #include "client/summary/summaries.h"
 #include "client/summary/summary_hook.h"
 #include "client/summary/tensorboard.h"
+#include "client/sync/bounded_staleness.h"
 #include "client/sync/staleness.h"
 #include "client/sync/sync_replicas.h"
 #include "client/training.h"
@@ -132,6 +133,19 @@ struct Trainer {
       staleness.emplace(program, step.train);
       step.measures.emplace_back(client::Staleness::kMeasure, staleness->measure());
     }
+    BoundStaleness();
+  }
+
+  // Makes the steps of this worker wait for slower workers, if a flag says so.
+  void BoundStaleness() {
+    if (!flags.staleness_bound.has_value()) return;
+    bounded.emplace(program, client::BoundedStalenessOptions{
+                                 .bound = *flags.staleness_bound,
+                                 .workers = static_cast<int>(Workers(flags.task).size()),
+                                 .worker = WorkerIndex(flags.task),
+                                 .timeout_seconds = flags.staleness_timeout,
+                                 .task = TaskName(flags.task)});
+    step.train = bounded->Apply(step.train);
   }
 
   // Returns the hook that starts the input.
@@ -205,6 +219,7 @@ struct Trainer {
   std::optional<client::SyncReplicas> sync;
   std::optional<client::Staleness>
       staleness;  // true if each worker runs its steps independently of the others
+  std::optional<client::BoundedStaleness> bounded;
   std::optional<client::CollectiveReplicas> replicas;
   Output agree;
   Model model;
@@ -368,12 +383,17 @@ Status TrainFashionMnist(const Flags& flags, const std::string& target) {
   loop.AddHook(&run_input);
   if (trainer.sync) loop.AddHook(&*trainer.sync);
   if (trainer.staleness) loop.AddHook(&*trainer.staleness);
+  if (trainer.bounded) loop.AddHook(&*trainer.bounded);
   EventFiles watching;
   RETURN_IF_ERROR(watching.Open(flags, trainer, data.test));
+  if (trainer.staleness && watching.writer != nullptr) {
+    trainer.staleness->WriteHistograms(*watching.writer, flags.summary_steps);
+  }
   watching.AddTo(loop);
   const auto tensorboard = ShowInTensorBoard(flags);
   RETURN_IF_ERROR(loop.Run());
   if (trainer.staleness) progress.Say(trainer.staleness->Describe());
+  if (trainer.bounded) progress.Say(trainer.bounded->Describe());
   if (loop.global_step() < flags.steps) {
     return Cancelled("told to end at step ", loop.global_step(), " of ", flags.steps);
   }

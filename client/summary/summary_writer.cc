@@ -100,6 +100,39 @@ Status SummaryWriter::AddScalars(const std::map<std::string, double>& values, in
   return Add(&event, step);
 }
 
+// Gives each number a bucket of its own, from number - 0.5 to number + 0.5.
+Status SummaryWriter::AddHistogram(const std::string& tag, const std::map<int64_t, int64_t>& counts,
+                                   int64_t step) {
+  tensorflow::Event event;
+  tensorflow::Summary::Value* const v = event.mutable_summary()->add_value();
+  v->set_tag(tag);
+  tensorflow::HistogramProto* const histogram = v->mutable_histo();
+  double total = 0, sum = 0, sum_squares = 0;
+  const auto add_bucket = [&](double limit, double count) {
+    histogram->add_bucket_limit(limit);
+    histogram->add_bucket(count);
+  };
+  for (const auto& [number, count] : counts) {
+    const auto value = static_cast<double>(number), times = static_cast<double>(count);
+    const int buckets = histogram->bucket_limit_size();
+    if (buckets == 0 || histogram->bucket_limit(buckets - 1) < value - 0.5) {
+      add_bucket(value - 0.5, 0);
+    }
+    add_bucket(value + 0.5, times);
+    total += times;
+    sum += value * times;
+    sum_squares += value * value * times;
+  }
+  if (!counts.empty()) {
+    histogram->set_min(static_cast<double>(counts.begin()->first));
+    histogram->set_max(static_cast<double>(counts.rbegin()->first));
+  }
+  histogram->set_num(total);
+  histogram->set_sum(sum);
+  histogram->set_sum_squares(sum_squares);
+  return Add(&event, step);
+}
+
 Status SummaryWriter::AddSummary(string_view summary, int64_t step) {
   tensorflow::Event event;
   if (summary.size() > kMessageBytesMax ||

@@ -58,6 +58,9 @@ class SummaryWriter {
   Status AddScalar(const std::string& tag, double value, int64_t step);
   // Adds several scalars of one step, keyed by tag.
   Status AddScalars(const std::map<std::string, double>& values, int64_t step);
+  // Adds a histogram of whole numbers: the count of each. Counts must not be negative.
+  Status AddHistogram(const std::string& tag, const std::map<int64_t, int64_t>& counts,
+                      int64_t step);
   // Adds a serialized Summary, as the summary ops make it. InvalidArgument if it cannot be
   // parsed.
   Status AddSummary(string_view summary, int64_t step);

@@ -79,6 +79,29 @@ TEST(SummaryWriterTest, TheFileThatTensorBoardExpects) {
   EXPECT_EQ(events[3].tagged_run_metadata().run_metadata(), "bytes");
 }
 
+TEST(SummaryWriterTest, AHistogramOfWholeNumbers) {
+  const std::string folder = NewTestFolder();
+  {
+    auto writer = SummaryWriter::Create(folder);
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    CHECK_OK((*writer)->AddHistogram("counts", {{0, 3}, {1, 4}, {5, 2}}, 7));
+    CHECK_OK((*writer)->AddHistogram("nothing", {}, 8));
+  }
+  const auto events = ReadEvents(folder);
+  ASSERT_THAT(events, SizeIs(3));
+  EXPECT_EQ(events[1].step(), 7);
+  EXPECT_EQ(events[1].summary().value(0).tag(), "counts");
+  const tensorflow::HistogramProto& counts = events[1].summary().value(0).histo();
+  EXPECT_THAT(counts.bucket_limit(), testing::ElementsAre(-0.5, 0.5, 1.5, 4.5, 5.5));
+  EXPECT_THAT(counts.bucket(), testing::ElementsAre(0, 3, 4, 0, 2));
+  EXPECT_EQ(counts.min(), 0);
+  EXPECT_EQ(counts.max(), 5);
+  EXPECT_EQ(counts.num(), 9);
+  EXPECT_EQ(counts.sum(), 14);
+  EXPECT_EQ(counts.sum_squares(), 54);
+  EXPECT_EQ(events[2].summary().value(0).histo().num(), 0);
+}
+
 TEST(SummaryWriterTest, TheGraph) {
   const std::string folder = NewTestFolder();
   GraphBuilder builder;

@@ -26,7 +26,28 @@ Status Staleness::AfterStep(const StepResult& result, bool* stop) {
   if (found == result.measures.end()) {
     return FailedPrecondition("Staleness: the step has no measure '", kMeasure, "'");
   }
-  ++counts_[std::max<int64_t>(0, static_cast<int64_t>(found->second))];
+  const int64_t staleness = std::max<int64_t>(0, static_cast<int64_t>(found->second));
+  ++counts_[staleness];
+  if (writer_ == nullptr) return OkStatus();
+  ++unwritten_[staleness];
+  if (written_step_ < 0) written_step_ = result.global_step - 1;
+  if (result.global_step - written_step_ < every_steps_) return OkStatus();
+  return WriteHistogram(result.global_step);
+}
+
+Status Staleness::End(Session& session, int64_t global_step) {
+  return unwritten_.empty() ? OkStatus() : WriteHistogram(global_step);
+}
+
+void Staleness::WriteHistograms(SummaryWriter& writer, int64_t every_steps) {
+  writer_ = &writer;
+  every_steps_ = every_steps;
+}
+
+Status Staleness::WriteHistogram(int64_t global_step) {
+  RETURN_IF_ERROR(writer_->AddHistogram(kHistogramTag, unwritten_, global_step));
+  unwritten_.clear();
+  written_step_ = global_step;
   return OkStatus();
 }
 

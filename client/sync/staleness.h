@@ -10,7 +10,8 @@
 //   ... std::puts(staleness.Describe().c_str());
 //
 // A TrainingHook that counts the measure "staleness" of each step. Progress lines show the measure,
-// too.
+// too. During the training, histograms of the steps of this worker go to an event file
+// (WriteHistograms).
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,7 @@
 #include <string>
 
 #include "client/program.h"
+#include "client/summary/summary_writer.h"
 #include "client/training_hook.h"
 
 namespace penstock::client {
@@ -25,6 +27,7 @@ namespace penstock::client {
 class Staleness : public TrainingHook {
  public:
   static constexpr char kMeasure[] = "staleness";
+  static constexpr char kHistogramTag[] = "staleness_histogram";
 
   // `train` must raise the program's global step by one. Borrows the program.
   Staleness(Program& program, Output train, SourceLine line = {__builtin_FILE(), __builtin_LINE()});
@@ -36,11 +39,23 @@ class Staleness : public TrainingHook {
   // %".
   std::string Describe() const;
 
+  // From now on adds a histogram of the steps since the last one to `writer`, with the tag
+  // kHistogramTag, about every `every_steps` global steps and at the end. Borrows the writer.
+  // REQUIRES: every_steps >= 1.
+  void WriteHistograms(SummaryWriter& writer, int64_t every_steps);
+
   Status AfterStep(const StepResult& result, bool* stop) override;
+  Status End(Session& session, int64_t global_step) override;
 
  private:
+  Status WriteHistogram(int64_t global_step);
+
   Output measure_;
   std::map<int64_t, int64_t> counts_;
+  SummaryWriter* writer_ = nullptr;  // null: no histograms
+  int64_t every_steps_ = 0;
+  int64_t written_step_ = -1;             // the global step of the last histogram; -1: none
+  std::map<int64_t, int64_t> unwritten_;  // the counts since then
 };
 
 }  // namespace penstock::client

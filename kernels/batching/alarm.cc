@@ -18,7 +18,7 @@ struct Alarm::State {
       : threads(threads),
         env(env),
         ring(std::move(ring)),
-        changed(threads, "the next time limit of a batch") {
+        changed(threads, "the next time limit") {
     ++alarms;
   }
   ~State() { --alarms; }
@@ -55,14 +55,14 @@ StatusOr<std::unique_ptr<Alarm>> Alarm::Make(Scheduler& threads, Env& env,
   auto state = std::make_shared<State>(threads, env, std::move(ring));
   if (alarms > kAlarmsMax) {
     return ResourceExhausted("the process has ", kAlarmsMax,
-                             " batchers and exchanges of rows already; penstock reset drops those "
-                             "with a shared_name");
+                             " batchers, exchanges of rows and worker clocks already; penstock "
+                             "reset drops those with a shared_name");
   }
   try {
     MutexLock lock(state->mu);
     state->thread = threads.StartThread("penstock_alarm", [state] { state->Serve(); });
   } catch (const std::exception& e) {
-    return ResourceExhausted("no thread for the time limits of batches: ", e.what());
+    return ResourceExhausted("no thread for time limits: ", e.what());
   }
   return std::unique_ptr<Alarm>(new Alarm(std::move(state)));
 }

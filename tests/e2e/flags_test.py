@@ -42,6 +42,18 @@ class FlagsTest(ClusterTest):
             ]:
                 self.mistake(program, arguments, named)
 
+    def test_staleness_bound(self):
+        task = HOSTS + ["--job_name=worker", "--task_index=0"]
+        for flags, named in (
+                (task + ["--staleness_bound=-1"], "--staleness_bound=-1: must be at least 0"),
+                (task + ["--staleness_bound=1", "--staleness_timeout=-2"],
+                 "--staleness_timeout=-2"),
+                (task + ["--staleness_bound=1", "--sync"], "--staleness_bound and --sync"),
+                (task + ["--staleness_bound=1", "--strategy=replicas"],
+                 "--staleness_bound and --strategy"),
+                (["--staleness_bound=1"], "--staleness_bound: needs workers")):
+            self.mistake([TRAIN], flags, named)
+
     def test_port_in_use(self):
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))

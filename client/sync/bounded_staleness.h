@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// BoundedStaleness: asynchronous training in which no worker gets more than `bound` steps ahead of
+// the slowest one (stale synchronous parallel, Ho et al. 2013). Every worker runs the same program
+// in its own session:
+//
+//   BoundedStaleness bounded(program, {.bound = 2, .workers = 4, .worker = 1});
+//   const Output update = optimizer.ApplyGradients(program, gradients, program.GlobalStep());
+//   const Output train = bounded.Apply(update);
+//   TrainingLoop loop(program, {.train = train, ...}, options);
+//   loop.AddHook(&bounded);
+//
+// Each worker has a clock, the number of steps that it has finished, on the device of the global
+// step. A step ends with its update, which raises the clock, and then waits until the clock is at
+// most `bound` ahead of the slowest worker that counts: so clocks differ by at most bound + 1. The
+// wait is a part of the step; a signal, the step's timeout and the end of the session end it. With
+// bound 0 the workers take their steps in lock step.
+//
+// A worker delays the others only while it counts: from its first step until the loop ends or its
+// data end. A worker that dies or cannot be reached during a step counts no more as soon as the
+// parameter server notices that (docs/failures.md). One that stops between two steps, or is too
+// slow, counts no more when another worker has waited for it for timeout_seconds. A worker that
+// comes back begins with the clock of the slowest other one; if it was only stopped, the update of
+// the step that it was in is as stale as the stop was long. When the parameter server restarts,
+// all clocks begin at 0 again; replicas of it keep them.
+//
+// With several concurrent steps per worker, each of them waits, so that a worker may be ahead by as
+// many more steps. Mistakes become the program's error. A TrainingHook; used by one loop. Borrows
+// the program.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "client/program.h"
+#include "client/training_hook.h"
+
+namespace penstock::client {
+
+struct BoundedStalenessOptions {
+  int64_t bound = 0;  // in steps; at least 0
+  int workers = 1;    // the same for all workers
+  int worker = 0;     // the index of this worker, in [0, workers)
+  // How long this worker waits for one that does not finish a step; should be longer than a step of
+  // the slowest worker takes. 0: no limit; a worker that hangs between its steps then stops the
+  // others.
+  double timeout_seconds = 60;
+  std::string task = "";  // the name of this worker's task, shown to people
+};
+
+class BoundedStaleness : public TrainingHook {
+ public:
+  using Options = BoundedStalenessOptions;
+  BoundedStaleness(Program& program, const Options& options);
+
+  // Returns the train op of a step whose update is `update`. Call it once.
+  Output Apply(Output update);
+
+  // Returns int64[workers], the clocks, and bool[workers], which workers count. Call Apply before.
+  const Outputs& clocks() const { return clocks_; }
+  // Return the number of this worker's steps in this process, how many of them have waited, and for
+  // how long in total.
+  int64_t steps() const { return steps_; }
+  int64_t waits() const { return waits_; }
+  double waited_seconds() const { return waited_seconds_; }
+  // Returns a text such as "staleness bound 2: 30 of 500 steps waited for slower workers, 4.2 s in
+  // total".
+  std::string Describe() const;
+
+  Status SessionReady(Session& session, int64_t global_step) override;
+  Outputs ExtraFetches(int64_t global_step) override { return {waited_}; }
+  void Fetched(std::vector<Tensor> values) override;
+  Status End(Session& session, int64_t global_step) override;
+
+ private:
+  Program& program_;
+  const Options options_;
+  Output waited_;  // of the step, in seconds
+  Output leave_;
+  Outputs clocks_;
+  int64_t steps_ = 0, waits_ = 0;
+  double waited_seconds_ = 0;
+};
+
+}  // namespace penstock::client

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/worker_clocks/worker_clocks.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "core/base/log.h"
+#include "core/op/state_replay.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kSetAction[] = "set";
+constexpr size_t kWaitsShownMax = 8;
+
+// Returns a + b; the nearest number that an int64_t can hold if it overflows upwards.
+int64_t SumOrMax(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
+}
+
+}  // namespace
+
+class WorkerClocks::AdvanceOperation final : public Operation {
+ public:
+  AdvanceOperation(WorkerClocks& clocks, int64_t worker, const Limits& limits, Receive receive,
+                   const Caller& caller, Done done)
+      : Operation(caller, std::move(done)),
+        clocks_(clocks),
+        worker_(worker),
+        limits_(limits),
+        receive_(std::move(receive)) {}
+
+  int64_t worker() const { return worker_; }
+  const Limits& limits() const { return limits_; }
+
+  StatusOr<Progress> Try() override {
+    clocks_.mu_.AssertHeld();
+    Worker& own = clocks_.workers_[worker_];
+    const bool first = !std::exchange(raised_, true);
+    if (first) {
+      clocks_.Join(worker_, origin());
+      clocks_.Set(worker_, SumOrMax(own.clock, 1), origin());
+      began_ns_ = own.moved_ns;
+      result_.clock = own.clock;
+      ++own.waiting;
+    }
+    bool changed = first;
+    if (clocks_.HasToWait(worker_, limits_, &changed)) {
+      return changed ? Progress::kSome : Progress::kNone;
+    }
+    --own.waiting;
+    own.steps.erase(origin().step_id);
+    own.moved_ns = clocks_.NowNanos();
+    result_.waited_seconds = static_cast<double>(own.moved_ns - began_ns_) * 1e-9;
+    return Progress::kDone;
+  }
+  void Undo() override {
+    clocks_.mu_.AssertHeld();
+    if (raised_) --clocks_.workers_[worker_].waiting;
+  }
+  Status Deliver() override {
+    std::move(receive_)(result_);
+    return OkStatus();
+  }
+
+ private:
+  WorkerClocks& clocks_;
+  const int64_t worker_;
+  const Limits limits_;
+  Receive receive_;
+  bool raised_ = false;  // the clock was raised
+  int64_t began_ns_ = 0;
+  Advanced result_;
+};
+
+StatusOr<std::shared_ptr<WorkerClocks>> WorkerClocks::Make(std::string name, int64_t workers) {
+  if (workers < 1 || workers > kWorkersMax) {
+    return InvalidArgument("WorkerClocks '", name, "': workers is ", workers, ", must be in [1, ",
+                           kWorkersMax, "]");
+  }
+  return std::make_shared<WorkerClocks>(std::move(name), std::vector<int64_t>(workers));
+}
+
+WorkerClocks::WorkerClocks(std::string name, const std::vector<int64_t>& clocks)
+    : Blocking(kType, std::move(name), 1, Order::kAnyOrder),
+      num_workers_(static_cast<int64_t>(clocks.size())),
+      workers_(clocks.size()) {
+  for (size_t i = 0; i < clocks.size(); ++i) workers_[i].clock = clocks[i];
+}
+
+Status WorkerClocks::UseTime(Scheduler& threads, Env& env) {
+  MutexLock lock(mu_);
+  if (alarm_ != nullptr) return OkStatus();
+  const std::weak_ptr<Blocking> weak = weak_from_this();
+  ASSIGN_OR_RETURN(alarm_, Alarm::Make(threads, env, [weak] {
+                     const std::shared_ptr<Blocking> clocks = weak.lock();
+                     if (clocks != nullptr) static_cast<WorkerClocks&>(*clocks).OnAlarm();
+                   }));
+  env_ = &env;
+  return OkStatus();
+}
+
+Status WorkerClocks::Check(int64_t worker) const {
+  if (worker >= 0 && worker < num_workers_) return OkStatus();
+  return InvalidArgument("worker is ", worker, ", but WorkerClocks '", name(), "' has workers [0, ",
+                         num_workers_, ")");
+}
+
+template <class Change>
+void WorkerClocks::ChangeAndAdvance(Change change) {
+  Ended ended;
+  {
+    MutexLock lock(mu_);
+    change();
+    Blocking::Advance(&ended);
+  }
+  Finish(ended);
+}
+
+void WorkerClocks::Set(int64_t worker, int64_t clock, const UpdateOrigin& origin) {
+  workers_[worker].clock = clock;
+  workers_[worker].moved_ns = NowNanos();
+  Changed(origin, kSetAction, [&] { return std::vector<Tensor>{Value(worker), Value(clock)}; });
+}
+
+void WorkerClocks::Join(int64_t worker, const UpdateOrigin& origin) {
+  Worker& joining = workers_[worker];
+  if (std::exchange(joining.counts, true)) return;
+  joining.moved_ns = NowNanos();
+  const std::optional<int64_t> least = LeastOfOthers(worker);
+  if (least.has_value() && *least != joining.clock) Set(worker, *least, origin);
+}
+
+std::optional<int64_t> WorkerClocks::LeastOfOthers(int64_t worker) const {
+  std::optional<int64_t> least;
+  for (int64_t other = 0; other < num_workers_; ++other) {
+    if (other == worker || !workers_[other].counts) continue;
+    least = std::min(least.value_or(workers_[other].clock), workers_[other].clock);
+  }
+  return least;
+}
+
+bool WorkerClocks::IsBehind(int64_t other, int64_t worker, const Limits& limits) const {
+  return workers_[other].counts &&
+         SumOrMax(workers_[other].clock, limits.bound) < workers_[worker].clock;
+}
+
+bool WorkerClocks::HasToWait(int64_t worker, const Limits& limits, bool* stopped) {
+  const int64_t now_ns = NowNanos();
+  bool waits = false;
+  int64_t alarm_ns = Condition::kNever;
+  for (int64_t other = 0; other < num_workers_; ++other) {
+    if (!IsBehind(other, worker, limits)) continue;
+    const Worker& behind = workers_[other];
+    const int64_t until_ns =
+        limits.timeout_ns == 0 ? Condition::kNever : SumOrMax(behind.moved_ns, limits.timeout_ns);
+    // A worker that waits is alive, and goes on when the one that it waits for does.
+    if (behind.waiting == 0 && now_ns >= until_ns) {
+      StopCounting(other, now_ns);
+      *stopped = true;
+      continue;
+    }
+    waits = true;
+    if (behind.waiting == 0) alarm_ns = std::min(alarm_ns, until_ns);
+  }
+  if (alarm_ns != Condition::kNever && alarm_ != nullptr) alarm_->Set(alarm_ns);
+  return waits;
+}
+
+void WorkerClocks::StopCounting(int64_t worker, int64_t now_ns) {
+  workers_[worker].counts = false;
+  Log({.level = LogLevel::kWarning,
+       .event = "worker_left_behind",
+       .text = absl::StrFormat(
+           "%s has not finished a step for %.1f s; the other workers of the training do not wait "
+           "for it any more, until it does",
+           NameOf(worker), static_cast<double>(now_ns - workers_[worker].moved_ns) * 1e-9),
+       .limited = true});
+}
+
+void WorkerClocks::Begin(int64_t worker, const std::string& label, const UpdateOrigin& origin) {
+  MutexLock lock(mu_);
+  workers_[worker].label = label;
+  workers_[worker].steps.insert(origin.step_id);
+  Join(worker, origin);
+}
+
+void WorkerClocks::Advance(int64_t worker, const Limits& limits, Receive receive,
+                           const Caller& caller, Done done) {
+  Start(0, std::make_shared<AdvanceOperation>(*this, worker, limits, std::move(receive), caller,
+                                              std::move(done)));
+}
+
+void WorkerClocks::StepEnded(int64_t worker, int64_t step_id) {
+  ChangeAndAdvance([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    Worker& of = workers_[worker];
+    if (of.steps.erase(step_id) > 0 && of.steps.empty()) of.counts = false;
+  });
+}
+
+void WorkerClocks::Leave(int64_t worker) {
+  ChangeAndAdvance([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { workers_[worker].counts = false; });
+}
+
+void WorkerClocks::AddHolder(int64_t worker) {
+  MutexLock lock(mu_);
+  ++workers_[worker].holders;
+}
+
+void WorkerClocks::RemoveHolder(int64_t worker) {
+  ChangeAndAdvance([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (--workers_[worker].holders == 0) workers_[worker].counts = false;
+  });
+}
+
+// Time alone ends a wait: Advance tries all waiting operations again, which set the next alarm.
+void WorkerClocks::OnAlarm() {
+  ChangeAndAdvance([] {});
+}
+
+WorkerClocks::Snapshot WorkerClocks::Read() const {
+  Snapshot snapshot;
+  MutexLock lock(mu_);
+  for (const Worker& worker : workers_) {
+    snapshot.clocks.push_back(worker.clock);
+    snapshot.counts.push_back(worker.counts);
+  }
+  return snapshot;
+}
+
+std::string WorkerClocks::NameOf(int64_t worker) const {
+  const std::string& label = workers_[worker].label;
+  return label.empty() ? StrCat("worker ", worker) : StrCat("worker ", worker, " (", label, ")");
+}
+
+// Says who waits for whom: `penstock why` shows it.
+std::string WorkerClocks::DebugString() const {
+  MutexLock lock(mu_);
+  std::string text = StrCat(kType, " '", name(), "'");
+  size_t shown = 0;
+  for (const auto& operation : line(0)) {
+    const auto& waits = static_cast<const AdvanceOperation&>(*operation);
+    for (int64_t other = 0; other < num_workers_; ++other) {
+      if (!IsBehind(other, waits.worker(), waits.limits())) continue;
+      if (++shown > kWaitsShownMax) return StrCat(text, "; and others");
+      StrAppend(&text, shown == 1 ? ": " : "; ", NameOf(waits.worker()), ", after step ",
+                workers_[waits.worker()].clock, ", waits for ", NameOf(other), ", after step ",
+                workers_[other].clock, ", with bound ", waits.limits().bound);
+    }
+  }
+  if (shown > 0) return text;
+  const auto count = std::count_if(workers_.begin(), workers_.end(),
+                                   [](const Worker& worker) { return worker.counts; });
+  return StrCat(text, ": ", count, " of ", num_workers_, " workers take steps, none waits");
+}
+
+std::vector<Tensor> WorkerClocks::DescribeLocked() const {
+  std::vector<int64_t> clocks;
+  for (const Worker& worker : workers_) clocks.push_back(worker.clock);
+  return {Tensor::Vector(clocks)};
+}
+
+std::vector<Tensor> WorkerClocks::Describe() const {
+  MutexLock lock(mu_);
+  return DescribeLocked();
+}
+
+StatusOr<Resource::Description> WorkerClocks::DescribeNow() const {
+  MutexLock lock(mu_);
+  return Description{.values = DescribeLocked(), .version = version()};
+}
+
+Status WorkerClocks::Replay(const ResourceChange& change, const UpdateOrigin& origin) {
+  const ReplayValues values(change);
+  if (change.action != kSetAction) return values.UnknownAction();
+  RETURN_IF_ERROR(values.Expect(2));
+  ASSIGN_OR_RETURN(const int64_t worker, values.Int(0));
+  ASSIGN_OR_RETURN(const int64_t clock, values.Int(1));
+  RETURN_IF_ERROR(Check(worker));
+  MutexLock lock(mu_);
+  Set(worker, clock, origin);
+  return OkStatus();
+}
+
+namespace {
+
+StatusOr<std::shared_ptr<Resource>> MakeWorkerClocks(const std::string& name,
+                                                     const ReplayValues& values, Env&) {
+  RETURN_IF_ERROR(values.Expect(1));
+  const Tensor& clocks = values.Get(0);
+  if (!clocks.valid() || clocks.dtype() != DType::kInt64 || clocks.rank() != 1 ||
+      clocks.num_elements() < 1 || clocks.num_elements() > WorkerClocks::kWorkersMax) {
+    return values.Error("clocks must be an int64 vector with an element for each worker");
+  }
+  const auto each = clocks.flat<int64_t>();
+  return std::make_shared<WorkerClocks>(name, std::vector<int64_t>(each.begin(), each.end()));
+}
+const ResourceMakerDeclaration worker_clocks_maker(WorkerClocks::kType, MakeWorkerClocks);
+
+}  // namespace
+
+}  // namespace penstock

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// WorkerClocks: counts the steps that each worker of an asynchronous training has finished, and
+// makes a worker wait that is too far ahead of the slowest one (stale synchronous parallel, Ho et
+// al. 2013).
+//
+//   Begin(worker) ─► the step's reads, work and updates ─► Advance(worker): clock + 1, then wait
+//
+// A worker counts from its first Begin or Advance on. It counts no more, so that it delays no other
+// worker, when
+//   - it leaves (Leave), or the last of its holders is released (RemoveHolder);
+//   - one of its steps ends without Advance, because it failed or its master was lost (StepEnded);
+//   - another worker waits for it, and it has not moved its clock for that worker's timeout.
+// At its next Begin or Advance it counts again, and its clock is that of the slowest other worker
+// that counts. If there is none, it keeps its own clock.
+//
+// A waiting Advance holds no thread. Thread-safe. Actions in a StateLog: "set" {worker, clock}.
+// Which workers count is not recorded: that depends on sessions and steps, which do not continue on
+// the store that replays. There, no worker counts until its next Begin or Advance.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "core/base/env.h"
+#include "core/base/scheduler.h"
+#include "kernels/batching/alarm.h"
+#include "kernels/data/blocking.h"
+
+namespace penstock {
+
+class WorkerClocks final : public Blocking {
+ public:
+  static constexpr char kType[] = "WorkerClocks";
+  static constexpr int64_t kWorkersMax = 1 << 16;
+
+  struct Advanced {
+    int64_t clock = 0;  // of the worker, after the step
+    double waited_seconds = 0;
+  };
+  using Receive = absl::AnyInvocable<void(const Advanced&) &&>;
+  struct Limits {
+    int64_t bound = 0;  // how many steps the worker may be ahead of the slowest one; at least 0
+    // How long the worker waits for another one whose clock does not move. 0: for as long as the
+    // other one counts.
+    int64_t timeout_ns = 0;
+  };
+  struct Snapshot {
+    std::vector<int64_t> clocks;
+    std::vector<bool> counts;  // whether the worker counts
+  };
+
+  // InvalidArgument unless `workers` is in [1, kWorkersMax].
+  static StatusOr<std::shared_ptr<WorkerClocks>> Make(std::string name, int64_t workers);
+  // Use Make, or let a StateReplayer make it. `clocks` has one entry for each worker.
+  WorkerClocks(std::string name, const std::vector<int64_t>& clocks);
+
+  // Gives the resource the clock and the threads with which it measures timeouts; the first call
+  // counts. Must precede all calls of Begin and Advance. Borrows both for the resource's life.
+  // ResourceExhausted: Alarm::Make.
+  Status UseTime(Scheduler& threads, Env& env) ABSL_LOCKS_EXCLUDED(mu_);
+
+  int64_t workers() const { return num_workers_; }
+  // InvalidArgument unless `worker` is in [0, workers()).
+  Status Check(int64_t worker) const;
+
+  // The following REQUIRE that Check(worker) is OK.
+
+  // Tells that the step of `origin` begins. `label`, such as the name of the worker's task, is
+  // shown to people.
+  void Begin(int64_t worker, const std::string& label, const UpdateOrigin& origin)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // Raises the worker's clock by one, because the caller's step has made its updates. Then waits
+  // until the clock is at most limits.bound ahead of the slowest worker that counts.
+  void Advance(int64_t worker, const Limits& limits, Receive receive, const Caller& caller,
+               Done done);
+  // Tells that a step that has begun is over. Does nothing if its Advance has succeeded.
+  void StepEnded(int64_t worker, int64_t step_id) ABSL_LOCKS_EXCLUDED(mu_);
+  void Leave(int64_t worker) ABSL_LOCKS_EXCLUDED(mu_);
+  // Count the objects of sessions that take steps of the worker. They do not make it count.
+  void AddHolder(int64_t worker) ABSL_LOCKS_EXCLUDED(mu_);
+  void RemoveHolder(int64_t worker) ABSL_LOCKS_EXCLUDED(mu_);
+
+  Snapshot Read() const ABSL_LOCKS_EXCLUDED(mu_);
+
+  std::string DebugString() const override ABSL_LOCKS_EXCLUDED(mu_);
+  const char* OpaqueReason() const override { return nullptr; }
+  std::vector<Tensor> Describe() const override ABSL_LOCKS_EXCLUDED(mu_);
+  StatusOr<Description> DescribeNow() const override ABSL_LOCKS_EXCLUDED(mu_);
+  Status Replay(const ResourceChange& change, const UpdateOrigin& origin) override
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  class AdvanceOperation;
+  struct Worker {
+    int64_t clock = 0;
+    bool counts = false;
+    int64_t moved_ns = 0;  // when the clock moved, or the worker began to count
+    int waiting = 0;       // how many Advances wait
+    int holders = 0;
+    std::set<int64_t> steps;  // ids of the steps that have begun and not advanced
+    std::string label;
+  };
+
+  int64_t NowNanos() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return env_ == nullptr ? 0 : env_->NowNanos();
+  }
+  void Set(int64_t worker, int64_t clock, const UpdateOrigin& origin)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Join(int64_t worker, const UpdateOrigin& origin) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Returns the lowest clock of the other workers that count.
+  std::optional<int64_t> LeastOfOthers(int64_t worker) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Returns whether worker `other` counts and is more than limits.bound behind `worker`.
+  bool IsBehind(int64_t other, int64_t worker, const Limits& limits) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Returns whether `worker` has to wait. Stops counting workers whose timeout is over, which it
+  // tells in `*stopped`, and sets the alarm for the next one.
+  bool HasToWait(int64_t worker, const Limits& limits, bool* stopped)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Stops counting a worker whose timeout is over, and logs it.
+  void StopCounting(int64_t worker, int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnAlarm() ABSL_LOCKS_EXCLUDED(mu_);
+  // Calls `change`, under the lock, and then continues the operations that need not wait any more.
+  template <class Change>
+  void ChangeAndAdvance(Change change) ABSL_LOCKS_EXCLUDED(mu_);
+  std::string NameOf(int64_t worker) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::vector<Tensor> DescribeLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const int64_t num_workers_;
+  std::vector<Worker> workers_ ABSL_GUARDED_BY(mu_);
+  Env* env_ ABSL_GUARDED_BY(mu_) = nullptr;
+  std::unique_ptr<Alarm> alarm_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace penstock
