@@ -9,6 +9,7 @@ import checkpoints  # noqa: F401
 import collectives  # noqa: F401
 import control_flow  # noqa: F401
 import datasets  # noqa: F401
+import defuns  # noqa: F401
 import embeddings  # noqa: F401
 import functions  # noqa: F401
 import keras_models  # noqa: F401
