@@ -13,6 +13,8 @@ import defuns  # noqa: F401
 import embeddings  # noqa: F401
 import functions  # noqa: F401
 import keras_models  # noqa: F401
+import mistakes_in_graphs  # noqa: F401
+import mistakes_with_data  # noqa: F401
 import models  # noqa: F401
 import optimizers  # noqa: F401
 import pipelines  # noqa: F401
