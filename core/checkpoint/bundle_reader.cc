@@ -27,7 +27,9 @@ StatusOr<std::unique_ptr<BundleReader>> BundleReader::Open(Env& env, std::string
   const std::string path = IndexPath(prefix);
   if (!env.FileExists(path)) {
     RETURN_IF_ERROR(CheckPattern(env, path));
-    return NotFound("there is no checkpoint '", prefix, "': no file '", path, "'");
+    return NotFound(
+        "Unsuccessful TensorSliceReader constructor: Failed to find any matching files for ",
+        prefix, ": there is no checkpoint of that name, no file '", path, "'");
   }
   std::unique_ptr<BundleReader> reader(new BundleReader(env, std::move(prefix)));
   const Status status = reader->ReadIndex();

@@ -15,8 +15,9 @@ StatusOr<Tensor> CheckpointReader::ReadAs(DType dtype, string_view name,
                                           string_view shape_and_slice, Allocator& allocator) const {
   ASSIGN_OR_RETURN(const SavedTensor saved, Describe(name));
   if (saved.dtype != dtype) {
-    return InvalidArgument("tensor '", name, "' of checkpoint '", prefix_, "' is ",
-                           Name(saved.dtype), ", is to be restored as ", Name(dtype));
+    return InvalidArgument("tensor_name = ", name, "; expected dtype ", Name(dtype),
+                           " does not equal original dtype ", Name(saved.dtype), " in checkpoint '",
+                           prefix_, "'");
   }
   TensorSlice slice = TensorSlice::Whole(saved.shape.rank());
   if (!shape_and_slice.empty()) {

@@ -67,7 +67,9 @@ StatusOr<std::unique_ptr<V1Reader>> V1Reader::Open(Env& env, const std::string& 
   std::vector<std::string> paths = MatchFiles(env, pattern);
   if (paths.empty()) {
     RETURN_IF_ERROR(CheckPattern(env, pattern));
-    return NotFound("there is no checkpoint '", pattern, "': no file matches it");
+    return NotFound(
+        "Unsuccessful TensorSliceReader constructor: Failed to find any matching files for ",
+        pattern, ": there is no checkpoint of that name");
   }
   if (file >= 0 && file < static_cast<int>(paths.size())) paths = {paths[file]};
   std::unique_ptr<V1Reader> reader(new V1Reader(pattern));

@@ -142,12 +142,21 @@ StatusOr<std::string> FunctionBody::RenameTensor(const std::string& text) const 
   return StrCat(Rename(tensor.node), ":", index);
 }
 
+// Each call has loops of its own.
+void FunctionBody::RenameFrame(NodeProto* node) const {
+  const OpDef* const op = library_.registry().FindOp(node->op());
+  if (op == nullptr || op->flow != FlowOp::kEnter) return;
+  const auto frame = node->mutable_attr()->find("frame_name");
+  if (frame != node->mutable_attr()->end()) frame->second.set_s(Rename(frame->second.s()));
+}
+
 StatusOr<NodeProto> FunctionBody::Copy(const NodeProto& node) const {
   NodeProto copy = node;
   copy.set_name(Rename(node.name()));
   if (copy.device().empty() && !library_.UsesResources(node)) copy.set_device(call_.device);
   RETURN_IF_ERROR(FillParameters(*call_.attrs, copy.mutable_attr()));
   RenameColocation(call_.name, names_, &copy);
+  RenameFrame(&copy);
   copy.clear_input();
   const InputNames inputs(node);
   bool waits = false;  // waits for a node of the body, and so for the call's inputs

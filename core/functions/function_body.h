@@ -71,6 +71,8 @@ class FunctionBody {
   StatusOr<tensorflow::NodeDef> Copy(const tensorflow::NodeDef& node) const;
 
  private:
+  void RenameFrame(tensorflow::NodeDef* node) const;
+
   const FunctionLibrary& library_;
   const FunctionCall& call_;
   const tensorflow::FunctionDef& function_;

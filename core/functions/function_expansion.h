@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/functions/body_frames.h"
 #include "core/functions/function_body.h"
 #include "core/functions/function_library.h"
 
@@ -37,9 +38,21 @@ class FunctionExpansion {
   // Appends the node, or the nodes that replace it. `in_flow`: see FunctionCall.
   Status Expand(const tensorflow::NodeDef& node, bool in_flow, int depth);
   Status ExpandCall(FunctionCall call, int depth, ReturnedNodes* returned = nullptr);
-  // If the body needs a node to wait for, sets FunctionCall::begins and appends the node of that
-  // name.
+  // Calls SetBegin if a node of the body needs it.
   Status AddBegin(const tensorflow::FunctionDef& function, FunctionCall* call);
+  // Sets FunctionCall::begins and appends the node of that name, unless that has been done.
+  Status SetBegin(const tensorflow::FunctionDef& function, FunctionCall* call);
+  // Adds to `control` the nodes that the call's results wait for, so that `nodes` of the body have
+  // run. Of those on branches and in loops, each then has run or will not run. May set
+  // FunctionCall::begins. Nodes of a loop without an Enter of a loop-carried value, or without a
+  // LoopCond, are left out.
+  Status AwaitNodes(const tensorflow::FunctionDef& function, const FunctionBody& body,
+                    const std::vector<std::string>& nodes, FunctionCall* call,
+                    std::vector<std::string>* control);
+  StatusOr<std::string> AwaitInLoop(const BodyFrame& frame, const FunctionBody& body,
+                                    const std::string& name, const std::vector<std::string>& nodes);
+  Status AddTrigger(const std::string& name, const std::string& device,
+                    const std::vector<std::string>& nodes);
   Status ExpandIf(const tensorflow::NodeDef& node, int depth);
   Status ExpandCase(const tensorflow::NodeDef& node, int depth);
   Status ExpandBranches(const tensorflow::NodeDef& node, const Branches& branches, int depth);

@@ -180,14 +180,14 @@ Status FunctionExpansion::ExpandCall(FunctionCall call, int depth, ReturnedNodes
     types.push_back(type);
   }
   if (returned != nullptr) *returned = {values, types};
-  std::vector<std::string> control = call.inputs.control;
+  std::vector<std::string> awaited;
   if (call.keeps_effects) {
-    for (const std::string& node : library_.NodesWithEffects(*function)) {
-      control.push_back(body.Rename(node));
-    }
+    awaited = library_.NodesWithEffects(*function);
   } else {
-    for (const auto& [name, node] : function->control_ret()) control.push_back(body.Rename(node));
+    for (const auto& [name, node] : function->control_ret()) awaited.push_back(node);
   }
+  std::vector<std::string> control = call.inputs.control;
+  RETURN_IF_ERROR(AwaitNodes(*function, body, awaited, &call, &control));
   return AddResults(call, values, types, control);
 }
 
@@ -247,6 +247,11 @@ Status FunctionExpansion::AddBegin(const FunctionProto& function, FunctionCall* 
                    [&](const NodeProto& node) { return HasNoSource(node, arguments); })) {
     return OkStatus();
   }
+  return SetBegin(function, call);
+}
+
+Status FunctionExpansion::SetBegin(const FunctionProto& function, FunctionCall* call) {
+  if (!call->begins.empty()) return OkStatus();
   ASSIGN_OR_RETURN(const DataType type, TypeOf(function.signature().input_arg(0), *call->attrs));
   call->begins = StrCat(call->name, "/_begins");
   return Add(call->begins, "Identity", call->device, {call->inputs.data[0]}, type).status();

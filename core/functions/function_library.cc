@@ -129,9 +129,8 @@ std::vector<std::string> FunctionLibrary::NodesWithEffects(const FunctionProto& 
     return nodes;
   }
   if (with_effects_.count(function.signature().name()) == 0) return nodes;
-  const std::set<std::string> in_flow = NodesInFlow(function.node_def());
   for (const NodeProto& node : function.node_def()) {
-    if (in_flow.count(node.name()) == 0 && HasEffects(node)) nodes.push_back(node.name());
+    if (HasEffects(node)) nodes.push_back(node.name());
   }
   return nodes;
 }

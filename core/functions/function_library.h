@@ -45,6 +45,7 @@ std::vector<std::string> NamedFunctions(const tensorflow::NodeDef& node);
 class FunctionLibrary {
  public:
   FunctionLibrary(const tensorflow::GraphDef& graph, const Registry& registry);
+  const Registry& registry() const { return registry_; }
 
   // Adds a function. InvalidArgument if there is one with its name.
   Status Add(tensorflow::FunctionDef function);
@@ -59,8 +60,7 @@ class FunctionLibrary {
   bool HasEffects(const tensorflow::NodeDef& node) const;
   // Returns the nodes of a function that run although the function's results do not need them,
   // for which a call must wait. If the function names such nodes itself, in control_ret, there are
-  // no others. Nodes on branches and in loops made of Switch and Enter are left out: if such a node
-  // were on an untaken branch, a call that waits for it could not run, either.
+  // no others. Nodes on branches and in loops (NodesInFlow) are among them.
   std::vector<std::string> NodesWithEffects(const tensorflow::FunctionDef& function) const;
   // Returns the function that computes the gradients of `function`, as a client has registered it;
   // "" if it has not.

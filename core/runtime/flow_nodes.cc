@@ -9,7 +9,7 @@ namespace {
 
 StatusOr<int> ChooseOutput(const Tensor& choice, uint32_t num_outputs) {
   if (choice.rank() != 0) {
-    return InvalidArgument("the input that chooses the output must be a scalar, has shape ",
+    return InvalidArgument("the input that chooses the output must be a scalar, but it has shape ",
                            choice.shape().ToString());
   }
   if (choice.dtype() == DType::kBool) return choice.scalar<bool>() ? 1 : 0;

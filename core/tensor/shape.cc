@@ -31,7 +31,8 @@ StatusOr<int64_t> CheckedProduct(absl::Span<const int64_t> dims) {
   bool zero = false;
   for (int64_t dim : dims) {
     if (dim < 0)
-      return InvalidArgument("shape ", Format(dims), " has the negative dimension ", dim);
+      return InvalidArgument("Dimension ", dim, " must be >= 0: shape ", Format(dims),
+                             " has the negative dimension ", dim);
     if (dim == 0) {
       zero = true;
     } else if (__builtin_mul_overflow(nonzero, dim, &nonzero)) {

@@ -38,7 +38,7 @@ TEST(CheckedProduct, Table) {
     EXPECT_EQ(Shape::Make(c.dims).ok(), c.product >= 0);
   }
   EXPECT_EQ(CheckedProduct({2, -3}).status().message(),
-            "shape [2,?] has the negative dimension -3");
+            "Dimension -3 must be >= 0: shape [2,?] has the negative dimension -3");
 }
 
 TEST(Shape, Basics) {

@@ -64,6 +64,7 @@ Status Server::State::Bind() {
   builder.RegisterService(&master_service.service());
   builder.RegisterService(&insight_service.service());
   builder.RegisterService(&replica_service.service());
+  refused_calls.Register(&builder);
   RETURN_IF_ERROR(MakeTransport(&builder));
   std::unique_ptr<grpc::ServerCompletionQueue> made = builder.AddCompletionQueue();
   grpc_host.queue = made.get();
@@ -122,6 +123,7 @@ void Server::State::Listen() {
                          *grpc_host.queue);
   replica_service.Listen({.replica = replica ? &*replica : nullptr, .threads = &threads}, *loop,
                          *grpc_host.queue);
+  refused_calls.Listen(*loop, *grpc_host.queue);
   // The server's defaults fill the fields that a client leaves out. Only the client's messages show
   // which fields these are, so direct sessions are not possible with defaults.
   if (options.direct_sessions && options.default_session_config.empty()) task->PublishSessions();

@@ -27,6 +27,7 @@
 #include "distributed/insight/status_server.h"
 #include "distributed/rpc/insight_service.h"
 #include "distributed/rpc/master_service.h"
+#include "distributed/rpc/refused_calls.h"
 #include "distributed/rpc/replica_service.h"
 #include "distributed/rpc/server.h"
 #include "distributed/rpc/step_calls.h"
@@ -62,6 +63,7 @@ struct Server::State {
   MasterService master_service;
   InsightService insight_service;
   ReplicaService replica_service;
+  RefusedCalls refused_calls;
   GrpcHost grpc_host;
   // Outlives the server, with which its service may be registered.
   std::unique_ptr<Transport> transport;

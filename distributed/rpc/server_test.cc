@@ -11,8 +11,8 @@
 #include <thread>
 
 #include "core/graph/builder.h"
-#include "distributed/rpc/ask_cluster.h"
 #include "distributed/calls/testing/call_bytes.h"
+#include "distributed/rpc/ask_cluster.h"
 #include "distributed/testing/test_cluster.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -251,6 +251,26 @@ TEST(ServerTest, TellsWhetherItServes) {
     ASSERT_TRUE(status.ok()) << status.error_message();
     EXPECT_EQ(answer, "\x08\x01");
   }
+}
+
+// TensorFlow's eager runtime and its servers call methods of these services.
+TEST(ServerTest, SaysWhatItServesIfAMethodIsUnknown) {
+  TestCluster cluster({{"worker", 1}});
+  const auto channel =
+      grpc::CreateChannel(cluster.target().substr(7), grpc::InsecureChannelCredentials());
+  for (int round = 0; round < 2; ++round) {
+    for (const char* method :
+         {"/tensorflow.eager.EagerService/CreateContext",
+          "/tensorflow.CoordinationService/RegisterTask", "/tensorflow.WorkerService/GetStatus"}) {
+      const grpc::Status status = CallBytes(channel, method, std::string(100, 'x'));
+      EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
+      EXPECT_THAT(status.error_message(), HasSubstr("tf.compat.v1.Session"));
+      EXPECT_THAT(status.error_message(), HasSubstr(method));
+    }
+  }
+  const grpc::Status other = CallBytes(channel, "/a.B/C");
+  EXPECT_EQ(other.error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_EQ(other.error_message(), "this server, a task of Penstock, has no method '/a.B/C'");
 }
 
 // Encodes a field that has a length: a string, or a message.

@@ -31,8 +31,9 @@ Status AddToShape(const Shape& first, const Shape& shape, int index, int axis, D
   }
   for (int i = 0; i < shape.rank(); ++i) {
     if (i != axis && shape.dim(i) != first.dim(i)) {
-      return InvalidArgument("ConcatOp : Dimensions of inputs should match: shape[0] = ",
-                             first.ToString(), " vs. shape[", index, "] = ", shape.ToString());
+      return InvalidArgument("ConcatOp : Dimension ", i,
+                             " in both shapes must be equal: shape[0] = ", first.ToString(),
+                             " vs. shape[", index, "] = ", shape.ToString());
     }
   }
   if (index > 0) (*total)[axis] = AddDims((*total)[axis], shape.dim(axis));

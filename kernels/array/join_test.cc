@@ -117,7 +117,8 @@ TEST(Concat, Mistakes) {
     OpCall{"ConcatV2", {parts, Tensor::Scalar<int32_t>(axis)}}.ExpectError(words);
   };
   expect({{2, 3}, {2, 4}}, 0,
-         "ConcatOp : Dimensions of inputs should match: shape[0] = [2,3] vs. shape[1] = [2,4]");
+         "ConcatOp : Dimension 1 in both shapes must be equal: shape[0] = [2,3] vs. shape[1] = "
+         "[2,4]");
   expect({{2, 3}, {2}}, 0,
          "ConcatOp : Ranks of all input tensors should match: shape[0] = [2,3] vs. shape[1] = [2]");
   expect({{2, 3}, {2, 3}}, 2,

@@ -59,7 +59,7 @@ TEST(Pad, Mistakes) {
   const Tensor x = Sample(DType::kFloat, {2, 3});
   OpCall{"Pad", {x, Pairs({-1, 2, 0, 0})}}.ExpectError("Paddings must be non-negative: -1 2");
   OpCall{"Pad", {x, Pairs({1, 2})}}.ExpectError(
-      "paddings must be a matrix with 2 columns and 2 rows");
+      "The first dimension of paddings must be the rank of inputs, 2; paddings has shape [1,2]");
   OpCall{"Pad", {x, Ints({1, 2})}}.ExpectError("paddings must be a matrix");
   OpCall{"PadV2", {x, Pairs({0, 0, 0, 0}), Ints({1})}}.ExpectError("");
   const Tensor huge = Tensor::Of<int64_t>({2, 2}, {INT64_MAX, INT64_MAX, 0, 0});
@@ -124,7 +124,7 @@ TEST(MirrorPad, Mistakes) {
     expect("MirrorPad", mode, {3, 0, 0, 0}, "the dimension size: 3, 0");
     expect("MirrorPadGrad", mode, {3, 0, 0, 0}, "leave nothing");
     expect("MirrorPadGrad", mode, {0, 0, 0, 2}, "the dimension size: 0, 2");
-    expect("MirrorPadGrad", mode, {1, 0}, "a matrix with 2 columns and 2 rows");
+    expect("MirrorPadGrad", mode, {1, 0}, "must be the rank of inputs, 2");
   }
   expect("MirrorPad", "REFLECT", {2, 0, 0, 0}, "must be less than the dimension size: 2, 0");
 }
@@ -174,7 +174,7 @@ TEST(Tile, Mistakes) {
   const Tensor x = Sample(DType::kFloat, {2, 3});
   OpCall{"Tile", {x, Ints({1, -1})}}.ExpectError("Expected multiples[1] >= 0, but got -1");
   OpCall{"Tile", {x, Ints({1})}}.ExpectError(
-      "Expected argument 'multiples' to be a vector of length 2 but got length 1");
+      "Expected multiples argument to be a vector of length 2 but got length 1");
   OpCall{"Tile", {x, Longs({INT64_MAX, 2})}}.ExpectError("");
 }
 

@@ -11,6 +11,10 @@ namespace penstock {
 
 StatusOr<Paddings> Paddings::Of(const Tensor& tensor, int rank) {
   Paddings pads;
+  if (tensor.rank() == 2 && tensor.dim(0) != rank) {
+    return InvalidArgument("The first dimension of paddings must be the rank of inputs, ", rank,
+                           "; paddings has shape ", tensor.shape().ToString());
+  }
   ASSIGN_OR_RETURN(pads.pairs_, IntPairs(tensor, "paddings", rank));
   for (int i = 0; i < rank; ++i) {
     if (pads.before(i) < 0 || pads.after(i) < 0) {
@@ -49,8 +53,8 @@ Status PaddedShape(ShapeScope& s) {
   const int64_t rank = input.known_rank() ? input.rank() : matrix.dim(0);
   if (rank < 0) return OkStatus();
   if (rank > kMaxRank || (matrix.dim(0) >= 0 && matrix.dim(0) != rank)) {
-    return InvalidArgument("paddings must have one row per dimension of the input, ",
-                           input.ToString(), "; has shape ", matrix.ToString());
+    return InvalidArgument("The first dimension of paddings must be the rank of inputs, ", rank,
+                           "; paddings has shape ", matrix.ToString());
   }
   if (s.constant(1) == nullptr || !input.known_rank()) {
     s.set_output(0, PartialShape::UnknownOfRank(static_cast<int>(rank)));

@@ -75,8 +75,8 @@ TEST(ReverseSequence, TurnsTheFirstPart) {
     OpCall{"ReverseSequence", {x, Ints(lengths)}, {{"seq_dim", seq}, {"batch_dim", batch}}}
         .ExpectError(words);
   };
-  expect({1, 4}, 1, 0, "seq_lengths[1] = 4 is not in [0, 3]");
-  expect({1, -1}, 1, 0, "seq_lengths[1] = -1 is not in [0, 3]");
+  expect({1, 4}, 1, 0, "seq_lens(1) > input.dims(0): 4 is not in [0, 3]");
+  expect({1, -1}, 1, 0, "seq_lens(1) < 0: -1 is not in [0, 3]");
   expect({1, 1}, 1, 1, "batch_dim == seq_dim == 1");
   expect({1}, 1, 0, "seq_lengths must have 2 elements");
   expect({1, 1}, 2, 0, "seq_dim = 2 is not in [-2, 2)");

@@ -81,8 +81,9 @@ class ReverseSequenceKernel final : public Kernel {
     ASSIGN_OR_RETURN(const Dims lengths, IntVector(lengths_input, "seq_lengths", input.dim(batch)));
     for (size_t i = 0; i < lengths.size(); ++i) {
       if (lengths[i] < 0 || lengths[i] > input.dim(seq)) {
-        return InvalidArgument("seq_lengths[", i, "] = ", lengths[i], " is not in [0, ",
-                               input.dim(seq), "]");
+        return InvalidArgument("seq_lens(", i, ")", lengths[i] < 0 ? " < 0" : " > input.dims(",
+                               lengths[i] < 0 ? "" : StrCat(seq, ")"), ": ", lengths[i],
+                               " is not in [0, ", input.dim(seq), "]");
       }
     }
     Tensor* output;

@@ -15,7 +15,7 @@ namespace {
 
 Status CheckMultiples(absl::Span<const int64_t> multiples, int rank) {
   if (static_cast<int>(multiples.size()) != rank) {
-    return InvalidArgument("Expected argument 'multiples' to be a vector of length ", rank,
+    return InvalidArgument("Expected multiples argument to be a vector of length ", rank,
                            " but got length ", multiples.size());
   }
   for (int i = 0; i < rank; ++i) {

@@ -8,7 +8,8 @@ namespace {
 
 StatusOr<int> Normalized(int64_t axis, int rank, string_view what) {
   if (axis < -rank || axis >= rank) {
-    return InvalidArgument(what, " ", axis, " is out of range for a tensor of rank ", rank);
+    return InvalidArgument("Expected ", what, " in the range [", -rank, ", ", rank, "), but got ",
+                           axis);
   }
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
@@ -20,7 +21,11 @@ StatusOr<ReductionPlan> ReductionPlan::Make(const Shape& input, absl::Span<const
   const int rank = input.rank();
   std::bitset<kMaxRank> reduces;
   for (int64_t axis : axes) {
-    ASSIGN_OR_RETURN(const int a, Normalized(axis, rank, "reduction axis"));
+    if (axis < -rank || axis >= rank) {
+      return InvalidArgument("Invalid reduction dimension (", axis, " for input with ", rank,
+                             " dimension(s))");
+    }
+    const int a = static_cast<int>(axis < 0 ? axis + rank : axis);
     if (reduces[a]) return InvalidArgument("reduction axis ", axis, " is named twice");
     reduces[a] = true;
   }

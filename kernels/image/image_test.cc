@@ -116,6 +116,66 @@ TEST(NonMaxSuppressionTest, BestFirstAndNoneThatOverlapsABetterOne) {
       HasSubstr("max_output_size"));
 }
 
+// The expected values are those of TensorFlow 2.21.
+TEST(CombinedNonMaxSuppressionTest, TheBestOfAllClasses) {
+  const Tensor boxes = Tensor::Of<float>(
+      {1, 6, 1, 4},
+      {0, 0, 1, 1, 0, .1, 1, 1.1, 0, -.1, 1, .9, 0, 10, 1, 11, 0, 10.1, 1, 11.1, 0, 100, 1, 101});
+  const Tensor scores =
+      Tensor::Of<float>({1, 6, 2}, {.9, .01, .75, .05, .6, .04, .95, 0, .5, .3, .3, .7});
+  const auto number = [](float x) { return Tensor::Scalar<float>(x); };
+  const auto count = [](int32_t x) { return Tensor::Scalar<int32_t>(x); };
+  const auto run = [&](int32_t per_class, int32_t total, Attrs attrs) {
+    return RunAll("CombinedNonMaxSuppression",
+                  {boxes, scores, count(per_class), count(total), number(.5), number(0)}, attrs);
+  };
+  const auto best = run(4, 3, {});
+  ASSERT_TRUE(best.ok()) << best.status();
+  EXPECT_THAT((*best)[0].flat<float>(), Near({0, 1, 1, 1, 0, 0, 1, 1, 0, 1, 1, 1})) << "clipped";
+  EXPECT_THAT((*best)[1].flat<float>(), Near({.95f, .9f, .7f}));
+  EXPECT_THAT((*best)[2].flat<float>(), Near({0, 0, 1}));
+  EXPECT_THAT((*best)[3].flat<int32_t>(), ElementsAre(3));
+  const auto padded = run(1, 4, {{"clip_boxes", false}});
+  ASSERT_TRUE(padded.ok()) << padded.status();
+  EXPECT_THAT((*padded)[0].flat<float>(),
+              Near({0, 10, 1, 11, 0, 100, 1, 101, 0, 0, 0, 0, 0, 0, 0, 0}));
+  EXPECT_THAT((*padded)[1].flat<float>(), Near({.95f, .7f, 0, 0}));
+  EXPECT_THAT((*padded)[3].flat<int32_t>(), ElementsAre(2));
+  const auto per_class = run(2, 9, {{"pad_per_class", true}});
+  ASSERT_TRUE(per_class.ok()) << per_class.status();
+  EXPECT_THAT((*per_class)[1].flat<float>(), Near({.95f, .9f, .7f, .3f}));
+}
+
+TEST(CombinedNonMaxSuppressionTest, Mistakes) {
+  const auto error = [](const Shape& boxes, const Shape& scores, int32_t per_class, int32_t total,
+                        float overlap) {
+    const auto zeros = [](const Shape& shape) {
+      return Tensor::Of<float>(shape, std::vector<float>(shape.num_elements()));
+    };
+    return Mistake("CombinedNonMaxSuppression",
+                   {zeros(boxes), zeros(scores), Tensor::Scalar(per_class), Tensor::Scalar(total),
+                    Tensor::Scalar(overlap), Tensor::Scalar(0.0f)});
+  };
+  EXPECT_THAT(error({1, 3, 1, 4}, {1, 3, 2}, 0, 1, .5), HasSubstr("max_size_per_class must be"));
+  EXPECT_THAT(error({1, 3, 1, 4}, {1, 3, 2}, 1, 0, .5), HasSubstr("max_total_size must be > 0"));
+  EXPECT_THAT(error({1, 3, 1, 4}, {1, 3, 2}, 1, 1, 2),
+              HasSubstr("iou_threshold must be in [0, 1]"));
+  EXPECT_THAT(error({1, 3, 1, 4}, {1, 2, 2}, 1, 1, 0), HasSubstr("scores has incompatible shape"));
+  EXPECT_THAT(error({1, 3, 1, 3}, {1, 3, 2}, 1, 1, 0), HasSubstr("the last of size 4"));
+  EXPECT_THAT(error({1, 3, 3, 4}, {1, 3, 2}, 1, 1, 0), HasSubstr("either 1 or num classes"));
+}
+
+TEST(StatelessSampleDistortedBoundingBoxTest, DrawsWhatTensorFlowDraws) {
+  const auto box =
+      RunAll("StatelessSampleDistortedBoundingBox",
+             {Tensor::Vector<int32_t>({40, 50, 3}), Tensor::Of<float>({1, 1, 4}, {.1, .2, .7, .8}),
+              Tensor::Scalar<float>(.1), Tensor::Vector<int32_t>({3, 5})});
+  ASSERT_TRUE(box.ok()) << box.status();
+  EXPECT_THAT((*box)[0].flat<int32_t>(), ElementsAre(5, 11, 0));
+  EXPECT_THAT((*box)[1].flat<int32_t>(), ElementsAre(10, 13, -1));
+  EXPECT_THAT((*box)[2].flat<float>(), Near({.125f, .22f, .375f, .48f}));
+}
+
 TEST(SampleDistortedBoundingBoxTest, DrawsWhatTensorFlowDraws) {
   const auto box =
       RunAll("SampleDistortedBoundingBoxV2",

@@ -12,6 +12,7 @@
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
+#include "kernels/image/box_overlap.h"
 #include "kernels/image/pixels.h"
 
 namespace penstock {
@@ -69,27 +70,6 @@ Selection Select(const std::vector<float>& scores, int64_t max_size, const Thres
   }
   return selected;
 }
-
-// Returns the intersection over union of boxes [y1, x1, y2, x2], given by any two opposite corners.
-struct BoxOverlap {
-  const float* boxes;
-  struct Box {
-    float y1, x1, y2, x2;
-    float area() const { return (y2 - y1) * (x2 - x1); }
-  };
-  Box At(int32_t i) const {
-    const float* b = boxes + 4 * int64_t{i};
-    return {std::min(b[0], b[2]), std::min(b[1], b[3]), std::max(b[0], b[2]), std::max(b[1], b[3])};
-  }
-  float operator()(int32_t i, int32_t j) const {
-    const Box a = At(i), b = At(j);
-    if (a.area() <= 0 || b.area() <= 0) return 0;
-    const float height = std::max(std::min(a.y2, b.y2) - std::max(a.y1, b.y1), 0.f);
-    const float width = std::max(std::min(a.x2, b.x2) - std::max(a.x1, b.x1), 0.f);
-    const float both = height * width;
-    return both / (a.area() + b.area() - both);
-  }
-};
 
 // In V1 the threshold is an attribute, in later versions it is an input. The op WithOverlaps takes
 // a matrix of overlaps instead of boxes.

@@ -88,7 +88,7 @@ StatusOr<std::vector<int64_t>> SizeInput(const char* what, const Tensor& size) {
   }
   const auto v = size.flat<int32_t>();
   if (v[0] <= 0 || v[1] <= 0) {
-    return InvalidArgument(what, " must be positive, is ", v[0], " x ", v[1]);
+    return InvalidArgument("output dimensions must be positive: ", what, " is ", v[0], " x ", v[1]);
   }
   return std::vector<int64_t>{v[0], v[1]};
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SampleDistortedBoundingBox, in two versions, and RandomCrop: random crops of images, drawn from
+// SampleDistortedBoundingBox, in three versions, and RandomCrop: random crops of images, drawn from
 // TensorFlow's streams in TensorFlow's order.
 #include <algorithm>
 #include <cmath>
@@ -12,6 +12,7 @@
 #include "core/op/shape_scope.h"
 #include "kernels/random/distributions.h"
 #include "kernels/random/random_stream.h"
+#include "kernels/random/stateless_stream.h"
 
 namespace penstock {
 namespace {
@@ -80,7 +81,8 @@ std::optional<Rectangle> DrawCrop(const Rectangle& image, float min_area, float 
 template <class T>
 class SampleBox final : public Kernel {
   Status Init(const KernelInit& node) override {
-    RETURN_IF_ERROR(stream_.Init(node));
+    stateless_ = node.attrs.count("seed") == 0;
+    if (!stateless_) RETURN_IF_ERROR(stream_.Init(node));
     RETURN_IF_ERROR(node.Attr("aspect_ratio_range", &ratios_));
     RETURN_IF_ERROR(node.Attr("area_range", &areas_));
     RETURN_IF_ERROR(node.Attr("max_attempts", &attempts_));
@@ -113,7 +115,7 @@ class SampleBox final : public Kernel {
                              width);
     }
     float covered = min_covered_;
-    if (ctx.num_inputs() > 2) {  // V2: min_object_covered is an input
+    if (ctx.num_inputs() > 2) {  // since V2, min_object_covered is an input
       const Tensor& given = ctx.input(2);
       if (given.rank() != 0) {
         return InvalidArgument("min_object_covered must be 0-D, has shape ",
@@ -126,8 +128,14 @@ class SampleBox final : public Kernel {
     }
     const Rectangle image = {0, 0, width, height};
     ASSIGN_OR_RETURN(const std::vector<Rectangle> boxes, Boxes(ctx.input(1), image));
-    PhiloxNumbers random(stream_.Reserve(attempts_, *ctx.step().env));
+    ASSIGN_OR_RETURN(const Philox stream, Stream(ctx));
+    PhiloxNumbers random(stream);
     return Output(ctx, image, Draw(image, boxes, covered, random));
+  }
+
+  StatusOr<Philox> Stream(const KernelContext& ctx) {
+    if (stateless_) return SeedInput(ctx.input(3));
+    return stream_.Reserve(attempts_, *ctx.step().env);
   }
 
   StatusOr<std::vector<Rectangle>> Boxes(const Tensor& given, const Rectangle& image) const {
@@ -192,7 +200,7 @@ class SampleBox final : public Kernel {
   std::vector<float> ratios_, areas_;
   int64_t attempts_ = 100;
   float min_covered_ = 0.1f;
-  bool whole_if_none_ = false;
+  bool whole_if_none_ = false, stateless_ = false;
 };
 
 template <class T>
@@ -273,12 +281,24 @@ OpDef BoxDef(bool v2) {
   return def;
 }
 
+OpDef StatelessBoxDef() {
+  OpDef def = BoxDef(true);
+  def.stateful = false;
+  std::erase_if(def.attrs, [](const AttrDef& a) { return a.name == "seed" || a.name == "seed2"; });
+  def.types.push_back({"Tseed", {DType::kInt32, DType::kInt64}});
+  def.inputs.push_back({"seed", "Tseed"});
+  def.examples[0].inputs.push_back({{{2}, {3, 5}}});
+  return def;
+}
+
 }  // namespace
 
 OP(SampleDistortedBoundingBox) { return BoxDef(false); }
 KERNEL(SampleDistortedBoundingBox, SampleBox, uint8_t, int8_t, int16_t, int32_t, int64_t);
 OP(SampleDistortedBoundingBoxV2) { return BoxDef(true); }
 KERNEL(SampleDistortedBoundingBoxV2, SampleBox, uint8_t, int8_t, int16_t, int32_t, int64_t);
+OP(StatelessSampleDistortedBoundingBox) { return StatelessBoxDef(); }
+KERNEL(StatelessSampleDistortedBoundingBox, SampleBox, uint8_t, int8_t, int16_t, int32_t, int64_t);
 
 OP(RandomCrop) {
   return {

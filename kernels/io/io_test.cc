@@ -146,7 +146,7 @@ TEST(V1, RoundTrips) {
 
   EXPECT_ERROR(restore(path, "v", DType::kFloat).status(), kNotFound, "Key v not found");
   EXPECT_ERROR(restore(path, "w", DType::kInt32).status(), kInvalidArgument,
-               "is float, is to be restored as int32");
+               "tensor_name = w; expected dtype int32 does not equal original dtype float");
   EXPECT_ERROR(restore(Path("none"), "w", DType::kFloat).status(), kNotFound,
                "there is no checkpoint");
   EXPECT_ERROR(OpRunner("Save").In(Text(path)).In(Texts({"w"})).InList({w, w}).Run().status(),

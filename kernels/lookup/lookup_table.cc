@@ -23,6 +23,15 @@ Shape KeysShape(const Shape& whole, const Shape& one) {
   return Shape(whole.dims().subspan(0, whole.rank() - one.rank()));
 }
 
+// Returns the text of a tensor, without the type if it has one element.
+std::string PlainText(const Tensor& tensor) {
+  if (tensor.num_elements() != 1) return tensor.ToString();
+  const Tensor one = tensor.Reshaped(Shape());
+  if (one.dtype() == DType::kString) return one.scalar<std::string>();
+  const std::string text = one.ToString();
+  return text.substr(text.find(' ') + 1);
+}
+
 StatusOr<Shape> Joined(const Shape& a, const Shape& b) {
   Dims dims(a.dims().begin(), a.dims().end());
   dims.insert(dims.end(), b.dims().begin(), b.dims().end());
@@ -334,10 +343,10 @@ Status LookupTable::Initialize(const Tensor& keys, const Tensor& values,
     CopyRow(it->second, &held, 0);
     const Tensor wanted = values.Slice(i, i + 1).Reshaped(Shape());
     if (held.ToString() != wanted.ToString()) {
-      const std::string key = keys.Slice(i, i + 1).ToString();
+      const std::string key = PlainText(keys.Slice(i, i + 1));
       Clear();
       return FailedPrecondition("HashTable has different value for same key. Key ", key, " has ",
-                                held.ToString(), " and trying to add value ", wanted.ToString());
+                                PlainText(held), " and trying to add value ", PlainText(wanted));
     }
   }
   initialized_ = true;

@@ -14,8 +14,10 @@ Status CheckShapes(const KernelContext& ctx) {
   const Shape& shape = ctx.input(0).shape();
   for (int i = 1; i < ctx.num_inputs(); ++i) {
     if (ctx.input(i).shape() == shape) continue;
-    return InvalidArgument("inputs must have the same shape; 0 has ", shape.ToString(), ", ", i,
-                           " has ", ctx.input(i).shape().ToString());
+    return InvalidArgument(
+        "Inputs to operation ", ctx.node_name(),
+        " of type AddN must have the same size and shape.  Input 0: ", shape.ToString(),
+        " != input ", i, ": ", ctx.input(i).shape().ToString());
   }
   return OkStatus();
 }

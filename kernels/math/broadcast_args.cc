@@ -37,8 +37,7 @@ Status Incompatible(const DimList& s0, const DimList& s1) {
     for (int64_t d : dims) StrAppend(&joined, joined.empty() ? "" : ",", d);
     return joined;
   };
-  return InvalidArgument("Incompatible shapes for broadcasting: [", text(s0), "] and [", text(s1),
-                         "]");
+  return InvalidArgument("Incompatible shapes: [", text(s0), "] vs. [", text(s1), "]");
 }
 
 Status WriteInts(KernelContext& ctx, int i, const DimList& values) {

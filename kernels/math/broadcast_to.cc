@@ -65,8 +65,8 @@ class BroadcastToKernel : public Kernel {
     }
     const StatusOr<BroadcastPlan> plan = BroadcastPlan::Make({&x.shape(), &shape});
     if (!plan.ok() || plan->output() != shape) {
-      return InvalidArgument("Incompatible shapes: ", x.shape().ToString(),
-                             " cannot be broadcast to ", shape.ToString());
+      return InvalidArgument("Incompatible shapes: ", x.shape().ToString(), " vs. ",
+                             shape.ToString(), ": the first cannot be broadcast to the second");
     }
     Tensor* y;
     RETURN_IF_ERROR(ctx.Allocate(0, shape, &y));

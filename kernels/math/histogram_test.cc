@@ -55,6 +55,70 @@ TEST(Histogram, Bucketize) {
       "Expected sorted boundaries");
 }
 
+TEST(CountRows, DenseResults) {
+  const Tensor indices = L({3, 2}, {0, 0, 0, 2, 2, 1}), values = I({3}, {1, 1, 5});
+  ExpectOutputs(
+      {"SparseBincount", {indices, values, L({2}, {3, 3}), I({}, {4}), F({3}, {1, 2, 3})}},
+      {F({3, 4}, {0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})});
+  ExpectOutputs(
+      {"SparseBincount", {L({3, 1}, {0, 1, 2}), values, L({1}, {3}), I({}, {6}), F({0}, {})}},
+      {F({6}, {0, 2, 0, 0, 0, 1})});
+  ExpectOutputs({"RaggedBincount",
+                 {L({4}, {0, 2, 2, 3}), values, I({}, {4}), F({0}, {})},
+                 {{"binary_output", true}}},
+                {F({3, 4}, {0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})});
+  ExpectOutputs({"RaggedBincount", {L({1}, {0}), I({0}, {}), I({}, {4}), F({0}, {})}},
+                {F({0, 4}, {})});
+}
+
+TEST(CountRows, SparseResults) {
+  const Tensor values = I({2, 3}, {1, 1, 5, 0, 2, 0});
+  ExpectOutputs({"DenseCountSparseOutput", {values, F({0}, {})}, {{"binary_output", false}}},
+                {L({4, 2}, {0, 1, 0, 5, 1, 0, 1, 2}), F({4}, {2, 1, 2, 1}), L({2}, {2, 6})});
+  ExpectOutputs({"DenseCountSparseOutput",
+                 {I({3}, {1, 1, 5}), F({3}, {1, 2, 3})},
+                 {{"binary_output", false}, {"maxlength", 4}, {"minlength", 9}}},
+                {L({1, 1}, {1}), F({1}, {3}), L({1}, {4})});
+  ExpectOutputs({"DenseCountSparseOutput", {I({2, 0}, {}), F({0}, {})}, {{"binary_output", false}}},
+                {L({0, 2}, {}), F({0}, {}), L({2}, {2, 1})});
+  ExpectOutputs({"SparseCountSparseOutput",
+                 {L({2, 2}, {2, 0, 0, 2}), I({2}, {7, 8}), L({2}, {3, 3}), F({0}, {})},
+                 {{"binary_output", true}, {"minlength", 12}}},
+                {L({2, 2}, {0, 8, 2, 7}), F({2}, {1, 1}), L({2}, {3, 12})});
+  ExpectOutputs({"RaggedCountSparseOutput",
+                 {L({4}, {0, 2, 2, 3}), I({3}, {1, 1, 5}), F({0}, {})},
+                 {{"binary_output", false}}},
+                {L({2, 2}, {0, 1, 2, 5}), F({2}, {2, 1}), L({2}, {3, 6})});
+}
+
+TEST(CountRows, Mistakes) {
+  const Tensor values = I({2}, {1, 1}), size = I({}, {4}), none = F({0}, {});
+  const auto sparse = [&](const Tensor& indices, const Tensor& shape, const char* words) {
+    OpCall{"SparseBincount", {indices, values, shape, size, none}}.ExpectError(words);
+  };
+  sparse(L({2, 1}, {0, 7}), L({1}, {3}), "indices[1, :] is out of bounds: 7 is not in [0, 3)");
+  sparse(L({1, 1}, {0}), L({1}, {3}), "indices (1) and values (2) do not match");
+  sparse(L({2, 1}, {0, 1}), L({2}, {3, 3}), "one column for each dimension of [3,3]");
+  const auto ragged = [&](const Tensor& splits, const char* words) {
+    OpCall{"RaggedBincount", {splits, values, size, none}}.ExpectError(words);
+    OpCall{"RaggedCountSparseOutput", {splits, values, none}, {{"binary_output", false}}}
+        .ExpectError(words);
+  };
+  ragged(L({0}, {}), "Splits must be non-empty");
+  ragged(L({2}, {1, 2}), "Splits must start with 0, not with 1");
+  ragged(L({2}, {0, 1}), "got 1 instead of 2");
+  ragged(L({4}, {0, 2, 1, 2}), "Splits must not descend: splits[2] = 1");
+  const Tensor splits = L({2}, {0, 2});
+  OpCall{"RaggedBincount", {splits, I({2}, {1, -1}), size, none}}.ExpectError(
+      "Input values must all be non-negative: value 1 is -1");
+  OpCall{"RaggedBincount", {splits, values, I({}, {-4}), none}}.ExpectError(
+      "size (-4) must be non-negative");
+  OpCall{"RaggedBincount", {splits, values, size, F({1}, {1})}}.ExpectError(
+      "Weight shape: [1]; values shape: [2]");
+  OpCall{"DenseCountSparseOutput", {I({}, {1}), none}, {{"binary_output", false}}}.ExpectError(
+      "Input must be a 1 or 2-dimensional tensor. Got: []");
+}
+
 TEST(Histogram, FixedWidth) {
   ExpectOutputs({"HistogramFixedWidth",
                  {F({7}, {-1, 0, 1.5f, 2, 5, 15, INFINITY}), F({2}, {0, 5}), I({}, {5})}},

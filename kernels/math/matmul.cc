@@ -99,9 +99,11 @@ Status BatchMatMulKernel::Init(const KernelInit& node) {
 Status BatchMatMulKernel::Compute(KernelContext& ctx) {
   const Tensor& a = ctx.input(0);
   const Tensor& b = ctx.input(1);
-  if (a.rank() < 2 || b.rank() < 2) {
-    return InvalidArgument("both sides must have at least two dimensions; they have shapes ",
-                           a.shape().ToString(), " and ", b.shape().ToString());
+  for (int i = 0; i < 2; ++i) {
+    const Shape& shape = ctx.input(i).shape();
+    if (shape.rank() >= 2) continue;
+    return InvalidArgument("In[", i, "] ndims must be >= 2: ", shape.rank(), ", it has shape ",
+                           shape.ToString());
   }
   ASSIGN_OR_RETURN(const Product product, MakeProduct(a.shape(), b.shape(), a_, b_));
   const Shape a_batch = BatchDims(a.shape()), b_batch = BatchDims(b.shape());

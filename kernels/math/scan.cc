@@ -95,7 +95,7 @@ struct Scan {
 
     Status Compute(KernelContext& ctx) override {
       const Tensor& x = ctx.input(0);
-      ASSIGN_OR_RETURN(const int axis, AxisValue(ctx.input(1), x.rank(), "axis"));
+      ASSIGN_OR_RETURN(const int axis, AxisValue(ctx.input(1), x.rank(), "scan axis"));
       const AxisView view = ViewAlong(x.shape(), axis);
       Tensor* y;
       RETURN_IF_ERROR(ctx.ForwardOrAllocate(0, 0, x.shape(), &y));

@@ -31,8 +31,10 @@ class BiasAddKernel final : public Kernel {
     const Tensor& bias = ctx.input(1);
     ASSIGN_OR_RETURN(const ChannelSplit c, SplitAtChannels(value.shape(), format_));
     if (bias.rank() != 1 || bias.dim(0) != c.channels) {
-      return InvalidArgument("bias must have shape [", c.channels, "], one number per channel of ",
-                             value.shape().ToString(), ", has shape ", bias.shape().ToString());
+      return InvalidArgument("Must provide as many biases as ",
+                             format_ == "NCHW" ? "the channel" : "the last",
+                             " dimension of the input tensor: ", bias.shape().ToString(), " vs. ",
+                             value.shape().ToString());
     }
     Tensor* out;
     RETURN_IF_ERROR(ctx.ForwardOrAllocate(0, 0, value.shape(), &out));

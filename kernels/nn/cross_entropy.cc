@@ -29,8 +29,8 @@ class SoftmaxCrossEntropy final : public Kernel {
     const Shape& b = ctx.input(1).shape();
     const auto fits = [&](int i) { return a.dim(i) == b.dim(i) || a.dim(i) == 1 || b.dim(i) == 1; };
     if (a.rank() != 2 || b.rank() != 2 || !fits(0) || !fits(1)) {
-      return InvalidArgument("logits and labels must be matrices of shapes that broadcast, got ",
-                             a.ToString(), " and ", b.ToString());
+      return InvalidArgument("logits and labels must be broadcastable: logits_size=", a.ToString(),
+                             " labels_size=", b.ToString(), "; both must be matrices");
     }
     const auto joint = [&](int i) { return a.dim(i) == 1 ? b.dim(i) : a.dim(i); };
     const int64_t rows = joint(0), classes = joint(1);
@@ -79,8 +79,10 @@ Status SparseRows(KernelContext& ctx) {
   }
   const int64_t rows = features.dim(0), classes = features.dim(1);
   if (labels.rank() != 1 || labels.dim(0) != rows) {
-    return InvalidArgument("labels must be a vector of ", rows, " class numbers, one for each row ",
-                           "of logits, have shape ", labels.shape().ToString());
+    return InvalidArgument(
+        "logits and labels must have the same first dimension, got logits shape ",
+        features.shape().ToString(), " and labels shape ", labels.shape().ToString(),
+        "; labels must be a vector");
   }
   const Index* label = labels.data<Index>();
   for (int64_t r = 0; r < rows; ++r) {

@@ -84,8 +84,9 @@ StatusOr<Window> WindowAttrs::MakeWindow(int dim, int64_t in, int64_t size) cons
   }
   const int64_t room = in + w.pad_before + w.pad_after - reach;
   if (room < 0) {
-    return InvalidArgument("a window of ", reach, " does not fit into ", in, " elements with ",
-                           w.pad_before, "+", w.pad_after, " of padding (dimension ", dim, ")");
+    return InvalidArgument("Computed output size would be negative: a window of ", reach,
+                           " does not fit into ", in, " elements with ", w.pad_before, "+",
+                           w.pad_after, " of padding (dimension ", dim, ")");
   }
   w.out = room / w.stride + 1;
   return w;

@@ -17,8 +17,15 @@ class ReadKernel : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const auto variable, VariableInput(ctx, 0, ctx.output_type(0).dtype));
-    ASSIGN_OR_RETURN(Tensor value, variable->Read());
-    ctx.SetOutput(0, std::move(value));
+    StatusOr<Tensor> value = variable->Read();
+    if (!value.ok()) {
+      const ResourceHandle& handle = ctx.input(0).scalar<ResourceHandle>();
+      return Annotate(value.status(),
+                      StrCat("Error while reading resource variable ", handle.name,
+                             " from Container: ", handle.container,
+                             ". This could mean that the variable was uninitialized"));
+    }
+    ctx.SetOutput(0, *std::move(value));
     return OkStatus();
   }
 };

@@ -15,8 +15,9 @@ StatusOr<std::shared_ptr<Variable>> VariableInput(const KernelContext& ctx, int 
 StatusOr<std::shared_ptr<Variable>> VariableInput(const KernelContext& ctx, int i, DType dtype) {
   ASSIGN_OR_RETURN(std::shared_ptr<Variable> variable, VariableInput(ctx, i));
   if (variable->dtype() != dtype) {
-    return InvalidArgument("variable '", variable->name(), "' has the wrong dtype: expected ",
-                           Name(dtype), ", got ", Name(variable->dtype()));
+    return InvalidArgument("Trying to use variable '", variable->name(),
+                           "' with wrong dtype. Expected ", Name(dtype), " got ",
+                           Name(variable->dtype()));
   }
   return variable;
 }

@@ -69,6 +69,24 @@ def quantized_training_and_its_gradients(cluster):
 
 
 @program("resource")
+def counts_in_rows(cluster):
+    with tf.device("/job:worker/task:1"):
+        dense = tf.constant([[1, 1, 5], [0, 2, 0]])
+        sparse = tf.SparseTensor([[0, 0], [0, 2], [2, 1]], [1, 1, 5], [3, 3])
+        ragged = tf.RaggedTensor.from_row_splits([1, 1, 5], [0, 2, 2, 3])
+        weights = [1.0, 2.0, 3.0]
+        values = [tf.math.bincount(x, axis=-1, minlength=7) for x in (dense, sparse, ragged)]
+        values += [tf.math.bincount(sparse, weights=sparse.with_values(weights), axis=-1),
+                   tf.math.bincount(ragged, weights=ragged.with_values(tf.constant(weights)),
+                                    axis=-1, maxlength=4),
+                   tf.math.bincount(sparse, axis=-1, binary_output=True)]
+        counted = [tf.sparse.bincount(x, **options) for x in (dense, sparse, ragged) for options in
+                   ({}, {"maxlength": 4}, {"minlength": 9, "binary_output": True})]
+        values += [[c.indices, c.values, c.dense_shape] for c in counted]
+    return _values(cluster, values)
+
+
+@program("resource")
 def random_generators(cluster):
     with tf.device("/job:ps/task:0"):
         generator = tf.random.Generator.from_seed(7, alg="philox")

@@ -9,9 +9,12 @@ import checkpoints  # noqa: F401
 import collectives  # noqa: F401
 import control_flow  # noqa: F401
 import datasets  # noqa: F401
+import defuns  # noqa: F401
 import embeddings  # noqa: F401
 import functions  # noqa: F401
 import keras_models  # noqa: F401
+import mistakes_in_graphs  # noqa: F401
+import mistakes_with_data  # noqa: F401
 import models  # noqa: F401
 import optimizers  # noqa: F401
 import pipelines  # noqa: F401

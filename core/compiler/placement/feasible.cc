@@ -80,8 +80,9 @@ Status FeasibleDevices::NoDevice(const Node& node, const DeviceName& constraint)
   std::vector<std::string> names;
   for (const DeviceInfo& device : devices_) names.push_back(device.name.ToString());
   const bool other_type = !Matching(RelaxConstraint(constraint)).empty();
-  return InvalidArgument("Cannot place node '", node.name(), "': no device matches '",
-                         constraint.ToString(), "'. The devices are: ", absl::StrJoin(names, ", "),
+  return InvalidArgument("Cannot assign a device for operation ", node.name(),
+                         ": it was explicitly assigned to ", constraint.ToString(),
+                         " but available devices are [ ", absl::StrJoin(names, ", "), " ]",
                          other_type && !options_.soft
                              ? ". allow_soft_placement would take another device of that task."
                              : "");

@@ -83,7 +83,8 @@ TEST_F(FeasibleDevicesTest, OneNodeMayBeInConflictWithItself) {
 TEST_F(FeasibleDevicesTest, SoftPlacementStaysInTheTask) {
   Node* const lost = w_.Add("lost", "Input", {}, {.device = "/job:ps/task:0/device:GPU:7"});
   EXPECT_EQ(*Of(lost, /*soft=*/true), (std::vector<int>{2}));
-  EXPECT_THAT(ErrorOf(lost), HasSubstr("no device matches '/job:ps/task:0/device:GPU:7'"));
+  EXPECT_THAT(ErrorOf(lost),
+              HasSubstr("assigned to /job:ps/task:0/device:GPU:7 but available devices are [ "));
   EXPECT_THAT(ErrorOf(lost), HasSubstr("allow_soft_placement"));
 }
 

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// BodyFrames: the loops that are made of Enter and Exit nodes in the body of a function.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/op/registry.h"
+
+namespace tensorflow {
+class FunctionDef;
+class NodeDef;
+}  // namespace tensorflow
+
+namespace penstock {
+
+struct BodyFrame {
+  int parent = 0;
+  // An Enter of a loop-carried value, null if there is none; the loop's LoopCond, null if it has
+  // none.
+  const tensorflow::NodeDef* enter = nullptr;
+  const tensorflow::NodeDef* condition = nullptr;
+};
+
+// Borrows the function.
+class BodyFrames {
+ public:
+  BodyFrames(const Registry& registry, const tensorflow::FunctionDef& function);
+
+  // Returns all frames. Frame 0 is outside of loops; a loop comes after the one that contains it.
+  const std::vector<BodyFrame>& frames() const { return frames_; }
+  // Returns the frame in which a node of the body runs. For an Enter this is the frame that it
+  // leads into, for an Exit the one that it leads out to.
+  int FrameOf(const std::string& node) const;
+
+ private:
+  void Visit(const tensorflow::NodeDef& node, int from);
+  int EnterFrame(const tensorflow::NodeDef& enter, int from);
+
+  const Registry& registry_;
+  std::vector<BodyFrame> frames_{1};
+  std::map<std::string, int> by_name_;               // by frame_name
+  std::map<std::string, int> of_nodes_;              // by node
+  std::vector<const tensorflow::NodeDef*> visited_;  // nodes whose consumers have not been visited
+};
+
+}  // namespace penstock
