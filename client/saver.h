@@ -17,38 +17,18 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "client/kept_checkpoints.h"
 #include "client/program.h"
+#include "client/saver_nodes.h"
+#include "client/saver_options.h"
 #include "client/session.h"
-#include "core/base/env.h"
 #include "core/base/mutex.h"
 #include "core/checkpoint/checkpoints.h"
 
 namespace penstock::client {
-
-struct SaverOptions {
-  int keep = 5;          // number of newest checkpoints to keep; 0: all
-  Outputs mutexes = {};  // held while variables are saved or restored: client/mutex.h
-  // In addition, one checkpoint per this many hours is never deleted. 0: none.
-  double keep_every_hours = 0;
-  // After a checkpoint with all rows of dynamic tables, up to this many checkpoints hold only the
-  // rows that changed since the checkpoint before them. Restoring such a checkpoint needs the ones
-  // on which it builds, which are kept on the disk. 0: each checkpoint has all rows. The first
-  // checkpoint after a Restore has all rows, too.
-  int incremental = 0;
-  // Whether to add the nodes for CopyAhead, TakeSnapshot and SaveSnapshot.
-  bool background = false;
-  // The maximum rate at which SaveSnapshot writes on each task. 0: no limit.
-  int64_t bytes_per_second = 0;
-  // Whether a save fails if a trainable variable or a table contains NaN or infinity:
-  // InvalidArgument names it. The check reads the same values that are written.
-  bool finite_only = false;
-  Env* env = &Env::Real();
-};
 
 class Saver {
  public:
@@ -72,7 +52,7 @@ class Saver {
   Status CopyAhead(Session& session, const std::string& save, const RunOptions& options = {});
   Status TakeSnapshot(Session& session, const std::string& save, const RunOptions& options = {});
   // Returns whether there are variables that CopyAhead would copy.
-  bool copies_ahead() const { return copy_ahead_.valid(); }
+  bool copies_ahead() const { return nodes_.copy_ahead.valid(); }
   // Writes the snapshot as Save does. FailedPrecondition if there is no snapshot any more, because
   // another save was begun or a task was lost.
   StatusOr<std::string> SaveSnapshot(Session& session, const std::string& save,
@@ -97,11 +77,6 @@ class Saver {
   StatusOr<NewestGood> RestoreNewestGood(Session& session, const std::string& directory);
 
  private:
-  struct Shard;
-  // The steps of a restore. kOnly: one complete checkpoint, which gives all values. Else several
-  // checkpoints: kFirst gives the rows of tables, kNext changes of rows, and kLast changes of rows
-  // and all other values.
-  enum class RestoreStep { kOnly, kFirst, kNext, kLast };
   // A save with the changes of tables: its mark, the save on which it builds, and the number of
   // saves since the complete one.
   struct SavedChanges {
@@ -109,16 +84,6 @@ class Saver {
     std::string directory, name;
     int number = 0;
   };
-  Output FailIfNotFinite(Output value, const std::string& owner);
-  void CheckValues(const Shard& shard, Outputs& values);
-  Shard AddShard(Shard shard, int index, int count);
-  void AddTableValues(const Shard& shard, const Outputs& locks, Outputs* values);
-  void AddReads(Shard& shard);
-  Outputs AddImports(const Shard& shard, RestoreStep step);
-  Outputs AddAssigns(const Shard& shard, const Outputs& imported);
-  void AddSnapshot(Shard& shard);
-  Output AddSave(const Shard& shard, Outputs values, bool background);
-  Output AddRestores(const std::vector<Shard>& shards, RestoreStep step);
   SavedChanges BeginChanges(const std::string& mark, const std::string& directory)
       ABSL_LOCKS_EXCLUDED(mu_);
   std::vector<Feed> FeedsOf(const SavedChanges& changes) const;
@@ -128,18 +93,9 @@ class Saver {
   Status RestoreChain(Session& session, const std::string& checkpoint) ABSL_LOCKS_EXCLUDED(mu_);
   Status CheckParts(const std::string& checkpoint) const;
 
-  Program& program_;
-  const Options options_;
+  const SaverOptions options_;
   KeptCheckpoints kept_;
-  Output path_, temporary_, snapshot_name_;  // placeholders
-  Output mark_, base_mark_, base_;           // placeholders; for incremental saves of tables
-  std::set<std::string> checks_;            // names of the nodes that fail if a value is not finite
-  std::map<std::string, Output> restored_;  // the value in the checkpoint, by variable
-  // The slices that each variable with interleaved parts has, by its name in checkpoints.
-  std::map<std::string, std::set<std::string>> interleaved_;
-  Output save_, restore_;
-  Output restore_first_, restore_next_, restore_last_;  // valid if there are tables
-  Output copy_ahead_, take_snapshot_, save_snapshot_;   // valid if options_.background
+  const SaverNodes nodes_;
   Mutex mu_;
   SavedChanges last_ ABSL_GUARDED_BY(mu_);  // if it has no mark, the next save has all rows
   SavedChanges snapshot_changes_ ABSL_GUARDED_BY(mu_);  // the changes of the newest TakeSnapshot

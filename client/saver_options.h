@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SaverOptions: how a Saver (client/saver.h) saves and restores.
+#pragma once
+
+#include <cstdint>
+
+#include "client/program.h"
+#include "core/base/env.h"
+
+namespace penstock::client {
+
+struct SaverOptions {
+  int keep = 5;          // number of newest checkpoints to keep; 0: all
+  Outputs mutexes = {};  // held while variables are saved or restored: client/mutex.h
+  // In addition, one checkpoint per this many hours is never deleted. 0: none.
+  double keep_every_hours = 0;
+  // After a checkpoint with all rows of dynamic tables, up to this many checkpoints hold only the
+  // rows that changed since the checkpoint before them. Restoring such a checkpoint needs the ones
+  // on which it builds, which are kept on the disk. 0: each checkpoint has all rows. The first
+  // checkpoint after a Restore has all rows, too.
+  int incremental = 0;
+  // Whether to add the nodes for CopyAhead, TakeSnapshot and SaveSnapshot.
+  bool background = false;
+  // The maximum rate at which SaveSnapshot writes on each task. 0: no limit.
+  int64_t bytes_per_second = 0;
+  // Whether a save fails if a trainable variable or a table contains NaN or infinity:
+  // InvalidArgument names it. The check reads the same values that are written.
+  bool finite_only = false;
+  Env* env = &Env::Real();
+};
+
+}  // namespace penstock::client

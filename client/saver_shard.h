@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SaverShard: what one task saves, and the nodes by which it saves and restores it. Private to
+// SaverNodes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "client/program.h"
+#include "client/saved_tables.h"
+
+namespace penstock::client {
+
+// The files and ops of one task.
+struct SaverShard {
+  int index = 0;
+  std::vector<Variable> variables;
+  std::vector<SavedTable> tables;
+  std::vector<Variable> ready;  // initialised when the tables are ready
+  Outputs mutexes;              // mutexes on this task
+  Output file;                  // the prefix of the file names of this task
+  Outputs values;               // the values to save
+  Output save;                  // op
+  // The ops of a background save.
+  Outputs copy_ahead;  // the last op of a chain; none if no variable is large
+  Output take_snapshot, save_snapshot;
+  // The first outputs of the ops that read the file: the values of variables, the rows of tables,
+  // and the changed rows in a checkpoint of changes. Not valid if there are none.
+  Output restored, rows, changes;
+
+  bool saves_changes = false;  // saves contain only the changed rows of tables, if possible
+  // Return name, slice and type of each saved tensor: first the variables, then the tensors of the
+  // tables.
+  std::vector<std::string> Names() const;
+  std::vector<std::string> Slices() const;
+  std::vector<DType> Types() const;
+};
+
+}  // namespace penstock::client
