@@ -14,11 +14,8 @@ constexpr char kAbout[] =
     "cluster of parameter servers (ps) and workers. All tasks are started with the same flags but "
     "for --job_name and --task_index.";
 
-void AddFlags(CLI::App& app, Flags& flags, ClusterFlags& cluster) {
-  AddClusterFlags(app, &cluster);
-  app.add_option("--server", flags.server,
-                 "grpc://host:port: another process, such as `penstock server`, serves this task; "
-                 "this one only tells it what to do");
+// Adds the flags of the model and of its steps.
+void AddStepFlags(CLI::App& app, Flags& flags) {
   app.add_option("--model", flags.model, "mlp or convnet")->capture_default_str();
   app.add_option("--steps", flags.steps, "updates, of all workers together")->capture_default_str();
   app.add_option("--batch_size", flags.batch_size, "pictures per worker and step")
@@ -51,6 +48,10 @@ void AddFlags(CLI::App& app, Flags& flags, ClusterFlags& cluster) {
   app.add_option("--concurrent_steps", flags.concurrent_steps,
                  "steps of this task that are under way at the same time")
       ->capture_default_str();
+}
+
+// Adds the flags by which a training is watched and tested.
+void AddWatchingFlags(CLI::App& app, Flags& flags) {
   app.add_option("--trace_file", flags.trace_file,
                  "where the chief writes what some of its steps did on all tasks, for "
                  "https://ui.perfetto.dev");
@@ -68,6 +69,9 @@ void AddFlags(CLI::App& app, Flags& flags, ClusterFlags& cluster) {
                "--checkpoint_dir, up to the one of --steps");
   app.add_flag("--tensorboard", flags.tensorboard,
                "run TensorBoard on --summary_dir while this process trains, if it is installed");
+}
+
+void AddCheckpointFlags(CLI::App& app, Flags& flags) {
   app.add_option("--checkpoint_dir", flags.checkpoint_dir, "where to save, and to go on from");
   app.add_option("--save_every_steps", flags.save_every_steps, "0: not by steps")
       ->capture_default_str();
@@ -76,6 +80,17 @@ void AddFlags(CLI::App& app, Flags& flags, ClusterFlags& cluster) {
   app.add_option("--max_failed_saves", flags.max_failed_saves,
                  "end with an error after this many saves in a row that have failed; 0: go on")
       ->capture_default_str();
+}
+
+// Adds the flags in the order in which --help lists them.
+void AddFlags(CLI::App& app, Flags& flags, ClusterFlags& cluster) {
+  AddClusterFlags(app, &cluster);
+  app.add_option("--server", flags.server,
+                 "grpc://host:port: another process, such as `penstock server`, serves this task; "
+                 "this one only tells it what to do");
+  AddStepFlags(app, flags);
+  AddWatchingFlags(app, flags);
+  AddCheckpointFlags(app, flags);
   app.add_option("--input", flags.input,
                  "idx: the program reads and feeds the pictures; tfrecord: the workers read them, "
                  "by a Dataset, from what `penstock convert DATA_DIR` wrote")

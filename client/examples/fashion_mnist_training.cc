@@ -251,17 +251,49 @@ client::TrainingOptions LoopOptions(const Flags& flags, const std::string& targe
   return options;
 }
 
-// Returns the feeds for `count` towers of a step, from tower `first` on.
-StatusOr<std::vector<Tensor>> FedBatch(Batches& batches, int64_t step, int64_t towers,
-                                       int64_t first, int64_t count) {
-  std::vector<Tensor> fed;
-  for (int64_t tower = first; tower < first + count; ++tower) {
-    Pictures batch = batches.Get(step * towers + tower);
-    fed.push_back(std::move(batch.images));
-    fed.push_back(std::move(batch.labels));
+// The pictures of a training, and the batches that its steps are fed. A step trains on one batch
+// per tower. With --strategy=allreduce each worker has one of the towers.
+struct TrainingInput {
+  TrainingInput(const Flags& flags, const Trainer& trainer)
+      : own_towers(static_cast<int64_t>(trainer.Towers().size())),
+        towers(flags.all_reduce() ? static_cast<int64_t>(Workers(flags.task).size()) : own_towers),
+        first_tower(flags.all_reduce() ? WorkerIndex(flags.task) : 0) {}
+
+  // Reads the pictures. If the trainer is fed, makes its step take batches of this object, which
+  // must outlive the training.
+  Status Open(const Flags& flags, Trainer& trainer) {
+    if (!trainer.fed()) {
+      ASSIGN_OR_RETURN(data.test, ReadTestRecords(Env::Real(), flags.data_dir));
+      return OkStatus();
+    }
+    ASSIGN_OR_RETURN(data, ReadFashionMnist(Env::Real(), flags.data_dir));
+    if (flags.batch_size > data.train.size()) {
+      return InvalidArgument("--batch_size=", flags.batch_size, ": there are only ",
+                             data.train.size(), " pictures");
+    }
+    // Each worker sees the pictures in its own order. But workers that take steps together share
+    // one order, so that a step equals the step of one big batch.
+    const int64_t order = flags.all_reduce() ? 0 : flags.task.task;
+    batches.emplace(data.train, flags.batch_size, flags.seed * 1000 + order);
+    trainer.step.next_batch = [this](int64_t step) { return FedBatch(step); };
+    return OkStatus();
   }
-  return fed;
-}
+
+  // Returns the feeds of a step: the batches of this task's towers.
+  StatusOr<std::vector<Tensor>> FedBatch(int64_t step) {
+    std::vector<Tensor> fed;
+    for (int64_t tower = first_tower; tower < first_tower + own_towers; ++tower) {
+      Pictures batch = batches->Get(step * towers + tower);
+      fed.push_back(std::move(batch.images));
+      fed.push_back(std::move(batch.labels));
+    }
+    return fed;
+  }
+
+  const int64_t own_towers, towers, first_tower;
+  FashionMnist data;
+  std::optional<Batches> batches;
+};
 
 std::string EvalFolder(const Flags& flags) { return flags.summary_dir + "/eval"; }
 
@@ -345,33 +377,11 @@ Status TrainFashionMnist(const Flags& flags, const std::string& target) {
   if (flags.evaluate) return EvaluateFashionMnist(flags);
   Trainer trainer(flags);
   RETURN_IF_ERROR(trainer.Build());
-  // A step trains on one batch per tower. With --strategy=allreduce each worker has one of the
-  // towers.
-  const int64_t own_towers = static_cast<int64_t>(trainer.Towers().size());
-  const int64_t towers =
-      flags.all_reduce() ? static_cast<int64_t>(Workers(flags.task).size()) : own_towers;
-  const int64_t first_tower = flags.all_reduce() ? WorkerIndex(flags.task) : 0;
-  FashionMnist data;
-  std::optional<Batches> batches;
-  if (trainer.fed()) {
-    ASSIGN_OR_RETURN(data, ReadFashionMnist(Env::Real(), flags.data_dir));
-    if (flags.batch_size > data.train.size()) {
-      return InvalidArgument("--batch_size=", flags.batch_size, ": there are only ",
-                             data.train.size(), " pictures");
-    }
-    // Each worker sees the pictures in its own order. But workers that take steps together share
-    // one order, so that a step equals the step of one big batch.
-    const int64_t order = flags.all_reduce() ? 0 : flags.task.task;
-    batches.emplace(data.train, flags.batch_size, flags.seed * 1000 + order);
-    trainer.step.next_batch = [&](int64_t step) {
-      return FedBatch(*batches, step, towers, first_tower, own_towers);
-    };
-  } else {
-    ASSIGN_OR_RETURN(data.test, ReadTestRecords(Env::Real(), flags.data_dir));
-  }
+  TrainingInput input(flags, trainer);
+  RETURN_IF_ERROR(input.Open(flags, trainer));
   client::Progress progress({.label = TaskName(flags.task),
                              .max_steps = flags.steps,
-                             .examples_per_step = flags.batch_size * towers});
+                             .examples_per_step = flags.batch_size * input.towers});
   client::ShowProgress show(progress);
   client::TrainingOptions options = LoopOptions(flags, target);
   options.agree = trainer.agree;
@@ -385,7 +395,7 @@ Status TrainFashionMnist(const Flags& flags, const std::string& target) {
   if (trainer.staleness) loop.AddHook(&*trainer.staleness);
   if (trainer.bounded) loop.AddHook(&*trainer.bounded);
   EventFiles watching;
-  RETURN_IF_ERROR(watching.Open(flags, trainer, data.test));
+  RETURN_IF_ERROR(watching.Open(flags, trainer, input.data.test));
   if (trainer.staleness && watching.writer != nullptr) {
     trainer.staleness->WriteHistograms(*watching.writer, flags.summary_steps);
   }
@@ -402,7 +412,7 @@ Status TrainFashionMnist(const Flags& flags, const std::string& target) {
     RETURN_IF_ERROR(trace.WriteJson(Env::Real(), flags.trace_file));
     progress.Say(StrCat(flags.trace_file, ": ", trace.Describe()));
   }
-  ASSIGN_OR_RETURN(const client::Measures tested, trainer.Test(loop.session(), data.test));
+  ASSIGN_OR_RETURN(const client::Measures tested, trainer.Test(loop.session(), input.data.test));
   const std::string line = absl::StrFormat("test accuracy: %.4f\n", tested.at("accuracy"));
   std::fputs(line.c_str(), stdout);
   if (flags.checkpoint_dir.empty()) return OkStatus();

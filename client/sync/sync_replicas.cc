@@ -162,20 +162,58 @@ Output SyncReplicas::GiveTokens(const Outputs& after) {
   return program_.Group(given, "tokens_given", program_.GlobalStep().handle());
 }
 
+// Returns the numbers by which the chief decides whether to update: of the gradients that have
+// arrived, and of the replicas that have left.
+Output SyncReplicas::AddPoll(const Sum& arrivals, Output one) {
+  const auto there = program_.ColocateWith(program_.GlobalStep().handle());
+  Outputs numbers = {Call("ResourceAccumulatorNumAccumulated", {arrivals.accumulator})};
+  Outputs left;
+  for (int i = 0; i < options_.replicas; ++i) {
+    left.push_back(Minimum(AddStagingOp("StageSize", StrCat("left_", i)), one));
+  }
+  numbers.push_back(AddN(left));
+  return Pack(numbers);
+}
+
+// Adds the ops that take the mean of a variable's gradients from their sum.
+Gradient SyncReplicas::TakeMean(const Sum& sum, Output one) {
+  const auto beside = program_.ColocateWith(sum.of->variable.handle());
+  const DType dtype = sum.of->variable.dtype();
+  const Attrs type = {{"dtype", dtype}};
+  if (!sum.of->gradient.sparse()) {
+    return Call("ResourceAccumulatorTakeGradient", {sum.accumulator, one}, type);
+  }
+  const Output count = Call("AccumulatorNumAccumulated", {sum.accumulator});
+  const auto counted = program_.ControlDependencies({count});
+  const Outputs taken = CallN("SparseAccumulatorTakeGradient", {sum.accumulator, one}, type);
+  return Gradient(taken[1] / Cast(count, dtype), Cast(taken[0], sum.of->gradient.indices.dtype()),
+                  Cast(taken[2], sum.of->gradient.dense_shape.dtype()));
+}
+
+// Adds the op that sets the sums to the global step of the variables; after a restore they may have
+// a later one.
+Output SyncReplicas::AddRestart(const std::vector<Sum>& sums, const Sum& arrivals) {
+  const Variable global_step = program_.GlobalStep();
+  const Output step = global_step.Read();
+  Outputs set;
+  {
+    const auto there = program_.ColocateWith(global_step.handle());
+    set.push_back(Call("ResourceAccumulatorSetGlobalStep", {arrivals.accumulator, step}));
+  }
+  for (const Sum& sum : sums) {
+    const auto beside = program_.ColocateWith(sum.of->variable.handle());
+    const bool sparse = sum.of->gradient.sparse();
+    set.push_back(Call(sparse ? "AccumulatorSetGlobalStep" : "ResourceAccumulatorSetGlobalStep",
+                       {sum.accumulator, step}));
+  }
+  return program_.Group(set, "restart");
+}
+
 void SyncReplicas::AddChiefOps(Optimizer& optimizer, const std::vector<Sum>& sums,
                                const Sum& arrivals) {
   const Variable global_step = program_.GlobalStep();
   const Output one = Constant(program_, Tensor::Scalar<int32_t>(1));
-  {
-    const auto there = program_.ColocateWith(global_step.handle());
-    Outputs numbers = {Call("ResourceAccumulatorNumAccumulated", {arrivals.accumulator})};
-    Outputs left;
-    for (int i = 0; i < options_.replicas; ++i) {
-      left.push_back(Minimum(AddStagingOp("StageSize", StrCat("left_", i)), one));
-    }
-    numbers.push_back(AddN(left));
-    poll_ = Pack(numbers);
-  }
+  poll_ = AddPoll(arrivals, one);
   // Take the arrivals first, so that replicas that arrive from now on do not count in this update.
   Output arrived;
   {
@@ -185,42 +223,14 @@ void SyncReplicas::AddChiefOps(Optimizer& optimizer, const std::vector<Sum>& sum
   }
   std::vector<VariableGradient> means;
   for (const Sum& sum : sums) {
-    const auto beside = program_.ColocateWith(sum.of->variable.handle());
     const auto after = program_.ControlDependencies({arrived});
-    const Attrs type = {{"dtype", sum.of->variable.dtype()}};
-    Gradient mean;
-    if (!sum.of->gradient.sparse()) {
-      mean = Call("ResourceAccumulatorTakeGradient", {sum.accumulator, one}, type);
-    } else {
-      const Output count = Call("AccumulatorNumAccumulated", {sum.accumulator});
-      const auto counted = program_.ControlDependencies({count});
-      const Outputs taken = CallN("SparseAccumulatorTakeGradient", {sum.accumulator, one}, type);
-      mean = Gradient(taken[1] / Cast(count, sum.of->variable.dtype()),
-                      Cast(taken[0], sum.of->gradient.indices.dtype()),
-                      Cast(taken[2], sum.of->gradient.dense_shape.dtype()));
-    }
-    means.push_back({mean, sum.of->variable});
+    means.push_back({TakeMean(sum, one), sum.of->variable});
   }
   update_ = GiveTokens({optimizer.ApplyGradients(program_, means, global_step)});
-  {
-    // Set the sums to the global step of the variables; after a restore they may have a later one.
-    const Output step = global_step.Read();
-    Outputs set;
-    {
-      const auto there = program_.ColocateWith(global_step.handle());
-      set.push_back(Call("ResourceAccumulatorSetGlobalStep", {arrivals.accumulator, step}));
-    }
-    for (const Sum& sum : sums) {
-      const auto beside = program_.ColocateWith(sum.of->variable.handle());
-      const bool sparse = sum.of->gradient.sparse();
-      set.push_back(Call(sparse ? "AccumulatorSetGlobalStep" : "ResourceAccumulatorSetGlobalStep",
-                         {sum.accumulator, step}));
-    }
-    restart_ = program_.Group(set, "restart");
-    // Gives tokens to the replicas that still wait, because an earlier chief ended before it gave
-    // them theirs.
-    resume_ = GiveTokens({restart_});
-  }
+  restart_ = AddRestart(sums, arrivals);
+  // Gives tokens to the replicas that still wait, because an earlier chief ended before it gave
+  // them theirs.
+  resume_ = GiveTokens({restart_});
   // The end follows the token of the last step.
   Outputs ends;
   for (int i = 0; i < options_.replicas; ++i) {

@@ -86,6 +86,9 @@ class SyncReplicas : public TrainingHook {
   Sum AddSum(const VariableGradient& g, Output local_step);
   Output AddToken(Output arrived);
   Output AddStagingOp(const char* op, const std::string& name, Output value = {});
+  Output AddPoll(const Sum& arrivals, Output one);
+  Gradient TakeMean(const Sum& sum, Output one);
+  Output AddRestart(const std::vector<Sum>& sums, const Sum& arrivals);
   void AddChiefOps(Optimizer& optimizer, const std::vector<Sum>& sums, const Sum& arrivals);
   Output GiveTokens(const Outputs& after);
   void Serve(Session& session);

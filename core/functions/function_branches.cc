@@ -15,13 +15,25 @@ namespace penstock {
 using tensorflow::DataType;
 using NodeProto = tensorflow::NodeDef;
 
-// The nodes of ExpandBranches choose by `choice_op`, Switch or _SwitchN, whose output i goes to
+// A node with branches. Its nodes choose by `choice_op`, Switch or _SwitchN, whose output i goes to
 // branch i.
 struct FunctionExpansion::Branches {
   std::string choice_op;
   DataType choice_type;
   std::vector<std::string> names;  // the name of a branch's call, such as "then"
   std::vector<const tensorflow::NameAttrList*> functions;
+  // Set by ExpandBranches: the node, and the types of its data inputs after the condition and of
+  // its outputs.
+  const NodeProto* node = nullptr;
+  std::vector<DataType> in = {}, out = {};
+
+  // Return the names of nodes.
+  std::string Part(string_view part) const { return StrCat(node->name(), "/", part); }
+  std::string Pred() const { return Part("pred"); }
+  std::string Pivot() const { return Part("pivot"); }
+  std::string SwitchOf(size_t input) const { return StrCat(node->name(), "/switch_", input); }
+  std::string EndOf(size_t branch) const { return StrCat(Part(names[branch]), "_ended"); }
+  std::string MergeOf(size_t output) const { return StrCat(node->name(), "/merge_", output); }
 };
 
 Status FunctionExpansion::ExpandIf(const NodeProto& node, int depth) {
@@ -62,80 +74,104 @@ Status FunctionExpansion::ExpandCase(const NodeProto& node, int depth) {
 //
 //   choice ─► pivot ─► pivot_NAME (nodes without inputs wait for these)
 //   x ─► switch_0 ─► branches ─► merge_0 ─► the node itself
-Status FunctionExpansion::ExpandBranches(const NodeProto& node, const Branches& branches,
-                                         int depth) {
+Status FunctionExpansion::ExpandBranches(const NodeProto& node, Branches branches, int depth) {
+  branches.node = &node;
+  branches.in = TypesAttr(node, "Tin");
+  branches.out = TypesAttr(node, "Tout");
   const InputNames inputs(node);
-  const std::vector<DataType> in = TypesAttr(node, "Tin"), out = TypesAttr(node, "Tout");
-  if (inputs.data.size() != in.size() + 1) {
-    return InvalidArgument("Tin names ", in.size(), " types, and there are ", inputs.data.size(),
-                           " inputs, the condition among them");
+  if (inputs.data.size() != branches.in.size() + 1) {
+    return InvalidArgument("Tin names ", branches.in.size(), " types, and there are ",
+                           inputs.data.size(), " inputs, the condition among them");
   }
-  const int64_t count = static_cast<int64_t>(branches.names.size());
-  const auto name = [&](const char* part) { return StrCat(node.name(), "/", part); };
-  const auto add = [&](const std::string& n, const char* op, std::vector<std::string> from,
-                       DataType type) { return Add(n, op, node.device(), from, type).status(); };
-  const auto add_choice = [&](const std::string& n, const std::string& value, const std::string& by,
-                              DataType type) {
-    const auto made = Add(n, branches.choice_op, node.device(), {value, by}, type);
+  RETURN_IF_ERROR(AddSwitches(branches, inputs));
+  std::vector<ReturnedNodes> returned;
+  for (size_t taken = 0; taken < branches.names.size(); ++taken) {
+    ASSIGN_OR_RETURN(ReturnedNodes nodes, AddBranch(branches, taken, depth));
+    returned.push_back(std::move(nodes));
+  }
+  RETURN_IF_ERROR(AddMerges(branches, returned));
+  // If a branch has effects, a step that needs any result runs them.
+  if (!branches.out.empty() && !library_.HasEffects(node)) {
+    NodeProto* const results = out_.mutable_node(out_.node_size() - 1);
+    (*results->mutable_attr())[kIndependentResultsAttr].set_b(true);
+  }
+  return OkStatus();
+}
+
+// Appends the nodes before the branches: the condition, and a Switch for it and for each input.
+Status FunctionExpansion::AddSwitches(const Branches& branches, const InputNames& inputs) {
+  const std::string& device = branches.node->device();
+  const auto add_choice = [&](const std::string& n, const std::string& value, DataType type) {
+    const auto made = Add(n, branches.choice_op, device, {value, branches.Pred()}, type);
     if (made.ok() && branches.choice_op == "_SwitchN") {
+      const auto count = static_cast<int64_t>(branches.names.size());
       (*(*made)->mutable_attr())["num_outs"].set_i(count);
     }
     return made.status();
   };
   std::vector<std::string> pred_inputs = {inputs.data[0]};
   for (const std::string& before : inputs.control) pred_inputs.push_back(Control(before));
-  const std::string pred = name("pred"), pivot = name("pivot");
-  RETURN_IF_ERROR(add(pred, "Identity", pred_inputs, branches.choice_type));
-  RETURN_IF_ERROR(add_choice(pivot, pred, pred, branches.choice_type));
-  std::vector<std::string> switches;
-  for (size_t i = 0; i < in.size(); ++i) {
-    switches.push_back(StrCat(node.name(), "/switch_", i));
-    RETURN_IF_ERROR(add_choice(switches[i], inputs.data[i + 1], pred, in[i]));
+  RETURN_IF_ERROR(
+      Add(branches.Pred(), "Identity", device, pred_inputs, branches.choice_type).status());
+  RETURN_IF_ERROR(add_choice(branches.Pivot(), branches.Pred(), branches.choice_type));
+  for (size_t i = 0; i < branches.in.size(); ++i) {
+    RETURN_IF_ERROR(add_choice(branches.SwitchOf(i), inputs.data[i + 1], branches.in[i]));
   }
+  return OkStatus();
+}
 
-  std::vector<std::string> ended;
-  std::vector<ReturnedNodes> returned(branches.names.size());
-  for (size_t taken = 0; taken < branches.names.size(); ++taken) {
-    const auto* const function = branches.functions[taken];
-    const std::string begins = StrCat(pivot, "_", branches.names[taken]);
-    RETURN_IF_ERROR(add(begins, "Identity", {Output(pivot, taken)}, branches.choice_type));
-    FunctionCall call{.name = name(branches.names[taken].c_str()),
-                      .device = node.device(),
-                      .function = function->name(),
-                      .attrs = &function->attr(),
-                      .in_flow = true,
-                      .keeps_effects = !RunsOnlyNeededNodes(node)};
-    for (const std::string& s : switches) call.inputs.data.push_back(Output(s, taken));
-    call.inputs.control = {begins};
-    RETURN_IF_ERROR(ExpandCall(call, depth + 1, &returned[taken]));
-    RETURN_IF_ERROR(CheckTypes("Tout", out, call.function, returned[taken]));
-    ended.push_back(StrCat(call.name, "_ended"));
-    RETURN_IF_ERROR(add(ended.back(), "Identity", {Output(pivot, taken), Control(call.name)},
-                        branches.choice_type));
+// Appends branch number `taken`, and a node that ends with it, for the Merge of ends.
+StatusOr<FunctionExpansion::ReturnedNodes> FunctionExpansion::AddBranch(const Branches& branches,
+                                                                        size_t taken, int depth) {
+  const auto* const function = branches.functions[taken];
+  const auto add = [&](const std::string& n, std::vector<std::string> from) {
+    return Add(n, "Identity", branches.node->device(), from, branches.choice_type).status();
+  };
+  const std::string begins = StrCat(branches.Pivot(), "_", branches.names[taken]);
+  RETURN_IF_ERROR(add(begins, {Output(branches.Pivot(), taken)}));
+  FunctionCall call{.name = branches.Part(branches.names[taken]),
+                    .device = branches.node->device(),
+                    .function = function->name(),
+                    .attrs = &function->attr(),
+                    .in_flow = true,
+                    .keeps_effects = !RunsOnlyNeededNodes(*branches.node)};
+  for (size_t i = 0; i < branches.in.size(); ++i) {
+    call.inputs.data.push_back(Output(branches.SwitchOf(i), taken));
   }
+  call.inputs.control = {begins};
+  ReturnedNodes returned;
+  RETURN_IF_ERROR(ExpandCall(call, depth + 1, &returned));
+  RETURN_IF_ERROR(CheckTypes("Tout", branches.out, call.function, returned));
+  RETURN_IF_ERROR(
+      add(branches.EndOf(taken), {Output(branches.Pivot(), taken), Control(call.name)}));
+  return returned;
+}
 
-  const auto merge = [&](const std::string& n, std::vector<std::string> from, DataType type) {
+// Appends the nodes after the branches: a Merge for each result and one for the ends, and the node
+// that takes the place of the original one.
+Status FunctionExpansion::AddMerges(const Branches& branches,
+                                    const std::vector<ReturnedNodes>& returned) {
+  const NodeProto& node = *branches.node;
+  const auto merge = [&](const std::string& n, const std::vector<std::string>& from,
+                         DataType type) {
     const auto made = Add(n, "Merge", node.device(), from, type);
-    if (made.ok()) (*(*made)->mutable_attr())["N"].set_i(count);
+    if (made.ok()) {
+      (*(*made)->mutable_attr())["N"].set_i(static_cast<int64_t>(branches.names.size()));
+    }
     return made.status();
   };
   std::vector<std::string> values;
-  for (size_t i = 0; i < out.size(); ++i) {
-    const std::string n = StrCat(node.name(), "/merge_", i);
+  for (size_t i = 0; i < branches.out.size(); ++i) {
     std::vector<std::string> from;
     for (const ReturnedNodes& branch : returned) from.push_back(branch.values[i]);
-    RETURN_IF_ERROR(merge(n, from, out[i]));
-    values.push_back(n);
+    values.push_back(branches.MergeOf(i));
+    RETURN_IF_ERROR(merge(values.back(), from, branches.out[i]));
   }
-  RETURN_IF_ERROR(merge(name("ended"), ended, branches.choice_type));
-  RETURN_IF_ERROR(
-      AddResults({.name = node.name(), .device = node.device()}, values, out, {name("ended")}));
-  // If a branch has effects, a step that needs any result runs them.
-  if (!out.empty() && !library_.HasEffects(node)) {
-    NodeProto* const results = out_.mutable_node(out_.node_size() - 1);
-    (*results->mutable_attr())[kIndependentResultsAttr].set_b(true);
-  }
-  return OkStatus();
+  std::vector<std::string> ends;
+  for (size_t i = 0; i < branches.names.size(); ++i) ends.push_back(branches.EndOf(i));
+  const std::string ended = branches.Part("ended");
+  RETURN_IF_ERROR(merge(ended, ends, branches.choice_type));
+  return AddResults({.name = node.name(), .device = node.device()}, values, branches.out, {ended});
 }
 
 }  // namespace penstock

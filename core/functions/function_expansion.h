@@ -55,7 +55,11 @@ class FunctionExpansion {
                     const std::vector<std::string>& nodes);
   Status ExpandIf(const tensorflow::NodeDef& node, int depth);
   Status ExpandCase(const tensorflow::NodeDef& node, int depth);
-  Status ExpandBranches(const tensorflow::NodeDef& node, const Branches& branches, int depth);
+  Status ExpandBranches(const tensorflow::NodeDef& node, Branches branches, int depth);
+  // Append the parts of an If or a Case, in the order in which ExpandBranches calls them.
+  Status AddSwitches(const Branches& branches, const InputNames& inputs);
+  StatusOr<ReturnedNodes> AddBranch(const Branches& branches, size_t taken, int depth);
+  Status AddMerges(const Branches& branches, const std::vector<ReturnedNodes>& returned);
   Status ExpandWhile(const tensorflow::NodeDef& node, int depth);
   // Append the parts of a While, in the order in which ExpandWhile calls these functions.
   Status AddLoopEntry(const Loop& loop);
