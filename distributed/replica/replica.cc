@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/base/fault_point.h"
-#include "core/base/join.h"
+#include "distributed/replica/feed_sender.h"
 
 namespace penstock {
 namespace {
@@ -16,8 +16,6 @@ const FaultPoint kGoesOn(FaultPoint::kBug, "replica/goes-on-unasked",
 const FaultPoint kServesOn(FaultPoint::kBug, "replica/not-fenced",
                            "a primary that was taken over from goes on serving");
 
-// A message of protobuf is smaller than 2 GiB.
-constexpr size_t kPushBytesMax = 0x7fffffff;
 constexpr int64_t kNanosPerMilli = 1'000'000;
 constexpr int64_t kSayAgainNanos = 30'000'000'000;
 // How often the log is checked while nothing happens, for cuts that are overdue.
@@ -32,22 +30,6 @@ constexpr int64_t kCopyAgainMs = 5'000;
 // A value that is too large for a message is tried again after this time. It is unlikely to
 // shrink, and a copy costs a lot before it fails.
 constexpr int64_t kTooLargeAgainMs = 60'000;
-// A copy gets more time than the changes of a step; kBytesPerMilli is slower than any link.
-constexpr int64_t kCopyMs = 5'000;
-constexpr int64_t kBytesPerMilli = 20'000;
-
-template <class Response, class Call>
-StatusOr<Response> Ask(Scheduler& scheduler, const char* what, Call call) {
-  StatusOr<Response> answer = Internal("no answer");
-  Wait wait(scheduler, what);
-  call([&answer, done = wait.done()](StatusOr<Response> answered) mutable {
-    answer = std::move(answered);
-    std::move(done)(OkStatus());
-  });
-  (void)wait.Get();
-  return answer;
-}
-
 // Returns whether the follower received a push and refused it. Other errors mean that it was not
 // reached, or follows no longer.
 bool IsRefusal(const Status& status) {
@@ -67,6 +49,13 @@ bool IsRefusal(const Status& status) {
 
 Replica::Replica(Options options)
     : options_(std::move(options)),
+      calls_({.task = options_.task,
+              .incarnation = options_.incarnation,
+              .other = options_.other,
+              .scheduler = options_.scheduler,
+              .peer = options_.peer,
+              .witness = options_.witness,
+              .timeout_ms = options_.silent_ms}),
       changed_(*options_.scheduler, "the other replica of a parameter server"),
       shadow_(*options_.store, *options_.env, options_.shadow_bytes_max) {}
 
@@ -134,33 +123,6 @@ void Replica::Say(const std::string& line) {
   if (options_.say) options_.say(StrCat(options_.task, ", replica ", options_.index, ": ", line));
 }
 
-StatusOr<wire::GreetResponse> Replica::AskGreet() {
-  wire::GreetRequest request;
-  request.set_task(options_.task);
-  request.set_incarnation(options_.incarnation);
-  auto answer = Ask<wire::GreetResponse>(
-      *options_.scheduler, "the other replica to say what it is",
-      [&](auto done) { options_.peer->Greet(request, options_.silent_ms, std::move(done)); });
-  if (answer.ok() && answer->task() != options_.task) {
-    return FailedPrecondition(options_.other, " is of ", answer->task(), ", expected ",
-                              options_.task, ": the tasks' clusters differ");
-  }
-  return answer;
-}
-
-// Asks the witness for an epoch. Aborted if another replica has it.
-Status Replica::Claim(uint64_t wanted, uint64_t* epoch) {
-  wire::ClaimRequest request;
-  request.set_task(options_.task);
-  request.set_incarnation(options_.incarnation);
-  request.set_epoch(wanted);
-  const auto answer = Ask<wire::ClaimResponse>(
-      *options_.scheduler, "the witness to give an epoch",
-      [&](auto done) { options_.witness->Claim(request, options_.silent_ms, std::move(done)); });
-  if (answer.ok()) *epoch = answer->epoch();
-  return answer.status();
-}
-
 void Replica::Run() {
   while (!stopped()) {
     switch (role()) {
@@ -179,7 +141,7 @@ void Replica::Run() {
 // Runs while this replica has no state: follows the other replica if that is the primary. If
 // neither has any state, replica 0 becomes the primary.
 void Replica::Begin() {
-  const StatusOr<wire::GreetResponse> other = AskGreet();
+  const StatusOr<wire::GreetResponse> other = calls_.Greet();
   if (!other.ok()) {
     Say(StrCat("waits for the other one at ", options_.other, ": ", other.status().message()));
     return Pause(kRetryMs);
@@ -187,39 +149,32 @@ void Replica::Begin() {
   if (other->role() == wire::REPLICA_PRIMARY) return BeginToFollow(*other);
   // If the other replica is a follower, it will notice that its primary is gone.
   if (other->role() != wire::REPLICA_STARTING || options_.index != 0) return Pause(kRetryMs);
-  uint64_t epoch = 0;
-  const Status claimed = Claim(0, &epoch);
-  if (!claimed.ok()) {
-    Say(StrCat("waits for the witness: ", claimed.message()));
+  const StatusOr<uint64_t> epoch = calls_.Claim(0);
+  if (!epoch.ok()) {
+    Say(StrCat("waits for the witness: ", epoch.status().message()));
     return Pause(kRetryMs);
   }
-  Say(StrCat("begins as the primary, epoch ", epoch));
+  Say(StrCat("begins as the primary, epoch ", *epoch));
   MutexLock lock(mu_);
-  BecomePrimary(epoch);
+  BecomePrimary(*epoch);
 }
 
 void Replica::BeginToFollow(const wire::GreetResponse& primary) {
-  wire::FollowRequest request;
-  request.set_task(options_.task);
-  request.set_incarnation(options_.incarnation);
-  request.set_feed(options_.env->RandomU64() | 1);
-  request.set_takes_pieces(true);
+  const uint64_t feed = options_.env->RandomU64() | 1;
   ForgetState();
   {
     // The role changes first, because pushes may arrive before the answer.
     MutexLock lock(mu_);
     role_ = wire::REPLICA_FOLLOWER;
     epoch_ = primary.epoch();
-    feed_ = request.feed();
+    feed_ = feed;
     primary_incarnation_ = primary.incarnation();
   }
-  const auto answer = Ask<wire::FollowResponse>(
-      *options_.scheduler, "the primary to feed this replica",
-      [&](auto done) { options_.peer->Follow(request, options_.silent_ms, std::move(done)); });
-  if (answer.ok()) return Say(StrCat("follows the primary at ", options_.other));
+  const Status followed = calls_.Follow(feed);
+  if (followed.ok()) return Say(StrCat("follows the primary at ", options_.other));
   ForgetState();
-  if (absl::IsFailedPrecondition(answer.status())) {
-    Say(StrCat("cannot follow: ", answer.status().message()));
+  if (absl::IsFailedPrecondition(followed)) {
+    Say(StrCat("cannot follow: ", followed.message()));
   }
   Pause(kRetryMs);
 }
@@ -237,11 +192,11 @@ void Replica::ForgetState() {
 // replica.
 void Replica::WatchPrimary() {
   Pause(options_.greet_ms);
-  StatusOr<wire::GreetResponse> primary = AskGreet();
+  StatusOr<wire::GreetResponse> primary = calls_.Greet();
   if (absl::IsUnavailable(primary.status())) {
     // Asks again, because a connection may break for other reasons.
     Pause(kRetryMs);
-    primary = AskGreet();
+    primary = calls_.Greet();
   }
   if (stopped()) return;
   bool gone = !primary.ok(), dropped = false, whole = false;
@@ -279,24 +234,23 @@ void Replica::TakeOver() {
     claiming_ = true;
     wanted = epoch_ + 1;
   }
-  uint64_t epoch = 0;
-  const Status claimed = Claim(wanted, &epoch);
-  if (absl::IsAborted(claimed)) {
-    Say(StrCat("the primary has gone on alone: ", claimed.message()));
+  const StatusOr<uint64_t> epoch = calls_.Claim(wanted);
+  if (absl::IsAborted(epoch.status())) {
+    Say(StrCat("the primary has gone on alone: ", epoch.status().message()));
     return ForgetState();
   }
   {
     MutexLock lock(mu_);
     claiming_ = false;
-    if (claimed.ok()) {
+    if (epoch.ok()) {
       shadow_.TakeOver();
-      BecomePrimary(epoch);
+      BecomePrimary(*epoch);
     }
   }
-  if (!claimed.ok()) {
-    return Say(StrCat("the primary is gone; waits for the witness: ", claimed.message()));
+  if (!epoch.ok()) {
+    return Say(StrCat("the primary is gone; waits for the witness: ", epoch.status().message()));
   }
-  Say(StrCat("has taken over as the primary, epoch ", epoch));
+  Say(StrCat("has taken over as the primary, epoch ", *epoch));
   serving_ = true;
   options_.serve();
 }
@@ -349,13 +303,14 @@ void Replica::Feed(uint64_t feed) {
     feed_ends_ = false;
     return;
   }
-  fed_ = feed;
-  number_ = 0;
-  bool said_whole = false;
-  uint64_t committed = 0;
-  int64_t pushed_ns = 0;
-  status = PushCopy(copy);
+  FeedSender sender(calls_, {.feed = feed,
+                             .epoch = epoch(),
+                             .push_bytes_max = options_.push_bytes_max,
+                             .piece_bytes = options_.piece_bytes,
+                             .silent_ms = options_.silent_ms});
+  status = sender.SendCopy(copy);
   copy.clear();
+  int64_t pushed_ns = 0;
   while (status.ok()) {
     ReplicaLog::Batch batch;
     const bool is_new = options_.log->TakeBatch(
@@ -365,96 +320,30 @@ void Replica::Feed(uint64_t feed) {
       if (stopped_) return;
       if (feed_ends_) status = Unavailable("it has begun anew");
     }
-    if (said_whole && kFollowerLost.Fires()) status = Unavailable("it does not answer");
+    const bool was_whole = sender.whole();
+    if (was_whole && kFollowerLost.Fires()) status = Unavailable("it does not answer");
     // The empty push shows whether the follower has taken over, even if nothing changes here.
     const bool silent = options_.env->NowNanos() - pushed_ns > kHeartbeatMs * kNanosPerMilli;
-    if (!status.ok() || (!is_new && !(silent && said_whole))) continue;
+    if (!status.ok() || (!is_new && !(silent && was_whole))) continue;
     pushed_ns = options_.env->NowNanos();
-    wire::PushRequest push;
-    push.set_committed(committed);  // the last cut: for pieces, which are sent before their records
-    push.set_whole(said_whole);
-    int64_t bytes = 0;
-    for (const KeptChange& change : batch.changes) {
-      if (status.ok()) status = AddRecord(change, &push);
-      bytes += change.bytes();
-    }
-    batch.changes.clear();  // frees the values, so that the next updates need not copy them
-    if (is_new) committed = batch.committed;
-    push.set_committed(committed);
-    push.set_whole(batch.whole || said_whole);
-    if (status.ok()) status = PushOne(&push, bytes);
+    status = sender.SendBatch(&batch, is_new);
     if (!status.ok()) break;
-    options_.log->Acknowledge(committed);
-    if (!batch.whole || said_whole) continue;
-    said_whole = true;
-    RememberCannotCopy(OkStatus(), 0);
-    Say(StrCat("its follower at ", options_.other, " has all of its state"));
-    ServeWhenReady();
+    options_.log->Acknowledge(sender.committed());
+    if (sender.whole() && !was_whole) FollowerIsWhole();
   }
   // After these errors another copy would fail, too, so it is tried only after some time.
   if (absl::IsResourceExhausted(status)) {
     RememberCannotCopy(status, kTooLargeAgainMs);
-  } else if (!said_whole && IsRefusal(status)) {
+  } else if (!sender.whole() && IsRefusal(status)) {
     RememberCannotCopy(status, kCopyAgainMs);
   }
   LoseFollower(status);
 }
 
-Status Replica::PushCopy(const std::vector<KeptChange>& copy) {
-  wire::PushRequest push;
-  int64_t bytes = 0;
-  for (const KeptChange& change : copy) {
-    RETURN_IF_ERROR(AddRecord(change, &push));
-    bytes += change.bytes();
-    if (bytes < options_.push_bytes_max) continue;
-    RETURN_IF_ERROR(PushOne(&push, bytes));
-    bytes = 0;
-  }
-  return PushOne(&push, bytes);
-}
-
-// Adds a record to `push`. If some of its values travel in pieces, first sends each piece in a
-// push of its own, with the `committed` and `whole` of `push`.
-Status Replica::AddRecord(const KeptChange& change, wire::PushRequest* push) {
-  wire::PushRequest one;
-  for (const KeptChange::Part& part : change.parts) {
-    for (const Tensor& value : part.values) {
-      if (!TravelsInPieces(value, options_.piece_bytes)) continue;
-      const auto send = [&](wire::ValuePiece piece) {
-        one.set_committed(push->committed());
-        one.set_whole(push->whole());
-        // On the first piece the follower allocates memory for the entire value, which takes
-        // time.
-        const bool first = piece.begin() == 0;
-        *one.mutable_piece() = std::move(piece);
-        return PushOne(&one, first ? static_cast<int64_t>(value.bytes()) : options_.piece_bytes);
-      };
-      RETURN_IF_ERROR(SendPieces(value, options_.piece_bytes, send));
-    }
-  }
-  return RecordToProto(change, push->add_record(), options_.piece_bytes);
-}
-
-// Sends the next push of the feed, and clears it. `bytes`: the approximate size of its
-// values.
-Status Replica::PushOne(wire::PushRequest* push, int64_t bytes) {
-  push->set_feed(fed_);
-  push->set_epoch(epoch());
-  push->set_number(++number_);
-  if (push->ByteSizeLong() > kPushBytesMax) {
-    return ResourceExhausted("changes of ", push->ByteSizeLong(),
-                             " bytes by one step cannot be replicated: at most ", kPushBytesMax,
-                             " travel at once; partition the variables");
-  }
-  const int64_t base_ms = push->whole() ? options_.silent_ms : kCopyMs;
-  const auto answer =
-      Ask<wire::PushResponse>(*options_.scheduler, "the follower to take changes", [&](auto done) {
-        options_.peer->Push(*push, base_ms + bytes / kBytesPerMilli, std::move(done));
-      });
-  push->Clear();
-  if (!answer.ok()) return answer.status();
-  if (answer->number() != number_) return DataLoss("the follower answered another push");
-  return OkStatus();
+void Replica::FollowerIsWhole() {
+  RememberCannotCopy(OkStatus(), 0);
+  Say(StrCat("its follower at ", options_.other, " has all of its state"));
+  ServeWhenReady();
 }
 
 // Continues without a follower. But if the follower has taken over, calls `fenced` and stops.
@@ -462,18 +351,22 @@ void Replica::LoseFollower(const Status& why) {
   Say(StrCat("lost its follower at ", options_.other, ": ", why.message()));
   uint64_t epoch = this->epoch();
   while (has_follower() && !kGoesOn.Fires()) {
-    const Status claimed = Claim(this->epoch() + 1, &epoch);
-    if (claimed.ok()) break;
-    if (absl::IsAborted(claimed) && kServesOn.Fires()) break;
-    if (absl::IsAborted(claimed)) {
-      const Status fenced = Aborted(options_.task, " has been taken over: ", claimed.message());
+    const StatusOr<uint64_t> claimed = calls_.Claim(this->epoch() + 1);
+    if (claimed.ok()) {
+      epoch = *claimed;
+      break;
+    }
+    const Status& why_not = claimed.status();
+    if (absl::IsAborted(why_not) && kServesOn.Fires()) break;
+    if (absl::IsAborted(why_not)) {
+      const Status fenced = Aborted(options_.task, " has been taken over: ", why_not.message());
       options_.log->Refuse(fenced);
       options_.fenced(fenced);
       MutexLock lock(mu_);
       stopped_ = true;
       return;
     }
-    Say(StrCat("waits for the witness, to go on without a follower: ", claimed.message()));
+    Say(StrCat("waits for the witness, to go on without a follower: ", why_not.message()));
     Pause(kRetryMs);
     if (stopped()) return;
   }

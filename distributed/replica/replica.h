@@ -16,12 +16,12 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "core/base/env.h"
 #include "core/base/mutex.h"
 #include "core/base/scheduler.h"
 #include "core/op/resource.h"
+#include "distributed/replica/replica_calls.h"
 #include "distributed/replica/replica_client.h"
 #include "distributed/replica/replica_log.h"
 #include "distributed/replica/shadow_state.h"
@@ -94,24 +94,20 @@ class Replica {
   void TakeOver();
   void RunAsPrimary();
   void Feed(uint64_t feed);
-  Status PushCopy(const std::vector<KeptChange>& copy);
-  Status AddRecord(const KeptChange& change, wire::PushRequest* push);
-  Status PushOne(wire::PushRequest* push, int64_t bytes);
+  void FollowerIsWhole();
   void RememberCannotCopy(const Status& why, int64_t again_ms) ABSL_LOCKS_EXCLUDED(mu_);
   void LoseFollower(const Status& why);
   void ServeWhenReady() ABSL_LOCKS_EXCLUDED(mu_);
   void ForgetState() ABSL_LOCKS_EXCLUDED(mu_);
   void BecomePrimary(uint64_t epoch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // The following make blocking calls; they are called by the driving thread.
-  StatusOr<wire::GreetResponse> AskGreet();
-  Status Claim(uint64_t wanted, uint64_t* epoch);
   void Pause(int64_t millis) ABSL_LOCKS_EXCLUDED(mu_);
   bool stopped() const ABSL_LOCKS_EXCLUDED(mu_);
   void Say(const std::string& line);
 
   const Options options_;
-  mutable Mutex mu_;  // locked before the mutexes of the store and the log
+  ReplicaCalls calls_;  // used by the driving thread
+  mutable Mutex mu_;    // locked before the mutexes of the store and the log
   Condition changed_;
   wire::ReplicaRole role_ ABSL_GUARDED_BY(mu_) = wire::REPLICA_STARTING;
   uint64_t epoch_ ABSL_GUARDED_BY(mu_) = 0;
@@ -128,8 +124,6 @@ class Replica {
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
 
   // Used by the driving thread only.
-  uint64_t fed_ = 0;     // the feed whose pushes it sends
-  uint64_t number_ = 0;  // the number of the last push
   std::string said_;
   int64_t said_ns_ = 0;
   bool serving_ = false;
