@@ -4,13 +4,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_join.h"
-
 namespace penstock::collective {
 namespace {
 
 constexpr double kSecondsMax = 365 * 24 * 3600;
-constexpr size_t kRevokedNoncesMax = 4096;
 
 // Returns the error that ends this task's calls when `task` has left the group because of `why`.
 // Codes such as Cancelled and DeadlineExceeded become Aborted: they describe the other task's
@@ -35,8 +32,7 @@ Status DepartureError(const Status& why, const TaskName& task, const GroupKey& g
 Exchange::Exchange(Options options)
     : options_(std::move(options)),
       links_(options_.self, kStepsOfCollectives, *this, options_.unclaimed_bytes_max),
-      early_(options_.unclaimed_bytes_max),
-      revoked_nonces_(kRevokedNoncesMax) {}
+      table_(options_.self, options_.groups_max, options_.unclaimed_bytes_max) {}
 
 Exchange::~Exchange() = default;
 
@@ -95,11 +91,11 @@ bool Exchange::BeginFormed(const GroupKey& key, const std::string& session, int6
   int rank = -1;
   {
     MutexLock lock(mu_);
-    const auto group = groups_.find(key);
-    if (group == groups_.end()) return false;
-    const auto found = group->second.failed.find(session);
-    if (found != group->second.failed.end()) failed = found->second;
-    formed = group->second.formed;
+    const Group* const group = table_.Find(key);
+    if (group == nullptr) return false;
+    const auto found = group->failed.find(session);
+    if (found != group->failed.end()) failed = found->second;
+    formed = group->formed;
   }
   if (!failed.ok()) {
     pending->End(failed);
@@ -145,9 +141,9 @@ void Exchange::Wait(const GroupKey& key, Waiting waiting, const std::vector<Task
   {
     MutexLock lock(mu_);
     if (pending->failed()) return;
-    full = CheckRoomFor(key);
+    full = table_.CheckRoomFor(key);
     if (full.ok()) {
-      Group& group = groups_[key];
+      Group& group = table_.At(key);
       // The group may have formed meanwhile, for another call of this rank.
       formed = group.formed != nullptr || group.failed.contains(session);
       if (!formed) group.waiting.push_back(std::move(waiting));
@@ -161,10 +157,10 @@ void Exchange::Wait(const GroupKey& key, Waiting waiting, const std::vector<Task
   if (asked <= 0) ArmTimer(key, pending, kMaxWaitSeconds, instance);
   // A lost task fails the call; each reachable task will receive the Join.
   for (const TaskId& task : tasks) links_.Connect(task);
-  Actions actions;
+  GroupActions actions;
   {
     MutexLock lock(mu_);
-    Group& group = groups_[key];
+    Group& group = table_.At(key);
     const auto same = std::find_if(group.waiting.begin(), group.waiting.end(),
                                    [&](const Waiting& w) { return w.pending == pending; });
     if (same == group.waiting.end()) return;  // the call has failed, or its group has formed
@@ -179,25 +175,17 @@ void Exchange::Wait(const GroupKey& key, Waiting waiting, const std::vector<Task
                       .device = device.ToString(),
                       .session = session,
                       .nonce = joined.rank.nonce};
-      AddMessages({same->tasks.begin(), same->tasks.end()}, join, &actions);
+      actions.Send({same->tasks.begin(), same->tasks.end()}, join);
     }
     TryForm(key, group, &actions);
   }
   RunActions(std::move(actions));
 }
 
-void Exchange::TryForm(const GroupKey& key, Group& group, Actions* actions) {
-  if (static_cast<int64_t>(group.joined.size()) < key.size) return;
-  std::vector<Rank> ranks;
-  bool own = false;
-  for (const auto& [device, joined] : group.joined) {
-    ranks.push_back(joined.rank);
-    own |= joined.own;
-  }
-  group.joined.clear();
-  if (!own) return;  // this task has no rank in the group
-  RemoveEndedGroups();
-  FormedGroup::SortRanks(&ranks);
+void Exchange::TryForm(const GroupKey& key, Group& group, GroupActions* actions) {
+  std::vector<Rank> ranks = table_.TakeJoined(key, group);
+  if (ranks.empty()) return;
+  table_.RemoveEnded(options_.env->NowNanos());
   const auto formed = std::make_shared<FormedGroup>(FormedGroup::Options{
       .key = key,
       .ranks = std::move(ranks),
@@ -210,9 +198,8 @@ void Exchange::TryForm(const GroupKey& key, Group& group, Actions* actions) {
           },
       .fail = [this](FormedGroup& group, const Status& why) { EndFormed(group, why); },
       .unclaimed_bytes_max = options_.unclaimed_bytes_max});
-  group.formed = formed;
-  formed_[formed->id()] = formed;
-  EarlyMessages::Group early = early_.Take(formed->id());
+  table_.AddFormed(group, formed);
+  EarlyMessages::Group early = table_.early().Take(formed->id());
   if (!early.messages.empty() || !early.dropped.ok()) {
     actions->calls.push_back([this, formed, early = std::move(early)] {
       if (!early.dropped.ok()) {
@@ -252,57 +239,32 @@ void Exchange::Received(const TaskName& from, const HashedKey& key, Tensor value
   std::shared_ptr<FormedGroup> formed;
   {
     MutexLock lock(mu_);
-    const auto found = formed_.find(address.group);
-    if (found != formed_.end()) {
-      formed = found->second;
-    } else {
-      early_.Keep({from, address, std::move(value)}, options_.env->NowNanos());
+    formed = table_.FindFormed(address.group);
+    if (formed == nullptr) {
+      table_.early().Keep({from, address, std::move(value)}, options_.env->NowNanos());
     }
   }
   if (formed != nullptr) formed->Receive(from, address, std::move(value));
-}
-
-Status Exchange::CheckRoomFor(const GroupKey& key) {
-  if (groups_.contains(key) || groups_.size() < options_.groups_max) return OkStatus();
-  ForgetUnused();
-  if (groups_.size() < options_.groups_max) return OkStatus();
-  return ResourceExhausted(options_.self.ToString(), " knows ", groups_.size(),
-                           " groups of collectives, the most that it can: there is no room for ",
-                           key.ToString(), "; use fewer group keys, or close sessions");
-}
-
-void Exchange::ForgetUnused() {
-  for (auto it = groups_.begin(); it != groups_.end();) {
-    const Group& group = it->second;
-    const bool unused = group.joined.empty() && group.waiting.empty() && group.formed == nullptr &&
-                        group.failed.empty();
-    it = unused ? groups_.erase(it) : std::next(it);
-  }
 }
 
 void Exchange::Handle(const TaskName& from, const Join& join) {
   const StatusOr<DeviceName> device = DeviceName::Parse(join.device);
   const StatusOr<TaskName> task = TaskName::OfDevice(join.device);
   if (!device.ok() || !task.ok() || *task != from) return;
-  Actions actions;
+  GroupActions actions;
   {
     MutexLock lock(mu_);
-    early_.Expire(options_.env->NowNanos());
-    if (revoked_nonces_.contains(join.nonce)) return;  // late repetition of a Join that was revoked
-    for (const auto& [id, each] : formed_) {
-      for (const Rank& rank : each->ranks()) {
-        if (rank.nonce == join.nonce) return;  // known already
-      }
-    }
-    const Status full = CheckRoomFor(join.group);
-    Group* const group = full.ok() ? &groups_[join.group] : nullptr;
+    table_.early().Expire(options_.env->NowNanos());
+    if (table_.HasHandled(join.nonce)) return;  // a late repetition
+    const Status full = table_.CheckRoomFor(join.group);
+    Group* const group = full.ok() ? &table_.At(join.group) : nullptr;
     const auto formed = full.ok() ? group->formed : nullptr;
     if (formed != nullptr && formed->RankOf(*device) >= 0 && !formed->ended()) {
       // The device in `from` joins again although its group has formed: in that task the group
       // has ended.
       const Status why = DepartureError(Aborted("it has begun anew"), from, join.group);
-      AddLeaveMessages(*formed, why, &actions);
-      Retire(*formed, why);
+      table_.AddLeaveMessages(*formed, why, &actions);
+      table_.Retire(*formed, why);
       actions.calls.push_back([formed, why] { formed->End(why); });
     }
     Status refused = full;
@@ -310,8 +272,7 @@ void Exchange::Handle(const TaskName& from, const Join& join) {
       refused = AlreadyExists("the group has formed already, without ", join.device);
     }
     if (!refused.ok()) {
-      AddMessages({from}, Leave{.group = join.group, .nonces = {join.nonce}, .why = refused},
-                  &actions);
+      actions.Send({from}, Leave{.group = join.group, .nonces = {join.nonce}, .why = refused});
     } else {
       group->joined[*device] = {
           .rank = {.device = *device, .task = from, .session = join.session, .nonce = join.nonce}};
@@ -325,14 +286,13 @@ void Exchange::Handle(const TaskName& from, const Leave& leave) {
   std::shared_ptr<FormedGroup> formed;
   const Status why = DepartureError(leave.why, from, leave.group);
   const std::set<uint64_t> nonces(leave.nonces.begin(), leave.nonces.end());
-  Actions actions;
+  GroupActions actions;
   {
     MutexLock lock(mu_);
-    early_.Expire(options_.env->NowNanos());
-    for (const uint64_t nonce : leave.nonces) revoked_nonces_.Add(nonce);
-    const auto found = groups_.find(leave.group);
-    if (found != groups_.end()) {
-      Group& group = found->second;
+    table_.early().Expire(options_.env->NowNanos());
+    table_.Revoke(leave.nonces);
+    if (Group* const found = table_.Find(leave.group)) {
+      Group& group = *found;
       std::set<DeviceName> refused;  // devices of this task that may not join
       for (auto it = group.joined.begin(); it != group.joined.end();) {
         const JoinedRank& joined = it->second;
@@ -340,15 +300,17 @@ void Exchange::Handle(const TaskName& from, const Leave& leave) {
         if (gone && joined.own) refused.insert(it->first);
         it = gone && !joined.own ? group.joined.erase(it) : std::next(it);
       }
-      FailWaiting(
+      table_.FailWaiting(
           leave.group, group, why, [&](const Waiting& w) { return refused.contains(w.device); },
           &actions);
     }
     const auto left_id = static_cast<uint32_t>(leave.formed);
-    if (left_id != 0 && !formed_.contains(left_id)) early_.Forget(left_id);
+    if (left_id != 0 && table_.FindFormed(left_id) == nullptr) {
+      table_.early().Forget(left_id);
+    }
     // Finds the group by its ranks: this task may have combined Joins into a group
     // that the sender did not form.
-    for (const auto& [id, each] : formed_) {
+    for (const auto& [id, each] : table_.formed()) {
       const auto left = [&](const Rank& r) { return r.task == from && nonces.contains(r.nonce); };
       if (std::any_of(each->ranks().begin(), each->ranks().end(), left)) formed = each;
     }
@@ -356,8 +318,8 @@ void Exchange::Handle(const TaskName& from, const Leave& leave) {
       // If the sender formed another group, or none, other tasks may also have formed a wrong group
       // with this task's Joins.
       const bool astray = !formed->ended() && leave.formed != formed->id();
-      if (astray) AddLeaveMessages(*formed, why, &actions);
-      Retire(*formed, why);
+      if (astray) table_.AddLeaveMessages(*formed, why, &actions);
+      table_.Retire(*formed, why);
     }
   }
   if (formed != nullptr) formed->NoteLeft(from, why, leave.completed);
@@ -365,49 +327,26 @@ void Exchange::Handle(const TaskName& from, const Leave& leave) {
 }
 
 void Exchange::Connected(const TaskName& task) {
-  Actions actions;
+  GroupActions actions;
   {
     MutexLock lock(mu_);
-    const auto tell = [&](const GroupKey& key, const Rank& rank) {
-      const Join join{.group = key,
-                      .device = rank.device.ToString(),
-                      .session = rank.session,
-                      .nonce = rank.nonce};
-      AddMessages({task}, join, &actions);
-    };
-    for (const auto& [key, group] : groups_) {
-      for (const auto& [device, joined] : group.joined) {
-        if (joined.own) tell(key, joined.rank);
-      }
-    }
-    // A group may have formed here although `task` has not heard of all its ranks.
-    for (const auto& [id, formed] : formed_) {
-      if (!formed->Has(task) || formed->ended()) continue;
-      for (const Rank& rank : formed->ranks()) {
-        if (rank.task == options_.self) tell(formed->key(), rank);
-      }
-    }
+    table_.AddJoinMessages(task, &actions);
   }
   RunActions(std::move(actions));
 }
 
 void Exchange::Lost(const TaskName& task, const Status& why) {
   std::vector<std::shared_ptr<FormedGroup>> ended;
-  Actions actions;
+  GroupActions actions;
   {
     MutexLock lock(mu_);
-    for (auto& [key, group] : groups_) {
-      for (auto it = group.joined.begin(); it != group.joined.end();) {
-        it = it->second.rank.task == task ? group.joined.erase(it) : std::next(it);
-      }
-      FailWaiting(
-          key, group, Annotate(why, key.ToString()),
-          [&](const Waiting& w) { return w.tasks.contains(task); }, &actions);
-    }
-    for (const auto& [id, formed] : formed_) {
+    table_.ForgetRanksOf(task);
+    table_.FailWaitingAnnotated(
+        why, [&](const Waiting& w) { return w.tasks.contains(task); }, &actions);
+    for (const auto& [id, formed] : table_.formed()) {
       if (formed->Has(task) && !formed->HasLeft(task)) ended.push_back(formed);
     }
-    early_.ForgetGroupsOf(task);
+    table_.early().ForgetGroupsOf(task);
   }
   for (const auto& formed : ended) EndFormed(*formed, Annotate(why, formed->key().ToString()));
   RunActions(std::move(actions));
@@ -415,54 +354,26 @@ void Exchange::Lost(const TaskName& task, const Status& why) {
 
 void Exchange::FailCall(const std::shared_ptr<PendingCall>& pending, const Status& why) {
   pending->MarkFailed();
-  Actions actions;
+  GroupActions actions;
   {
     MutexLock lock(mu_);
-    for (auto& [key, group] : groups_) {
-      FailWaiting(
-          key, group, why, [&](const Waiting& w) { return w.pending == pending; }, &actions);
-    }
+    table_.FailWaiting(
+        why, [&](const Waiting& w) { return w.pending == pending; }, &actions);
   }
   RunActions(std::move(actions));
   if (const auto formed = pending->group().lock()) EndFormed(*formed, why);
   pending->End(why);
 }
 
-void Exchange::FailWaiting(const GroupKey& key, Group& group, const Status& why,
-                           const std::function<bool(const Waiting&)>& fails, Actions* actions) {
-  std::vector<Waiting> kept;
-  std::map<DeviceName, std::set<TaskName>> gone;
-  for (Waiting& waiting : group.waiting) {
-    if (!fails(waiting)) {
-      kept.push_back(std::move(waiting));
-      continue;
-    }
-    gone[waiting.device].insert(waiting.tasks.begin(), waiting.tasks.end());
-    actions->calls.push_back([pending = waiting.pending, why] { pending->End(why); });
-  }
-  group.waiting = std::move(kept);
-  for (const auto& [device, tasks] : gone) {
-    const bool waits = std::any_of(group.waiting.begin(), group.waiting.end(),
-                                   [&, d = device](const Waiting& w) { return w.device == d; });
-    const auto joined = group.joined.find(device);
-    if (waits || joined == group.joined.end() || !joined->second.own) continue;
-    AddMessages({tasks.begin(), tasks.end()},
-                Leave{.group = key, .nonces = {joined->second.rank.nonce}, .why = why}, actions);
-    group.joined.erase(joined);
-  }
-}
-
 void Exchange::EndSession(const std::string& session, const Status& why) {
   std::vector<std::shared_ptr<FormedGroup>> ended;
-  Actions actions;
+  GroupActions actions;
   {
     MutexLock lock(mu_);
-    for (auto& [key, group] : groups_) {
-      FailWaiting(
-          key, group, why, [&](const Waiting& w) { return w.session == session; }, &actions);
-      group.failed.erase(session);
-    }
-    for (const auto& [id, formed] : formed_) {
+    table_.FailWaiting(
+        why, [&](const Waiting& w) { return w.session == session; }, &actions);
+    table_.ForgetFailures(session);
+    for (const auto& [id, formed] : table_.formed()) {
       const auto own = [&](const Rank& rank) {
         return rank.task == options_.self && rank.session == session;
       };
@@ -477,77 +388,28 @@ void Exchange::EndSession(const std::string& session, const Status& why) {
     EndFormed(*formed, left);
   }
   MutexLock lock(mu_);
-  for (auto& [key, group] : groups_) group.failed.erase(session);
-  ForgetUnused();
-}
-
-// Makes the group start no new executions: the next call joins again, or fails.
-void Exchange::Retire(FormedGroup& formed, const Status& why) {
-  Group& group = groups_[formed.key()];
-  if (group.formed.get() == &formed) group.formed = nullptr;
-  if (formed.one_session()) return;
-  for (const Rank& rank : formed.ranks()) {
-    if (rank.task == options_.self) group.failed.emplace(rank.session, why);
-  }
-}
-
-// Forgets ended groups without running executions.
-void Exchange::RemoveEndedGroups() {
-  early_.Expire(options_.env->NowNanos());
-  for (auto it = formed_.begin(); it != formed_.end();) {
-    if (!it->second->ended() || it->second->running()) {
-      ++it;
-      continue;
-    }
-    const uint32_t id = it->first;
-    it = formed_.erase(it);
-    early_.Forget(id);
-  }
+  table_.ForgetFailures(session);
+  table_.ForgetUnused();
 }
 
 // Ends a group for the reason `why`, which arose in this task, and tells the other tasks.
 void Exchange::EndFormed(FormedGroup& formed, const Status& why) {
   const auto keep = formed.shared_from_this();
-  Actions actions;
+  GroupActions actions;
   {
     MutexLock lock(mu_);
     if (!formed.ended()) {
-      Retire(formed, why);
-      AddLeaveMessages(formed, why, &actions);
+      table_.Retire(formed, why);
+      table_.AddLeaveMessages(formed, why, &actions);
     }
     actions.calls.push_back([keep, why] { keep->End(why); });
   }
   RunActions(std::move(actions));
   MutexLock lock(mu_);
-  RemoveEndedGroups();
+  table_.RemoveEnded(options_.env->NowNanos());
 }
 
-// Tells the other tasks that this task's ranks leave the group.
-void Exchange::AddLeaveMessages(const FormedGroup& formed, const Status& why,
-                                Actions* actions) const {
-  Leave leave{
-      .group = formed.key(), .formed = formed.id(), .completed = formed.completed(), .why = why};
-  for (const Rank& rank : formed.ranks()) {
-    if (rank.task == options_.self) leave.nonces.push_back(rank.nonce);
-  }
-  for (const TaskName& task : formed.tasks()) {
-    if (task == options_.self) continue;
-    // If a task has not connected yet, it does not know this task's ranks, so the group has not
-    // formed there. The refusal says that its own ranks must not wait for this group, either.
-    Leave refusal = leave;
-    for (const Rank& rank : formed.ranks()) {
-      if (rank.task == task) refusal.nonces.push_back(rank.nonce);
-    }
-    actions->messages.push_back({task, leave, std::move(refusal)});
-  }
-}
-
-void Exchange::AddMessages(const std::vector<TaskName>& tasks, const Message& message,
-                           Actions* actions) const {
-  for (const TaskName& task : tasks) actions->messages.push_back({task, message});
-}
-
-void Exchange::RunActions(Actions actions) {
+void Exchange::RunActions(GroupActions actions) {
   for (const auto& [task, message, final_message] : actions.messages) {
     uint64_t number = 0;
     {
@@ -562,13 +424,8 @@ void Exchange::RunActions(Actions actions) {
 }
 
 std::string Exchange::DescribeJoined(const GroupKey& key) {
-  std::vector<std::string> come;
   MutexLock lock(mu_);
-  const auto group = groups_.find(key);
-  if (group != groups_.end()) {
-    for (const auto& [device, joined] : group->second.joined) come.push_back(device.ToString());
-  }
-  return StrCat(come.size(), " of its ranks have come: ", absl::StrJoin(come, ", "));
+  return table_.DescribeJoined(key);
 }
 
 }  // namespace penstock::collective

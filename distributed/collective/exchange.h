@@ -18,10 +18,7 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
-#include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -30,11 +27,10 @@
 #include "core/base/scheduler.h"
 #include "core/runtime/collective.h"
 #include "core/runtime/deadline_timer.h"
-#include "distributed/collective/early_messages.h"
 #include "distributed/collective/formed_group.h"
+#include "distributed/collective/group_table.h"
 #include "distributed/collective/messages.h"
 #include "distributed/collective/pending_call.h"
-#include "distributed/collective/recent_numbers.h"
 #include "distributed/collective/task_links.h"
 
 namespace penstock::collective {
@@ -70,41 +66,15 @@ class Exchange final : public LinkListener {
   // For tests. Returns the size of the messages that wait for groups which have not formed here.
   int64_t early_bytes() const {
     MutexLock lock(mu_);
-    return early_.bytes();
+    return table_.early().bytes();
   }
   // Ends the session's part in collectives. Collectives that are under way fail with `why`.
   void EndSession(const std::string& session, const Status& why);
 
  private:
-  struct JoinedRank {
-    Rank rank;
-    bool own = false;  // the rank is a device of this task
-  };
-  // A call of one rank that waits for its group.
-  struct Waiting {
-    std::shared_ptr<PendingCall> pending;
-    std::string session;
-    int64_t step_id = 0;
-    DeviceName device;
-    CollectiveCall call;
-    std::set<TaskName> tasks;  // the tasks of its session
-  };
-  struct Group {
-    std::map<DeviceName, JoinedRank> joined;
-    std::vector<Waiting> waiting;
-    std::shared_ptr<FormedGroup> formed;
-    std::map<std::string, Status> failed;  // why a session's calls fail, by session
-  };
-  // Messages to send and functions to call once the lock has been released.
-  struct Actions {
-    struct OutgoingMessage {
-      TaskName task;
-      Message message;
-      std::optional<Message> final_message = std::nullopt;  // see TaskLinks::SendOrDrop
-    };
-    std::vector<OutgoingMessage> messages;
-    std::vector<std::function<void()>> calls;
-  };
+  using Waiting = GroupTable::Waiting;
+  using Group = GroupTable::Group;
+  using JoinedRank = GroupTable::JoinedRank;
 
   // Implements LinkListener:
   void Received(const TaskName& from, const HashedKey& key, Tensor value) override;
@@ -122,37 +92,22 @@ class Exchange final : public LinkListener {
   // Adds a call to those that wait for the group, and announces its rank to `tasks`.
   void Wait(const GroupKey& key, Waiting waiting, const std::vector<TaskId>& tasks);
   // Forms the group if all its ranks have joined, and one of them is of this task.
-  void TryForm(const GroupKey& key, Group& group, Actions* actions)
+  void TryForm(const GroupKey& key, Group& group, GroupActions* actions)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Handle(const TaskName& from, const Join& join);
   void Handle(const TaskName& from, const Leave& leave);
   void FailCall(const std::shared_ptr<PendingCall>& pending, const Status& why);
-  // Ends the waiting calls for which `fails` returns true, and revokes their Joins.
-  void FailWaiting(const GroupKey& key, Group& group, const Status& why,
-                   const std::function<bool(const Waiting&)>& fails, Actions* actions)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndFormed(FormedGroup& formed, const Status& why);
-  void Retire(FormedGroup& formed, const Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void RemoveEndedGroups() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // ResourceExhausted if `key` is new and this task knows too many groups.
-  Status CheckRoomFor(const GroupKey& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void ForgetUnused() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void AddLeaveMessages(const FormedGroup& formed, const Status& why, Actions* actions) const;
-  void AddMessages(const std::vector<TaskName>& tasks, const Message& message,
-                   Actions* actions) const;
-  void RunActions(Actions actions);
+  void RunActions(GroupActions actions);
   std::string DescribeJoined(const GroupKey& key);
 
   const Options options_;
   TaskLinks links_;
 
   // Locked before those of the FormedGroups and PendingCalls. Not held while a message is sent
-  // or a call ends: these are noted as Actions, which RunActions does afterwards.
+  // or a call ends: these are noted as GroupActions, which RunActions does afterwards.
   mutable Mutex mu_;
-  std::map<GroupKey, Group> groups_ ABSL_GUARDED_BY(mu_);
-  std::map<uint32_t, std::shared_ptr<FormedGroup>> formed_ ABSL_GUARDED_BY(mu_);  // by id
-  EarlyMessages early_ ABSL_GUARDED_BY(mu_);
-  RecentNumbers revoked_nonces_ ABSL_GUARDED_BY(mu_);  // nonces of Joins that no longer hold
+  GroupTable table_ ABSL_GUARDED_BY(mu_);
   uint64_t next_message_ ABSL_GUARDED_BY(mu_) = 1;
 };
 
