@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "client/exit_deadline.h"
@@ -18,6 +17,7 @@
 #include "core/base/check.h"
 #include "core/base/log.h"
 #include "core/base/log_flags.h"
+#include "core/base/scheduler.h"
 #include "distributed/calibration/calibration_file.h"
 #include "distributed/rpc/server.h"
 #include "distributed/security/security_flags.h"
@@ -55,11 +55,13 @@ void Serve(Server& server) {
 // end of the server, because training has ended.
 class EndWithServer {
  public:
-  explicit EndWithServer(Server& server) : server_(server), watcher_([this] { Watch(); }) {}
+  explicit EndWithServer(Server& server)
+      : server_(server),
+        watcher_(Scheduler::Real().StartThread("server watcher", [this] { Watch(); })) {}
   ~EndWithServer() {
     ended_ = true;
     server_.RequestShutdown("training has ended");
-    watcher_.join();
+    watcher_ = nullptr;  // waits for its end
   }
   EndWithServer(const EndWithServer&) = delete;
   EndWithServer& operator=(const EndWithServer&) = delete;
@@ -76,7 +78,7 @@ class EndWithServer {
 
   Server& server_;
   std::atomic<bool> ended_{false};
-  std::thread watcher_;
+  std::unique_ptr<Thread> watcher_;
 };
 
 // Shuts down the workers that have only served the chief.

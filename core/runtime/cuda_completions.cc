@@ -26,7 +26,9 @@ Status EventError(cudaError_t error) {
 
 }  // namespace
 
-CudaCompletions::CudaCompletions(int ordinal) : ordinal_(ordinal), thread_([this] { Run(); }) {}
+CudaCompletions::CudaCompletions(int ordinal)
+    : ordinal_(ordinal),
+      thread_(Scheduler::Real().StartThread(StrCat("cuda/", ordinal), [this] { Run(); })) {}
 
 CudaCompletions::~CudaCompletions() {
   {
@@ -34,7 +36,7 @@ CudaCompletions::~CudaCompletions() {
     stopping_ = true;
     added_.NotifyOne();
   }
-  thread_.join();
+  thread_ = nullptr;  // waits for its end
   for (cudaEvent_t event : spare_) cudaEventDestroy(event);
 }
 

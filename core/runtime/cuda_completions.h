@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CudaCompletions: runs callbacks when a stream has finished the work launched so far. Its own
-// thread waits for the events, because CUDA's callbacks must not call CUDA. The thread does not
-// belong to a Scheduler, because it blocks in the driver, and a simulation could not run other
-// closures meanwhile. Private to this folder; only in builds with --config=cuda.
+// thread waits for the events, because CUDA's callbacks must not call CUDA. It is always a real
+// thread, because it blocks in the driver, and a simulation could not run other closures meanwhile.
+// Private to this folder; only in builds with --config=cuda.
 //
 // Thread-safe. The destructor waits for all callbacks.
 #pragma once
@@ -11,12 +11,13 @@
 #include <cuda_runtime_api.h>
 
 #include <deque>
-#include <thread>
+#include <memory>
 #include <vector>
 
 #include "core/base/cond_var.h"
 #include "core/base/done.h"
 #include "core/base/mutex.h"
+#include "core/base/scheduler.h"
 #include "core/tensor/tensor.h"
 
 namespace penstock {
@@ -47,7 +48,7 @@ class CudaCompletions {
   std::deque<Waiting> waiting_ ABSL_GUARDED_BY(mu_);
   std::vector<cudaEvent_t> spare_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
-  std::thread thread_;
+  std::unique_ptr<Thread> thread_;
 };
 
 }  // namespace penstock

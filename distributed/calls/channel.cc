@@ -5,10 +5,9 @@
 #include <grpcpp/support/channel_arguments.h>
 
 #include <algorithm>
-#include <system_error>
-#include <thread>
 #include <utility>
 
+#include "core/base/detached_thread.h"
 #include "core/base/env.h"
 #include "core/base/timeout.h"
 #include "distributed/security/connection_diagnosis.h"
@@ -124,11 +123,8 @@ std::string Channels::Misfit(const std::string& address) {
     MutexLock lock(shared->mu);
     shared->entries[address] = {std::move(text), Env::Real().NowNanos(), false};
   };
-  try {
-    std::thread(diagnose).detach();
-    entry.under_way = true;
-  } catch (const std::system_error&) {  // no thread available: the next call tries again
-  }
+  // If there is no thread, the next call tries again.
+  entry.under_way = StartDetachedThread("diagnosis", diagnose).ok();
   return entry.text;
 }
 

@@ -6,12 +6,15 @@
 #include <vector>
 
 #include "core/base/check.h"
+#include "core/base/status.h"
 
 namespace penstock {
 
 CompletionLoop::CompletionLoop(std::unique_ptr<grpc::CompletionQueue> queue, int threads)
     : queue_(std::move(queue)) {
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Poll(); });
+  for (int i = 0; i < threads; ++i) {
+    threads_.push_back(Scheduler::Real().StartThread(StrCat("calls/", i), [this] { Poll(); }));
+  }
 }
 
 CompletionLoop::~CompletionLoop() { CHECK(threads_.empty(), "destroyed without Stop"); }
@@ -63,8 +66,7 @@ void CompletionLoop::CancelAll() {
 void CompletionLoop::Stop() {
   CancelAll();
   queue_->Shutdown();
-  for (std::thread& thread : threads_) thread.join();
-  threads_.clear();
+  threads_.clear();  // waits for their ends
 }
 
 }  // namespace penstock

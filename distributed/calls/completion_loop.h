@@ -12,12 +12,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "core/base/cond_var.h"
 #include "core/base/mutex.h"
+#include "core/base/scheduler.h"
 
 #if defined(PENSTOCK_TSAN)
 // These functions tell the thread sanitizer that code before an operation's start happens before
@@ -100,7 +100,7 @@ class CompletionLoop {
   void CancelAll();
 
   const std::unique_ptr<grpc::CompletionQueue> queue_;
-  std::vector<std::thread> threads_;
+  std::vector<std::unique_ptr<Thread>> threads_;
   Mutex mu_;
   CondVar changed_;
   absl::flat_hash_set<Operation*> operations_ ABSL_GUARDED_BY(mu_);

@@ -6,12 +6,11 @@
 #pragma once
 
 #include <deque>
-#include <system_error>
-#include <thread>
 #include <utility>
 
 #include "absl/functional/any_invocable.h"
 #include "core/base/cond_var.h"
+#include "core/base/detached_thread.h"
 #include "core/base/mutex.h"
 #include "core/base/status.h"
 
@@ -40,14 +39,12 @@ class CallThreads {
       }
       ++running_;
     }
-    try {
-      std::thread([this, call = std::move(call)]() mutable { RunAll(std::move(call)); }).detach();
-      return OkStatus();
-    } catch (const std::system_error& e) {
-      MutexLock lock(mu_);
-      Ended();
-      return ResourceExhausted("no thread for the call: ", e.what());
-    }
+    const Status started = StartDetachedThread(
+        "call", [this, call = std::move(call)]() mutable { RunAll(std::move(call)); });
+    if (started.ok()) return started;
+    MutexLock lock(mu_);
+    Ended();
+    return started;
   }
 
   // Waits until no call runs or waits.

@@ -14,9 +14,9 @@
 #include <future>
 #include <memory>
 #include <set>
-#include <thread>
 
 #include "absl/strings/ascii.h"
+#include "core/base/detached_thread.h"
 
 namespace penstock {
 namespace {
@@ -108,7 +108,8 @@ bool IsThisHost(const std::string& host) {
 bool IsThisHostInTime(const std::string& host) {
   const auto answer = std::make_shared<std::promise<bool>>();
   std::future<bool> known = answer->get_future();
-  std::thread([answer, host] { answer->set_value(IsThisHost(host)); }).detach();
+  const auto ask = [answer, host] { answer->set_value(IsThisHost(host)); };
+  if (!StartDetachedThread("resolver", ask).ok()) return false;
   return known.wait_for(kResolverTime) == std::future_status::ready && known.get();
 }
 

@@ -9,10 +9,10 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
-#include <thread>
 #include <utility>
 
 #include "core/base/cond_var.h"
+#include "core/base/detached_thread.h"
 #include "core/base/mutex.h"
 #include "distributed/calls/channel.h"
 #include "distributed/calls/unary_call.h"
@@ -138,12 +138,16 @@ std::vector<TaskProbe> ProbeTasks(const std::vector<std::string>& addresses, int
     shared->probes.push_back(
         Failed(Outcome::kUnresolved, StrCat("the resolver took longer than ", timeout_ms, " ms")));
     // Does not join the thread, because the resolver cannot be interrupted.
-    std::thread([shared, i, address = addresses[i], timeout_ms, &env] {
-      TaskProbe probe = Probe(address, timeout_ms, env);
-      MutexLock lock(shared->mu);
-      shared->probes[i] = std::move(probe);
-      if (--shared->num_unanswered == 0) shared->answered.NotifyAll();
-    }).detach();
+    const Status started =
+        StartDetachedThread("probe", [shared, i, address = addresses[i], timeout_ms, &env] {
+          TaskProbe probe = Probe(address, timeout_ms, env);
+          MutexLock lock(shared->mu);
+          shared->probes[i] = std::move(probe);
+          if (--shared->num_unanswered == 0) shared->answered.NotifyAll();
+        });
+    if (started.ok()) continue;
+    shared->probes[i].detail = std::string(started.message());
+    --shared->num_unanswered;
   }
   while (shared->num_unanswered > 0 && shared->answered.WaitUntil(shared->mu, end)) {
   }

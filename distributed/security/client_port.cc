@@ -174,13 +174,13 @@ void ClientPort::Serve(grpc::Server& server, PeerCheck check) {
   server_ = &server;
   check_ = std::move(check);
   refusing_ = std::make_unique<RefusingServer>(address_);
-  thread_ = std::thread([this] { Accept(); });
+  thread_ = Scheduler::Real().StartThread("client port", [this] { Accept(); });
 }
 
 void ClientPort::Stop() {
   const int end = std::exchange(wake_[1], -1);
   if (end >= 0) close(end);
-  if (thread_.joinable()) thread_.join();
+  thread_ = nullptr;  // waits for its end
   refusing_ = nullptr;
 }
 

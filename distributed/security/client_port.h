@@ -13,10 +13,10 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "core/base/mutex.h"
+#include "core/base/scheduler.h"
 #include "core/base/status.h"
 #include "distributed/cluster/cluster_spec.h"
 
@@ -64,7 +64,7 @@ class ClientPort {
   grpc::Server* server_ = nullptr;
   PeerCheck check_;
   std::unique_ptr<RefusingServer> refusing_;
-  std::thread thread_;
+  std::unique_ptr<Thread> thread_;
   Mutex mu_;
   // The descriptors and inodes of sockets that were given to a server, which closes them.
   using Sockets = std::map<int, ino_t>;

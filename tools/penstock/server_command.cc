@@ -6,11 +6,11 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
-#include <thread>
 
 #include "absl/strings/str_join.h"
 #include "client/exit_deadline.h"
 #include "client/stop_signal.h"
+#include "core/base/detached_thread.h"
 #include "core/base/log.h"
 #include "core/base/log_flags.h"
 #include "core/base/scheduler.h"
@@ -146,10 +146,10 @@ Status Serve(const ServerOptions& options, const ServeOptions& serve) {
     return OkStatus();  // the signal has come already
   }
   if (serve.until_stdin_ends) {
-    std::thread([weak = std::weak_ptr<Server>(server)] {
+    RETURN_IF_ERROR(StartDetachedThread("stdin", [weak = std::weak_ptr<Server>(server)] {
       ReadToTheEnd();
       if (const auto running = weak.lock()) running->RequestShutdown(kStdinEnded);
-    }).detach();
+    }));
   }
   Announce(*server, options);
   // Looks for mistakes on a separate thread, so that the task serves meanwhile.

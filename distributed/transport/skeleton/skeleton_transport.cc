@@ -2,8 +2,8 @@
 //
 // The transport "skeleton": the starting point for a new transport. It is complete and passes the
 // conformance suite, but connects only tasks of one process: each has a mailbox, which is a queue
-// and a thread. The thread stands for one that waits for a network, so no Scheduler makes it, and
-// it waits on a CondVar.
+// and a thread. The thread stands for one that waits for a network, so it is always a real one,
+// and it waits on a CondVar.
 //
 // To write a transport: copy this folder, rename everything called skeleton, let tests/transport
 // link it, and replace the places marked WIRE, one after the other. ../README.md lists the steps.
@@ -14,12 +14,12 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "core/base/cond_var.h"
 #include "core/base/mutex.h"
+#include "core/base/scheduler.h"
 #include "distributed/transport/transport_factory.h"
 
 namespace penstock {
@@ -58,7 +58,7 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   const TaskId& self() const { return self_; }
 
   void Open() {
-    thread_ = std::thread([this] { Run(); });
+    thread_ = Scheduler::Real().StartThread("skeleton", [this] { Run(); });
   }
 
   // Adds the message to the queue. If this task has gone, calls Return instead.
@@ -110,8 +110,8 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
       left.swap(queue_);
       changed_.NotifyOne();
     }
-    if (!thread_.joinable()) return;  // the mailbox was closed before
-    thread_.join();
+    if (thread_ == nullptr) return;  // the mailbox was closed before
+    thread_ = nullptr;               // waits for its end
     for (Message& m : left) Return(m);
     for (const auto& consumer : consumers_) {
       consumer->Post({.kind = Message::kLost, .producer = self_, .why = GoneError()});
@@ -207,7 +207,7 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
 
   const TaskId self_;
   TaskSteps& steps_;
-  std::thread thread_;
+  std::unique_ptr<Thread> thread_;
   std::vector<std::shared_ptr<Mailbox>> consumers_;  // used by the thread only, until it has ended
 
   Mutex mu_;
