@@ -14,6 +14,7 @@
 #include "core/tensor/testing/test_variant.h"
 #include "distributed/sim/sim_network.h"
 #include "distributed/transport/testing/recording_steps.h"
+#include "distributed/transport/testing/test_key.h"
 #include "gmock/gmock.h"
 
 namespace penstock {
@@ -23,15 +24,6 @@ using testing::HasSubstr;
 
 // Longer than the messages of a test take.
 constexpr int64_t kArrivalMs = 20;
-
-HashedKey SimKey(const std::string& tensor, uint64_t iteration = 0) {
-  return HashedKey({.src_device = "/job:ps/replica:0/task:0/device:CPU:0",
-                    .src_incarnation = 7,
-                    .dst_device = "/job:worker/replica:0/task:0/device:CPU:0",
-                    .tensor = tensor,
-                    .frame = iteration == 0 ? uint64_t{0} : 5,
-                    .iteration = iteration});
-}
 
 // A task that consists of a transport, and of steps that record the tensors they receive.
 struct SimEndpoint {
@@ -108,7 +100,7 @@ class SimTransportTest : public SimTest {
   }
   // Checks that a step that is independent of others succeeds.
   void ExpectThatAStepWorks(int64_t step_id) {
-    Send(*Subscribe(*ps_, step_id), step_id, SimKey("works"), Tensor::Scalar(7.0f));
+    Send(*Subscribe(*ps_, step_id), step_id, TestKey("works"), Tensor::Scalar(7.0f));
     const auto arrived = Arrived(step_id);
     ASSERT_EQ(arrived.size(), 1u);
     EXPECT_EQ(arrived.begin()->second.value.scalar<float>(), 7);
@@ -130,11 +122,11 @@ TEST_F(SimTransportTest, ValuesOfAllKinds) {
                                         Tensor::Vector<int32_t>({1, 2, 3, 4}).Slice(1, 3),
                                         TestWords::Of({"a", std::string(100'000, 'y')})};
     const auto sink = Subscribe(*ps_, 1);
-    for (size_t i = 0; i < values.size(); ++i) Send(*sink, 1, SimKey(StrCat("t", i)), values[i]);
+    for (size_t i = 0; i < values.size(); ++i) Send(*sink, 1, TestKey(StrCat("t", i)), values[i]);
     const auto arrived = Arrived(1);
     ASSERT_EQ(arrived.size(), values.size());
     for (size_t i = 0; i < values.size(); ++i) {
-      const auto& received = arrived.at(SimKey(StrCat("t", i)).ToString());
+      const auto& received = arrived.at(TestKey(StrCat("t", i)).ToString());
       EXPECT_FALSE(received.is_dead);
       EXPECT_EQ(AttrValue(received.value), AttrValue(values[i])) << i;
       EXPECT_FALSE(received.value.SharesBufferWith(values[i])) << "capabilities: no zero_copy";
@@ -145,19 +137,19 @@ TEST_F(SimTransportTest, ValuesOfAllKinds) {
 TEST_F(SimTransportTest, DeadValuesAndLoops) {
   Connected([&] {
     const auto sink = Subscribe(*ps_, 1);
-    Send(*sink, 1, SimKey("without"), Tensor(), /*is_dead=*/true);
-    Send(*sink, 1, SimKey("with"), Tensor::Scalar(1.0f), /*is_dead=*/true);
-    Send(*sink, 1, SimKey("edge", 1), Tensor::Scalar(1.0f));
-    Send(*sink, 1, SimKey("edge", 2), Tensor(), /*is_dead=*/true);
+    Send(*sink, 1, TestKey("without"), Tensor(), /*is_dead=*/true);
+    Send(*sink, 1, TestKey("with"), Tensor::Scalar(1.0f), /*is_dead=*/true);
+    Send(*sink, 1, TestKey("edge", 1), Tensor::Scalar(1.0f));
+    Send(*sink, 1, TestKey("edge", 2), Tensor(), /*is_dead=*/true);
     const auto arrived = Arrived(1);
     ASSERT_EQ(arrived.size(), 4u);
     const auto at = [&](const HashedKey& key) { return arrived.at(key.ToString()); };
-    EXPECT_TRUE(at(SimKey("without")).is_dead);
-    EXPECT_FALSE(at(SimKey("without")).value.valid());
-    EXPECT_TRUE(at(SimKey("with")).is_dead);
-    EXPECT_EQ(at(SimKey("with")).value.scalar<float>(), 1);
-    EXPECT_FALSE(at(SimKey("edge", 1)).is_dead);
-    EXPECT_TRUE(at(SimKey("edge", 2)).is_dead);
+    EXPECT_TRUE(at(TestKey("without")).is_dead);
+    EXPECT_FALSE(at(TestKey("without")).value.valid());
+    EXPECT_TRUE(at(TestKey("with")).is_dead);
+    EXPECT_EQ(at(TestKey("with")).value.scalar<float>(), 1);
+    EXPECT_FALSE(at(TestKey("edge", 1)).is_dead);
+    EXPECT_TRUE(at(TestKey("edge", 2)).is_dead);
   });
 }
 
@@ -169,13 +161,13 @@ TEST_F(SimTransportTest, AnyTensorMayOvertakeAnyOther) {
     constexpr int kTensors = 200;
     const auto sink = Subscribe(*ps_, 1);
     for (int i = 0; i < kTensors; ++i) {
-      Send(*sink, 1, SimKey("edge", 1 + i), Tensor::Scalar<int32_t>(i));
+      Send(*sink, 1, TestKey("edge", 1 + i), Tensor::Scalar<int32_t>(i));
     }
     EXPECT_EQ(Arrived(1).size(), static_cast<size_t>(kTensors));
     int overtaken = 0, last = -1;
     for (const auto& received : worker_->steps.received()) {
       const int32_t i = received.value.scalar<int32_t>();
-      EXPECT_EQ(received.key, SimKey("edge", 1 + i));
+      EXPECT_EQ(received.key, TestKey("edge", 1 + i));
       overtaken += i < last;
       last = i;
     }
@@ -188,15 +180,15 @@ TEST_F(SimTransportTest, TensorsLandWhereTheConsumerSays) {
   Connected([&] {
     worker_->steps.set_memory(memory);
     const auto sink = Subscribe(*ps_, 1);
-    Send(*sink, 1, SimKey("plain"), Tensor::Scalar(2.5f));
-    Send(*sink, 1, SimKey("none"), Tensor(DType::kFloat, Shape({0})));
-    Send(*sink, 1, SimKey("dead"), Tensor(), /*is_dead=*/true);
-    Send(*sink, 1, SimKey("text"), Tensor::Scalar<std::string>("abc"));
+    Send(*sink, 1, TestKey("plain"), Tensor::Scalar(2.5f));
+    Send(*sink, 1, TestKey("none"), Tensor(DType::kFloat, Shape({0})));
+    Send(*sink, 1, TestKey("dead"), Tensor(), /*is_dead=*/true);
+    Send(*sink, 1, TestKey("text"), Tensor::Scalar<std::string>("abc"));
     {
       const auto arrived = Arrived(1);
       ASSERT_EQ(arrived.size(), 4u);
       for (const char* const name : {"plain", "none"}) {
-        const Tensor& value = arrived.at(SimKey(name).ToString()).value;
+        const Tensor& value = arrived.at(TestKey(name).ToString()).value;
         EXPECT_EQ(value.buffer()->allocator(), &memory) << name;
       }
       EXPECT_EQ(worker_->steps.allocators_asked(), 2);
@@ -209,11 +201,11 @@ TEST_F(SimTransportTest, MemoryThatCannotBeHadFailsTheStepOnly) {
   SimDeviceMemory full(/*host=*/true, /*full=*/true), device(/*host=*/false, /*full=*/false);
   Connected([&] {
     worker_->steps.set_memory(full);
-    Send(*Subscribe(*ps_, 1), 1, SimKey("large"), Tensor(DType::kFloat, Shape({1 << 18})));
+    Send(*Subscribe(*ps_, 1), 1, TestKey("large"), Tensor(DType::kFloat, Shape({1 << 18})));
     EXPECT_EQ(Failure(1).code(), StatusCode::kResourceExhausted);
     EXPECT_THAT(std::string(Failure(1).message()), HasSubstr("large"));
     worker_->steps.set_memory(device);
-    Send(*Subscribe(*ps_, 2), 2, SimKey("edge"), Tensor::Scalar(1.0f));
+    Send(*Subscribe(*ps_, 2), 2, TestKey("edge"), Tensor::Scalar(1.0f));
     EXPECT_EQ(Failure(2).code(), StatusCode::kUnimplemented);
     EXPECT_THAT(std::string(Failure(2).message()), HasSubstr("SimDeviceMemory"));
     worker_->steps.set_memory(CpuAllocator());
@@ -223,7 +215,7 @@ TEST_F(SimTransportTest, MemoryThatCannotBeHadFailsTheStepOnly) {
 
 TEST_F(SimTransportTest, ValuesThatCannotTravelAndRefusalsFailTheStepOnly) {
   Connected([&] {
-    Send(*Subscribe(*ps_, 1), 1, SimKey("edge"), TestWords::Of({"secret"}));
+    Send(*Subscribe(*ps_, 1), 1, TestKey("edge"), TestWords::Of({"secret"}));
     EXPECT_EQ(Failure(1), Unimplemented("sending 'edge': a secret does not travel"));
     const auto sink = Subscribe(*ps_, 2);
     Subscribe(*ps_, 3);
@@ -237,9 +229,9 @@ TEST_F(SimTransportTest, ValuesThatCannotTravelAndRefusalsFailTheStepOnly) {
 TEST_F(SimTransportTest, LateMessagesOfOldStepsAreDropped) {
   Connected([&] {
     const auto sink = Subscribe(*ps_, 1);
-    Send(*sink, 1, SimKey("under way"), Tensor::Scalar(1.0f));
+    Send(*sink, 1, TestKey("under way"), Tensor::Scalar(1.0f));
     worker_->transport->Unsubscribe(ps_->id, 1);
-    Send(*sink, 1, SimKey("late"), Tensor::Scalar(1.0f));
+    Send(*sink, 1, TestKey("late"), Tensor::Scalar(1.0f));
     sink->Refuse(1, Internal("late"));
     EXPECT_TRUE(Arrived(1).empty());
     EXPECT_EQ(Failure(1), OkStatus());
@@ -257,7 +249,7 @@ TEST_F(SimTransportTest, AKilledProducerFailsTheStepsThatNeedIt) {
     Subscribe(*ps_, 2);
     worker_->transport->Unsubscribe(ps_->id, 2);
     network_->Kill(SimEnd::Of(ps_->id), /*silent=*/false);
-    Send(*sink, 1, SimKey("edge"), Tensor::Scalar(1.0f));
+    Send(*sink, 1, TestKey("edge"), Tensor::Scalar(1.0f));
     EXPECT_EQ(Failure(1).code(), StatusCode::kUnavailable);
     EXPECT_THAT(std::string(Failure(1).message()), HasSubstr(ps_->id.ToString()));
     EXPECT_EQ(Failure(2), OkStatus()) << "it did not need the producer any more";
@@ -293,9 +285,9 @@ TEST_F(SimTransportTest, AProducerThatIsNotThereOrHasRestarted) {
 TEST_F(SimTransportTest, AStoppedConsumerTakesNothingMore) {
   Connected([&] {
     const auto sink = Subscribe(*ps_, 1);
-    Send(*sink, 1, SimKey("under way"), Tensor::Scalar(1.0f));
+    Send(*sink, 1, TestKey("under way"), Tensor::Scalar(1.0f));
     worker_->transport->Stop();
-    Send(*sink, 1, SimKey("late"), Tensor::Scalar(1.0f));
+    Send(*sink, 1, TestKey("late"), Tensor::Scalar(1.0f));
     sink->Refuse(1, Internal("too late"));
     EXPECT_TRUE(Arrived(1).empty());
     EXPECT_EQ(Failure(1), OkStatus());
@@ -311,8 +303,8 @@ TEST_F(SimTransportTest, EightStepsAtATimeInBothDirections) {
       Pass(kArrivalMs);
       const auto back = worker_->steps.WaitForSink(ps_->id.name, step_id);
       for (int i = 0; i < kTensors; ++i) {
-        Send(*there, step_id, SimKey("edge", 1 + i), Tensor::Scalar(step_id * 1000 + i));
-        Send(*back, step_id, SimKey("edge", 1 + i), Tensor::Scalar(-step_id * 1000 - i));
+        Send(*there, step_id, TestKey("edge", 1 + i), Tensor::Scalar(step_id * 1000 + i));
+        Send(*back, step_id, TestKey("edge", 1 + i), Tensor::Scalar(-step_id * 1000 - i));
       }
     }
     Pass(kArrivalMs);

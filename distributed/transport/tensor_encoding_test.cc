@@ -5,23 +5,17 @@
 
 #include "core/op/attr.h"
 #include "core/tensor/testing/test_variant.h"
+#include "distributed/transport/testing/test_key.h"
 #include "gtest/gtest.h"
 
 namespace penstock {
 namespace {
 
-HashedKey Key() {
-  return HashedKey({.src_device = "/job:ps/replica:0/task:0/device:CPU:0",
-                    .src_incarnation = 7,
-                    .dst_device = "/job:worker/replica:0/task:1/device:CPU:0",
-                    .tensor = "edge"});
-}
-
 class CpuLanding final : public Landing {};
 
 StatusOr<IncomingTensor> Begin(const TensorHeader& header) {
   CpuLanding landing;
-  return IncomingTensor::Begin(1, Key(), header, landing);
+  return IncomingTensor::Begin(1, TestKey("edge"), header, landing);
 }
 
 // Returns the tensor that is received when the bytes come in pieces of this size.
@@ -44,7 +38,7 @@ TEST(TensorEncodingTest, ValuesOfAllKindsInPieces) {
                            Tensor::Vector<std::string>({"", "abc", "a longer text than fits"}),
                            TestWords::Of({"a", "b"})};
   for (const Tensor& value : values) {
-    const OutgoingTensor sent(1, Key(), value, false);
+    const OutgoingTensor sent(1, TestKey("edge"), value, false);
     ASSERT_TRUE(sent.status().ok());
     for (const size_t piece : {1, 3, 1000}) {
       EXPECT_EQ(AttrValue(Moved(sent, piece)), AttrValue(value));
@@ -54,7 +48,7 @@ TEST(TensorEncodingTest, ValuesOfAllKindsInPieces) {
 
 TEST(TensorEncodingTest, PlainBytesAreTheTensorsOwn) {
   const Tensor value = Tensor::Vector<float>({1, 2, 3, 4});
-  const OutgoingTensor sent(1, Key(), value.Slice(1, 3), false);
+  const OutgoingTensor sent(1, TestKey("edge"), value.Slice(1, 3), false);
   EXPECT_EQ(sent.data(), static_cast<const char*>(value.raw_data()) + 4);
   EXPECT_TRUE(sent.body().SharesBufferWith(value));
   EXPECT_EQ(sent.bytes(), 8);
@@ -64,7 +58,7 @@ TEST(TensorEncodingTest, PlainBytesAreTheTensorsOwn) {
 TEST(TensorEncodingTest, EncodedBytesOutliveTheTensor) {
   Tensor kept;
   {
-    const OutgoingTensor sent(1, Key(), Tensor::Scalar<std::string>("abc"), false);
+    const OutgoingTensor sent(1, TestKey("edge"), Tensor::Scalar<std::string>("abc"), false);
     EXPECT_TRUE(sent.header().is_encoded);
     kept = sent.body();
   }
@@ -73,16 +67,17 @@ TEST(TensorEncodingTest, EncodedBytesOutliveTheTensor) {
 }
 
 TEST(TensorEncodingTest, DeadValues) {
-  const OutgoingTensor without(1, Key(), Tensor(), true);
+  const OutgoingTensor without(1, TestKey("edge"), Tensor(), true);
   EXPECT_EQ(without.header().dtype, 0);
   EXPECT_EQ(without.bytes(), 0);
   EXPECT_FALSE(Moved(without, 1).valid());
   EXPECT_TRUE(Begin(without.header())->is_dead());
-  EXPECT_EQ(Moved(OutgoingTensor(1, Key(), Tensor::Scalar(2.0f), true), 4).scalar<float>(), 2);
+  EXPECT_EQ(
+      Moved(OutgoingTensor(1, TestKey("edge"), Tensor::Scalar(2.0f), true), 4).scalar<float>(), 2);
 }
 
 TEST(TensorEncodingTest, SaysWhichVariantsCannotTravel) {
-  EXPECT_EQ(OutgoingTensor(1, Key(), TestWords::Of({"a", "secret"}), false).status(),
+  EXPECT_EQ(OutgoingTensor(1, TestKey("edge"), TestWords::Of({"a", "secret"}), false).status(),
             Unimplemented("a secret does not travel"));
 }
 

@@ -16,18 +16,10 @@
 
 #include "core/base/env.h"
 #include "distributed/calls/testing/test_host.h"
+#include "distributed/transport/testing/test_key.h"
 #include "distributed/transport/transport_factory.h"
 
 namespace penstock {
-
-inline HashedKey MeasuredKey() {
-  return HashedKey({.src_device = "/job:ps/replica:0/task:0/device:CPU:0",
-                    .src_incarnation = 7,
-                    .dst_device = "/job:worker/replica:0/task:0/device:CPU:0",
-                    .tensor = "edge",
-                    .frame = 0,
-                    .iteration = 0});
-}
 
 // The producer's steps. The step id encodes the payload: id >> 24 is the bytes of a tensor, (id >>
 // 12) & 0xfff is the number of tensors.
@@ -48,7 +40,7 @@ class MeasuredSender final : public TaskSteps {
   void Fail(int64_t, const Status&) override {}
 
  private:
-  const HashedKey key_ = MeasuredKey();
+  const HashedKey key_ = TestKey("edge");
   std::map<int64_t, Tensor> values_;
 };
 

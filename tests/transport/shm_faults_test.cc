@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/base/testing/eventually.h"
+#include "distributed/transport/testing/test_key.h"
 #include "gtest/gtest.h"
 #include "tests/transport/test_task.h"
 
@@ -23,15 +24,6 @@ namespace {
 
 constexpr int kRounds = 12;
 constexpr int64_t kNoticedNanosMax = 1'000'000'000;
-
-HashedKey Key(uint64_t iteration) {
-  return HashedKey({.src_device = "/job:ps/replica:0/task:0/device:CPU:0",
-                    .src_incarnation = 7,
-                    .dst_device = "/job:worker/replica:0/task:0/device:CPU:0",
-                    .tensor = "edge",
-                    .frame = 1,
-                    .iteration = iteration});
-}
 
 std::set<std::string> SharedMemoryFiles() {
   std::set<std::string> names;
@@ -76,7 +68,8 @@ struct Producer {
     Tensor value(DType::kInt32, Shape({i % 2 == 0 ? 1 << 10 : 1 << 20}));
     for (int32_t& x : value.mutable_flat<int32_t>()) x = i;
     ++pending;
-    sink->Send(1, Key(static_cast<uint64_t>(i)), value, false, [&pending] { --pending; });
+    sink->Send(1, TestKey("edge", static_cast<uint64_t>(i)), value, false,
+               [&pending] { --pending; });
   }
 }
 

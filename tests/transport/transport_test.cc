@@ -12,6 +12,7 @@
 #include "core/base/testing/eventually.h"
 #include "core/op/attr.h"
 #include "core/tensor/testing/test_variant.h"
+#include "distributed/transport/testing/test_key.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/transport/test_task.h"
@@ -29,15 +30,6 @@ int64_t LargeTensorBytes() {
   int64_t bytes = kLargeTensorBytes;
   CHECK(text == nullptr || absl::SimpleAtoi(text, &bytes), "PENSTOCK_LARGE_TENSOR_BYTES=", text);
   return bytes;
-}
-
-HashedKey Key(const std::string& tensor, uint64_t iteration = 0) {
-  return HashedKey({.src_device = "/job:ps/replica:0/task:0/device:CPU:0",
-                    .src_incarnation = 7,
-                    .dst_device = "/job:worker/replica:0/task:0/device:CPU:0",
-                    .tensor = tensor,
-                    .frame = iteration == 0 ? uint64_t{0} : 5,
-                    .iteration = iteration});
 }
 
 Tensor Megabyte(int32_t first = 0) {
@@ -75,8 +67,8 @@ class TransportTest : public testing::TestWithParam<std::string> {
   // Checks that a step that is independent of others succeeds.
   void ExpectThatAStepWorks(int64_t step_id) {
     const auto sink = Connect(step_id);
-    Send(*sink, step_id, Key("small"), Tensor::Scalar(7.0f));
-    Send(*sink, step_id, Key("large"), Megabyte());
+    Send(*sink, step_id, TestKey("small"), Tensor::Scalar(7.0f));
+    Send(*sink, step_id, TestKey("large"), Megabyte());
     int found = 0;
     for (size_t count = worker.steps().received().size(); found < 2; ++count) {
       found = 0;
@@ -84,7 +76,7 @@ class TransportTest : public testing::TestWithParam<std::string> {
         if (r.step_id != step_id) continue;
         ++found;
         EXPECT_EQ(AttrValue(r.value),
-                  AttrValue(r.key == Key("small") ? Tensor::Scalar(7.0f) : Megabyte()));
+                  AttrValue(r.key == TestKey("small") ? Tensor::Scalar(7.0f) : Megabyte()));
       }
     }
   }
@@ -110,14 +102,14 @@ TEST_P(TransportTest, ValuesOfAllKinds) {
                            large.Slice(1, 200'000),
                            TestWords::Of({"a", std::string(3'000'000, 'y')})};
   const auto sink = Connect(1);
-  for (size_t i = 0; i < std::size(values); ++i) Send(*sink, 1, Key(StrCat("t", i)), values[i]);
+  for (size_t i = 0; i < std::size(values); ++i) Send(*sink, 1, TestKey(StrCat("t", i)), values[i]);
   const auto received = worker.steps().WaitForTensors(std::size(values));
   ASSERT_EQ(received.size(), std::size(values));
   for (const auto& r : received) {
     EXPECT_EQ(r.step_id, 1);
     EXPECT_FALSE(r.is_dead);
     const size_t i = std::stoul(r.key.key().tensor.substr(1));
-    EXPECT_EQ(r.key, Key(StrCat("t", i)));
+    EXPECT_EQ(r.key, TestKey(StrCat("t", i)));
     EXPECT_EQ(AttrValue(r.value), AttrValue(values[i])) << i;
     EXPECT_EQ(r.value.SharesBufferWith(values[i]), can.zero_copy && IsPlain(r.value.dtype())) << i;
   }
@@ -125,19 +117,19 @@ TEST_P(TransportTest, ValuesOfAllKinds) {
 
 TEST_P(TransportTest, DeadValuesAndLoops) {
   const auto sink = Connect(1);
-  Send(*sink, 1, Key("without"), Tensor(), /*is_dead=*/true);
-  Send(*sink, 1, Key("with"), Tensor::Scalar(1.0f), /*is_dead=*/true);
-  Send(*sink, 1, Key("edge", 1), Tensor::Scalar(1.0f));
-  Send(*sink, 1, Key("edge", 2), Tensor(), /*is_dead=*/true);
+  Send(*sink, 1, TestKey("without"), Tensor(), /*is_dead=*/true);
+  Send(*sink, 1, TestKey("with"), Tensor::Scalar(1.0f), /*is_dead=*/true);
+  Send(*sink, 1, TestKey("edge", 1), Tensor::Scalar(1.0f));
+  Send(*sink, 1, TestKey("edge", 2), Tensor(), /*is_dead=*/true);
   const auto received = worker.steps().WaitForTensors(4);
   ASSERT_EQ(received.size(), 4);
   EXPECT_TRUE(received[0].is_dead);
   EXPECT_FALSE(received[0].value.valid());
   EXPECT_TRUE(received[1].is_dead);
   EXPECT_EQ(received[1].value.scalar<float>(), 1);
-  EXPECT_EQ(received[2].key, Key("edge", 1));
+  EXPECT_EQ(received[2].key, TestKey("edge", 1));
   EXPECT_FALSE(received[2].is_dead);
-  EXPECT_EQ(received[3].key, Key("edge", 2));
+  EXPECT_EQ(received[3].key, TestKey("edge", 2));
   EXPECT_TRUE(received[3].is_dead);
 }
 
@@ -145,13 +137,13 @@ TEST_P(TransportTest, ManySmallTensorsArriveInOrder) {
   constexpr int kTensors = 20'000;
   const auto sink = Connect(1);
   for (int i = 0; i < kTensors; ++i) {
-    Send(*sink, 1, Key(StrCat("edge", i % 10), 1 + i), Tensor::Scalar<int32_t>(i));
+    Send(*sink, 1, TestKey(StrCat("edge", i % 10), 1 + i), Tensor::Scalar<int32_t>(i));
   }
   const auto received = worker.steps().WaitForTensors(kTensors);
   ASSERT_EQ(received.size(), kTensors);
   for (int i = 0; i < kTensors; ++i) {
     ASSERT_EQ(received[i].value.scalar<int32_t>(), i);
-    ASSERT_EQ(received[i].key, Key(StrCat("edge", i % 10), 1 + i));
+    ASSERT_EQ(received[i].key, TestKey(StrCat("edge", i % 10), 1 + i));
   }
 }
 
@@ -163,7 +155,7 @@ TEST_P(TransportTest, TensorsOfOneSizeClassArriveInOrder) {
     const size_t elements = i % 3 == 0 ? 1 << 18 : i % 3 == 1 ? 1 : can.inline_bytes_max / 4;
     Tensor value(DType::kInt32, Shape({static_cast<int64_t>(elements)}));
     for (int32_t& x : value.mutable_flat<int32_t>()) x = i;
-    Send(*sink, 1, Key(StrCat("t", i)), value);
+    Send(*sink, 1, TestKey(StrCat("t", i)), value);
   }
   int last_inline = -1, last_large = -1;
   for (const auto& r : worker.steps().WaitForTensors(kTensors)) {
@@ -179,7 +171,7 @@ TEST_P(TransportTest, LargeTensor) {
   Tensor value(DType::kInt64, Shape({elements}));
   for (int64_t i = 0; i < elements; ++i) value.mutable_flat<int64_t>()[i] = i * 3;
   const auto sink = Connect(1);
-  Send(*sink, 1, Key("large"), std::move(value));
+  Send(*sink, 1, TestKey("large"), std::move(value));
   const auto received = worker.steps().WaitForTensors(1);
   const auto flat = received[0].value.flat<int64_t>();
   ASSERT_EQ(flat.size(), elements);
@@ -211,20 +203,20 @@ TEST_P(TransportTest, TensorsLandWhereTheConsumerSays) {
   OtherMemory memory;
   worker.steps().set_memory(memory);
   const auto sink = Connect(1);
-  Send(*sink, 1, Key("small"), Tensor::Scalar(2.5f));
-  Send(*sink, 1, Key("large"), Megabyte(3));
-  Send(*sink, 1, Key("none"), Tensor(DType::kFloat, Shape({0})));
-  Send(*sink, 1, Key("dead"), Tensor(), /*is_dead=*/true);
-  Send(*sink, 1, Key("text"), Tensor::Scalar<std::string>("abc"));
+  Send(*sink, 1, TestKey("small"), Tensor::Scalar(2.5f));
+  Send(*sink, 1, TestKey("large"), Megabyte(3));
+  Send(*sink, 1, TestKey("none"), Tensor(DType::kFloat, Shape({0})));
+  Send(*sink, 1, TestKey("dead"), Tensor(), /*is_dead=*/true);
+  Send(*sink, 1, TestKey("text"), Tensor::Scalar<std::string>("abc"));
   int landed = 0;
   for (const auto& r : worker.steps().WaitForTensors(5)) {
     if (!r.value.valid() || !IsPlain(r.value.dtype())) continue;
     EXPECT_EQ(r.value.buffer()->allocator(), &memory) << r.key.ToString();
     ++landed;
-    if (r.key == Key("small")) {
+    if (r.key == TestKey("small")) {
       EXPECT_EQ(r.value.scalar<float>(), 2.5f);
     }
-    if (r.key == Key("large")) {
+    if (r.key == TestKey("large")) {
       EXPECT_EQ(AttrValue(r.value), AttrValue(Megabyte(3)));
     }
   }
@@ -238,7 +230,7 @@ TEST_P(TransportTest, TensorsLandWhereTheConsumerSays) {
 TEST_P(TransportTest, MemoryThatCannotBeHadFailsTheStepOnly) {
   OtherMemory full(/*host=*/true, /*exhausted=*/true);
   worker.steps().set_memory(full);
-  Send(*Connect(1), 1, Key("large"), Megabyte());
+  Send(*Connect(1), 1, TestKey("large"), Megabyte());
   EXPECT_EQ(worker.steps().WaitForFailure(1).code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(worker.steps().WaitForFailure(1).message()), HasSubstr("large"));
   worker.steps().set_memory(CpuAllocator());
@@ -248,7 +240,7 @@ TEST_P(TransportTest, MemoryThatCannotBeHadFailsTheStepOnly) {
 TEST_P(TransportTest, MemoryThatTheCpuCannotWriteFailsTheStepOnly) {
   OtherMemory device(/*host=*/false);
   worker.steps().set_memory(device);
-  Send(*Connect(1), 1, Key("edge"), Tensor::Scalar(1.0f));
+  Send(*Connect(1), 1, TestKey("edge"), Tensor::Scalar(1.0f));
   EXPECT_EQ(worker.steps().WaitForFailure(1).code(), StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(worker.steps().WaitForFailure(1).message()), HasSubstr("OtherMemory"));
   worker.steps().set_memory(CpuAllocator());
@@ -256,7 +248,7 @@ TEST_P(TransportTest, MemoryThatTheCpuCannotWriteFailsTheStepOnly) {
 }
 
 TEST_P(TransportTest, AValueThatCannotTravelFailsTheStepOnly) {
-  Send(*Connect(1), 1, Key("edge"), TestWords::Of({"secret"}));
+  Send(*Connect(1), 1, TestKey("edge"), TestWords::Of({"secret"}));
   EXPECT_EQ(worker.steps().WaitForFailure(1),
             Unimplemented("sending 'edge': a secret does not travel"));
   ExpectThatAStepWorks(2);
@@ -289,7 +281,7 @@ TEST_P(TransportTest, AbortAtTheProducerWhileTensorsWait) {
   const auto sink = Connect(1);
   worker.steps().Block();
   std::thread sender([&] {
-    for (int i = 0; i < 64; ++i) Send(*sink, 1, Key(StrCat("t", i)), Megabyte());
+    for (int i = 0; i < 64; ++i) Send(*sink, 1, TestKey(StrCat("t", i)), Megabyte());
   });
   worker.steps().WaitUntilStuck();
   sink->Drop(1);
@@ -305,7 +297,7 @@ TEST_P(TransportTest, AbortAtTheConsumerWhileTensorsArrive) {
   const auto sink = Connect(1);
   worker.steps().Block();
   std::thread sender([&] {
-    for (int i = 0; i < 64; ++i) Send(*sink, 1, Key(StrCat("t", i)), Megabyte());
+    for (int i = 0; i < 64; ++i) Send(*sink, 1, TestKey(StrCat("t", i)), Megabyte());
   });
   worker.steps().WaitUntilStuck();
   worker.transport().Unsubscribe(ps.id(), 1);
@@ -323,7 +315,7 @@ TEST_P(TransportTest, AbortAtTheConsumerWhileTensorsArrive) {
 
 TEST_P(TransportTest, AbortAfterTheLastTensor) {
   const auto sink = Connect(1);
-  Send(*sink, 1, Key("edge"), Tensor::Scalar(1.0f));
+  Send(*sink, 1, TestKey("edge"), Tensor::Scalar(1.0f));
   worker.steps().WaitForTensors(1);
   sink->Drop(1);
   worker.transport().Unsubscribe(ps.id(), 1);
@@ -333,8 +325,8 @@ TEST_P(TransportTest, AbortAfterTheLastTensor) {
 TEST_P(TransportTest, LateTensorsOfOldStepsAreDropped) {
   const auto sink = Connect(1);
   worker.transport().Unsubscribe(ps.id(), 1);
-  Send(*sink, 1, Key("small"), Tensor::Scalar(1.0f));
-  Send(*sink, 1, Key("large"), Megabyte());
+  Send(*sink, 1, TestKey("small"), Tensor::Scalar(1.0f));
+  Send(*sink, 1, TestKey("large"), Megabyte());
   sink->Refuse(1, Internal("late"));
   EXPECT_TRUE(AllHandedOver());
   ExpectThatAStepWorks(2);
@@ -351,14 +343,14 @@ TEST_P(TransportTest, AStoppedProducerFailsTheStepsThatNeedIt) {
     EXPECT_EQ(why.code(), StatusCode::kUnavailable) << why;
     EXPECT_THAT(std::string(why.message()), HasSubstr(ps.id().ToString()));
   }
-  Send(*sink, 1, Key("edge"), Tensor::Scalar(1.0f));
+  Send(*sink, 1, TestKey("edge"), Tensor::Scalar(1.0f));
   EXPECT_TRUE(AllHandedOver());
   worker.transport().Unsubscribe(ps.id(), 1);
 }
 
 TEST_P(TransportTest, AProducerThatStopsWhileItSends) {
   const auto sink = Connect(1);
-  for (int i = 0; i < 64; ++i) Send(*sink, 1, Key(StrCat("t", i)), Megabyte(i));
+  for (int i = 0; i < 64; ++i) Send(*sink, 1, TestKey(StrCat("t", i)), Megabyte(i));
   ps.Stop();
   EXPECT_EQ(worker.steps().WaitForFailure(1).code(), StatusCode::kUnavailable);
   EXPECT_TRUE(AllHandedOver());
@@ -379,8 +371,8 @@ TEST_P(TransportTest, AProducerThatIsNotThere) {
 TEST_P(TransportTest, AStoppedConsumerTakesNothingMore) {
   const auto sink = Connect(1);
   worker.Stop();
-  Send(*sink, 1, Key("small"), Tensor::Scalar(1.0f));
-  Send(*sink, 1, Key("large"), Megabyte());
+  Send(*sink, 1, TestKey("small"), Tensor::Scalar(1.0f));
+  Send(*sink, 1, TestKey("large"), Megabyte());
   sink->Refuse(1, Internal("too late"));
   EXPECT_TRUE(AllHandedOver());
   EXPECT_TRUE(worker.steps().received().empty());
@@ -403,7 +395,7 @@ TEST_P(TransportTest, ARestartedProducerIsAnother) {
 
   worker.transport().Subscribe(again.id(), 3);
   const auto sink = again.steps().WaitForSink(worker.id().name, 3);
-  Send(*sink, 3, Key("edge"), Tensor::Scalar(1.0f));
+  Send(*sink, 3, TestKey("edge"), Tensor::Scalar(1.0f));
   EXPECT_EQ(worker.steps().WaitForTensors(1)[0].step_id, 3);
   EXPECT_TRUE(AllHandedOver());  // wait before `again` is destroyed
 }
@@ -414,7 +406,7 @@ TEST_P(TransportTest, AConsumerThatDoesNotReadHoldsTheProducerBack) {
   const auto sink = Connect(1);
   worker.steps().Block();
   std::thread sender([&] {
-    for (int i = 0; i < kTensors; ++i) Send(*sink, 1, Key(StrCat("t", i)), value);
+    for (int i = 0; i < kTensors; ++i) Send(*sink, 1, TestKey(StrCat("t", i)), value);
   });
   worker.steps().WaitUntilStuck();
   WaitUntilNothingIsHandedOver();
@@ -434,7 +426,7 @@ TEST_P(TransportTest, EightStepsAtATimeOverOneEdge) {
         const int64_t elements = i % 10 == 0 ? 1 << 18 : 1;
         Tensor value(DType::kInt64, Shape({elements}));
         for (int64_t& x : value.mutable_flat<int64_t>()) x = step_id * 1000 + i;
-        Send(*sink, step_id, Key("edge", 1 + i), value);
+        Send(*sink, step_id, TestKey("edge", 1 + i), value);
       }
     });
   }
@@ -455,8 +447,8 @@ TEST_P(TransportTest, BothDirectionsAtOnce) {
   ps.transport().Subscribe(worker.id(), 1);
   const auto back = worker.steps().WaitForSink(ps.id().name, 1);
   for (int i = 0; i < 20; ++i) {
-    Send(*there, 1, Key(StrCat("t", i)), Megabyte());
-    Send(*back, 1, Key(StrCat("t", i)), Megabyte());
+    Send(*there, 1, TestKey(StrCat("t", i)), Megabyte());
+    Send(*back, 1, TestKey(StrCat("t", i)), Megabyte());
   }
   EXPECT_EQ(worker.steps().WaitForTensors(20).size(), 20);
   EXPECT_EQ(ps.steps().WaitForTensors(20).size(), 20);

@@ -12,19 +12,13 @@
 #include "core/base/testing/eventually.h"
 #include "distributed/calls/testing/test_host.h"
 #include "distributed/transport/testing/recording_steps.h"
+#include "distributed/transport/testing/test_key.h"
 #include "gtest/gtest.h"
 
 namespace penstock {
 namespace {
 
 constexpr char kConsumer[] = "/job:worker/replica:0/task:0";
-
-HashedKey SinkKey(const std::string& tensor) {
-  return HashedKey({.src_device = "/job:ps/replica:0/task:0/device:CPU:0",
-                    .src_incarnation = 7,
-                    .dst_device = "/job:worker/replica:0/task:0/device:CPU:0",
-                    .tensor = tensor});
-}
 
 // A consumer that the test drives call by call.
 class Consumer {
@@ -93,7 +87,7 @@ class ExchangeSinkTest : public testing::Test {
     return steps.WaitForSink(kConsumer, step_id);
   }
   void Send(TensorSink& sink, const std::string& key, Tensor value) {
-    sink.Send(1, SinkKey(key), std::move(value), false, [this] { ++handed_over; });
+    sink.Send(1, TestKey(key), std::move(value), false, [this] { ++handed_over; });
   }
   bool HandedOver(int count) {
     return Eventually([&] { return handed_over == count; });

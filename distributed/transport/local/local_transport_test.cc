@@ -8,6 +8,7 @@
 
 #include "core/base/check.h"
 #include "core/base/sim/sim_scheduler.h"
+#include "distributed/transport/testing/test_key.h"
 #include "distributed/transport/transport_factory.h"
 #include "gtest/gtest.h"
 
@@ -58,9 +59,7 @@ TEST(LocalTransportTest, StopLetsTheSimulationRunUntilADeliveryHasEnded) {
   const Status status = scheduler.Run([&] {
     LocalTask ps(scheduler, "ps"), worker(scheduler, "worker");
     worker.transport->Subscribe(ps.id, 1);
-    const HashedKey key({.src_device = "/job:ps/replica:0/task:0/device:CPU:0",
-                         .dst_device = "/job:worker/replica:0/task:0/device:CPU:0",
-                         .tensor = "x"});
+    const HashedKey key = TestKey("x");
     const auto sender = scheduler.StartThread("sender", [&] {
       ps.steps.sink().Send(1, key, Tensor::Scalar(1.0f), /*is_dead=*/false, [] {});
     });

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "distributed/transport/records/commands.h"
+#include "distributed/transport/testing/test_key.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -20,9 +21,7 @@ class SendQueueTest : public testing::Test {
   using Queue = SendQueue<int>;
 
   void Push(int64_t step_id, int64_t bytes) {
-    const HashedKey key({.src_device = "/job:ps/replica:0/task:0/device:CPU:0",
-                         .dst_device = "/job:worker/replica:0/task:0/device:CPU:0",
-                         .tensor = "edge"});
+    const HashedKey key = TestKey("edge");
     Tensor value(DType::kUint8, Shape({bytes}));
     memory_.push_back(value);
     const size_t i = memory_.size() - 1;

@@ -7,6 +7,7 @@
 #include "core/op/attr.h"
 #include "distributed/transport/records/tensor_record_reader.h"
 #include "distributed/transport/records/tensor_record_writer.h"
+#include "distributed/transport/testing/test_key.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -16,15 +17,6 @@ namespace {
 using testing::HasSubstr;
 
 constexpr size_t kRingBytes = size_t{1} << 20;
-
-HashedKey Key(const std::string& tensor, uint64_t iteration = 0) {
-  return HashedKey({.src_device = "/job:ps/replica:0/task:0/device:CPU:0",
-                    .src_incarnation = 7,
-                    .dst_device = "/job:worker/replica:0/task:0/device:CPU:0",
-                    .tensor = tensor,
-                    .frame = iteration == 0 ? uint64_t{0} : 5,
-                    .iteration = iteration});
-}
 
 Tensor Numbers(int64_t count) {
   Tensor t(DType::kInt32, Shape({count}));
@@ -57,7 +49,7 @@ class Reader final : public TensorRecordReader {
 class RecordsTest : public testing::Test, public Landing {
  protected:
   OutgoingTensor Outgoing(Tensor value, int64_t step_id = 1, const std::string& name = "edge") {
-    return {step_id, Key(name), std::move(value), /*is_dead=*/false};
+    return {step_id, TestKey(name), std::move(value), /*is_dead=*/false};
   }
   bool Write(Tensor value, int64_t step_id = 1, const std::string& name = "edge") {
     return *writer.Write(Outgoing(std::move(value), step_id, name), Place::kInline);
@@ -83,14 +75,14 @@ TEST_F(RecordsTest, TensorsInside) {
   EXPECT_TRUE(Write(Tensor::Scalar(1.5f)));
   EXPECT_TRUE(Write(Numbers(1 << 14)));
   EXPECT_TRUE(Write(Tensor::Vector<std::string>({"a", ""})));
-  EXPECT_TRUE(*writer.Write(OutgoingTensor(2, Key("loop", 3), Tensor(), true), Place::kInline));
+  EXPECT_TRUE(*writer.Write(OutgoingTensor(2, TestKey("loop", 3), Tensor(), true), Place::kInline));
   ASSERT_TRUE(Read().ok());
   ASSERT_EQ(tensors.size(), 4);
   EXPECT_EQ(AttrValue(tensors[0].value), AttrValue(Tensor::Scalar(1.5f)));
   EXPECT_EQ(AttrValue(tensors[1].value), AttrValue(Numbers(1 << 14)));
   EXPECT_EQ(AttrValue(tensors[2].value), AttrValue(Tensor::Vector<std::string>({"a", ""})));
-  EXPECT_EQ(tensors[2].key, Key("edge"));
-  EXPECT_EQ(tensors[3].key, Key("loop", 3));
+  EXPECT_EQ(tensors[2].key, TestKey("edge"));
+  EXPECT_EQ(tensors[3].key, TestKey("loop", 3));
   EXPECT_EQ(tensors[3].step_id, 2);
   EXPECT_TRUE(tensors[3].is_dead);
   EXPECT_FALSE(tensors[3].value.valid());
@@ -103,7 +95,7 @@ TEST_F(RecordsTest, AKeyIsSpelledOutOnceAndShapesMayChange) {
   EXPECT_LT(ring.positions.published - first, first);
   ASSERT_TRUE(Read().ok());
   EXPECT_EQ(tensors[1].value.shape(), Shape({1, 2}));
-  EXPECT_EQ(tensors[1].key, Key("edge"));
+  EXPECT_EQ(tensors[1].key, TestKey("edge"));
 }
 
 TEST_F(RecordsTest, ARecordSaysWhereTheBytesAre) {
@@ -120,7 +112,7 @@ TEST_F(RecordsTest, ARecordSaysWhereTheBytesAre) {
   EXPECT_EQ(record.fields.offer, where.offer);
   EXPECT_EQ(record.fields.address_key, where.address_key);
   EXPECT_EQ(record.header().bytes, 4 << 20);
-  EXPECT_EQ(record.key, Key("edge"));
+  EXPECT_EQ(record.key, TestKey("edge"));
 }
 
 TEST_F(RecordsTest, NobodyWantsIt) {

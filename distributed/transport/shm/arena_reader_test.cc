@@ -5,6 +5,7 @@
 
 #include "core/op/attr.h"
 #include "distributed/transport/records/tensor_record_writer.h"
+#include "distributed/transport/testing/test_key.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -23,9 +24,7 @@ class ArenaReaderTest : public testing::Test, public Landing {
   }
   // Writes the record of a tensor whose bytes are at `offset` of the arena.
   void Write(const Tensor& value, int64_t step_id, uint64_t offset) {
-    const HashedKey key({.src_device = "/job:ps/replica:0/task:0/device:CPU:0",
-                         .dst_device = "/job:worker/replica:0/task:0/device:CPU:0",
-                         .tensor = "edge"});
+    const HashedKey key = TestKey("edge");
     const OutgoingTensor outgoing(step_id, key, value, /*is_dead=*/false);
     ASSERT_TRUE(*writer.Write(outgoing, Place::kElsewhere, {.address = offset}));
   }

@@ -14,6 +14,7 @@
 #include "core/base/check.h"
 #include "distributed/transport/shm/handshake.h"
 #include "distributed/transport/testing/recording_steps.h"
+#include "distributed/transport/testing/test_key.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -23,15 +24,6 @@ namespace {
 using testing::HasSubstr;
 
 constexpr int64_t kAcceptedNanos = 1000;
-
-HashedKey Key() {
-  return HashedKey({.src_device = "/job:ps/replica:0/task:0/device:CPU:0",
-                    .src_incarnation = 7,
-                    .dst_device = "/job:worker/replica:0/task:0/device:CPU:0",
-                    .tensor = "x:0",
-                    .frame = 0,
-                    .iteration = 0});
-}
 
 class ShmSinkTest : public testing::Test {
  protected:
@@ -64,7 +56,7 @@ class ShmSinkTest : public testing::Test {
     segment_ = *std::move(segment);
   }
   void Send(Tensor value, int64_t step_id = 1) {
-    sink_->Send(step_id, Key(), std::move(value), false, [this] { ++handed_over_; });
+    sink_->Send(step_id, TestKey("x:0"), std::move(value), false, [this] { ++handed_over_; });
   }
   // Returns whether there are records that the consumer has not read.
   bool HasRecords() { return RingReader(segment_->tensors()).HasMore(); }

@@ -16,6 +16,7 @@
 #include "distributed/transport/records/tensor_record_writer.h"
 #include "distributed/transport/shm/unix_socket.h"
 #include "distributed/transport/testing/recording_steps.h"
+#include "distributed/transport/testing/test_key.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -23,15 +24,6 @@ namespace penstock {
 namespace {
 
 using testing::HasSubstr;
-
-HashedKey Key(const std::string& tensor) {
-  return HashedKey({.src_device = "/job:ps/replica:0/task:0/device:CPU:0",
-                    .src_incarnation = 7,
-                    .dst_device = "/job:worker/replica:0/task:0/device:CPU:0",
-                    .tensor = tensor,
-                    .frame = 0,
-                    .iteration = 0});
-}
 
 Tensor Megabytes(int64_t count, int32_t first = 0) {
   Tensor t(DType::kInt32, Shape({count << 18}));
@@ -183,7 +175,7 @@ TEST_F(ConsumerTest, AWelcomeWithoutItsMemory) {
 TEST_F(ConsumerTest, AProducerThatDiesWhileItWrites) {
   worker.transport().Subscribe(ps.id(), 1);
   ps.Welcome();
-  const OutgoingTensor whole(1, Key("whole"), Tensor::Scalar(1.0f), false);
+  const OutgoingTensor whole(1, TestKey("whole"), Tensor::Scalar(1.0f), false);
   ASSERT_TRUE(*ps.writer().Write(whole, Place::kInline));
   ps.Ring();
   EXPECT_EQ(worker.steps().WaitForTensors(1).size(), 1);
@@ -203,7 +195,7 @@ TEST_F(ConsumerTest, WhatWasPublishedBeforeTheEndArrives) {
   worker.transport().Subscribe(ps.id(), 1);
   ps.Welcome();
   for (int i = 0; i < 1000; ++i) {
-    const OutgoingTensor sent(1, Key("edge").In(1, 1 + i), Tensor::Scalar(i), false);
+    const OutgoingTensor sent(1, TestKey("edge").In(1, 1 + i), Tensor::Scalar(i), false);
     ASSERT_TRUE(*ps.writer().Write(sent, Place::kInline));
   }
   ps.Close();
@@ -227,7 +219,7 @@ TEST_F(ConsumerTest, TensorsOutliveTheConnectionAndTheTransport) {
   ps.Welcome();
   const Tensor value = Megabytes(1);
   std::memcpy(ps.segment().arena(), value.raw_data(), value.bytes());
-  const OutgoingTensor sent(1, Key("edge"), value, false);
+  const OutgoingTensor sent(1, TestKey("edge"), value, false);
   ASSERT_TRUE(*ps.writer().Write(sent, Place::kElsewhere));
   ps.Ring();
   Tensor received = worker.steps().WaitForTensors(1)[0].value;
@@ -302,7 +294,7 @@ TEST_F(ProducerTest, AConsumerThatDiesGivesTheTensorsBack) {
   std::atomic<int> handed_over = 0;
   const Tensor value = Megabytes(1);
   for (int i = 0; i < kTensors; ++i) {
-    sink->Send(1, Key(StrCat("t", i)), value, false, [&] { ++handed_over; });
+    sink->Send(1, TestKey(StrCat("t", i)), value, false, [&] { ++handed_over; });
   }
   EXPECT_LT(handed_over, kTensors);
   socket.Close();
@@ -335,7 +327,7 @@ TEST(ShmTest, ConnectionsLeaveNothingBehind) {
       Task worker("/job:worker/replica:0/task:0");
       worker.transport().Subscribe(ps.id(), round);
       const auto sink = ps.steps().WaitForSink(worker.id().name, round);
-      sink->Send(round, Key("edge"), Megabytes(1), false, [] {});
+      sink->Send(round, TestKey("edge"), Megabytes(1), false, [] {});
       worker.steps().WaitForTensors(1);
       EXPECT_GE(CountHeld().mappings, 2);
       worker.steps().ForgetTensors();
@@ -361,7 +353,7 @@ TEST(ShmTest, ConsumersMayHoldMoreThanTheArena) {
   const Tensor value = Megabytes(200);
   constexpr int kTensors = 6;
   static_assert(kTensors * (200ull << 20) > SharedSegment::kArenaBytes);
-  for (int i = 0; i < kTensors; ++i) sink->Send(1, Key(StrCat("t", i)), value, false, [] {});
+  for (int i = 0; i < kTensors; ++i) sink->Send(1, TestKey(StrCat("t", i)), value, false, [] {});
   int elsewhere = 0;
   for (const auto& r : worker.steps().WaitForTensors(kTensors)) {
     EXPECT_EQ(std::memcmp(r.value.raw_data(), value.raw_data(), value.bytes()), 0);
@@ -370,7 +362,7 @@ TEST(ShmTest, ConsumersMayHoldMoreThanTheArena) {
   EXPECT_EQ(elsewhere, 1);
   worker.steps().ForgetTensors();
   // The memory of the arena is used again.
-  sink->Send(1, Key("last"), value, false, [] {});
+  sink->Send(1, TestKey("last"), value, false, [] {});
   EXPECT_NE(worker.steps().WaitForTensors(1)[0].value.buffer()->allocator(), &CpuAllocator());
 }
 
