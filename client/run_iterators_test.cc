@@ -3,11 +3,11 @@
 // Tests trainings that read datasets: their ends, and how they resume.
 #include "client/run_iterators.h"
 
-#include <algorithm>
 #include <optional>
 
 #include "client/device_setter.h"
 #include "client/optimizers.h"
+#include "client/testing/resumed_training.h"
 #include "client/training.h"
 #include "core/op/gradient.h"
 #include "distributed/testing/test_cluster.h"
@@ -18,25 +18,6 @@ namespace penstock::client {
 namespace {
 
 using testing::HasSubstr;
-
-Output Int64s(Program& p, const std::vector<int64_t>& values) {
-  return Constant(p, Tensor::Vector(values));
-}
-
-// Records the batch of each step as the measure "first". Fails after the step `dies_after`, as if
-// the process had been killed; 0: never.
-class WatchFirst : public TrainingHook {
- public:
-  explicit WatchFirst(int64_t dies_after = 0) : dies_after_(dies_after) {}
-  Status AfterStep(const StepResult& result, bool* stop) override {
-    seen.push_back(result.measures.at("first"));
-    return result.global_step == dies_after_ ? Internal("killed") : OkStatus();
-  }
-  std::vector<double> seen;
-
- private:
-  const int64_t dies_after_;
-};
 
 struct InputOptions {
   bool once = false;
@@ -50,11 +31,9 @@ Status TrainOn(Program& program, const Dataset& dataset, WatchFirst& watch,
                const InputOptions& options = {}) {
   const Iterator iterator(dataset.Batch(4, {.drop_remainder = true}));
   const Output batch = iterator.GetNext()[0];
-  const Variable w(program, "w", {}, Zeros());
-  const Output axes = Constant(program, Tensor::Vector<int32_t>({0}));
-  const Output loss = Mean(Square(Cast(batch, DType::kFloat) * w - 1), axes);
-  // The four numbers of the batch, combined in one decimal number.
-  const Output first = Sum(batch * Int64s(program, {1'000'000, 10'000, 100, 1}), axes);
+  const Output loss = InverseLoss(program, batch);
+  const Output first =
+      Combined(program, batch, Tensor::Vector<int64_t>({1'000'000, 10'000, 100, 1}));
   GradientDescent optimizer(0.0001);
   std::optional<ExactlyOnce> once;
   if (options.once) once.emplace(program);
@@ -64,11 +43,7 @@ Status TrainOn(Program& program, const Dataset& dataset, WatchFirst& watch,
   RunIterators input({iterator}, resumes ? batch : Output(), once ? &*once : nullptr);
   TrainingLoop loop(
       program, {.train = train, .measures = {{"first", first}}, .once = once ? &*once : nullptr},
-      {.checkpoint_dir = options.checkpoint_dir,
-       .save_every_steps = 4,
-       .max_steps = options.max_steps,
-       .stop_on_signals = false,
-       .say = [](const std::string&) {}});
+      QuietTraining(options.max_steps, options.checkpoint_dir));
   loop.AddHook(&input);
   loop.AddHook(&watch);
   return loop.Run();
@@ -117,29 +92,12 @@ class ResumedDataset : public testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(RunIterators, ResumedDataset, testing::Bool(),
                          [](const auto& info) { return info.param ? "Once" : "ByGlobalStep"; });
 
-// A training that is killed repeatedly resumes its variables and its input at the checkpoint, so it
-// uses the same batches as an uninterrupted training.
 TEST_P(ResumedDataset, GoesOnInItsInput) {
-  const std::string directory = StrCat(testing::TempDir(), "/dataset_", Env::Real().RandomU64());
-  std::vector<double> whole, pieces;
-  for (const int64_t dies_after : {0, 6, 9, 14, 0}) {
+  ExpectGoesOnInItsInput("dataset", [](WatchFirst& watch, const std::string& directory) {
     Program program;
-    WatchFirst watch(dies_after);
-    const bool uninterrupted = whole.empty();
-    const Status status =
-        TrainOn(program, ShuffledRounds(program), watch,
-                {.once = GetParam(), .checkpoint_dir = uninterrupted ? "" : directory});
-    EXPECT_EQ(status.ok(), dies_after == 0) << status;
-    if (uninterrupted) {
-      whole = watch.seen;
-      continue;
-    }
-    // The steps after the last checkpoint (of step 4k) are lost.
-    pieces.insert(pieces.end(), watch.seen.begin(), watch.seen.end());
-    if (dies_after != 0) pieces.resize(dies_after / 4 * 4);
-  }
-  EXPECT_EQ(whole.size(), 15u);
-  EXPECT_EQ(pieces, whole);
+    return TrainOn(program, ShuffledRounds(program), watch,
+                   {.once = GetParam(), .checkpoint_dir = directory});
+  });
 }
 
 // An input that has fewer elements than earlier steps took is an error, not the training's end.

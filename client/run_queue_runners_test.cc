@@ -3,6 +3,7 @@
 
 #include "client/input.h"
 #include "client/optimizers.h"
+#include "client/testing/resumed_training.h"
 #include "client/training.h"
 #include "core/op/gradient.h"
 #include "gmock/gmock.h"
@@ -13,21 +14,6 @@ namespace {
 
 using testing::HasSubstr;
 
-// Records the batch of each step as the measure "first". Fails after the step `dies_after`, as if
-// the process had been killed; 0: never.
-class Watch : public TrainingHook {
- public:
-  explicit Watch(int64_t dies_after = 0) : dies_after_(dies_after) {}
-  Status AfterStep(const StepResult& result, bool* stop) override {
-    seen.push_back(result.measures.at("first"));
-    return result.global_step == dies_after_ ? Internal("killed") : OkStatus();
-  }
-  std::vector<double> seen;
-
- private:
-  const int64_t dies_after_;
-};
-
 struct Options {
   int64_t max_steps = 0;
   std::string checkpoint_dir = "";
@@ -35,22 +21,13 @@ struct Options {
 
 // Trains on batches of four numbers. With a checkpoint directory, resumes at the checkpoint and at
 // its position in the input.
-Status Train(Program& program, const QueueRunners& runners, Output batch, Watch& watch,
+Status Train(Program& program, const QueueRunners& runners, Output batch, WatchFirst& watch,
              const Options& options = {}) {
-  const Variable w(program, "w", {}, Zeros());
-  const Output axes = Constant(program, Tensor::Vector<int32_t>({0}));
-  const Output loss = Mean(Square(Cast(batch, DType::kFloat) * w - 1), axes);
-  // The four numbers of the batch, combined in one decimal number.
-  const Output first =
-      Sum(batch * Constant(program, Tensor::Vector<int32_t>({1000, 100, 10, 1})), axes);
-  const Output train = GradientDescent(0.001).Minimize(program, loss);
+  const Output first = Combined(program, batch, Tensor::Vector<int32_t>({1000, 100, 10, 1}));
+  const Output train = GradientDescent(0.001).Minimize(program, InverseLoss(program, batch));
   RunQueueRunners queues(runners, options.checkpoint_dir.empty() ? Output() : batch);
   TrainingLoop loop(program, {.train = train, .measures = {{"first", first}}},
-                    {.checkpoint_dir = options.checkpoint_dir,
-                     .save_every_steps = 4,
-                     .max_steps = options.max_steps,
-                     .stop_on_signals = false,
-                     .say = [](const std::string&) {}});
+                    QuietTraining(options.max_steps, options.checkpoint_dir));
   loop.AddHook(&queues);
   loop.AddHook(&watch);
   return loop.Run();
@@ -65,7 +42,7 @@ TEST(RunQueueRunners, TheEndOfTheInputEndsTheTraining) {
   Program program;
   QueueRunners runners(program);
   const Output batch = Batch(runners, {Numbers(runners, 6)}, 4)[0];
-  Watch watch;
+  WatchFirst watch;
   const Status status = Train(program, runners, batch, watch);
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(watch.seen.size(), 15u);
@@ -75,7 +52,7 @@ TEST(RunQueueRunners, TheLastStepEndsTheRunners) {
   Program program;
   QueueRunners runners(program);
   const Output batch = Batch(runners, {Numbers(runners, 0)}, 4)[0];
-  Watch watch;
+  WatchFirst watch;
   const Status status = Train(program, runners, batch, watch, {.max_steps = 7});
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(watch.seen.size(), 7u);
@@ -89,7 +66,7 @@ TEST(RunQueueRunners, TheErrorOfARunnerIsTheErrorOfTheTraining) {
   const Output line = ReadRecord(reader, files).value;
   const Output number =
       Cast(Equal(line, Constant(program, Tensor::Scalar<std::string>("yes"))), DType::kInt32);
-  Watch watch;
+  WatchFirst watch;
   const Status status = Train(program, runners, Batch(runners, {number}, 4)[0], watch);
   EXPECT_EQ(status.code(), StatusCode::kNotFound) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("/nowhere/to/be/found"));
@@ -107,42 +84,25 @@ class Resumed : public testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(RunQueueRunners, Resumed, testing::Bool(),
                          [](const auto& info) { return info.param ? "Shuffled" : "InOrder"; });
 
-// A training that is killed repeatedly resumes its variables and its input at the checkpoint, so it
-// uses the same batches as an uninterrupted training.
 TEST_P(Resumed, GoesOnInItsInput) {
-  const std::string directory = StrCat(testing::TempDir(), "/resumed_", Env::Real().RandomU64());
-  std::vector<double> whole, pieces;
-  for (const int64_t dies_after : {0, 6, 9, 14, 0}) {
+  ExpectGoesOnInItsInput("resumed", [](WatchFirst& watch, const std::string& directory) {
     Program program;
     QueueRunners runners(program);
     const Output batch = Batches(runners, GetParam());
-    Watch watch(dies_after);
-    const bool uninterrupted = whole.empty();
-    const Status status =
-        Train(program, runners, batch, watch, {.checkpoint_dir = uninterrupted ? "" : directory});
-    EXPECT_EQ(status.ok(), dies_after == 0) << status;
-    if (uninterrupted) {
-      whole = watch.seen;
-      continue;
-    }
-    // The steps after the last checkpoint (of step 4k) are lost.
-    pieces.insert(pieces.end(), watch.seen.begin(), watch.seen.end());
-    if (dies_after != 0) pieces.resize(dies_after / 4 * 4);
-  }
-  EXPECT_EQ(whole.size(), 15u);
-  EXPECT_EQ(pieces, whole);
+    return Train(program, runners, batch, watch, {.checkpoint_dir = directory});
+  });
 }
 
 // An input that has fewer batches than earlier steps took is an error, not the training's end.
 TEST(RunQueueRunners, NeedsTheBatchesOfEarlierSteps) {
   const std::string directory = StrCat(testing::TempDir(), "/shorter_", Env::Real().RandomU64());
-  const auto train = [&](int64_t epochs, Watch& watch) {
+  const auto train = [&](int64_t epochs, WatchFirst& watch) {
     Program program;
     QueueRunners runners(program);
     const Output batch = Batch(runners, {Numbers(runners, epochs)}, 4)[0];
     return Train(program, runners, batch, watch, {.checkpoint_dir = directory});
   };
-  Watch first(/*dies_after=*/6), second;
+  WatchFirst first(/*dies_after=*/6), second;
   EXPECT_FALSE(train(/*epochs=*/6, first).ok());
   const Status status = train(/*epochs=*/1, second);
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << status;
@@ -179,7 +139,7 @@ TEST(RunQueueRunners, WhatIsLeftToChanceCannotBeResumed) {
     QueueRunners runners(program);
     const Output batch = c.batch(runners);
     const std::string directory = StrCat(testing::TempDir(), "/chance_", Env::Real().RandomU64());
-    Watch watch;
+    WatchFirst watch;
     const Status status = Train(program, runners, batch, watch, {.checkpoint_dir = directory});
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr("the input cannot be resumed"));
