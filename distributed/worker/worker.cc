@@ -8,8 +8,6 @@
 #include "core/base/error_origin.h"
 #include "core/base/fault_point.h"
 #include "core/base/log.h"
-#include "core/base/mutex.h"
-#include "core/base/timeout.h"
 #include "core/op/private_attrs.h"
 #include "distributed/collective/exchange.h"
 #include "distributed/worker/gate_wait.h"
@@ -17,16 +15,10 @@
 namespace penstock {
 namespace {
 
-const FaultPoint kLeaseEnds(FaultPoint::kMishap, "worker/lease-ends",
-                            "a task deletes a session whose master is well");
 const FaultPoint kSessionsStay(FaultPoint::kBug, "worker/session-kept",
                                "a task keeps a session that its master has deleted");
 const FaultPoint kFollowerServes(FaultPoint::kBug, "worker/follower-serves",
                                  "a replica that is not the primary takes sessions");
-
-// Divisors of a session's lease. By default the lease is 60 s and a master sends a heartbeat every
-// 2 s, so a master counts as heard for two heartbeats, and a superseded one as gone after six.
-constexpr int64_t kFreshPart = 15, kSupersededPart = 5;
 
 // The transfers of a step, as its partitions declare them.
 struct Traffic {
@@ -100,6 +92,7 @@ Worker::Worker(Options options)
           .timer = &timer_,
           .tasks_of = [this](const std::string& session) { return TasksOf(session); }})),
       steps_(name_, env_, timer_),
+      sessions_(self_, env_),
       memory_(options.memory),
       account_(*options.account) {
   steps_.set_exchange(exchange_.get());
@@ -132,7 +125,7 @@ Status Worker::CreateSession(const WorkerSessionOptions& options) {
                        " does not serve: it is, or becomes, the follower of its "
                        "other replica");
   }
-  auto session = std::make_shared<Session>();
+  auto session = std::make_shared<WorkerSession>();
   session->options = options;
   session->memory = std::make_shared<SessionMemory>(options.handle, memory_, account_);
   for (const TaskId& task : options.tasks) {
@@ -144,47 +137,18 @@ Status Worker::CreateSession(const WorkerSessionOptions& options) {
       session->isolated[device->name()] = std::make_shared<ResourceStore>();
     }
   }
-  session->last_sign_ns = env_.NowNanos();
-  MutexLock lock(mu_);
-  if (!options.tasks.empty()) Supersede(options.tasks[0]);
-  sessions_.emplace(options.handle, std::move(session));  // a repeated call changes nothing
+  sessions_.Add(std::move(session));
   return OkStatus();
-}
-
-// A master states its own name and address, and two live masters may state the same by mistake. So
-// the session of an earlier incarnation ends only if its master is silent, too.
-void Worker::Supersede(const TaskId& master) {
-  for (const auto& [handle, session] : sessions_) {
-    const std::vector<TaskId>& tasks = session->options.tasks;
-    if (tasks.empty() || tasks[0].incarnation == master.incarnation) continue;
-    if (tasks[0].name == master.name && tasks[0].address == master.address) {
-      session->superseded = true;
-    }
-  }
 }
 
 void Worker::MasterLost(const TaskId& master, const Status& why) {
   const bool restarted = absl::IsAborted(why);
-  for (const std::string& handle : SessionsOf(master, /*silent_only=*/!restarted)) {
+  for (const std::string& handle : sessions_.HandlesOf(master, /*silent_only=*/!restarted)) {
     const Status cause(restarted ? StatusCode::kAborted : StatusCode::kUnavailable,
                        StrCat(self_.ToString(), " has ended the steps of session ", handle,
                               ", because it has lost their master: ", why.message()));
     restarted ? EndSession(handle, cause) : steps_.AbortSession(handle, cause);
   }
-}
-
-std::vector<std::string> Worker::SessionsOf(const TaskId& master, bool silent_only) const {
-  std::vector<std::string> handles;
-  const int64_t now_ns = env_.NowNanos();
-  MutexLock lock(mu_);
-  for (const auto& [handle, session] : sessions_) {
-    const std::vector<TaskId>& tasks = session->options.tasks;
-    if (tasks.empty() || tasks[0] == self_ || !(tasks[0] == master)) continue;
-    const int64_t fresh_ns = TimeoutNanos(session->options.lease_ms) / kFreshPart;
-    if (silent_only && now_ns - session->last_sign_ns < fresh_ns) continue;
-    handles.push_back(handle);
-  }
-  return handles;
 }
 
 void Worker::DeleteSession(const std::string& handle) {
@@ -193,99 +157,48 @@ void Worker::DeleteSession(const std::string& handle) {
 
 void Worker::EndSession(const std::string& handle, const Status& why) {
   if (kSessionsStay.Fires()) return;
-  std::shared_ptr<Session> session;
-  {
-    MutexLock lock(mu_);
-    const auto it = sessions_.find(handle);
-    if (it == sessions_.end()) return;
-    session = std::move(it->second);
-    sessions_.erase(it);
-  }
+  SessionTable::Removed removed = sessions_.Remove(handle);
+  if (removed.session == nullptr) return;
   update_rules_.Remove(handle);
   exchange_->EndSession(handle, why);
   steps_.AbortSession(handle, why);
-  for (const auto& [device, store] : session->isolated) store->ClearAll();
+  for (const auto& [device, store] : removed.session->isolated) store->ClearAll();
   for (const auto& device : devices_) {
     device->resources().ClearContainer(PrivateContainer(handle));
   }
-  session = nullptr;
+  removed.graphs.clear();
+  removed.session = nullptr;
   deleted_ = true;
-}
-
-bool Worker::has_sessions() const {
-  MutexLock lock(mu_);
-  return !sessions_.empty();
 }
 
 bool Worker::in_use(int64_t quiet_ns) const {
   const StepTable::Counts steps = steps_.counts();
   if (steps.running > 0) return true;
   if (steps.last_end_ns == 0 || env_.NowNanos() - steps.last_end_ns >= quiet_ns) return false;
-  MutexLock lock(mu_);
-  return std::any_of(sessions_.begin(), sessions_.end(),
-                     [](const auto& session) { return !session.second->graphs.empty(); });
-}
-
-std::vector<std::string> Worker::RenewLeases(const std::vector<std::string>& handles) {
-  std::vector<std::string> unknown;
-  const int64_t now = env_.NowNanos();
-  MutexLock lock(mu_);
-  for (const std::string& handle : handles) {
-    const auto it = sessions_.find(handle);
-    if (it == sessions_.end()) {
-      unknown.push_back(handle);
-    } else {
-      it->second->last_sign_ns = now;
-    }
-  }
-  return unknown;
+  return sessions_.has_graphs();
 }
 
 void Worker::DeleteExpiredSessions() {
-  std::vector<std::pair<std::string, int64_t>>
-      expired;  // by session: the time since the last sign of its master
-  const int64_t now = env_.NowNanos();
-  {
-    MutexLock lock(mu_);
-    for (const auto& [handle, session] : sessions_) {
-      int64_t lease_ns = TimeoutNanos(session->options.lease_ms);
-      if (lease_ns == 0) continue;
-      if (session->superseded) lease_ns /= kSupersededPart;
-      const int64_t silent_ns = now - session->last_sign_ns;
-      if (silent_ns > lease_ns || kLeaseEnds.Fires()) expired.emplace_back(handle, silent_ns);
-    }
-  }
   // Aborted, not Cancelled, so that the client makes a new session if the master still runs steps
   // of this one.
-  for (const auto& [handle, silent_ns] : expired) {
+  for (const auto& [handle, silent_ns] : sessions_.FindExpired()) {
     EndSession(handle,
                Aborted(self_.ToString(), " has ended session ", handle,
                        ", because it has not heard its master for ", silent_ns / 1'000'000, " ms"));
   }
 }
 
-StatusOr<std::shared_ptr<Worker::Session>> Worker::FindSession(const std::string& handle) const {
-  MutexLock lock(mu_);
-  const auto it = sessions_.find(handle);
-  if (it == sessions_.end()) {
-    return Aborted("session ", handle, " is not known to ", self_.ToString(),
-                   "; it may have been restarted");
-  }
-  return it->second;
-}
-
 StatusOr<std::vector<TaskId>> Worker::TasksOf(const std::string& handle) const {
-  ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, FindSession(handle));
+  ASSIGN_OR_RETURN(const std::shared_ptr<WorkerSession> session, sessions_.Find(handle));
   return session->options.tasks;
 }
 
 Status Worker::RegisterGraph(const std::string& handle, uint64_t graph,
                              std::vector<Partition> partitions) {
-  ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, FindSession(handle));
+  ASSIGN_OR_RETURN(const std::shared_ptr<WorkerSession> session, sessions_.Find(handle));
   NoteUpdateRules(session->options, partitions);
   ASSIGN_OR_RETURN(std::shared_ptr<WorkerGraph> made, MakeGraph(*session, std::move(partitions)));
-  MutexLock lock(mu_);
-  session->graphs.emplace(graph, std::move(made));  // a repeated call changes nothing
+  sessions_.AddGraph(session, graph, std::move(made));
   return OkStatus();
 }
 
@@ -306,10 +219,10 @@ void Worker::NoteUpdateRules(const WorkerSessionOptions& session,
     }
   }
   // The session may have ended meanwhile.
-  if (!FindSession(session.handle).ok()) update_rules_.Remove(session.handle);
+  if (!sessions_.Find(session.handle).ok()) update_rules_.Remove(session.handle);
 }
 
-StatusOr<std::shared_ptr<WorkerGraph>> Worker::MakeGraph(Session& session,
+StatusOr<std::shared_ptr<WorkerGraph>> Worker::MakeGraph(WorkerSession& session,
                                                          std::vector<Partition> partitions) const {
   ASSIGN_OR_RETURN(const Traffic traffic, TrafficOf(partitions, name_));
   std::vector<WorkerGraph::Part> parts;
@@ -342,39 +255,7 @@ StatusOr<std::shared_ptr<WorkerGraph>> Worker::MakeGraph(Session& session,
 }
 
 void Worker::DeregisterGraph(const std::string& handle, uint64_t graph) {
-  std::shared_ptr<WorkerGraph> dropped;  // destroyed after the lock is released
-  MutexLock lock(mu_);
-  const auto it = sessions_.find(handle);
-  if (it == sessions_.end()) return;
-  const auto found = it->second->graphs.find(graph);
-  if (found == it->second->graphs.end()) return;
-  dropped = std::move(found->second);
-  it->second->graphs.erase(found);
-}
-
-StatusOr<std::shared_ptr<WorkerGraph>> Worker::FindGraph(const std::string& handle,
-                                                         uint64_t graph) const {
-  ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, FindSession(handle));
-  MutexLock lock(mu_);
-  const auto it = session->graphs.find(graph);
-  if (it == session->graphs.end()) {
-    return Aborted("graph ", graph, " of session ", handle, " is not known to ", self_.ToString(),
-                   "; it may have been restarted");
-  }
-  return it->second;
-}
-
-std::vector<Worker::RegisteredGraph> Worker::graphs() const {
-  std::map<std::pair<std::string, uint64_t>, std::shared_ptr<WorkerGraph>> sorted;
-  {
-    MutexLock lock(mu_);
-    for (const auto& [handle, session] : sessions_) {
-      for (const auto& [id, graph] : session->graphs) sorted[{handle, id}] = graph;
-    }
-  }
-  std::vector<RegisteredGraph> graphs;
-  for (auto& [key, graph] : sorted) graphs.push_back({key.first, std::move(graph)});
-  return graphs;
+  sessions_.RemoveGraph(handle, graph);
 }
 
 std::vector<Worker::Store> Worker::stores() const {
@@ -382,8 +263,7 @@ std::vector<Worker::Store> Worker::stores() const {
   for (const auto& device : devices_) {
     stores.push_back({device->name(), &device->resources(), nullptr});
   }
-  MutexLock lock(mu_);
-  for (const auto& [handle, session] : sessions_) {
+  for (const auto& session : sessions_.sessions()) {
     for (const auto& [device, store] : session->isolated) {
       stores.push_back({device, store.get(), store});
     }
@@ -406,13 +286,10 @@ std::vector<Worker::AllocatorUse> Worker::allocators() const {
 
 std::vector<Worker::SessionUse> Worker::session_memory() const {
   std::vector<SessionUse> uses;
-  MutexLock lock(mu_);
-  for (const auto& [handle, session] : sessions_) {
+  for (const auto& session : sessions_.sessions()) {
     const MemoryAccount& account = session->memory->account();
-    uses.push_back({handle, account.in_use(), account.peak(), account.limit()});
+    uses.push_back({session->options.handle, account.in_use(), account.peak(), account.limit()});
   }
-  std::sort(uses.begin(), uses.end(),
-            [](const SessionUse& a, const SessionUse& b) { return a.session < b.session; });
   return uses;
 }
 
@@ -421,7 +298,7 @@ StatusOr<std::vector<TaskId>> Worker::ProducersOf(const std::string& handle,
   std::vector<TaskId> producers;
   if (graph.producers().empty()) return producers;
   if (transport_ == nullptr) return Internal(self_.name, " has no transport to other tasks");
-  ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, FindSession(handle));
+  ASSIGN_OR_RETURN(const std::shared_ptr<WorkerSession> session, sessions_.Find(handle));
   for (const TaskName& name : graph.producers()) {
     const auto task = session->tasks.find(name);
     if (task == session->tasks.end()) {

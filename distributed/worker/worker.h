@@ -12,35 +12,24 @@
 
 #include <atomic>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "core/base/done.h"
 #include "core/base/env.h"
-#include "core/base/mutex.h"
 #include "core/base/scheduler.h"
 #include "core/compiler/partition/partition.h"
 #include "core/op/task_name.h"
 #include "core/runtime/device.h"
-#include "core/runtime/kernel_cache.h"
 #include "core/runtime/step_stats.h"
+#include "distributed/worker/session_table.h"
 #include "distributed/worker/step_gate.h"
 #include "distributed/worker/step_table.h"
 #include "distributed/worker/update_rules.h"
 #include "distributed/worker/worker_graph.h"
 
 namespace penstock {
-
-// The session that CreateSession makes in a worker.
-struct WorkerSessionOptions {
-  std::string handle;          // unique in the cluster
-  bool isolate_state = false;  // true: the session has resources of its own
-  std::vector<TaskId> tasks;   // all tasks that the session uses, first that of its master
-  int64_t lease_ms = 0;        // deleted if the master is silent for this long; 0: never
-};
 
 // The part of a step that one task runs. Pointers are borrowed until `done`.
 struct RunGraphArgs {
@@ -117,12 +106,14 @@ class Worker {
   // master. If `why` is Aborted, the master has restarted, and its sessions end, too.
   void MasterLost(const TaskId& master, const Status& why);
   // Renews the leases of these sessions; returns the handles that it does not know.
-  std::vector<std::string> RenewLeases(const std::vector<std::string>& handles);
+  std::vector<std::string> RenewLeases(const std::vector<std::string>& handles) {
+    return sessions_.RenewLeases(handles);
+  }
   // Deletes the sessions whose masters have been silent for longer than their lease.
   void DeleteExpiredSessions();
   // Returns whether sessions have been deleted since the last call.
   bool DeletedSinceLastCall() { return deleted_.exchange(false); }
-  bool has_sessions() const;
+  bool has_sessions() const { return !sessions_.empty(); }
   // Returns true if a step runs here, or if one is likely to begin soon: a session has graphs here,
   // and the last step ended less than `quiet_ns` ago.
   bool in_use(int64_t quiet_ns) const;
@@ -134,14 +125,13 @@ class Worker {
   // Forgets the graph; its running steps keep it until they have ended.
   void DeregisterGraph(const std::string& session, uint64_t graph);
   StatusOr<std::shared_ptr<WorkerGraph>> FindGraph(const std::string& session,
-                                                   uint64_t graph) const;
+                                                   uint64_t graph) const {
+    return sessions_.FindGraph(session, graph);
+  }
 
-  // A registered graph, with the handle of its session; for status reports.
-  struct RegisteredGraph {
-    std::string session;
-    std::shared_ptr<WorkerGraph> graph;
-  };
-  std::vector<RegisteredGraph> graphs() const;
+  // The following are for status reports.
+  using RegisteredGraph = SessionTable::RegisteredGraph;
+  std::vector<RegisteredGraph> graphs() const { return sessions_.graphs(); }
   // Returns a message for each session that updates a variable of this task by another rule than
   // other sessions do (update_rules.h); for status reports.
   std::vector<std::string> program_differences() const { return update_rules_.Differences(); }
@@ -178,31 +168,14 @@ class Worker {
   void Reset(const std::vector<std::string>& containers);
 
  private:
-  struct Session {
-    WorkerSessionOptions options;
-    absl::flat_hash_map<TaskName, TaskId> tasks;
-    std::map<std::string, std::shared_ptr<ResourceStore>> isolated;  // by device
-    std::shared_ptr<const SessionMemory> memory;
-    KernelCache kernels;
-    absl::flat_hash_map<uint64_t, std::shared_ptr<WorkerGraph>> graphs;
-    int64_t last_sign_ns = 0;
-    bool superseded = false;  // another incarnation now has the name and address of its master
-  };
   Device* FindDevice(string_view name) const;
-  // Returns the handles of the master's sessions. If `silent_only`, returns only those that have
-  // had no sign of the master for a fifteenth of their lease. Returns none for a master in this
-  // process.
-  std::vector<std::string> SessionsOf(const TaskId& master, bool silent_only) const;
-  // Marks the sessions of other incarnations of the master.
-  void Supersede(const TaskId& master) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Notes by which rules a new graph of the session updates variables, and logs differences.
   void NoteUpdateRules(const WorkerSessionOptions& session,
                        const std::vector<Partition>& partitions);
   // Deletes the session, and ends its steps with `why`.
   void EndSession(const std::string& handle, const Status& why);
-  StatusOr<std::shared_ptr<Session>> FindSession(const std::string& handle) const;
   StatusOr<std::vector<TaskId>> TasksOf(const std::string& session) const;
-  StatusOr<std::shared_ptr<WorkerGraph>> MakeGraph(Session& session,
+  StatusOr<std::shared_ptr<WorkerGraph>> MakeGraph(WorkerSession& session,
                                                    std::vector<Partition> partitions) const;
   StatusOr<std::vector<TaskId>> ProducersOf(const std::string& session,
                                             const WorkerGraph& graph) const;
@@ -218,11 +191,7 @@ class Worker {
   Transport* transport_ = nullptr;
   StepGate* gate_ = nullptr;
   UpdateRules update_rules_;
-
-  mutable Mutex mu_;
-  // Sessions are changed under mu_ only, except for their kernels, which have their own lock. Their
-  // options and stores never change.
-  std::map<std::string, std::shared_ptr<Session>> sessions_ ABSL_GUARDED_BY(mu_);
+  SessionTable sessions_;
   std::atomic<bool> deleted_{false};
   std::atomic<bool> refusing_{false};
   std::atomic<bool> serving_{true};
