@@ -9,6 +9,7 @@
 #include "core/base/log.h"
 #include "core/base/mutex.h"
 #include "core/base/timeout.h"
+#include "distributed/master/reset_tasks.h"
 
 namespace penstock {
 namespace {
@@ -18,7 +19,6 @@ constexpr int64_t kContactPauseMs = 100;
 constexpr int64_t kContactPauseMsPerWait = 5;
 // The maximum number of sessions that wait for tasks. Each of them holds its client's graph.
 constexpr size_t kWaitsMax = 1'000;
-constexpr int64_t kResetTimeoutMs = 60'000;
 
 StatusOr<std::vector<DeviceName>> ParseFilters(const std::vector<std::string>& texts) {
   std::vector<DeviceName> filters;
@@ -30,21 +30,12 @@ StatusOr<std::vector<DeviceName>> ParseFilters(const std::vector<std::string>& t
   return filters;
 }
 
-// Returns whether the filters select the device or task `name`. A filter without a device type and
-// index selects all devices of its task; no filters select everything.
-bool Selected(const std::vector<DeviceName>& filters, const DeviceName& name) {
-  if (filters.empty()) return true;
-  return std::any_of(filters.begin(), filters.end(), [&](const DeviceName& filter) {
-    const bool is_task = !name.type.has_value();
-    return (is_task ? filter.Task() : filter).Matches(name);
-  });
-}
-
 }  // namespace
 
 Master::Master(Options options)
     : options_(std::move(options)),
       own_(NewDirectWorkerClient(*options_.worker)),
+      tasks_(options_.cluster, self().name, options_.connect),
       recorder_(std::make_shared<StepRecorder>(*options_.services.threads)),
       health_(options_.health, *options_.services.env, *options_.services.timer) {}
 
@@ -70,20 +61,10 @@ uint64_t Master::steps_begun() const {
   return steps;
 }
 
-void Master::SampleSteps() {
-  const Sample now{options_.services.env->NowNanos(), steps_begun()};
-  MutexLock lock(mu_);
-  before_ = std::exchange(last_, now);
-}
+void Master::SampleSteps() { rate_.Sample(options_.services.env->NowNanos(), steps_begun()); }
 
 double Master::steps_per_second() const {
-  const int64_t now_ns = options_.services.env->NowNanos();
-  const uint64_t steps = steps_begun();
-  MutexLock lock(mu_);
-  const Sample& since = before_.at_ns != 0 ? before_ : last_;
-  // A session that is being closed may be counted twice, or not at all, for a moment.
-  if (since.at_ns == 0 || now_ns <= since.at_ns || steps < since.steps) return 0;
-  return static_cast<double>(steps - since.steps) * 1e9 / static_cast<double>(now_ns - since.at_ns);
+  return rate_.PerSecond(options_.services.env->NowNanos(), steps_begun());
 }
 
 Status Master::ShuttingDown() const {
@@ -93,47 +74,6 @@ Status Master::ShuttingDown() const {
 bool Master::stopped() const {
   MutexLock lock(mu_);
   return stopped_;
-}
-
-std::vector<TaskId> Master::MatchingTasks(const std::vector<DeviceName>& filters) const {
-  std::vector<TaskId> tasks;
-  for (const auto& [job, job_tasks] : options_.cluster.jobs()) {
-    for (const auto& [index, address] : job_tasks) {
-      const DeviceName name{.job = job, .replica = 0, .task = index};
-      const std::string text = name.ToString();
-      if (text == options_.worker->self().name || !Selected(filters, name)) continue;
-      tasks.push_back({.name = text, .address = address});
-    }
-  }
-  return tasks;
-}
-
-std::shared_ptr<WorkerClient> Master::ClientOf(const TaskId& task) {
-  MutexLock lock(mu_);
-  std::shared_ptr<WorkerClient>& client = clients_[task.address];
-  if (client == nullptr) client = options_.connect(task);
-  return client;
-}
-
-// Returns the other replica; its address is empty if the task has only one process.
-TaskId Master::OtherReplica(const TaskId& task) const {
-  for (const auto& [job, tasks] : options_.cluster.jobs()) {
-    for (const auto& [index, address] : tasks) {
-      if (address != task.address) continue;
-      return {.name = task.name, .address = options_.cluster.ReplicaAddress(job, index)};
-    }
-  }
-  return {};
-}
-
-std::vector<TaskWait::Task> Master::WaitsFor(const std::vector<DeviceName>& filters) {
-  std::vector<TaskWait::Task> waits;
-  for (const TaskId& task : MatchingTasks(filters)) {
-    TaskWait::Task wait{.id = task, .client = ClientOf(task), .other = OtherReplica(task)};
-    if (!wait.other.address.empty()) wait.other_client = ClientOf(wait.other);
-    waits.push_back(std::move(wait));
-  }
-  return waits;
 }
 
 std::shared_ptr<TaskWait> Master::AwaitTasks(const SessionOptions& options, TasksFound found) {
@@ -157,7 +97,7 @@ std::shared_ptr<TaskWait> Master::AwaitTasks(const SessionOptions& options, Task
       .pause_ms = kContactPauseMs + static_cast<int64_t>(waiting) * kContactPauseMsPerWait,
       .env = options_.services.env,
       .timer = options_.services.timer};
-  wanted.tasks = WaitsFor(*filters);
+  wanted.tasks = tasks_.Selected(*filters);
   const auto wait = std::make_shared<TaskWait>(
       wanted, [this, id, tasks = wanted.tasks, filters = *std::move(filters),
                found = std::move(found)](StatusOr<std::vector<TaskStatus>> answers) mutable {
@@ -219,7 +159,7 @@ StatusOr<std::vector<SessionTask>> Master::SessionTasksOf(const std::vector<Task
     }
     task.id.incarnation = answers[i].self.incarnation;
     for (DeviceInfo& device : answers[i].devices) {
-      if (Selected(filters, device.name)) task.devices.push_back(std::move(device));
+      if (IsSelected(filters, device.name)) task.devices.push_back(std::move(device));
     }
     all.push_back(std::move(task));
   }
@@ -369,50 +309,11 @@ Status Master::Reset(const std::vector<std::string>& containers,
   Wait wait(*options_.services.threads, "the tasks to be reset");
   {
     auto join = std::make_shared<Join>(wait.done());
-    for (const TaskWait::Task& task : WaitsFor(filters)) {
-      if (task.other_client == nullptr) {
-        ResetTask(task.client, containers, nullptr, Join::Part(join));
-      } else {
-        ResetReplicas(task, containers, Join::Part(join));
-      }
+    for (const TaskWait::Task& task : tasks_.Selected(filters)) {
+      ResetOnTask(task, containers, Join::Part(join));
     }
   }
   return wait.Get();
-}
-
-// Resets the replica of the task that serves. Unavailable if neither does.
-void Master::ResetReplicas(const TaskWait::Task& task, const std::vector<std::string>& containers,
-                           Done done) {
-  const auto serves = std::make_shared<std::atomic<bool>>(false);
-  const auto both = std::make_shared<Join>(
-      Done([serves, name = task.id.name, done = std::move(done)](Status status) mutable {
-        if (status.ok() && !*serves) status = Unavailable("neither replica of ", name, " serves");
-        std::move(done)(std::move(status));
-      }));
-  for (const auto& client : {task.client, task.other_client}) {
-    ResetTask(client, containers, serves, Join::Part(both));
-  }
-}
-
-// Resets the task in any incarnation. If `serves` is not null, the client is that of a replica.
-// Then sets `*serves` if the replica serves, and does not reset a replica that does not serve or
-// answer.
-void Master::ResetTask(const std::shared_ptr<WorkerClient>& client,
-                       const std::vector<std::string>& containers,
-                       std::shared_ptr<std::atomic<bool>> serves, Done done) {
-  client->GetStatus({}, {.timeout_ms = kResetTimeoutMs},
-                    [client, containers, serves = std::move(serves),
-                     done = std::move(done)](StatusOr<TaskStatus> answer) mutable {
-                      if (serves != nullptr) {
-                        if (!answer.ok() || !answer->serving) return std::move(done)(OkStatus());
-                        *serves = true;
-                      }
-                      if (!answer.ok()) return std::move(done)(answer.status());
-                      client->Reset(
-                          containers,
-                          {.incarnation = answer->self.incarnation, .timeout_ms = kResetTimeoutMs},
-                          std::move(done));
-                    });
 }
 
 void Master::CloseIdleSessions(const absl::flat_hash_set<std::string>& connected) {

@@ -22,8 +22,10 @@
 #include "core/base/done.h"
 #include "core/base/mutex.h"
 #include "distributed/cluster/cluster_spec.h"
+#include "distributed/master/cluster_tasks.h"
 #include "distributed/master/health.h"
 #include "distributed/master/master_session.h"
+#include "distributed/master/step_rate.h"
 #include "distributed/master/task_wait.h"
 
 namespace penstock {
@@ -98,8 +100,7 @@ class Master {
   void ReadClocks() { health_.ReadClocks(); }
   // Returns the number of steps begun in all sessions, closed ones included.
   uint64_t steps_begun() const;
-  // Samples the number of steps; to be called every few seconds. steps_per_second() is the rate
-  // since the sample before the last one, or since the last one if it is the first.
+  // Samples the number of steps; to be called every few seconds: see StepRate.
   void SampleSteps();
   double steps_per_second() const;
 
@@ -112,15 +113,6 @@ class Master {
                                                     std::vector<TaskStatus> answers) const;
   Status AddWait(uint64_t id, const std::shared_ptr<TaskWait>& wait);
   void RemoveWait(uint64_t id);
-  std::vector<TaskId> MatchingTasks(const std::vector<DeviceName>& filters) const;
-  std::vector<TaskWait::Task> WaitsFor(const std::vector<DeviceName>& filters);
-  TaskId OtherReplica(const TaskId& task) const;
-  static void ResetReplicas(const TaskWait::Task& task, const std::vector<std::string>& containers,
-                            Done done);
-  static void ResetTask(const std::shared_ptr<WorkerClient>& client,
-                        const std::vector<std::string>& containers,
-                        std::shared_ptr<std::atomic<bool>> serves, Done done);
-  std::shared_ptr<WorkerClient> ClientOf(const TaskId& task);
   std::vector<std::shared_ptr<MasterSession>> TakeSessions();
   void LogNewSession(const MasterSession& session, const std::string& client);
   void LogClosedSession(const MasterSession& session, const std::string& reason) const;
@@ -129,12 +121,13 @@ class Master {
 
   const Options options_;
   const std::shared_ptr<WorkerClient> own_;
+  ClusterTasks tasks_;
   const std::shared_ptr<StepCounters> counters_ = std::make_shared<StepCounters>();
   const std::shared_ptr<StepRecorder> recorder_;
   HealthMonitor health_;
+  StepRate rate_;
 
   mutable Mutex mu_;
-  std::map<std::string, std::shared_ptr<WorkerClient>> clients_ ABSL_GUARDED_BY(mu_);  // by address
   std::map<std::string, std::shared_ptr<MasterSession>> sessions_ ABSL_GUARDED_BY(mu_);
   // Ordered by number, so that Stop() cancels the waits in the order of arrival, and simulated runs
   // are repeatable.
@@ -144,11 +137,6 @@ class Master {
   // The incarnation of each task in the last session that used the task.
   std::map<std::string, uint64_t> incarnations_ ABSL_GUARDED_BY(mu_);
   std::atomic<bool> closed_{false};
-  struct Sample {
-    int64_t at_ns = 0;
-    uint64_t steps = 0;
-  };
-  Sample before_ ABSL_GUARDED_BY(mu_), last_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace penstock
