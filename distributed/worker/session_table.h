@@ -31,7 +31,7 @@ struct WorkerSessionOptions {
   int64_t lease_ms = 0;        // deleted if the master is silent for this long; 0: never
 };
 
-// What a worker keeps for a session. Unchanged while the session is in the table, except for its
+// The state of a session in a worker. Unchanged while the session is in the table, except for its
 // kernels, which have their own lock.
 struct WorkerSession {
   WorkerSessionOptions options;

@@ -4,6 +4,8 @@
 #include <memory>
 #include <utility>
 
+#include "kernels/dataset/counting_iterator.h"
+
 namespace penstock {
 namespace {
 
@@ -18,30 +20,14 @@ class ElementsDataset final : public Dataset {
   }
 
  private:
-  class Iterator final : public DatasetIterator {
+  class Iterator final : public CountingIterator<ElementsDataset> {
    public:
-    explicit Iterator(std::shared_ptr<const ElementsDataset> dataset)
-        : dataset_(std::move(dataset)) {}
-    bool NeverWaits() const override { return true; }
+    using CountingIterator::CountingIterator;
     Status GetNext(const IteratorContext&, Element* element, bool* end) override {
       *end = next_ >= dataset_->Cardinality();
       if (!*end) *element = dataset_->elements_[next_++];
       return OkStatus();
     }
-    Status Save(const IteratorContext&, StateWriter* writer) override {
-      writer->Label("Elements");
-      writer->Int(next_);
-      return OkStatus();
-    }
-    Status Restore(const IteratorContext&, StateReader* reader) override {
-      RETURN_IF_ERROR(reader->Label("Elements"));
-      ASSIGN_OR_RETURN(next_, reader->Int());
-      return OkStatus();
-    }
-
-   private:
-    const std::shared_ptr<const ElementsDataset> dataset_;
-    int64_t next_ = 0;
   };
 
   const std::vector<Element> elements_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/op/registry.h"
+#include "kernels/dataset/counting_iterator.h"
 #include "kernels/dataset/dataset_kernel.h"
 
 namespace penstock {
@@ -51,10 +52,9 @@ class RangeDataset final : public Dataset {
   }
 
  private:
-  class Iterator final : public DatasetIterator {
+  class Iterator final : public CountingIterator<RangeDataset> {
    public:
-    explicit Iterator(std::shared_ptr<const RangeDataset> dataset) : dataset_(std::move(dataset)) {}
-    bool NeverWaits() const override { return true; }
+    using CountingIterator::CountingIterator;
     Status GetNext(const IteratorContext&, Element* element, bool* end) override {
       *end = next_ >= dataset_->count_;
       if (*end) return OkStatus();
@@ -66,20 +66,6 @@ class RangeDataset final : public Dataset {
       ++next_;
       return OkStatus();
     }
-    Status Save(const IteratorContext&, StateWriter* writer) override {
-      writer->Label(dataset_->Name());
-      writer->Int(next_);
-      return OkStatus();
-    }
-    Status Restore(const IteratorContext&, StateReader* reader) override {
-      RETURN_IF_ERROR(reader->Label(dataset_->Name()));
-      ASSIGN_OR_RETURN(next_, reader->Int());
-      return OkStatus();
-    }
-
-   private:
-    const std::shared_ptr<const RangeDataset> dataset_;
-    int64_t next_ = 0;
   };
 
   const int64_t start_, step_, count_;

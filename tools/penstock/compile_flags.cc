@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -99,6 +100,12 @@ StatusOr<RatesOfCpus> CompileFlags::ReadCpuRates() const {
   if (kept.ok()) return RatesOfCpus{kept->cpu, StrCat("measured on this machine, from ", path)};
   if (calibration_file.has_value()) return Annotate(kept.status(), "--calibration_file");
   return typical;
+}
+
+Status CompileFlags::PrintCpuRates(const std::string& costs) const {
+  ASSIGN_OR_RETURN(const RatesOfCpus cpu, ReadCpuRates());
+  std::printf("rates of CPUs: %s\n", costs.empty() ? cpu.origin.c_str() : "of --costs");
+  return OkStatus();
 }
 
 StatusOr<std::vector<DeviceInfo>> CompileFlags::Devices() const {

@@ -38,6 +38,8 @@ struct CompileFlags {
   // given and there is no usable file. Returns an error if the flag names a file that is missing,
   // damaged or of another machine.
   StatusOr<RatesOfCpus> ReadCpuRates() const;
+  // Prints where the rates come from: from the file `costs`, if that is not "".
+  Status PrintCpuRates(const std::string& costs) const;
   // Returns the devices that --devices names. Errors of this function and of Options name the flag
   // or the text that is wrong.
   StatusOr<std::vector<DeviceInfo>> Devices() const;

@@ -72,8 +72,7 @@ Status RunPlaceCommand(const PlaceFlags& flags) {
   RETURN_IF_ERROR(Compile(graph, devices, options, &report).status());
   if (flags.explain) std::fputs(ToString(report).c_str(), stdout);
   PrintSummary(report.placement);
-  ASSIGN_OR_RETURN(const RatesOfCpus cpu, flags.compile.ReadCpuRates());
-  std::printf("rates of CPUs: %s\n", flags.costs.empty() ? cpu.origin.c_str() : "of --costs");
+  RETURN_IF_ERROR(flags.compile.PrintCpuRates(flags.costs));
   if (flags.svg.empty()) return OkStatus();
   return Env::Real().WriteFileAtomically(flags.svg, TimelineSvg(report.placement));
 }

@@ -142,9 +142,7 @@ Status RunWhatIf(const WhatIfFlags& flags) {
   CompileReport report;
   RETURN_IF_ERROR(Compile(graph, devices, options, &report).status());
   Print(PredictCluster(step, flags.workers), flags, MeasuredPart(report));
-  ASSIGN_OR_RETURN(const RatesOfCpus cpu, compile.ReadCpuRates());
-  std::printf("rates of CPUs: %s\n", flags.costs.empty() ? cpu.origin.c_str() : "of --costs");
-  return OkStatus();
+  return compile.PrintCpuRates(flags.costs);
 }
 
 }  // namespace
