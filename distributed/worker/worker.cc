@@ -159,6 +159,7 @@ void Worker::Supersede(const TaskId& master) {
     if (tasks.empty() || tasks[0].incarnation == master.incarnation) continue;
     if (tasks[0].name == master.name && tasks[0].address == master.address) {
       session->superseded = true;
+      update_rules_.Remove(handle);  // a restarted master may run another program
     }
   }
 }
@@ -280,9 +281,9 @@ StatusOr<std::vector<TaskId>> Worker::TasksOf(const std::string& handle) const {
 }
 
 Status Worker::RegisterGraph(const std::string& handle, uint64_t graph,
-                             std::vector<Partition> partitions) {
+                             std::vector<Partition> partitions, const TrainingProgram& program) {
   ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, FindSession(handle));
-  NoteUpdateRules(session->options, partitions);
+  NoteUpdateRules(session->options, partitions, program);
   ASSIGN_OR_RETURN(std::shared_ptr<WorkerGraph> made, MakeGraph(*session, std::move(partitions)));
   MutexLock lock(mu_);
   session->graphs.emplace(graph, std::move(made));  // a repeated call changes nothing
@@ -290,13 +291,14 @@ Status Worker::RegisterGraph(const std::string& handle, uint64_t graph,
 }
 
 void Worker::NoteUpdateRules(const WorkerSessionOptions& session,
-                             const std::vector<Partition>& partitions) {
+                             const std::vector<Partition>& partitions,
+                             const TrainingProgram& program) {
   if (session.isolate_state) return;  // the session has variables of its own
   const std::string master =
       session.tasks.empty() ? "an unknown master" : session.tasks[0].ToString();
   for (const Partition& partition : partitions) {
     for (std::string& difference :
-         update_rules_.Add(session.handle, master, partition.device, partition.graph)) {
+         update_rules_.Add(session.handle, master, partition.device, partition.graph, program)) {
       Log({.level = LogLevel::kWarning,
            .task = self_.name,
            .event = "programs_differ",
