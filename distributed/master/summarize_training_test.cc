@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// What may differ between two programs that train the variables "w" and "b".
+// The differences between two programs that train the variables "w" and "b".
 struct Model {
   std::string activation = "Relu";
   Attrs activation_attrs = {};

@@ -41,8 +41,8 @@ def launch(title, says):
 
 
 class Site:
-    """What a launch needs: addresses of a ps and two workers, processes, and an environment. All
-    processes end with it."""
+    """Addresses of a ps and two workers, the environment of processes, and the processes that were
+    started, which end with it."""
 
     def __init__(self):
         self.ps, *self.workers = ["127.0.0.1:%d" % port for port in free_ports(3)]
@@ -271,7 +271,8 @@ def _(site):
                        before=without)
 
 
-@launch("--listen_address is another host's", "cannot listen on .* give --listen_address an address")
+@launch("--listen_address is another host's",
+        "cannot listen on .* give --listen_address an address")
 def _(site):
     return site.server(*site.worker0(), "--listen_address=" + FAR_AWAY)
 
