@@ -137,7 +137,7 @@ TEST(SummarizeTraining, NodesComeAfterTheirInputs) {
   ASSERT_FALSE(tanh.empty());
   EXPECT_EQ(tanh[0], "'model/Tanh' (Tanh)");
   const std::vector<std::string> faster = NewNodes({.rate = 0.25f});
-  ASSERT_EQ(faster.size(), 3u) << "the rate and two updates";
+  ASSERT_EQ(faster.size(), 4u) << "two updates, each with a constant";
   EXPECT_NE(faster[0].find("(Const, value="), std::string::npos) << faster[0];
   EXPECT_NE(faster[0].find("0.25"), std::string::npos) << faster[0];
 }

@@ -44,11 +44,16 @@ class BlackHole:
         self.listener.close()
 
 
+class QuietHandler(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+
+
 class Web:
     """An HTTP/1.1 server."""
 
     def __init__(self):
-        self.server = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
+        self.server = http.server.HTTPServer(("127.0.0.1", 0), QuietHandler)
         self.address = "127.0.0.1:%d" % self.server.server_address[1]
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
@@ -63,15 +68,30 @@ def frame(kind, flags, stream, payload=b""):
             + payload)
 
 
+def field(number, value):
+    """Returns a field of a protocol buffer: bytes, or a number below 128."""
+    if isinstance(value, int):
+        return bytes(varint(number << 3)) + bytes([value])
+    return bytes(varint(number << 3 | 2)) + bytes([len(value)]) + value
+
+
+def varint(number):
+    while number > 127:
+        yield number & 127 | 128
+        number >>= 7
+    yield number
+
+
 class OtherGrpc:
     """A gRPC server that has none of Penstock's services: it answers each call that it does not
-    know the method."""
+    know the method. With `message`, it answers each call with that message."""
 
     DATA, HEADERS, SETTINGS, PING = 0, 1, 4, 6
     ACK, END_STREAM, END_HEADERS = 1, 1, 4
     PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
-    def __init__(self):
+    def __init__(self, message=None):
+        self.message = message
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -87,15 +107,25 @@ class OtherGrpc:
                 return
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
-    @staticmethod
-    def _answer():
+    def _answer(self, stream):
         def literal(name, value):  # HPACK: a header that is not indexed
             return bytes([0, len(name)]) + name + bytes([len(value)]) + value
-        unimplemented = b"12"
-        return (b"\x88" + literal(b"content-type", b"application/grpc")
-                + literal(b"grpc-status", unimplemented))
+        begin = b"\x88" + literal(b"content-type", b"application/grpc")
+        last = self.END_HEADERS | self.END_STREAM
+        if self.message is None:
+            return frame(self.HEADERS, last, stream, begin + literal(b"grpc-status", b"12"))
+        data = b"\0" + len(self.message).to_bytes(4, "big") + self.message
+        return (frame(self.HEADERS, self.END_HEADERS, stream, begin)
+                + frame(self.DATA, 0, stream, data)
+                + frame(self.HEADERS, last, stream, literal(b"grpc-status", b"0")))
 
     def _serve(self, connection):
+        try:
+            self._answer_calls(connection)
+        except ConnectionError:  # the client has gone
+            pass
+
+    def _answer_calls(self, connection):
         with connection, connection.makefile("rb") as source:
             if source.read(len(self.PREFACE)) != self.PREFACE:
                 return
@@ -108,8 +138,14 @@ class OtherGrpc:
                 elif kind == self.PING and not flags & self.ACK:
                     connection.sendall(frame(self.PING, self.ACK, 0, payload))
                 elif kind == self.HEADERS:
-                    connection.sendall(frame(self.HEADERS, self.END_HEADERS | self.END_STREAM,
-                                             stream, self._answer()))
+                    connection.sendall(self._answer(stream))
+
+
+def task_of_another_version():
+    """Answers for the first ps, like a task of a Penstock of long ago (proto/penstock/insight.proto:
+    TaskReport)."""
+    incarnation = field(1, b"/job:ps/replica:0/task:0")
+    return OtherGrpc(field(1, incarnation) + field(2, b"0.0.1") + field(15, 1) + field(16, b"auto"))
 
 
 def certificates():
