@@ -36,8 +36,10 @@ class Training:
         self.tasks = ([Task("ps", i, i) for i in range(ps)] +
                       [Task("worker", i, ps + i) for i in range(workers)])
         addresses = hosts.addresses
-        self.command = [program, *flags, "--ps_hosts=" + ",".join(addresses[:ps]),
+        self.command = [program, *flags,
                         "--worker_hosts=" + ",".join(addresses[ps:ps + workers])]
+        if ps > 0:
+            self.command.append("--ps_hosts=" + ",".join(addresses[:ps]))
         self.lines = []  # (when, task, text)
         self.failures = []
         self.arrived = threading.Condition()
