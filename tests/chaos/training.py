@@ -36,10 +36,8 @@ class Training:
         self.tasks = ([Task("ps", i, i) for i in range(ps)] +
                       [Task("worker", i, ps + i) for i in range(workers)])
         addresses = hosts.addresses
-        self.command = [program, *flags,
+        self.command = [program, *flags, "--ps_hosts=" + ",".join(addresses[:ps]),
                         "--worker_hosts=" + ",".join(addresses[ps:ps + workers])]
-        if ps > 0:
-            self.command.append("--ps_hosts=" + ",".join(addresses[:ps]))
         self.lines = []  # (when, task, text)
         self.failures = []
         self.arrived = threading.Condition()

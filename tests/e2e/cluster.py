@@ -27,14 +27,6 @@ HANG = "tests/e2e/hang"
 os.environ.setdefault("XDG_CACHE_HOME", os.environ.get("TEST_TMPDIR", tempfile.gettempdir()))
 
 
-def saved_bytes(folder):
-    """Returns the bytes of the newest checkpoint's variables, if one task has saved them all."""
-    with open(os.path.join(folder, "checkpoint")) as f:
-        newest = re.search(r'model_checkpoint_path: "(.*)"', f.read()).group(1)
-    with open(os.path.join(folder, newest + ".data-00000-of-00001"), "rb") as f:
-        return f.read()
-
-
 class Run:
     """`penstock run` of a program: its lines as they come, and its tasks."""
 
