@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/doctor/examine_host.h"
 
+#include <sys/resource.h>
 #include <sys/statvfs.h>
 
+#include <limits>
 #include <set>
 
 #include "absl/strings/str_format.h"
@@ -13,6 +15,10 @@ namespace penstock {
 namespace {
 
 using Level = Finding::Level;
+
+// Open files of a task: libraries, data, checkpoints and clients; and for each other task, whose
+// connections are one for calls and one for tensors in each direction, with shared memory.
+constexpr uint64_t kFilesOfTask = 128, kFilesPerPeer = 8, kFilesAdvised = 65536;
 
 constexpr double kGigabyte = 1e9;
 constexpr double kLittleSpace = 1 * kGigabyte;
@@ -77,6 +83,22 @@ Findings ExamineListening(const TaskConfig& config, bool runs) {
   }
   const std::string what = StrCat(runs ? "listens at " : "can listen at ", address->ToString());
   return {{Level::kOk, config.name(), what}};
+}
+
+uint64_t FileLimit() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return std::numeric_limits<uint64_t>::max();
+  return limit.rlim_cur;
+}
+
+Findings ExamineFileLimit(const ClusterSpec& cluster, uint64_t limit) {
+  uint64_t needed = kFilesOfTask;
+  for (const auto& [job, tasks] : cluster.jobs()) needed += kFilesPerPeer * tasks.size();
+  if (limit >= needed) return {};
+  return {{Level::kWarning, "the limit of open files",
+           StrCat("is ", limit, "; a task of this cluster may need ", needed,
+                  " for connections, checkpoints and data"),
+           StrCat("raise it: ulimit -n ", kFilesAdvised, ", or LimitNOFILE= of systemd")}};
 }
 
 Findings ExamineCheckpoints(const std::string& directory, const ClusterSpec& cluster, Env& env) {

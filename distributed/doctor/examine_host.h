@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Looks for mistakes on this host and in the process's own configuration: environment variables,
-// the port, the checkpoint directory. May block as long as a call of the file system.
+// the port, the limit of open files, the checkpoint directory. May block as long as a call of the
+// file system.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -23,6 +25,12 @@ Findings ExamineVariables(const TaskConfig& config, const Variables& variables);
 // Checks whether the task of `config` could listen; finds nothing if config.job is empty.
 // `runs`: the task runs already, so that its port is in use by the task itself.
 Findings ExamineListening(const TaskConfig& config, bool runs);
+
+// Checks whether this process may open enough files for the connections of a cluster's task;
+// `limit` is the number of files that it may open. Finds nothing if so.
+Findings ExamineFileLimit(const ClusterSpec& cluster, uint64_t limit);
+// Returns the number of files that this process may open (RLIMIT_NOFILE).
+uint64_t FileLimit();
 
 // Checks that checkpoints can be written to `directory`, which is created if it does not exist:
 // writes, syncs, renames and removes a file there.

@@ -65,6 +65,14 @@ TEST(ExamineListeningTest, OwnPort) {
   EXPECT_THAT(ExamineListening(nobody, false), IsEmpty());
 }
 
+TEST(ExamineFileLimitTest, ALimitThatIsTooLowForTheCluster) {
+  const ClusterSpec cluster = Worker0("b:1").cluster;
+  EXPECT_THAT(ExamineFileLimit(cluster, 1024), IsEmpty());
+  EXPECT_THAT(ExamineFileLimit(cluster, 64),
+              ElementsAre(Is(Level::kWarning, "open files", "is 64; a task of this cluster may")));
+  EXPECT_GT(FileLimit(), 0u);
+}
+
 TEST(ExamineCheckpointsTest, DirectoriesThatCanBeWrittenOrNot) {
   Env& env = Env::Real();
   const std::string base = testing::TempDir() + "/doctor";

@@ -18,6 +18,16 @@ std::vector<PartialShape> ShapesOf(absl::Span<const Tensor> tensors) {
   return shapes;
 }
 
+// Returns whether the partitions update variables.
+bool Updates(const std::vector<Partition>& partitions) {
+  for (const Partition& partition : partitions) {
+    for (const Node* const node : partition.graph.nodes()) {
+      if (!node->op().update_rule.empty()) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 std::vector<PreparedSteps::Prepared> PreparedSteps::List() const {
@@ -44,7 +54,7 @@ void PreparedSteps::Prepare(const Prepared& step, std::vector<PartialShape> fed_
   auto compiled = Compile(step.get());
   if (!compiled.ok()) return EndPreparing(step, compiled.status());
   step->may_adapt_to_feeds = compiled->has_choice && !step->feeds.empty();
-  Register(step, std::move(compiled->partitions));
+  Register(step, *std::move(compiled));
 }
 
 StatusOr<SessionGraph::Compiled> PreparedSteps::Compile(PreparedStep* step) {
@@ -52,11 +62,11 @@ StatusOr<SessionGraph::Compiled> PreparedSteps::Compile(PreparedStep* step) {
   return options_.graph->Compile(step);
 }
 
-void PreparedSteps::Register(const Prepared& step, std::vector<Partition> partitions) {
+void PreparedSteps::Register(const Prepared& step, SessionGraph::Compiled compiled) {
   step->session = options_.session;
   step->tasks = options_.tasks;
   std::map<std::string, std::vector<Partition>> by_task;
-  for (Partition& partition : partitions) {
+  for (Partition& partition : compiled.partitions) {
     const auto task = TaskName::OfDevice(partition.device);
     CHECK_OK(task.status());  // PartitionGraph was given the full names of the devices
     by_task[task->ToString()].push_back(std::move(partition));
@@ -68,9 +78,12 @@ void PreparedSteps::Register(const Prepared& step, std::vector<Partition> partit
   auto join = std::make_shared<Join>(Done([self = shared_from_this(), step](Status status) {
     self->EndPreparing(step, std::move(status));
   }));
+  const TrainingProgram no_updates;
   for (const PreparedStep::Part& part : step->parts) {
+    std::vector<Partition>& partitions = by_task[part.task->id.name];
+    const TrainingProgram& program = Updates(partitions) ? compiled.program : no_updates;
     part.task->client->RegisterGraph(
-        options_.session, part.graph, std::move(by_task[part.task->id.name]),
+        options_.session, part.graph, std::move(partitions), program,
         {.incarnation = part.task->id.incarnation, .timeout_ms = options_.register_timeout_ms},
         Join::Part(join));
   }
@@ -128,7 +141,7 @@ void PreparedSteps::PlaceAgain(const Prepared& step, std::vector<PartialShape> f
           if (status.ok()) self->Replace(*step, anew);
         }));
         CHECK(first, "nobody else knows the new step");
-        self->Register(anew, std::move(compiled->partitions));
+        self->Register(anew, *std::move(compiled));
       });
 }
 

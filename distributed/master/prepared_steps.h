@@ -70,7 +70,7 @@ class PreparedSteps : public std::enable_shared_from_this<PreparedSteps> {
  private:
   void Prepare(const Prepared& step, std::vector<PartialShape> fed_shapes);
   StatusOr<SessionGraph::Compiled> Compile(PreparedStep* step);
-  void Register(const Prepared& step, std::vector<Partition> partitions);
+  void Register(const Prepared& step, SessionGraph::Compiled compiled);
   void EndPreparing(const Prepared& step, Status status);
   void Replace(const PreparedStep& step, const Prepared& anew);
 

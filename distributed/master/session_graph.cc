@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "core/base/log.h"
 #include "core/compiler/compile.h"
+#include "distributed/master/summarize_training.h"
 
 namespace penstock {
 
@@ -93,6 +94,10 @@ StatusOr<SessionGraph::Compiled> SessionGraph::Compile(PreparedStep* step) {
   if (step->partial()) {
     ASSIGN_OR_RETURN(step->feeds_of_fetches, FeedsOfFetches(*step));
   }
+  if (IsCluster()) {
+    ReaderMutexLock lock(mu_);
+    compiled.program = SummarizeTraining(graph_, compiled.partitions);
+  }
   compiled.has_choice = HasChoice(report.placement);
   compiled.placement_kept = report.placement.kept;
   return compiled;
@@ -178,6 +183,12 @@ Status SessionGraph::Predict(const PreparedStep& step, const CostTable* costs,
   options.feed_shapes = step.LikelyShapes();
   options.predict = true;
   return CompileWith(step, std::move(options), report).status();
+}
+
+bool SessionGraph::IsCluster() const {
+  return absl::c_any_of(options_.devices, [&](const DeviceInfo& device) {
+    return !device.name.SameTask(options_.devices[0].name);
+  });
 }
 
 // Logs each node's device in TensorFlow's format. Leaves out nodes that the compiler has added.

@@ -22,6 +22,7 @@
 #include "distributed/master/measured_costs.h"
 #include "distributed/master/prepared_step.h"
 #include "distributed/session/session.h"
+#include "distributed/worker/training_program.h"
 
 namespace penstock {
 
@@ -49,6 +50,7 @@ class SessionGraph {
     std::vector<Partition> partitions;
     bool has_choice = false;      // true if costs have decided where a node runs
     bool placement_kept = false;  // true if no node has moved since the step's last placement
+    TrainingProgram program;      // empty in a cluster of one task
   };
   // Compiles a step that is being prepared, and sets its fields about feeds, costs and placement.
   // Expects in its `expected_shapes` the shapes of the fed values, if they are known. NotFound if
@@ -80,6 +82,8 @@ class SessionGraph {
   StatusOr<std::vector<Partition>> CompileWith(const PreparedStep& step, CompileOptions options,
                                                CompileReport* report) ABSL_LOCKS_EXCLUDED(mu_);
   void LogPlacement(const std::vector<Partition>& partitions) const;
+  // Returns whether several tasks have devices.
+  bool IsCluster() const;
 
   const Options options_;
   const bool places_automatically_;

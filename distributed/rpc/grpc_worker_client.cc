@@ -81,7 +81,8 @@ class GrpcWorkerClient final : public WorkerClient {
   }
 
   void RegisterGraph(const std::string& session, uint64_t graph, std::vector<Partition> partitions,
-                     const CallOptions& options, Done done) override {
+                     const TrainingProgram& program, const CallOptions& options,
+                     Done done) override {
     wire::RegisterGraphRequest request;
     request.set_incarnation(options.incarnation);
     request.set_session_handle(session);
@@ -91,6 +92,7 @@ class GrpcWorkerClient final : public WorkerClient {
       p->set_device(partition.device);
       ExportGraph(partition.graph, p->mutable_graph());
     }
+    if (!program.empty()) ToProto(program, request.mutable_program());
     constexpr size_t kMessageBytesMax = (size_t{1} << 31) - 1;  // protobuf's limit
     if (request.ByteSizeLong() > kMessageBytesMax) {
       return std::move(done)(ResourceExhausted(

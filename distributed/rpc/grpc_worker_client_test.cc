@@ -59,7 +59,7 @@ class GrpcWorkerClientTest : public testing::Test {
   }
   Status Register(std::vector<Partition> partitions) {
     return Call([&](Done done) {
-      client_->RegisterGraph("s", 1, std::move(partitions), kCall, std::move(done));
+      client_->RegisterGraph("s", 1, std::move(partitions), {}, kCall, std::move(done));
     });
   }
   RunGraphArgs Step(int64_t id) { return {.session = "s", .graph = 1, .step_id = id}; }
@@ -163,7 +163,7 @@ TEST_F(GrpcWorkerClientTest, ALostTaskEndsItsStepsAndIsNamed) {
   Ended step(serving_.threads()), created(serving_.threads()), registered(serving_.threads());
   client->CreateSession({.handle = "s"}, kCall, created.done());
   ASSERT_EQ(created.Get(), OkStatus());
-  client->RegisterGraph("s", 1, TestWorker::Stall(), kCall, registered.done());
+  client->RegisterGraph("s", 1, TestWorker::Stall(), {}, kCall, registered.done());
   ASSERT_EQ(registered.Get(), OkStatus());
   client->RunGraph(Step(1), kCall, step.done());
   EXPECT_TRUE(Eventually([&] { return other.worker()->steps().counts().running == 1; }));

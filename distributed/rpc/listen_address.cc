@@ -52,6 +52,18 @@ bool IsLoopback(const std::string& host) {
   return absl::AsciiStrToLower(host) == "localhost";
 }
 
+// Returns what to do about an error of bind.
+const char* AdviceOn(int error) {
+  switch (error) {
+    case EADDRINUSE:
+      return "; is this task running already?";
+    case EACCES:
+      return "; low ports need the capability CAP_NET_BIND_SERVICE: choose a port above 1023";
+    default:
+      return "; give --listen_address an address of this host";
+  }
+}
+
 constexpr auto kResolverTime = std::chrono::seconds(5);
 
 // Returns the bytes of an address without its port; "" for families other than IPv4 and IPv6.
@@ -161,8 +173,7 @@ Status CheckListenAddress(const HostPort& address) {
   freeaddrinfo(found);
   if (error == 0) return OkStatus();
   return InvalidArgument("cannot listen on ", address.ToString(), ": ", std::strerror(error),
-                         error == EADDRINUSE ? "; is this task running already?"
-                                             : "; give --listen_address an address of this host");
+                         AdviceOn(error));
 }
 
 }  // namespace penstock

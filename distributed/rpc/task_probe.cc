@@ -85,6 +85,10 @@ TaskProbe Ask(const std::string& address, int64_t timeout_ms, const Credentials&
   if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED) {
     return Failed(Outcome::kMisfit, status.error_message());
   }
+  if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
+    return Failed(Outcome::kForeign, StrCat("it speaks gRPC, but does not know Penstock's calls ",
+                                            status.error_message()));
+  }
   if (!status.ok()) return Failed(Outcome::kForeign, status.error_message());
   const double their_us = static_cast<double>(report.clock_us());
   const double our_us = static_cast<double>(begin_us) + took_ms * 1e3 / 2;

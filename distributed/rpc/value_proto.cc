@@ -6,6 +6,7 @@
 
 #include "core/runtime/timeline_label.h"
 #include "core/wire/attr_proto.h"
+#include "proto/penstock/worker.pb.h"
 #include "proto/tensorflow/cluster.pb.h"
 #include "proto/tensorflow/step_stats.pb.h"
 
@@ -196,6 +197,30 @@ StatusOr<std::vector<DeviceStats>> FromProto(const tensorflow::StepStats& proto)
     stats.push_back(std::move(device));
   }
   return stats;
+}
+
+void ToProto(const TrainingProgram& program, wire::TrainingProgram* proto) {
+  for (const TrainingProgram::Update& update : program.updates) {
+    wire::TrainingProgram::Update* const added = proto->add_update();
+    added->set_node(update.node);
+    added->set_hash(update.hash);
+  }
+  for (const TrainingProgram::Node& node : program.nodes) {
+    wire::TrainingProgram::Node* const added = proto->add_node();
+    added->set_hash(node.hash);
+    added->set_text(node.text);
+  }
+}
+
+TrainingProgram FromProto(const wire::TrainingProgram& proto) {
+  TrainingProgram program;
+  for (const auto& update : proto.update())
+    program.updates.push_back({update.node(), update.hash()});
+  for (const auto& node : proto.node()) {
+    if (program.nodes.size() == TrainingProgram::kNodesMax) break;
+    program.nodes.push_back({node.hash(), node.text()});
+  }
+  return program;
 }
 
 }  // namespace penstock

@@ -11,6 +11,7 @@
 #include "core/runtime/step_stats.h"
 #include "distributed/cluster/cluster_spec.h"
 #include "distributed/session/cost_graph.h"
+#include "distributed/worker/training_program.h"
 
 namespace tensorflow {
 class ClusterDef;
@@ -20,6 +21,9 @@ class StepStats;
 }  // namespace tensorflow
 
 namespace penstock {
+namespace wire {
+class TrainingProgram;
+}  // namespace wire
 
 void ToProto(const DeviceInfo& device, tensorflow::DeviceAttributes* proto);
 StatusOr<DeviceInfo> FromProto(const tensorflow::DeviceAttributes& proto);
@@ -34,5 +38,9 @@ StatusOr<std::vector<DeviceStats>> FromProto(const tensorflow::StepStats& proto)
 // not run.
 void ToProto(const std::vector<CostNode>& nodes, tensorflow::CostGraphDef* proto);
 StatusOr<std::vector<CostNode>> FromProto(const tensorflow::CostGraphDef& proto);
+
+void ToProto(const TrainingProgram& program, wire::TrainingProgram* proto);
+// Drops nodes beyond TrainingProgram::kNodesMax.
+TrainingProgram FromProto(const wire::TrainingProgram& proto);
 
 }  // namespace penstock

@@ -2,6 +2,7 @@
 #include "distributed/rpc/value_proto.h"
 
 #include "gtest/gtest.h"
+#include "proto/penstock/worker.pb.h"
 #include "proto/tensorflow/cluster.pb.h"
 #include "proto/tensorflow/step_stats.pb.h"
 
@@ -90,6 +91,16 @@ TEST(ValueProtoTest, ADeviceHasTheRatesOfItsType) {
     EXPECT_EQ(device->rates.flops_per_ns, DefaultRates(type).flops_per_ns);
   }
   EXPECT_GT(DefaultRates("GPU").flops_per_ns, DefaultRates("CPU").flops_per_ns);
+}
+
+TEST(ValueProtoTest, TrainingProgramsComeBackWithoutTooManyNodes) {
+  TrainingProgram program{.updates = {{.node = "train", .hash = 1}},
+                          .nodes = {{.hash = ~uint64_t{0}, .text = "'a' (Relu)"}}};
+  wire::TrainingProgram proto;
+  ToProto(program, &proto);
+  EXPECT_EQ(FromProto(proto), program);
+  for (size_t i = 0; i < TrainingProgram::kNodesMax; ++i) proto.add_node()->set_hash(i);
+  EXPECT_EQ(FromProto(proto).nodes.size(), TrainingProgram::kNodesMax);
 }
 
 }  // namespace

@@ -132,7 +132,7 @@ Status WorkerService::RegisterGraph(grpc::ByteBuffer* bytes) {
     partitions.push_back({partition.device(), std::move(graph)});
   }
   return options_.worker->RegisterGraph(request.session_handle(), request.graph_handle(),
-                                        std::move(partitions));
+                                        std::move(partitions), FromProto(request.program()));
 }
 
 Status WorkerService::DeregisterGraph(const wire::DeregisterGraphRequest& request) {

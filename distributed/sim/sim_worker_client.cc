@@ -55,12 +55,14 @@ class SimWorkerClient final : public WorkerClient,
         std::move(done));
   }
   void RegisterGraph(const std::string& session, uint64_t graph, std::vector<Partition> partitions,
-                     const CallOptions& options, Done done) override {
+                     const TrainingProgram& program, const CallOptions& options,
+                     Done done) override {
     auto sent = std::make_shared<std::vector<Partition>>(std::move(partitions));
     Call(
         StrCat("RegisterGraph ", graph), options,
-        [session, graph, sent, options](Task&, WorkerClient& worker, Done ended) {
-          worker.RegisterGraph(session, graph, std::move(*sent), options, std::move(ended));
+        [session, graph, sent, program, options](Task&, WorkerClient& worker, Done ended) {
+          worker.RegisterGraph(session, graph, std::move(*sent), program, options,
+                               std::move(ended));
         },
         std::move(done), /*repeatable=*/false);
   }

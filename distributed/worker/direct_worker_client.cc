@@ -39,9 +39,10 @@ class DirectWorkerClient final : public WorkerClient {
     std::move(done)(status);
   }
   void RegisterGraph(const std::string& session, uint64_t graph, std::vector<Partition> partitions,
-                     const CallOptions& options, Done done) override {
+                     const TrainingProgram& program, const CallOptions& options,
+                     Done done) override {
     Status status = Check(options);
-    if (status.ok()) status = worker_.RegisterGraph(session, graph, std::move(partitions));
+    if (status.ok()) status = worker_.RegisterGraph(session, graph, std::move(partitions), program);
     std::move(done)(std::move(status));
   }
   void DeregisterGraph(const std::string& session, uint64_t graph, const CallOptions& options,

@@ -67,10 +67,10 @@ TEST_F(DirectWorkerClientTest, ACallForAnotherIncarnationChangesNothing) {
     ASSERT_EQ(Create("s", kRight), OkStatus());
     const auto note = [](Status* ended) { return Done([ended](const Status& s) { *ended = s; }); };
     Status ended;
-    client_->RegisterGraph("s", 1, TestWorker::PlusOne(), kAnother, note(&ended));
+    client_->RegisterGraph("s", 1, TestWorker::PlusOne(), {}, kAnother, note(&ended));
     EXPECT_EQ(ended, restarted);
     EXPECT_FALSE((*worker_)->FindGraph("s", 1).ok());
-    client_->RegisterGraph("s", 1, TestWorker::PlusOne(), kRight, note(&ended));
+    client_->RegisterGraph("s", 1, TestWorker::PlusOne(), {}, kRight, note(&ended));
     EXPECT_EQ(ended, OkStatus());
     client_->DeregisterGraph("s", 1, kAnother, note(&ended));
     EXPECT_EQ(ended, restarted);
@@ -93,7 +93,7 @@ TEST_F(DirectWorkerClientTest, CallsReachTheWorker) {
     ASSERT_EQ(Create("s", kRight), OkStatus());
     Status ended = Internal("the call has not ended");
     const auto note = [&] { return Done([&](const Status& s) { ended = s; }); };
-    client_->RegisterGraph("s", 1, TestWorker::Stall(), kRight, note());
+    client_->RegisterGraph("s", 1, TestWorker::Stall(), {}, kRight, note());
     ASSERT_EQ(ended, OkStatus());
     Status ran = Internal("it still runs");
     client_->RunGraph({.session = "s", .graph = 1, .step_id = 9}, kRight,

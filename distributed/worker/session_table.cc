@@ -21,25 +21,30 @@ constexpr int64_t kFreshPart = 15, kSupersededPart = 5;
 
 SessionTable::SessionTable(TaskId self, Env& env) : self_(std::move(self)), env_(env) {}
 
-void SessionTable::Add(std::shared_ptr<WorkerSession> session) {
+std::vector<std::string> SessionTable::Add(std::shared_ptr<WorkerSession> session) {
   const int64_t now_ns = env_.NowNanos();
   MutexLock lock(mu_);
-  if (!session->options.tasks.empty()) Supersede(session->options.tasks[0]);
+  std::vector<std::string> superseded;
+  if (!session->options.tasks.empty()) superseded = Supersede(session->options.tasks[0]);
   std::string handle = session->options.handle;
   entries_.try_emplace(std::move(handle),
                        Entry{.session = std::move(session), .last_sign_ns = now_ns});
+  return superseded;
 }
 
 // A master states its own name and address, and two live masters may state the same by mistake. So
 // the session of an earlier incarnation ends only if its master is silent, too.
-void SessionTable::Supersede(const TaskId& master) {
+std::vector<std::string> SessionTable::Supersede(const TaskId& master) {
+  std::vector<std::string> handles;
   for (auto& [handle, entry] : entries_) {
     const std::vector<TaskId>& tasks = entry.session->options.tasks;
     if (tasks.empty() || tasks[0].incarnation == master.incarnation) continue;
     if (tasks[0].name == master.name && tasks[0].address == master.address) {
       entry.superseded = true;
+      handles.push_back(handle);
     }
   }
+  return handles;
 }
 
 SessionTable::Removed SessionTable::Remove(const std::string& handle) {

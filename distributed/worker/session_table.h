@@ -48,7 +48,8 @@ class SessionTable {
 
   // Adds a session, whose lease begins. A session with the same handle stays as it is. Marks the
   // sessions of other incarnations of the master as superseded: their leases are a fifth as long.
-  void Add(std::shared_ptr<WorkerSession> session);
+  // Returns the handles of these sessions.
+  std::vector<std::string> Add(std::shared_ptr<WorkerSession> session);
   using Graphs = std::map<uint64_t, std::shared_ptr<WorkerGraph>>;  // by number
   struct Removed {
     std::shared_ptr<WorkerSession> session;  // null: not known
@@ -95,7 +96,7 @@ class SessionTable {
     bool superseded = false;  // another incarnation now has the name and address of its master
   };
   Status UnknownError(const std::string& handle) const;
-  void Supersede(const TaskId& master) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::vector<std::string> Supersede(const TaskId& master) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const TaskId self_;
   Env& env_;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <unordered_set>
+#include <utility>
 
 #include "absl/strings/str_join.h"
 #include "core/base/status.h"
@@ -15,22 +17,50 @@ std::string TextOf(const Node& node, const char* attr) {
   return text == nullptr ? "" : *text;
 }
 
+// Returns the text of the first of `nodes` that is not among `others`; "" if there is none.
+std::string FirstDifference(const std::vector<TrainingProgram::Node>& nodes,
+                            const std::vector<TrainingProgram::Node>& others) {
+  std::unordered_set<uint64_t> hashes;
+  for (const TrainingProgram::Node& other : others) hashes.insert(other.hash);
+  for (const TrainingProgram::Node& node : nodes) {
+    if (hashes.count(node.hash) == 0) return node.text;
+  }
+  return "";
+}
+
+// Returns whether the two sorted containers have a key in common, or one of them is empty.
+template <class Keys, class KeyOf>
+bool Agree(const Keys& a, const Keys& b, KeyOf key) {
+  if (a.empty() || b.empty()) return true;
+  return std::any_of(a.begin(), a.end(),
+                     [&](const auto& element) { return b.count(key(element)) > 0; });
+}
+
 }  // namespace
 
 std::vector<std::string> UpdateRules::Add(const std::string& session, const std::string& master,
-                                          const std::string& device, const Graph& partition) {
+                                          const std::string& device, const Graph& partition,
+                                          const TrainingProgram& program) {
+  std::map<string_view, uint64_t> hashes;  // by the update's name
+  for (const TrainingProgram::Update& update : program.updates) hashes[update.node] = update.hash;
   std::map<Pair, std::string> differences;
   MutexLock lock(mu_);
+  std::shared_ptr<const Nodes> nodes;
   for (const Node* node : partition.nodes()) {
     const std::string& rule = node->op().update_rule;
     if (rule.empty() || node->num_inputs() == 0) continue;
     const Node* const variable = node->input(0).node;
-    if (variable == nullptr || !variable->op().holds_parameters) continue;
+    if (variable == nullptr || !variable->op().stateful) continue;
     const std::string shared = TextOf(*variable, "shared_name");
     const VariableName name = {StrCat(device, " ", TextOf(*variable, "container")),
                                shared.empty() ? variable->name() : shared};
     masters_[session] = master;
-    rules_[name][session].insert(rule);
+    Updates& updates = updates_[name][session];
+    updates.rules.insert(rule);
+    if (const auto hash = hashes.find(node->name()); hash != hashes.end()) {
+      if (nodes == nullptr) nodes = Share(program);
+      updates.programs.try_emplace(hash->second, nodes);
+    }
     Compare(name, session, &differences);
   }
   std::vector<std::string> added;
@@ -40,33 +70,56 @@ std::vector<std::string> UpdateRules::Add(const std::string& session, const std:
   return added;
 }
 
+std::shared_ptr<const UpdateRules::Nodes> UpdateRules::Share(const TrainingProgram& program) {
+  std::erase_if(shared_, [](const auto& nodes) { return nodes.expired(); });
+  for (const auto& known : shared_) {
+    if (auto nodes = known.lock(); nodes != nullptr && *nodes == program.nodes) return nodes;
+  }
+  auto nodes = std::make_shared<const Nodes>(program.nodes);
+  shared_.push_back(nodes);
+  return nodes;
+}
+
 void UpdateRules::Compare(const VariableName& variable, const std::string& session,
                           std::map<Pair, std::string>* differences) const {
-  const std::map<std::string, Rules>& sessions = rules_.at(variable);
-  const Rules& own = sessions.at(session);
-  const auto other =
+  const std::map<std::string, Updates>& sessions = updates_.at(variable);
+  const Updates& own = sessions.at(session);
+  const auto first =
       sessions.begin()->first == session ? std::next(sessions.begin()) : sessions.begin();
-  if (other == sessions.end()) return;
-  for (const std::string& rule : own) {
-    if (other->second.count(rule) > 0) return;
-  }
-  const auto text = [&](const std::string& name, const Rules& rules) {
+  if (first == sessions.end()) return;
+  const auto& [other_session, other] = *first;
+  const auto text = [&](const std::string& name) {
     mu_.AssertHeld();
-    return StrCat("by ", absl::StrJoin(rules, " and "), " in session ", name, " of ",
-                  masters_.at(name));
+    return StrCat("in session ", name, " of ", masters_.at(name));
   };
-  differences->try_emplace(
-      {std::min(session, other->first), std::max(session, other->first)},
-      StrCat("variable '", variable.second, "' is updated ", text(other->first, other->second),
-             ", and ", text(session, own), ": all workers should run the same program"));
+  std::string what;
+  if (!Agree(own.rules, other.rules, [](const std::string& rule) { return rule; })) {
+    what = StrCat("by ", absl::StrJoin(other.rules, " and "), " ", text(other_session), ", and by ",
+                  absl::StrJoin(own.rules, " and "), " ", text(session));
+  } else if (!Agree(own.programs, other.programs, [](const auto& entry) { return entry.first; })) {
+    const Nodes &own_nodes = *own.programs.begin()->second,
+                &other_nodes = *other.programs.begin()->second;
+    const std::string there = FirstDifference(other_nodes, own_nodes),
+                      here = FirstDifference(own_nodes, other_nodes);
+    const auto node = [](const std::string& node) {
+      return node.empty() ? "" : StrCat(" from node ", node);
+    };
+    what = StrCat("by different programs:", node(there), " ", text(other_session), ",", node(here),
+                  " ", text(session));
+  } else {
+    return;
+  }
+  differences->try_emplace({std::min(session, other_session), std::max(session, other_session)},
+                           StrCat("variable '", variable.second, "' is updated ", what,
+                                  ": all workers should run the same program"));
 }
 
 void UpdateRules::Remove(const std::string& session) {
   MutexLock lock(mu_);
   if (masters_.erase(session) == 0) return;
-  for (auto it = rules_.begin(); it != rules_.end();) {
+  for (auto it = updates_.begin(); it != updates_.end();) {
     it->second.erase(session);
-    it = it->second.empty() ? rules_.erase(it) : std::next(it);
+    it = it->second.empty() ? updates_.erase(it) : std::next(it);
   }
   std::erase_if(told_,
                 [&](const Pair& pair) { return pair.first == session || pair.second == session; });
@@ -75,7 +128,7 @@ void UpdateRules::Remove(const std::string& session) {
 std::vector<std::string> UpdateRules::Differences() const {
   std::map<Pair, std::string> differences;
   MutexLock lock(mu_);
-  for (const auto& [variable, sessions] : rules_) {
+  for (const auto& [variable, sessions] : updates_) {
     // Compares each session with the first one.
     for (auto it = sessions.begin(); it != sessions.end(); ++it) {
       if (it != sessions.begin()) Compare(variable, it->first, &differences);

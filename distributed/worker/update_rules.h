@@ -2,14 +2,19 @@
 //
 // UpdateRules: by which rules ("Adam") the sessions of a task update its variables. In
 // between-graph replication each worker sends a graph of its own, and all graphs should come from
-// one program. Two sessions that update one variable by different rules run different programs.
+// one program. Two sessions run different programs if they update one variable by different rules,
+// or compute their updates from different nodes, such as another activation or learning rate.
 //
 // Only what is certain counts: the ops with an OpDef::update_rule, in graphs that were registered
-// here, on variables and tables that are their direct inputs. A session that does not update a
-// variable agrees with all: it may only evaluate, or its chief applies the gradients. Thread-safe.
+// here, on variables, tables and gradient sums that are their direct inputs. A session that does
+// not update a variable agrees with all: it may only evaluate, or its chief applies the gradients.
+// A session that updates a variable in several ways agrees with all that know one of them.
+// distributed/master/summarize_training.h lists which differences of nodes count. Thread-safe.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -17,37 +22,49 @@
 
 #include "core/base/mutex.h"
 #include "core/graph/graph.h"
+#include "distributed/worker/training_program.h"
 
 namespace penstock {
 
 class UpdateRules {
  public:
   // Notes the training ops in a partition that a session registers. `master`: the name of the
-  // session's master, for messages. Returns a message for each pair of this session and the one of
-  // the lowest name that updates the same variable, if the two are found to differ for the first
-  // time.
+  // session's master, for messages; `program`: its summary of the step. Returns a message for each
+  // pair of this session and the one of the lowest name that updates the same variable, if the two
+  // are found to differ for the first time.
   std::vector<std::string> Add(const std::string& session, const std::string& master,
-                               const std::string& device, const Graph& partition);
+                               const std::string& device, const Graph& partition,
+                               const TrainingProgram& program = {});
   // Forgets a session that has ended.
   void Remove(const std::string& session);
-  // Returns a message for each session that updates a variable by another rule than the session of
-  // the lowest name that updates this variable.
+  // Returns a message for each session that updates a variable by another rule, or from other
+  // nodes, than the session of the lowest name that updates this variable.
   std::vector<std::string> Differences() const;
 
  private:
-  using Rules = std::set<std::string>;
+  using Nodes = std::vector<TrainingProgram::Node>;
+  // The ways in which a session updates a variable.
+  struct Updates {
+    std::set<std::string> rules;
+    // The nodes that the updates depend on (with others, perhaps), by the updates' hashes.
+    std::map<uint64_t, std::shared_ptr<const Nodes>> programs;
+  };
   using VariableName = std::pair<std::string, std::string>;  // device and container, name
   using Pair = std::pair<std::string, std::string>;          // two sessions
 
-  // Adds to `differences` a message for `session`, unless it has one or its rules for `variable`
+  // Returns the nodes of `program`, which all sessions that have the same share.
+  std::shared_ptr<const Nodes> Share(const TrainingProgram& program)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Adds to `differences` a message for `session`, unless it has one or its updates of `variable`
   // have something in common with those of the first session.
   void Compare(const VariableName& variable, const std::string& session,
                std::map<Pair, std::string>* differences) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   mutable Mutex mu_;
   std::map<std::string, std::string> masters_ ABSL_GUARDED_BY(mu_);  // by session
-  // The rules of each session, by variable.
-  std::map<VariableName, std::map<std::string, Rules>> rules_ ABSL_GUARDED_BY(mu_);
+  // The updates of each session, by variable.
+  std::map<VariableName, std::map<std::string, Updates>> updates_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::weak_ptr<const Nodes>> shared_ ABSL_GUARDED_BY(mu_);
   std::set<Pair> told_ ABSL_GUARDED_BY(mu_);  // pairs that Add has returned a message for
 };
 

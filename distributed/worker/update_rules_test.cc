@@ -69,5 +69,51 @@ TEST(UpdateRules, SessionsThatAgree) {
   EXPECT_THAT(rules.Add("f", "worker 5", "another device", momentum.graph()), IsEmpty());
 }
 
+// A summary in which the updates of a Program depend on a node of this op.
+TrainingProgram SummaryOf(const Program& program, const std::string& op, uint64_t hash) {
+  TrainingProgram summary;
+  for (const Node* node : program.graph().nodes()) {
+    if (node->op().update_rule.empty()) continue;
+    summary.updates.push_back({.node = node->name(), .hash = hash});
+  }
+  summary.nodes = {{1, "'x' (Read)"}, {hash, StrCat("'layer/", op, "' (", op, ")")}};
+  return summary;
+}
+
+TEST(UpdateRules, ProgramsThatDifferAreToldWithTheirFirstNodes) {
+  UpdateRules rules;
+  const Program program("GradientDescent", 2);
+  const auto add = [&](const std::string& session, const std::string& op, uint64_t hash) {
+    return rules.Add(session, StrCat("worker of ", session), kCpu, program.graph(),
+                     SummaryOf(program, op, hash));
+  };
+  EXPECT_THAT(add("a", "Relu", 2), IsEmpty());
+  EXPECT_THAT(add("b", "Relu", 2), IsEmpty()) << "the same program";
+  const std::string differs =
+      "variable 'w' is updated by different programs: from node 'layer/Relu' (Relu) in session a "
+      "of worker of a, from node 'layer/Tanh' (Tanh) in session c of worker of c: all workers "
+      "should run the same program";
+  std::vector<std::string> told = add("c", "Tanh", 3);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_THAT(rules.Differences(), ElementsAre(testing::HasSubstr("session c")));
+  EXPECT_TRUE(told[0] == differs || told[0].starts_with("variable 'b'")) << told[0];
+  EXPECT_THAT(rules.Add("d", "worker of d", kCpu, program.graph()), IsEmpty()) << "not known";
+  // A session may have several steps for one variable.
+  EXPECT_THAT(add("c", "Relu", 2), IsEmpty());
+  EXPECT_THAT(rules.Differences(), IsEmpty());
+}
+
+TEST(UpdateRules, SummariesThatDoNotSayWhereTheyDiffer) {
+  UpdateRules rules;
+  const Program program("GradientDescent", 1);
+  TrainingProgram one = SummaryOf(program, "Relu", 2), two = one;
+  two.updates[0].hash = 3;
+  two.updates.push_back({.node = "no such node", .hash = 4});
+  EXPECT_THAT(rules.Add("a", "worker 0", kCpu, program.graph(), one), IsEmpty());
+  EXPECT_THAT(rules.Add("b", "worker 1", kCpu, program.graph(), two),
+              ElementsAre("variable 'w' is updated by different programs: in session a of worker "
+                          "0, in session b of worker 1: all workers should run the same program"));
+}
+
 }  // namespace
 }  // namespace penstock

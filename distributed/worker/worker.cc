@@ -137,7 +137,9 @@ Status Worker::CreateSession(const WorkerSessionOptions& options) {
       session->isolated[device->name()] = std::make_shared<ResourceStore>();
     }
   }
-  sessions_.Add(std::move(session));
+  for (const std::string& superseded : sessions_.Add(std::move(session))) {
+    update_rules_.Remove(superseded);  // a restarted master may run another program
+  }
   return OkStatus();
 }
 
@@ -194,22 +196,23 @@ StatusOr<std::vector<TaskId>> Worker::TasksOf(const std::string& handle) const {
 }
 
 Status Worker::RegisterGraph(const std::string& handle, uint64_t graph,
-                             std::vector<Partition> partitions) {
+                             std::vector<Partition> partitions, const TrainingProgram& program) {
   ASSIGN_OR_RETURN(const std::shared_ptr<WorkerSession> session, sessions_.Find(handle));
-  NoteUpdateRules(session->options, partitions);
+  NoteUpdateRules(session->options, partitions, program);
   ASSIGN_OR_RETURN(std::shared_ptr<WorkerGraph> made, MakeGraph(*session, std::move(partitions)));
   sessions_.AddGraph(session, graph, std::move(made));
   return OkStatus();
 }
 
 void Worker::NoteUpdateRules(const WorkerSessionOptions& session,
-                             const std::vector<Partition>& partitions) {
+                             const std::vector<Partition>& partitions,
+                             const TrainingProgram& program) {
   if (session.isolate_state) return;  // the session has variables of its own
   const std::string master =
       session.tasks.empty() ? "an unknown master" : session.tasks[0].ToString();
   for (const Partition& partition : partitions) {
     for (std::string& difference :
-         update_rules_.Add(session.handle, master, partition.device, partition.graph)) {
+         update_rules_.Add(session.handle, master, partition.device, partition.graph, program)) {
       Log({.level = LogLevel::kWarning,
            .task = self_.name,
            .event = "programs_differ",

@@ -26,6 +26,7 @@
 #include "distributed/worker/session_table.h"
 #include "distributed/worker/step_gate.h"
 #include "distributed/worker/step_table.h"
+#include "distributed/worker/training_program.h"
 #include "distributed/worker/update_rules.h"
 #include "distributed/worker/worker_graph.h"
 
@@ -119,9 +120,10 @@ class Worker {
   bool in_use(int64_t quiet_ns) const;
 
   // Makes the graph ready to run; a repeated call changes nothing. InvalidArgument if there are no
-  // partitions, or one is for a device that this task does not have.
+  // partitions, or one is for a device that this task does not have. `program`: the summary of the
+  // step's updates of variables, to be compared with those of other sessions.
   Status RegisterGraph(const std::string& session, uint64_t graph,
-                       std::vector<Partition> partitions);
+                       std::vector<Partition> partitions, const TrainingProgram& program = {});
   // Forgets the graph; its running steps keep it until they have ended.
   void DeregisterGraph(const std::string& session, uint64_t graph);
   StatusOr<std::shared_ptr<WorkerGraph>> FindGraph(const std::string& session,
@@ -132,7 +134,7 @@ class Worker {
   // The following are for status reports.
   using RegisteredGraph = SessionTable::RegisteredGraph;
   std::vector<RegisteredGraph> graphs() const { return sessions_.graphs(); }
-  // Returns a message for each session that updates a variable of this task by another rule than
+  // Returns a message for each session that updates a variable of this task in another way than
   // other sessions do (update_rules.h); for status reports.
   std::vector<std::string> program_differences() const { return update_rules_.Differences(); }
   // The resources of a device or of an isolated session; for status reports.
@@ -169,9 +171,9 @@ class Worker {
 
  private:
   Device* FindDevice(string_view name) const;
-  // Notes by which rules a new graph of the session updates variables, and logs differences.
+  // Notes how a new graph of the session updates variables, and logs differences.
   void NoteUpdateRules(const WorkerSessionOptions& session,
-                       const std::vector<Partition>& partitions);
+                       const std::vector<Partition>& partitions, const TrainingProgram& program);
   // Deletes the session, and ends its steps with `why`.
   void EndSession(const std::string& handle, const Status& why);
   StatusOr<std::vector<TaskId>> TasksOf(const std::string& session) const;

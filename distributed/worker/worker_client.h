@@ -54,8 +54,8 @@ class WorkerClient {
                              Done done) = 0;
   virtual void DeleteSession(const std::string& session, const CallOptions& options, Done done) = 0;
   virtual void RegisterGraph(const std::string& session, uint64_t graph,
-                             std::vector<Partition> partitions, const CallOptions& options,
-                             Done done) = 0;
+                             std::vector<Partition> partitions, const TrainingProgram& program,
+                             const CallOptions& options, Done done) = 0;
   virtual void DeregisterGraph(const std::string& session, uint64_t graph,
                                const CallOptions& options, Done done) = 0;
   // Ends when the step's part has ended in the task. A worker in another process takes no feeds and

@@ -190,6 +190,7 @@ OpDef ApplyOp(HandleForm form) {
   op.types = {{"dtype", kFloating}};
   op.may_wait = true;
   op.resource_use = ResourceUse::kPuts;
+  op.update_rule = "a sum of gradients";
   return op;
 }
 OpDef NumOp(HandleForm form) {
@@ -226,6 +227,7 @@ OpDef SparseApplyOp() {
   op.attrs = {{"has_known_shape", Bools{}}};
   op.may_wait = true;
   op.resource_use = ResourceUse::kPuts;
+  op.update_rule = "a sum of gradients";
   return op;
 }
 OpDef SparseTakeOp() {

@@ -8,8 +8,9 @@ import subprocess
 import threading
 import time
 
-# Output of a process that has detected a bug of its own.
-CRASHED = re.compile(r"a Done was called|terminate called|CHECK failed|AddressSanitizer|"
+# Output of a process that has detected a bug of its own, or a difference of programs that are one.
+CRASHED = re.compile(r"workers should run the same program|"
+                     r"a Done was called|terminate called|CHECK failed|AddressSanitizer|"
                      r"ThreadSanitizer|runtime error:|corrupted|invalid size|double free")
 
 

@@ -90,6 +90,7 @@ Findings Examine(const DoctorFlags& flags, const TaskConfig& config) {
   }
   Findings all;
   for (Findings some : {ExamineVariables(config, Variable), ExamineListening(config, own_runs),
+                        ExamineFileLimit(config.cluster, FileLimit()),
                         ExamineCluster(config, tasks), CheckDirectory(flags, config, tasks)}) {
     for (Finding& finding : some) all.push_back(std::move(finding));
   }

@@ -76,6 +76,9 @@ void LogMistakes(const TaskConfig& config, const std::string& self) {
     return std::string(value == nullptr ? "" : value);
   };
   Findings findings = ExamineVariables(config, variable);
+  for (Finding& finding : ExamineFileLimit(config.cluster, FileLimit())) {
+    findings.push_back(std::move(finding));
+  }
   std::vector<ProbedTask> tasks = TasksOf(config.cluster);
   std::vector<std::string> addresses;
   for (const ProbedTask& task : tasks) addresses.push_back(task.address);

@@ -65,7 +65,8 @@ class FakeWorkerClient final : public WorkerClient {
     Log(std::move(done), "DeleteSession ", session);
   }
   void RegisterGraph(const std::string& session, uint64_t graph, std::vector<Partition> partitions,
-                     const CallOptions& options, Done done) override {
+                     const TrainingProgram& program, const CallOptions& options,
+                     Done done) override {
     log.push_back(StrCat("RegisterGraph ", session, " ", graph));
     std::move(done)(register_answer);
   }

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A library to be preloaded (LD_PRELOAD): the process's wall clock is an hour ahead.
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+extern "C" int clock_gettime(clockid_t clock, timespec* now) noexcept {
+  const long result = syscall(SYS_clock_gettime, clock, now);
+  if (result == 0 && clock == CLOCK_REALTIME) now->tv_sec += 3600;
+  return static_cast<int>(result);
+}
