@@ -25,7 +25,7 @@ void AddFlags(CLI::App& app, Flags& flags, ClusterFlags& cluster) {
       ->capture_default_str();
   app.add_option("--learning_rate", flags.learning_rate)->capture_default_str();
   app.add_flag("--sync", flags.sync, "workers take each step together (default: each by itself)");
-  app.add_option("--strategy", flags.strategy,
+  app.add_option("--strategy", flags.training.strategy,
                  "ps: variables are on parameter servers; replicas: they are, and the workers take "
                  "each step together, without waiting for those beyond --replicas_to_aggregate; "
                  "allreduce: every worker holds them, and all take each step together, averaging "
@@ -35,6 +35,7 @@ void AddFlags(CLI::App& app, Flags& flags, ClusterFlags& cluster) {
                  "with --strategy=replicas: how many workers' gradients make an update; the others "
                  "are backups. 0: all")
       ->capture_default_str();
+  AddElasticFlags(app, flags.training);
   app.add_flag("--bfloat16_transfers", flags.bfloat16_transfers,
                "round weights and gradients to 16 bits while they travel between tasks");
   app.add_option("--memory_limit", flags.memory_limit,
@@ -105,8 +106,9 @@ Status CheckNumbers(const Flags& flags) {
   if (flags.model != "mlp" && flags.model != "convnet") {
     return InvalidArgument("--model=", flags.model, ": expected mlp or convnet");
   }
-  if (flags.strategy != "ps" && !flags.replicas() && !flags.all_reduce()) {
-    return InvalidArgument("--strategy=", flags.strategy, ": expected ps, replicas or allreduce");
+  if (flags.training.strategy != "ps" && !flags.replicas() && !flags.all_reduce()) {
+    return InvalidArgument("--strategy=", flags.training.strategy,
+                           ": expected ps, replicas or allreduce");
   }
   if (flags.input != "idx" && flags.input != "tfrecord") {
     return InvalidArgument("--input=", flags.input, ": expected idx or tfrecord");
@@ -141,12 +143,10 @@ Status CheckReplicas(const Flags& flags) {
   return OkStatus();
 }
 
-Status CheckAllReduce(const Flags& flags) {
+Status CheckStepsTogether(const Flags& flags) {
+  RETURN_IF_ERROR(CheckAllReduce(flags.training, flags.task));
   if (!flags.all_reduce()) return OkStatus();
   const Mistake mistakes[] = {
-      {!flags.distributed(), "", "needs workers; say --worker_hosts as well"},
-      {flags.num_tasks("ps") > 0, " and --ps_hosts",
-       "every worker holds the variables; say --ps=0"},
       {flags.sync, " and --sync", "all-reduced steps are taken together anyway; leave --sync out"},
       {flags.concurrent_steps > 1, " and --concurrent_steps", "one step is taken at a time; say 1"},
       {flags.input != "idx", " and --input", "workers are fed the pictures here; say idx"},
@@ -195,7 +195,7 @@ StatusOr<std::optional<Flags>> ParseFlags(int argc, char** argv) {
   RETURN_IF_ERROR(CheckNumbers(flags));
   ASSIGN_OR_RETURN(flags.task, FindTask(app, cluster));
   RETURN_IF_ERROR(CheckReplicas(flags));
-  RETURN_IF_ERROR(CheckAllReduce(flags));
+  RETURN_IF_ERROR(CheckStepsTogether(flags));
   RETURN_IF_ERROR(CheckSummaries(flags));
   for (const auto& [flag, given] :
        {std::pair("--sync", flags.sync), std::pair("--server", !flags.server.empty())}) {

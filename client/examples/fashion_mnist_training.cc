@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "client/collective_replicas.h"
 #include "client/device_setter.h"
 #include "client/exactly_once.h"
+#include "client/examples/all_reduce.h"
 #include "client/examples/fashion_mnist_data.h"
 #include "client/examples/fashion_mnist_model.h"
 #include "client/examples/fashion_mnist_records.h"
@@ -52,7 +52,10 @@ PictureBatch FedPictures(Program& program) {
 }
 
 struct Trainer {
-  explicit Trainer(const Flags& flags) : flags(flags), optimizer(flags.learning_rate) {}
+  Trainer(const Flags& flags, const std::string& target)
+      : flags(flags),
+        optimizer(flags.learning_rate),
+        all_reduce(program, flags.training, flags.task, target) {}
 
   bool fed() const { return flags.input != "tfrecord"; }
   // Returns the tasks on which the steps of this task compute.
@@ -96,19 +99,19 @@ struct Trainer {
   void BuildReplicaStep() {
     const PictureBatch batch = TowerInputs(0);
     const Measures measures = Measure(model(batch.images), batch.labels);
-    const auto gradients = replicas->Average(optimizer.ComputeGradients(program, measures.loss));
+    client::CollectiveReplicas& replicas = all_reduce.replicas();
+    const Output packed = Call("Pack", {Outputs{measures.loss, measures.accuracy}});
+    const Outputs means = CallN("Unpack", {replicas.Average(packed)}, {{"num", 2}});
+    const auto gradients = replicas.Average(optimizer.ComputeGradients(program, measures.loss));
     step.train = optimizer.ApplyGradients(program, gradients, program.GlobalStep());
-    const Outputs means = CallN(
-        "Unpack", {replicas->Average(Call("Pack", {Outputs{measures.loss, measures.accuracy}}))},
-        {{"num", 2}});
     if (!program.status().ok()) return;
     step.measures = {{"loss", means[0]}, {"accuracy", means[1]}};
-    agree = replicas->Agree();
+    all_reduce.AddAgree();
   }
 
   // Builds a step of this task alone, or of all workers together.
   void BuildStep() {
-    if (replicas) return BuildReplicaStep();
+    if (all_reduce.used()) return BuildReplicaStep();
     const std::vector<std::string> devices = Towers();
     Outputs accuracies;
     const auto towers = BuildTowers(program, optimizer, devices, [&](int tower) {
@@ -152,15 +155,9 @@ struct Trainer {
                                 .replicas = workers,
                                 .replica = WorkerIndex(flags.task)});
     }
-    if (flags.all_reduce()) {
-      replicas.emplace(program, client::CollectiveReplicas::Options{
-                                    .workers = static_cast<int>(Workers(flags.task).size()),
-                                    .worker = WorkerIndex(flags.task),
-                                    .device = TaskName(flags.task)});
-    }
-    const auto scope = program.DeviceFunctionScope(replicas ? replicas->Devices()
-                                                            : client::ReplicaDeviceSetter(devices));
-    const int ps_tasks = replicas ? 1 : devices.ps_tasks;
+    const auto scope = program.DeviceFunctionScope(
+        all_reduce.used() ? all_reduce.replicas().Devices() : client::ReplicaDeviceSetter(devices));
+    const int ps_tasks = all_reduce.used() ? 1 : devices.ps_tasks;
     ASSIGN_OR_RETURN(model, MakeModel(program, flags.model, flags.seed, ps_tasks));
     BuildStep();
     test = FedPictures(program);
@@ -204,9 +201,8 @@ struct Trainer {
   std::optional<client::ExactlyOnce> once;
   std::optional<client::SyncReplicas> sync;
   std::optional<client::Staleness>
-      staleness;  // true if each worker runs its steps independently of the others
-  std::optional<client::CollectiveReplicas> replicas;
-  Output agree;
+      staleness;  // set if each worker runs its steps independently of the others
+  AllReduce all_reduce;
   Model model;
   TrainingStep step;
   PictureBatch test;
@@ -236,12 +232,11 @@ client::TrainingOptions LoopOptions(const Flags& flags, const std::string& targe
   return options;
 }
 
-// Returns the feeds for `count` towers of a step, from tower `first` on.
-StatusOr<std::vector<Tensor>> FedBatch(Batches& batches, int64_t step, int64_t towers,
-                                       int64_t first, int64_t count) {
+// Returns the batches from number `first` on, one for each of `count` towers, as feeds.
+StatusOr<std::vector<Tensor>> FedBatch(Batches& batches, int64_t first, int64_t count) {
   std::vector<Tensor> fed;
-  for (int64_t tower = first; tower < first + count; ++tower) {
-    Pictures batch = batches.Get(step * towers + tower);
+  for (int64_t number = first; number < first + count; ++number) {
+    Pictures batch = batches.Get(number);
     fed.push_back(std::move(batch.images));
     fed.push_back(std::move(batch.labels));
   }
@@ -303,7 +298,7 @@ StatusOr<Pictures> TestPictures(const Flags& flags) {
 
 // Tests the checkpoints of a training that runs in other processes.
 Status EvaluateFashionMnist(const Flags& flags) {
-  Trainer trainer(flags);
+  Trainer trainer(flags, "");
   RETURN_IF_ERROR(trainer.Build());
   ASSIGN_OR_RETURN(const Pictures test, TestPictures(flags));
   client::Saver saver(trainer.program);
@@ -328,14 +323,12 @@ Status EvaluateFashionMnist(const Flags& flags) {
 
 Status TrainFashionMnist(const Flags& flags, const std::string& target) {
   if (flags.evaluate) return EvaluateFashionMnist(flags);
-  Trainer trainer(flags);
+  Trainer trainer(flags, target);
   RETURN_IF_ERROR(trainer.Build());
-  // A step trains on one batch per tower. With --strategy=allreduce each worker has one of the
-  // towers.
-  const int64_t own_towers = static_cast<int64_t>(trainer.Towers().size());
+  // A step trains on one batch per tower. With --strategy=allreduce each worker has one tower.
+  const auto own_towers = static_cast<int64_t>(trainer.Towers().size());
   const int64_t towers =
       flags.all_reduce() ? static_cast<int64_t>(Workers(flags.task).size()) : own_towers;
-  const int64_t first_tower = flags.all_reduce() ? WorkerIndex(flags.task) : 0;
   FashionMnist data;
   std::optional<Batches> batches;
   if (trainer.fed()) {
@@ -349,7 +342,10 @@ Status TrainFashionMnist(const Flags& flags, const std::string& target) {
     const int64_t order = flags.all_reduce() ? 0 : flags.task.task;
     batches.emplace(data.train, flags.batch_size, flags.seed * 1000 + order);
     trainer.step.next_batch = [&](int64_t step) {
-      return FedBatch(*batches, step, towers, first_tower, own_towers);
+      const bool all_reduce = trainer.all_reduce.used();
+      return FedBatch(*batches,
+                      all_reduce ? trainer.all_reduce.BatchNumber(step) : step * own_towers,
+                      own_towers);
     };
   } else {
     ASSIGN_OR_RETURN(data.test, ReadTestRecords(Env::Real(), flags.data_dir));
@@ -359,7 +355,7 @@ Status TrainFashionMnist(const Flags& flags, const std::string& target) {
                              .examples_per_step = flags.batch_size * towers});
   client::ShowProgress show(progress);
   client::TrainingOptions options = LoopOptions(flags, target);
-  options.agree = trainer.agree;
+  if (trainer.all_reduce.used()) trainer.all_reduce.SetOptions(&options);
   client::StepTrace trace({.first_step = std::min(kFirstTracedStep, flags.steps / 2)});
   if (options.is_chief && !flags.trace_file.empty()) options.trace = &trace;
   client::TrainingLoop loop(trainer.program, trainer.step, options);
@@ -377,11 +373,12 @@ Status TrainFashionMnist(const Flags& flags, const std::string& target) {
   if (loop.global_step() < flags.steps) {
     return Cancelled("told to end at step ", loop.global_step(), " of ", flags.steps);
   }
-  if (!flags.is_chief()) return OkStatus();  // only the chief reports results
+  const bool chief = trainer.all_reduce.used() ? trainer.all_reduce.is_chief() : flags.is_chief();
   if (options.trace != nullptr) {
     RETURN_IF_ERROR(trace.WriteJson(Env::Real(), flags.trace_file));
     progress.Say(StrCat(flags.trace_file, ": ", trace.Describe()));
   }
+  if (!chief) return OkStatus();  // the chief reports
   ASSIGN_OR_RETURN(const client::Measures tested, trainer.Test(loop.session(), data.test));
   const std::string line = absl::StrFormat("test accuracy: %.4f\n", tested.at("accuracy"));
   std::fputs(line.c_str(), stdout);
