@@ -2,6 +2,7 @@
 #include "client/collective_replicas.h"
 
 #include <map>
+#include <utility>
 
 #include "client/device_setter.h"
 #include "client/ops/line_scope.h"
@@ -33,18 +34,36 @@ GraphBuilder::DeviceFunction CollectiveReplicas::Devices() const {
                                           : options_.device);
 }
 
-Attrs CollectiveReplicas::Keys() {
-  return {{"group_key", options_.group_key},
-          {"group_size", options_.workers},
-          {"instance_key", next_instance_++}};
+bool CollectiveReplicas::is_chief() const {
+  return options_.group != nullptr ? options_.group->is_chief() : options_.worker == 0;
+}
+
+Output CollectiveReplicas::Collective(const std::string& op, const Outputs& input, int64_t instance,
+                                      Attrs attrs, const std::string& name,
+                                      const std::optional<Shape>& shape) {
+  std::vector<NodeInput> inputs(input.begin(), input.end());
+  if (options_.group == nullptr) {
+    attrs["group_key"] = options_.group_key;
+    attrs["group_size"] = int64_t{options_.workers};
+    attrs["instance_key"] = instance;
+    if (shape) attrs["shape"] = PartialShape(*shape);
+    if (op == "CollectiveReduce") attrs["subdiv_offsets"] = std::vector<int64_t>{0};
+    return CallIn(program_, op, inputs, std::move(attrs), name);
+  }
+  inputs.emplace_back(options_.group->group_size());
+  inputs.emplace_back(options_.group->group_key());
+  inputs.emplace_back(Constant(program_, Tensor::Scalar<int32_t>(static_cast<int32_t>(instance))));
+  if (op == "CollectiveReduce") inputs.emplace_back(Outputs());
+  if (op == "CollectiveBcastRecv") {
+    inputs.emplace_back(Ints(program_, {shape->dims().begin(), shape->dims().end()}));
+  }
+  return CallIn(program_, op + "V2", inputs, std::move(attrs), name);
 }
 
 Output CollectiveReplicas::AllReduce(Output value, const char* final_op, const std::string& name) {
-  Attrs attrs = Keys();
-  attrs["merge_op"] = "Add";
-  attrs["final_op"] = final_op;
-  attrs["subdiv_offsets"] = std::vector<int64_t>{0};
-  return Call("CollectiveReduce", {value}, std::move(attrs), name);
+  reduced_.push_back(Collective("CollectiveReduce", {value}, NewInstance(),
+                                {{"merge_op", "Add"}, {"final_op", final_op}}, name));
+  return reduced_.back();
 }
 
 // Divides the gradients into buckets of one type each, from the last gradient to the first, because
@@ -108,29 +127,74 @@ std::vector<VariableGradient> CollectiveReplicas::Average(
       average.gradient = Gradient(Call("Reshape", {parts[k], Ints(program_, dims)}));
     }
   }
+  if (options_.group != nullptr) BeginUpdate(&averages);
   return averages;
+}
+
+// Makes the averages arrive only when all of them have, and the group's update has begun.
+void CollectiveReplicas::BeginUpdate(std::vector<VariableGradient>* averages) {
+  if (std::exchange(update_begins_, true)) {
+    program_.Fail(FailedPrecondition(
+        "collective replicas: in an elastic group, average all gradients of a step at once"));
+  }
+  const auto after = program_.ControlDependencies({options_.group->BeginUpdate(reduced_)});
+  for (VariableGradient& average : *averages) {
+    if (average.gradient.none()) continue;
+    average.gradient = Gradient(Call("Identity", {Dense(average.gradient)}));
+  }
 }
 
 Output CollectiveReplicas::Average(Output value, SourceLine line) {
   const CallerLine source(program_, line);
+  if (update_begins_) {
+    program_.Fail(FailedPrecondition(
+        "collective replicas: in an elastic group, average values before the gradients"));
+  }
   return AllReduce(value, "Div", "average");
 }
 
-Output CollectiveReplicas::BroadcastFromChief(const Variable& variable) {
-  Attrs attrs = Keys();
-  attrs["shape"] = variable.shape();
-  if (is_chief()) return Call("CollectiveBcastSend", {variable.Read()}, std::move(attrs));
-  attrs["T"] = variable.dtype();
-  return variable.Assign(CallIn(program_, "CollectiveBcastRecv", {}, std::move(attrs)));
+Output CollectiveReplicas::Send(const Variable& variable, int64_t instance) {
+  return Collective("CollectiveBcastSend", {variable.Read()}, instance, {}, "",
+                    variable.shape().ToShape());
+}
+
+Output CollectiveReplicas::Receive(const Variable& variable, int64_t instance) {
+  return Collective("CollectiveBcastRecv", {}, instance, {{"T", variable.dtype()}}, "",
+                    variable.shape().ToShape());
 }
 
 Output CollectiveReplicas::Agree(SourceLine line) {
   const CallerLine source(program_, line);
   const auto scope = program_.DeviceFunctionScope(Devices());
   const auto names = program_.NameScope("agree");
+  for (const Variable& variable : program_.globals()) {
+    if (variable.shape().fully_known()) continue;
+    program_.Fail(InvalidArgument("collective replicas: the shape of variable '", variable.name(),
+                                  "' must be fully known, is ", variable.shape().ToString()));
+    return {&program_, -1, 0};
+  }
+  if (options_.group != nullptr) return AgreeInGroup();
   Outputs ops;
-  for (const Variable& variable : program_.globals()) ops.push_back(BroadcastFromChief(variable));
+  for (const Variable& variable : program_.globals()) {
+    const int64_t instance = NewInstance();
+    ops.push_back(is_chief() ? Send(variable, instance)
+                             : variable.Assign(Receive(variable, instance)));
+  }
   return program_.Group(ops, "agreed");
+}
+
+// Adds the ops of all roles, because the group chooses the source of the values.
+Output CollectiveReplicas::AgreeInGroup() {
+  Outputs sent, received, dropped;
+  for (const Variable& variable : program_.globals()) {
+    const int64_t instance = NewInstance();
+    sent.push_back(Send(variable, instance));
+    received.push_back(variable.Assign(Receive(variable, instance)));
+    dropped.push_back(Receive(variable, instance));
+  }
+  const Output receive = program_.Group(received, "receive");
+  options_.group->SetAgree(program_.Group(sent, "send"), receive, program_.Group(dropped, "drop"));
+  return receive;
 }
 
 Output CollectiveReplicas::Barrier(SourceLine line) {

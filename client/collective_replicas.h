@@ -21,14 +21,17 @@
 // their position in that order. The sessions must name all workers (no device filters), and run one
 // step at a time. If a worker is lost, the steps of all others end with an error that names it. If
 // a worker closes its session because its data have ended, the others' steps end with OutOfRange.
-// Mistakes become the program's error. It, and errors of the nodes, name the line of the call.
+// With an ElasticGroup the others go on without a lost worker. Mistakes become the program's error.
+// The error, and errors of the nodes, name the line of the call.
 // Borrows the program.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "client/elastic_group.h"
 #include "client/gradients.h"
 #include "client/program.h"
 
@@ -44,11 +47,15 @@ class CollectiveReplicas {
     // The maximum size of a bucket with several gradients. Smaller buckets start averaging earlier,
     // larger ones need fewer messages.
     int64_t bucket_bytes = 4 << 20;
+    // Borrowed; not null: the workers of this group train, which may become fewer and more again
+    // (elastic_group.h). Then group_key has no effect, and Average(value) must be called before
+    // Average(gradients): an update begins only when all averages of the step have arrived.
+    ElasticGroup* group = nullptr;
   };
   CollectiveReplicas(Program& program, const Options& options,
                      SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
-  bool is_chief() const { return options_.worker == 0; }
+  bool is_chief() const;
   // Returns a device function that puts every node on this worker's task.
   GraphBuilder::DeviceFunction Devices() const;
 
@@ -59,7 +66,8 @@ class CollectiveReplicas {
   // Returns the mean over all workers of `value`, such as each worker's loss.
   Output Average(Output value, SourceLine line = {__builtin_FILE(), __builtin_LINE()});
   // Returns an op that sets the variables of every worker to the chief's values; local variables
-  // and those made after this call are left out. All workers must run it together.
+  // and those made after this call are left out. All workers must run it together. With a group it
+  // tells the group, which chooses the source.
   Output Agree(SourceLine line = {__builtin_FILE(), __builtin_LINE()});
   // Returns an op that completes only when every worker has reached it.
   Output Barrier(SourceLine line = {__builtin_FILE(), __builtin_LINE()});
@@ -70,13 +78,21 @@ class CollectiveReplicas {
     int64_t bytes = 0;
   };
   std::vector<Bucket> MakeBuckets(const std::vector<VariableGradient>& gradients) const;
-  Attrs Keys();
+  int64_t NewInstance() { return next_instance_++; }
+  // Adds the collective `op` of a fixed group, or its V2 form of an elastic one.
+  Output Collective(const std::string& op, const Outputs& input, int64_t instance, Attrs attrs,
+                    const std::string& name = "", const std::optional<Shape>& shape = {});
   Output AllReduce(Output value, const char* final_op, const std::string& name);
-  Output BroadcastFromChief(const Variable& variable);
+  Output Send(const Variable& variable, int64_t instance);
+  Output Receive(const Variable& variable, int64_t instance);
+  Output AgreeInGroup();
+  void BeginUpdate(std::vector<VariableGradient>* averages);
 
   Program& program_;
   const Options options_;
   int64_t next_instance_ = 1;
+  Outputs reduced_;             // the results of all averages
+  bool update_begins_ = false;  // whether the group's update was added
 };
 
 }  // namespace penstock::client

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "core/op/task_name.h"
 #include "core/runtime/timeline_label.h"
 #include "core/runtime/trace_events.h"
 
@@ -59,7 +61,43 @@ int64_t Start(const std::vector<TracedStep>& steps) {
   return start;
 }
 
+// The edges of one device that come from other tasks.
+std::set<std::string> EdgesFromOtherTasks(const std::vector<TracedNode>& nodes) {
+  std::set<std::string> edges;
+  for (const auto& [step, node] : nodes) {
+    if (node->node == kTransferStats && node->transfer) edges.insert(node->transfer->edge);
+  }
+  return edges;
+}
+
+std::string TaskOf(const std::string& device) {
+  const StatusOr<TaskName> task = TaskName::OfDevice(device);
+  return task.ok() ? task->ToString() : "";
+}
+
+// Returns by which transport the tensor of a row has travelled; "" if that is not known, or if the
+// row is no transfer.
+std::string RoadOf(const NodeStats& node, const std::set<std::string>& from_other_tasks,
+                   const StepTrace::Roads& roads) {
+  if (!node.transfer) return "";
+  if (node.node != kTransferStats) {
+    return node.op == "_Recv" && !from_other_tasks.contains(node.transfer->edge) ? "local" : "";
+  }
+  const auto road = roads.find({TaskOf(node.transfer->from), TaskOf(node.transfer->to)});
+  return road == roads.end() ? "" : road->second;
+}
+
 }  // namespace
+
+void StepTrace::SetRoads(Roads roads) {
+  MutexLock lock(mu_);
+  roads_ = std::move(roads);
+}
+
+bool StepTrace::has_roads() const {
+  MutexLock lock(mu_);
+  return roads_.has_value();
+}
 
 bool StepTrace::Take(int64_t step) {
   MutexLock lock(mu_);
@@ -122,6 +160,7 @@ Status StepTrace::WriteJson(Env& env, const std::string& path) const {
   }
   for (const auto& [device, nodes] : NodesByDevice(steps_)) {
     process = events.AddProcess(device);
+    const std::set<std::string> from_other_tasks = EdgesFromOtherTasks(nodes);
     for (const auto& [step, node] : nodes) {
       json args = {{"node", TimelineLabel(*node)},
                    {"step", step},
@@ -129,6 +168,8 @@ Status StepTrace::WriteJson(Env& env, const std::string& path) const {
       if (node->node == kTransferStats && !node->outputs.empty()) {
         args["bytes"] = node->outputs[0].bytes;
       }
+      const std::string road = RoadOf(*node, from_other_tasks, roads_.value_or(Roads()));
+      if (!road.empty()) args["road"] = road;
       events.Add(process, StrCat("thread ", node->thread),
                  {node->title(), node->start_ns, node->end_ns, std::move(args)});
     }

@@ -14,7 +14,9 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/env.h"
@@ -55,9 +57,16 @@ class StepTrace {
   // Returns a line such as "20 steps in 0.16 s, 1.9 at a time; busy: /job:ps/task:0/device:CPU:0 35
   // %, ..."
   std::string Describe() const;
+  // Names the transport of each transfer in the file. `roads`: by the names of the sending and the
+  // receiving task, as AskRoads (distributed/rpc/ask_cluster.h) returns them; a TrainingLoop asks
+  // after the first traced step.
+  using Roads = std::map<std::pair<std::string, std::string>, std::string>;
+  void SetRoads(Roads roads);
+  bool has_roads() const;
   // Writes Chrome's Trace Event Format, complete events ("ph": "X"), with a process per device and
   // a lane per thread. An asynchronous op, whose thread does other work meanwhile, has a lane of
-  // its own.
+  // its own. Transfers have their bytes and their road: "shm", "grpc", "verbs" or, within a task,
+  // "local". The road is left out if it is not known.
   Status WriteJson(Env& env, const std::string& path) const;
 
  private:
@@ -65,6 +74,7 @@ class StepTrace {
   mutable Mutex mu_;
   int64_t taken_ ABSL_GUARDED_BY(mu_) = 0;
   std::vector<TracedStep> steps_ ABSL_GUARDED_BY(mu_);
+  std::optional<Roads> roads_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace penstock::client

@@ -88,5 +88,50 @@ TEST(StepTraceTest, WhatIsUnderWayAtOnceHasLanesOfItsOwn) {
   EXPECT_EQ((lanes[{1, 2}]), Events({{0.1, 0.1}}));
 }
 
+TEST(StepTraceTest, ATransferHasTheRoadByWhichItCame) {
+  constexpr char kWorker[] = "/job:worker/replica:0/task:0/device:CPU:0";
+  constexpr char kWorkerGpu[] = "/job:worker/replica:0/task:0/device:GPU:0";
+  constexpr char kServer[] = "/job:ps/replica:0/task:0/device:CPU:0";
+  const auto transfer = [](const char* edge, const char* from, const char* to) {
+    return NodeStats{.node = kTransferStats,
+                     .transfer = {{.edge = edge, .from = from, .to = to}},
+                     .start_ns = 1000,
+                     .end_ns = 1400,
+                     .outputs = {{.bytes = 8}}};
+  };
+  const auto received = [](const char* edge, const char* to) {
+    return NodeStats{.node = "recv",
+                     .op = "_Recv",
+                     .transfer = {{.edge = edge, .from = "", .to = to}},
+                     .start_ns = 1000,
+                     .end_ns = 1400};
+  };
+  StepTrace trace({});
+  trace.Add({.step = 0,
+             .start_ns = 1000,
+             .end_ns = 2000,
+             .devices = {{kWorker, {received("w", kWorker), transfer("w", kServer, kWorker)}},
+                         {kServer, {transfer("g", kWorker, kServer)}},
+                         {kWorkerGpu, {received("x", kWorkerGpu)}}}});
+  const auto roads = [&trace] {
+    std::map<std::string, std::string> found;  // by the name of the event's node
+    const json written = Written(trace);
+    for (const json& event : written["traceEvents"]) {
+      if (event["ph"] == "X" && event["args"].contains("road")) {
+        found[event["args"]["node"]] = event["args"]["road"];
+      }
+    }
+    return found;
+  };
+  const std::string local = TimelineLabel(received("x", kWorkerGpu));
+  using Found = std::map<std::string, std::string>;
+  EXPECT_FALSE(trace.has_roads());
+  EXPECT_EQ(roads(), (Found{{local, "local"}}));
+  trace.SetRoads({{{"/job:ps/replica:0/task:0", "/job:worker/replica:0/task:0"}, "shm"}});
+  EXPECT_TRUE(trace.has_roads());
+  EXPECT_EQ(roads(),
+            (Found{{local, "local"}, {TimelineLabel(transfer("w", kServer, kWorker)), "shm"}}));
+}
+
 }  // namespace
 }  // namespace penstock::client

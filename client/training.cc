@@ -33,6 +33,7 @@ TrainingLoop::TrainingLoop(Program& program, TrainingStep step, TrainingOptions 
   context_->read_step = program.GlobalStep().Read();
   TrainingSession::Nodes nodes = TrainingSession::AddNodes(*context_);
   saves_ = std::make_unique<TrainingSaves>(*context_);
+  if (context_->options.group != nullptr) context_->hooks.push_back(context_->options.group);
   steps_ = std::make_unique<TrainingSteps>(*context_, *saves_);
   session_ = std::make_unique<TrainingSession>(*context_, std::move(nodes), *saves_, *steps_);
 }
@@ -77,6 +78,7 @@ Status TrainingLoop::CheckOptions() const {
         "concurrent_steps=", options.concurrent_steps,
         ": replicas that average their gradients take one step at a time: ", "set it to 1");
   }
+  RETURN_IF_ERROR(CheckGroup());
   if (options.max_failed_saves_in_a_row < 0) {
     return InvalidArgument("max_failed_saves_in_a_row=", options.max_failed_saves_in_a_row,
                            ": expected 0, for no limit, or more");
@@ -86,6 +88,27 @@ Status TrainingLoop::CheckOptions() const {
                   [&step](const auto& measure) { return measure.first == step.loss; });
   if (!has_loss && step.loss != TrainingStep().loss) {
     return InvalidArgument("TrainingStep::loss: there is no measure '", step.loss, "'");
+  }
+  return OkStatus();
+}
+
+// InvalidArgument if there is a group with which another option does not go.
+Status TrainingLoop::CheckGroup() const {
+  const TrainingOptions& options = context_->options;
+  if (options.group == nullptr) return OkStatus();
+  const struct {
+    bool wrong;
+    const char* text;
+  } mistakes[] = {
+      {!options.agree.valid(), "needs `agree`, the result of CollectiveReplicas::Agree"},
+      {options.target.empty(), "needs a cluster; set `target`"},
+      {options.new_session != nullptr, "makes its sessions itself; leave new_session out"},
+      {!options.session.device_filters.empty(),
+       "chooses the tasks of its sessions; leave device_filters out"},
+      {context_->step.once != nullptr, "replicas hold all variables; leave ExactlyOnce out"},
+  };
+  for (const auto& mistake : mistakes) {
+    if (mistake.wrong) return InvalidArgument("TrainingOptions::group: ", mistake.text);
   }
   return OkStatus();
 }
@@ -130,10 +153,18 @@ Status TrainingLoop::TrainToEnd(Status status) {
       status = Recover(status);
       continue;
     }
+    TrainingGroup* const group = context_->options.group;
+    if (group != nullptr && absl::IsOutOfRange(status) && !group->ends()) {
+      // Tells the other members, so that they end, too.
+      group->NoteEndOfData();
+      status = Begin();
+      continue;
+    }
     const bool finished =
         context_->options.max_steps > 0 && context_->global_step >= context_->options.max_steps;
     if (!status.ok() || finished || context_->stopping()) break;
-    status = steps_->Run();
+    status = group != nullptr && group->ends() ? OutOfRange("the data of a worker have ended")
+                                               : steps_->Run();
     if (!status.ok()) continue;
     failures_in_a_row_ = 0;
     status = saves_->SaveIfDue(session());

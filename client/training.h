@@ -17,8 +17,9 @@
 // Replicas that hold all variables themselves (collective_replicas.h) each initialise their own,
 // and then copy the chief's values, at the start and after each failure. After a failure the chief
 // restores the last checkpoint first, so that an interrupted training ends with the same bits as an
-// uninterrupted one. If one replica ends because its data have ended, the others also end normally,
-// and print so.
+// uninterrupted one. With TrainingOptions::group, the replicas that are left go on instead, from
+// the last step that one of them has taken completely. If one replica ends because its data have
+// ended, the others also end normally, and print so.
 //
 // Training ends with an error if a loss is NaN or infinite (the error names the node or variable
 // where it begins), or if the train op never raises the global step.
@@ -48,6 +49,7 @@
 #include "client/program.h"
 #include "client/session.h"
 #include "client/step_trace.h"
+#include "client/training_group.h"
 #include "client/training_hook.h"
 #include "core/base/cancellation.h"
 #include "core/base/env.h"
@@ -90,6 +92,11 @@ struct TrainingOptions {
   // The result of CollectiveReplicas::Agree, if every worker holds all variables itself;
   // concurrent_steps must be 1 then. Not valid: the workers share the variables.
   Output agree = {};
+  // Borrowed; also a hook. Not null: training goes on with the workers that are left when one is
+  // lost (elastic_group.h). Needs `agree`. Then the group decides who is chief, not is_chief; and
+  // the loop makes sessions with the group's tasks, so new_session and device filters must not be
+  // given.
+  TrainingGroup* group = nullptr;
   // The chief's name, shown by workers that wait for the chief.
   std::string chief = "/job:worker/task:0";
 
@@ -181,6 +188,7 @@ class TrainingLoop {
 
  private:
   Status CheckOptions() const;
+  Status CheckGroup() const;
   void ExitAfterGrace();
   void EndForcedExit();
   Status Train();

@@ -34,6 +34,10 @@ struct TrainingContext {
 
   // Returns whether RequestStop or a signal ends the training after the step.
   bool stopping() const;
+  // Returns whether this worker initialises and saves. May change if there is a group.
+  bool is_chief() const {
+    return options.group != nullptr ? options.group->is_chief() : options.is_chief;
+  }
   // Returns the options of a step: its timeout, and the signal's cancellation.
   RunOptions StepOptions() const;
   StatusOr<int64_t> FetchStep(Session& session) const;

@@ -33,12 +33,13 @@ TrainingSaves::TrainingSaves(TrainingContext& context) : context_(context) {
   const TrainingOptions& options = context.options;
   if (options.checkpoint_dir.empty()) return;
   const ExactlyOnce* const once = context.step.once;
+  const bool may_save = options.is_chief || options.group != nullptr;
   saver_.emplace(context.program, context.shared,
                  SaverOptions{.keep = options.keep_checkpoints,
                               .mutexes = once == nullptr ? Outputs() : once->mutexes(),
                               .keep_every_hours = options.keep_checkpoint_every_hours,
                               .incremental = options.incremental_saves,
-                              .background = options.is_chief && options.save_in_background,
+                              .background = may_save && options.save_in_background,
                               .bytes_per_second = options.save_bytes_per_second,
                               .finite_only = options.stop_on_nan,
                               .env = options.env});
@@ -67,7 +68,7 @@ Status TrainingSaves::SaveFirst(Session& session) {
 
 Status TrainingSaves::SaveIfDue(Session& session) {
   const TrainingOptions& options = context_.options;
-  if (!saver_ || !options.is_chief) return OkStatus();
+  if (!saver_ || !context_.is_chief()) return OkStatus();
   if (saving_ != nullptr && saving_->Advance()) RETURN_IF_ERROR(EndBackgroundSave());
   if (saving_ != nullptr || !IsDue()) return OkStatus();
   if (!options.save_in_background) return FilterError(Save(session));
@@ -156,7 +157,7 @@ Status TrainingSaves::FilterError(const Status& saved) {
 }
 
 std::string TrainingSaves::SavedUpToText() const {
-  if (!saver_ || !context_.options.is_chief || saved_step_ < 0) return "";
+  if (!saver_ || !context_.is_chief() || saved_step_ < 0) return "";
   return StrCat("; ", LastCheckpoint());
 }
 
@@ -172,7 +173,7 @@ Status TrainingSaves::SaveLast(Session& session) {
     if (!saved.ok() && !IsTaskLoss(saved)) return saved;
   }
   saving_.reset();
-  const bool saves = saver_ && context_.options.is_chief;
+  const bool saves = saver_ && context_.is_chief();
   return saves && saved_step_ != context_.global_step ? Save(session) : OkStatus();
 }
 

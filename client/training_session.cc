@@ -52,11 +52,15 @@ Status TrainingSession::Connect() {
 }
 
 Status TrainingSession::TryConnect() {
-  RETURN_IF_ERROR(NewSession());
+  RETURN_IF_ERROR(context_.options.group != nullptr
+                      ? NewSessionOfGroup()
+                      : NewSession(context_.options.session.device_filters));
   if (!context_.program.locals().empty()) {
     RETURN_IF_ERROR(session_->Execute(nodes_.initialize_locals));
   }
-  if (context_.options.agree.valid()) {
+  if (context_.options.group != nullptr) {
+    RETURN_IF_ERROR(JoinGroup());
+  } else if (context_.options.agree.valid()) {
     RETURN_IF_ERROR(AgreeOnVariables());
   } else {
     RETURN_IF_ERROR(context_.options.is_chief ? InitializeOrRestore() : WaitForVariables());
@@ -66,7 +70,7 @@ Status TrainingSession::TryConnect() {
   return steps_.Prepare(*session_);
 }
 
-Status TrainingSession::NewSession() {
+Status TrainingSession::NewSession(const std::vector<std::string>& device_filters) {
   End();
   steps_.Forget();
   session_.reset();
@@ -75,11 +79,20 @@ Status TrainingSession::NewSession() {
     session_ = std::make_unique<Session>(context_.program, std::move(session));
   } else {
     SessionOptions session = context_.options.session;
+    session.device_filters = device_filters;
     session.operation_timeout_ms = Millis(context_.options.connect_seconds);
     ASSIGN_OR_RETURN(session_, Session::New(context_.program, context_.options.target, session));
   }
   session_->set_run_timeout_ms(Millis(context_.options.step_seconds));
   return OkStatus();
+}
+
+// Makes a session with the tasks that the group chooses.
+Status TrainingSession::NewSessionOfGroup() {
+  TrainingGroup& group = *context_.options.group;
+  if (session_ != nullptr) group.Leave(*session_);
+  ASSIGN_OR_RETURN(const std::vector<std::string> members, group.FindMembers());
+  return NewSession(members);
 }
 
 void TrainingSession::End() {
@@ -137,6 +150,35 @@ Status TrainingSession::AgreeOnVariables() {
   }
   ASSIGN_OR_RETURN(const Callable agree, session_->MakeCallable({}, {}, {context_.options.agree}));
   return agree({}, context_.StepOptions()).status();
+}
+
+// Joins the group, and gives the variables the values with which the group goes on.
+Status TrainingSession::JoinGroup() {
+  TrainingGroup& group = *context_.options.group;
+  const RunOptions run = context_.StepOptions();
+  ASSIGN_OR_RETURN(const std::vector<std::string> missing, Uninitialized());
+  ASSIGN_OR_RETURN(const TrainingGroup::Plan plan,
+                   group.Join(*session_, run, prepared_ && missing.empty()));
+  if (plan.receives && !missing.empty()) RETURN_IF_ERROR(session_->Execute(nodes_.initialize));
+  if (plan.restore && group.is_chief()) RETURN_IF_ERROR(RestoreForGroup(plan.started));
+  RETURN_IF_ERROR(group.ShareValues(*session_, run));
+  context_.Say(LogLevel::kInfo, "group", group.Describe());
+  return OkStatus();
+}
+
+// Restores the newest checkpoint because no member of the group has the variables' values; or
+// initialises them, if none has trained before.
+Status TrainingSession::RestoreForGroup(bool started) {
+  bool restored = false;
+  RETURN_IF_ERROR(saves_.RestoreNewest(*session_, &restored));
+  if (restored) return OkStatus();
+  if (started) {
+    return FailedPrecondition(
+        "the variables' values were lost at all workers of the group, and there is no checkpoint ",
+        "to go on from; give the training a checkpoint directory that all workers share");
+  }
+  RETURN_IF_ERROR(session_->Execute(nodes_.initialize));
+  return saves_.SaveFirst(*session_);
 }
 
 // Says `line`, but the same line again only after kSayAgainSeconds.

@@ -42,9 +42,12 @@ class TrainingSession {
 
  private:
   Status TryConnect();
-  Status NewSession();
+  Status NewSession(const std::vector<std::string>& device_filters);
+  Status NewSessionOfGroup();
   Status InitializeOrRestore();
   Status AgreeOnVariables();
+  Status JoinGroup();
+  Status RestoreForGroup(bool started);
   Status WaitForVariables();
   StatusOr<std::vector<std::string>> Uninitialized();
   void SayWaiting(const std::string& line);

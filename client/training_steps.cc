@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "client/non_finite.h"
+#include "distributed/rpc/ask_cluster.h"
 
 namespace penstock::client {
 namespace {
@@ -112,8 +113,23 @@ StatusOr<std::vector<Tensor>> TrainingSteps::RunTraced(const Callable& callable,
   auto outputs = callable(batch, run, &metadata);
   if (outputs.ok()) {
     context_.options.trace->Add({step, start_ns, now_ns(), std::move(metadata.step_stats)});
+    AskForRoads();
   }
   return outputs;
+}
+
+// Asks once by which transports the tasks of the cluster exchange tensors, for the time line.
+void TrainingSteps::AskForRoads() const {
+  const TrainingOptions& options = context_.options;
+  const bool in_cluster = !options.target.empty() && options.new_session == nullptr;
+  if (!in_cluster || options.trace->has_roads()) return;
+  auto roads = AskRoads(options.target);
+  if (!roads.ok()) {
+    context_.Say(
+        LogLevel::kWarning, "no_roads",
+        StrCat("the time line will not say how tensors travelled: ", roads.status().message()));
+  }
+  options.trace->SetRoads(roads.ok() ? *std::move(roads) : StepTrace::Roads());
 }
 
 Status TrainingSteps::Finish() {

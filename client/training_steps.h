@@ -60,6 +60,7 @@ class TrainingSteps {
   Outputs ExtraFetches(int64_t step, std::vector<HookFetches>* wanted) const;
   StatusOr<std::vector<Tensor>> RunTraced(const Callable& callable, int64_t step,
                                           const std::vector<Tensor>& batch, RunOptions run) const;
+  void AskForRoads() const;
   void PassExtraFetches(const std::vector<HookFetches>& wanted,
                         const std::vector<Tensor>& outputs) const;
   Status CheckLoss(double loss, const std::vector<Tensor>& batch);

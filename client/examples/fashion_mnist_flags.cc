@@ -22,7 +22,7 @@ void AddStepFlags(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_option("--learning_rate", flags.learning_rate)->capture_default_str();
   app.add_flag("--sync", flags.sync, "workers take each step together (default: each by itself)");
-  app.add_option("--strategy", flags.strategy,
+  app.add_option("--strategy", flags.training.strategy,
                  "ps: variables are on parameter servers; replicas: they are, and the workers take "
                  "each step together, without waiting for those beyond --replicas_to_aggregate; "
                  "allreduce: every worker holds them, and all take each step together, averaging "
@@ -39,6 +39,7 @@ void AddStepFlags(CLI::App& app, Flags& flags) {
                  "with --staleness_bound: the seconds after which a worker that does not finish a "
                  "step is not waited for any more, until it does; 0: no limit")
       ->capture_default_str();
+  AddElasticFlags(app, flags.training);
   app.add_flag("--bfloat16_transfers", flags.bfloat16_transfers,
                "round weights and gradients to 16 bits while they travel between tasks");
   app.add_option("--memory_limit", flags.memory_limit,
@@ -129,8 +130,9 @@ Status CheckNumbers(const Flags& flags) {
   if (flags.model != "mlp" && flags.model != "convnet") {
     return InvalidArgument("--model=", flags.model, ": expected mlp or convnet");
   }
-  if (flags.strategy != "ps" && !flags.replicas() && !flags.all_reduce()) {
-    return InvalidArgument("--strategy=", flags.strategy, ": expected ps, replicas or allreduce");
+  if (flags.training.strategy != "ps" && !flags.replicas() && !flags.all_reduce()) {
+    return InvalidArgument("--strategy=", flags.training.strategy,
+                           ": expected ps, replicas or allreduce");
   }
   if (flags.input != "idx" && flags.input != "tfrecord") {
     return InvalidArgument("--input=", flags.input, ": expected idx or tfrecord");
@@ -165,12 +167,10 @@ Status CheckReplicas(const Flags& flags) {
   return OkStatus();
 }
 
-Status CheckAllReduce(const Flags& flags) {
+Status CheckStepsTogether(const Flags& flags) {
+  RETURN_IF_ERROR(CheckAllReduce(flags.training, flags.task));
   if (!flags.all_reduce()) return OkStatus();
   const Mistake mistakes[] = {
-      {!flags.distributed(), "", "needs workers; say --worker_hosts as well"},
-      {flags.num_tasks("ps") > 0, " and --ps_hosts",
-       "every worker holds the variables; say --ps=0"},
       {flags.sync, " and --sync", "all-reduced steps are taken together anyway; leave --sync out"},
       {flags.concurrent_steps > 1, " and --concurrent_steps", "one step is taken at a time; say 1"},
       {flags.input != "idx", " and --input", "workers are fed the pictures here; say idx"},
@@ -187,7 +187,8 @@ Status CheckStaleness(const Flags& flags) {
   const Mistake mistakes[] = {
       {!flags.distributed(), "", "needs workers; say --worker_hosts as well"},
       {flags.sync, " and --sync", "these steps are taken together anyway; leave --sync out"},
-      {flags.strategy != "ps", " and --strategy", "only asynchronous workers have a bound; say ps"},
+      {flags.training.strategy != "ps", " and --strategy",
+       "only asynchronous workers have a bound; say ps"},
   };
   for (const Mistake& mistake : mistakes) {
     if (!mistake.given) continue;
@@ -233,7 +234,7 @@ StatusOr<std::optional<Flags>> ParseFlags(int argc, char** argv) {
   RETURN_IF_ERROR(CheckNumbers(flags));
   ASSIGN_OR_RETURN(flags.task, FindTask(app, cluster));
   RETURN_IF_ERROR(CheckReplicas(flags));
-  RETURN_IF_ERROR(CheckAllReduce(flags));
+  RETURN_IF_ERROR(CheckStepsTogether(flags));
   RETURN_IF_ERROR(CheckStaleness(flags));
   RETURN_IF_ERROR(CheckSummaries(flags));
   for (const auto& [flag, given] :

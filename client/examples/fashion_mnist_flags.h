@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "client/examples/all_reduce.h"
 #include "core/base/status.h"
 #include "distributed/cluster/cluster_spec.h"
 
@@ -20,7 +21,7 @@ struct Flags {
   int64_t batch_size = 128;
   double learning_rate = 0.001;
   bool sync = false;
-  std::string strategy = "ps";             // or replicas, or allreduce
+  AllReduceFlags training;                 // its strategy may also be replicas
   int64_t replicas_to_aggregate = 0;       // workers whose gradients make an update; 0: all
   std::optional<int64_t> staleness_bound;  // not set: workers do not wait for each other
   double staleness_timeout = 60;           // in seconds; 0: no limit
@@ -42,8 +43,8 @@ struct Flags {
   int64_t seed = 1;
   double wait_seconds = 300;
 
-  bool replicas() const { return strategy == "replicas"; }
-  bool all_reduce() const { return strategy == "allreduce"; }
+  bool replicas() const { return training.strategy == "replicas"; }
+  bool all_reduce() const { return training.all_reduce(); }
   bool is_chief() const { return !distributed() || task.is_chief(); }
   bool distributed() const { return !task.cluster.empty(); }
   int num_tasks(const std::string& job) const;

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "client/collective_replicas.h"
 #include "client/device_setter.h"
 #include "client/exactly_once.h"
+#include "client/examples/all_reduce.h"
 #include "client/examples/fashion_mnist_data.h"
 #include "client/examples/fashion_mnist_model.h"
 #include "client/examples/fashion_mnist_records.h"
@@ -53,7 +53,10 @@ PictureBatch FedPictures(Program& program) {
 }
 
 struct Trainer {
-  explicit Trainer(const Flags& flags) : flags(flags), optimizer(flags.learning_rate) {}
+  Trainer(const Flags& flags, const std::string& target)
+      : flags(flags),
+        optimizer(flags.learning_rate),
+        all_reduce(program, flags.training, flags.task, target) {}
 
   bool fed() const { return flags.input != "tfrecord"; }
   // Returns the tasks on which the steps of this task compute.
@@ -97,19 +100,19 @@ struct Trainer {
   void BuildReplicaStep() {
     const PictureBatch batch = TowerInputs(0);
     const Measures measures = Measure(model(batch.images), batch.labels);
-    const auto gradients = replicas->Average(optimizer.ComputeGradients(program, measures.loss));
+    client::CollectiveReplicas& replicas = all_reduce.replicas();
+    const Output packed = Call("Pack", {Outputs{measures.loss, measures.accuracy}});
+    const Outputs means = CallN("Unpack", {replicas.Average(packed)}, {{"num", 2}});
+    const auto gradients = replicas.Average(optimizer.ComputeGradients(program, measures.loss));
     step.train = optimizer.ApplyGradients(program, gradients, program.GlobalStep());
-    const Outputs means = CallN(
-        "Unpack", {replicas->Average(Call("Pack", {Outputs{measures.loss, measures.accuracy}}))},
-        {{"num", 2}});
     if (!program.status().ok()) return;
     step.measures = {{"loss", means[0]}, {"accuracy", means[1]}};
-    agree = replicas->Agree();
+    all_reduce.AddAgree();
   }
 
   // Builds a step of this task alone, or of all workers together.
   void BuildStep() {
-    if (replicas) return BuildReplicaStep();
+    if (all_reduce.used()) return BuildReplicaStep();
     const std::vector<std::string> devices = Towers();
     Outputs accuracies;
     const auto towers = BuildTowers(program, optimizer, devices, [&](int tower) {
@@ -166,15 +169,9 @@ struct Trainer {
                                 .replicas = workers,
                                 .replica = WorkerIndex(flags.task)});
     }
-    if (flags.all_reduce()) {
-      replicas.emplace(program, client::CollectiveReplicas::Options{
-                                    .workers = static_cast<int>(Workers(flags.task).size()),
-                                    .worker = WorkerIndex(flags.task),
-                                    .device = TaskName(flags.task)});
-    }
-    const auto scope = program.DeviceFunctionScope(replicas ? replicas->Devices()
-                                                            : client::ReplicaDeviceSetter(devices));
-    const int ps_tasks = replicas ? 1 : devices.ps_tasks;
+    const auto scope = program.DeviceFunctionScope(
+        all_reduce.used() ? all_reduce.replicas().Devices() : client::ReplicaDeviceSetter(devices));
+    const int ps_tasks = all_reduce.used() ? 1 : devices.ps_tasks;
     ASSIGN_OR_RETURN(model, MakeModel(program, flags.model, flags.seed, ps_tasks));
     BuildStep();
     test = FedPictures(program);
@@ -218,10 +215,9 @@ struct Trainer {
   std::optional<client::ExactlyOnce> once;
   std::optional<client::SyncReplicas> sync;
   std::optional<client::Staleness>
-      staleness;  // true if each worker runs its steps independently of the others
+      staleness;  // set if each worker runs its steps independently of the others
   std::optional<client::BoundedStaleness> bounded;
-  std::optional<client::CollectiveReplicas> replicas;
-  Output agree;
+  AllReduce all_reduce;
   Model model;
   TrainingStep step;
   PictureBatch test;
@@ -256,8 +252,8 @@ client::TrainingOptions LoopOptions(const Flags& flags, const std::string& targe
 struct TrainingInput {
   TrainingInput(const Flags& flags, const Trainer& trainer)
       : own_towers(static_cast<int64_t>(trainer.Towers().size())),
-        towers(flags.all_reduce() ? static_cast<int64_t>(Workers(flags.task).size()) : own_towers),
-        first_tower(flags.all_reduce() ? WorkerIndex(flags.task) : 0) {}
+        towers(flags.all_reduce() ? static_cast<int64_t>(Workers(flags.task).size()) : own_towers) {
+  }
 
   // Reads the pictures. If the trainer is fed, makes its step take batches of this object, which
   // must outlive the training.
@@ -275,22 +271,25 @@ struct TrainingInput {
     // one order, so that a step equals the step of one big batch.
     const int64_t order = flags.all_reduce() ? 0 : flags.task.task;
     batches.emplace(data.train, flags.batch_size, flags.seed * 1000 + order);
-    trainer.step.next_batch = [this](int64_t step) { return FedBatch(step); };
+    trainer.step.next_batch = [this, &trainer](int64_t step) {
+      return FedBatches(trainer.all_reduce.used() ? trainer.all_reduce.BatchNumber(step)
+                                                  : step * own_towers);
+    };
     return OkStatus();
   }
 
-  // Returns the feeds of a step: the batches of this task's towers.
-  StatusOr<std::vector<Tensor>> FedBatch(int64_t step) {
+  // Returns the batches from number `first` on, one for each of this task's towers, as feeds.
+  StatusOr<std::vector<Tensor>> FedBatches(int64_t first) {
     std::vector<Tensor> fed;
-    for (int64_t tower = first_tower; tower < first_tower + own_towers; ++tower) {
-      Pictures batch = batches->Get(step * towers + tower);
+    for (int64_t number = first; number < first + own_towers; ++number) {
+      Pictures batch = batches->Get(number);
       fed.push_back(std::move(batch.images));
       fed.push_back(std::move(batch.labels));
     }
     return fed;
   }
 
-  const int64_t own_towers, towers, first_tower;
+  const int64_t own_towers, towers;
   FashionMnist data;
   std::optional<Batches> batches;
 };
@@ -350,7 +349,7 @@ StatusOr<Pictures> TestPictures(const Flags& flags) {
 
 // Tests the checkpoints of a training that runs in other processes.
 Status EvaluateFashionMnist(const Flags& flags) {
-  Trainer trainer(flags);
+  Trainer trainer(flags, "");
   RETURN_IF_ERROR(trainer.Build());
   ASSIGN_OR_RETURN(const Pictures test, TestPictures(flags));
   client::Saver saver(trainer.program);
@@ -375,7 +374,7 @@ Status EvaluateFashionMnist(const Flags& flags) {
 
 Status TrainFashionMnist(const Flags& flags, const std::string& target) {
   if (flags.evaluate) return EvaluateFashionMnist(flags);
-  Trainer trainer(flags);
+  Trainer trainer(flags, target);
   RETURN_IF_ERROR(trainer.Build());
   TrainingInput input(flags, trainer);
   RETURN_IF_ERROR(input.Open(flags, trainer));
@@ -384,7 +383,7 @@ Status TrainFashionMnist(const Flags& flags, const std::string& target) {
                              .examples_per_step = flags.batch_size * input.towers});
   client::ShowProgress show(progress);
   client::TrainingOptions options = LoopOptions(flags, target);
-  options.agree = trainer.agree;
+  if (trainer.all_reduce.used()) trainer.all_reduce.SetOptions(&options);
   client::StepTrace trace({.first_step = std::min(kFirstTracedStep, flags.steps / 2)});
   if (options.is_chief && !flags.trace_file.empty()) options.trace = &trace;
   client::TrainingLoop loop(trainer.program, trainer.step, options);
@@ -407,11 +406,12 @@ Status TrainFashionMnist(const Flags& flags, const std::string& target) {
   if (loop.global_step() < flags.steps) {
     return Cancelled("told to end at step ", loop.global_step(), " of ", flags.steps);
   }
-  if (!flags.is_chief()) return OkStatus();  // only the chief reports results
+  const bool chief = trainer.all_reduce.used() ? trainer.all_reduce.is_chief() : flags.is_chief();
   if (options.trace != nullptr) {
     RETURN_IF_ERROR(trace.WriteJson(Env::Real(), flags.trace_file));
     progress.Say(StrCat(flags.trace_file, ": ", trace.Describe()));
   }
+  if (!chief) return OkStatus();  // the chief reports
   ASSIGN_OR_RETURN(const client::Measures tested, trainer.Test(loop.session(), input.data.test));
   const std::string line = absl::StrFormat("test accuracy: %.4f\n", tested.at("accuracy"));
   std::fputs(line.c_str(), stdout);

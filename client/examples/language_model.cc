@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "client/examples/all_reduce.h"
 #include "client/examples/language_model_training.h"
 #include "client/examples/training_flags.h"
 
@@ -31,6 +32,8 @@ void AddFlags(CLI::App& app, LanguageModelFlags& flags) {
   AddCount(app, "--batch_size", flags.batch_size, "texts per worker and step");
   AddCount(app, "--length_max", flags.length_max, "characters; longer texts are cut");
   app.add_flag("--sync", flags.sync, "workers take each step together (default: each by itself)");
+  AddStrategyFlag(app, flags.training);
+  AddElasticFlags(app, flags.training);
   app.add_option("--learning_rate", flags.learning_rate)
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
@@ -44,16 +47,25 @@ void AddFlags(CLI::App& app, LanguageModelFlags& flags) {
   AddTrainingFlags(app, flags);
 }
 
+Status CheckTogether(const LanguageModelFlags& flags) {
+  if (flags.sync && flags.task.cluster.empty()) {
+    return InvalidArgument("--sync: needs workers; say --worker_hosts as well");
+  }
+  if (flags.sync && flags.training.all_reduce()) {
+    return InvalidArgument("--strategy=allreduce and --sync: all-reduced steps are taken together ",
+                           "anyway; leave --sync out");
+  }
+  return CheckAllReduce(flags.training, flags.task);
+}
+
 int Main(int argc, char** argv) {
   LanguageModelFlags flags;
   CLI::App app(kAbout);
   AddFlags(app, flags);
   const auto ended = ParseFlags(kProgram, app, argc, argv, &flags.task);
   if (ended.has_value()) return *ended;
-  if (flags.sync && flags.task.cluster.empty()) {
-    const Status mistake = InvalidArgument("--sync: needs workers; say --worker_hosts as well");
-    return Report(kProgram, mistake, kMistake);
-  }
+  const Status checked = CheckTogether(flags);
+  if (!checked.ok()) return Report(kProgram, checked, kMistake);
   return RunTask({.program = kProgram, .task = flags.task, .chief_drives = flags.sync},
                  [&](const std::string& target) { return TrainLanguageModel(flags, target); });
 }

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_format.h"
 #include "client/device_setter.h"
+#include "client/examples/all_reduce.h"
 #include "client/examples/language_model_data.h"
 #include "client/examples/task.h"
 #include "client/optimizers.h"
@@ -78,6 +79,24 @@ client::TrainingStep MakeStep(const LanguageModelFlags& flags, const LanguageMod
           .loss = "bits"};
 }
 
+// Makes the step of all workers together, each of which holds all variables and has its own texts.
+client::TrainingStep MakeReplicaStep(const LanguageModelFlags& flags, const LanguageModel& model,
+                                     const std::vector<std::string>& texts,
+                                     client::Optimizer& optimizer, client::QueueRunners& runners,
+                                     AllReduce& all_reduce) {
+  client::Program& program = runners.program();
+  const QueuedBatch batch = QueueTexts(runners, texts, static_cast<int32_t>(flags.batch_size),
+                                       flags.size.seed * 1000 + WorkerIndex(flags.task));
+  const Output bits = model.Bits(batch.inputs, batch.targets, batch.lengths);
+  const Output mean = all_reduce.replicas().Average(bits);
+  const auto gradients = all_reduce.replicas().Average(optimizer.ComputeGradients(program, bits));
+  const auto clipped = client::ClipByGlobalNorm(gradients, flags.clip);
+  const Output train = optimizer.ApplyGradients(program, clipped.gradients, program.GlobalStep());
+  all_reduce.AddAgree();
+  return {
+      .train = train, .measures = {{"bits", mean}, {"padding", batch.padding()}}, .loss = "bits"};
+}
+
 client::TrainingOptions LoopOptions(const LanguageModelFlags& flags, const std::string& target) {
   client::TrainingOptions options{.target = target,
                                   .is_chief = IsChief(flags),
@@ -137,21 +156,28 @@ Status TrainLanguageModel(const LanguageModelFlags& flags, const std::string& ta
   const client::ReplicaDevices devices{.ps_tasks = NumTasks(flags.task, "ps"),
                                        .worker_device = self,
                                        .balance = client::Balance::kBytes};
-  const auto scope = program.DeviceFunctionScope(client::ReplicaDeviceSetter(devices));
+  AllReduce all_reduce(program, flags.training, flags.task, target);
+  const auto scope = program.DeviceFunctionScope(
+      all_reduce.used() ? all_reduce.replicas().Devices() : client::ReplicaDeviceSetter(devices));
   const LanguageModel model(program, flags.size);
   client::QueueRunners runners(program);
   client::Adam optimizer(flags.learning_rate);
-  const client::TrainingStep step = MakeStep(flags, model, texts.train, optimizer, runners);
+  const client::TrainingStep step =
+      all_reduce.used() ? MakeReplicaStep(flags, model, texts.train, optimizer, runners, all_reduce)
+                        : MakeStep(flags, model, texts.train, optimizer, runners);
   const Inputs test(program);
   const Output test_bits = model.Bits(test.texts, test.targets, test.lengths);
   const Output composed = model.Compose(static_cast<int32_t>(flags.length_max), flags.temperature);
   RETURN_IF_ERROR(program.status());
 
-  const auto towers = flags.sync ? static_cast<int64_t>(Workers(flags.task).size()) : 1;
+  const bool together = flags.sync || all_reduce.used();
+  const auto towers = together ? static_cast<int64_t>(Workers(flags.task).size()) : 1;
   client::Progress progress(
       {.label = self, .max_steps = flags.steps, .examples_per_step = flags.batch_size * towers});
   client::ShowProgress show(progress);
-  client::TrainingLoop loop(program, step, LoopOptions(flags, target));
+  client::TrainingOptions options = LoopOptions(flags, target);
+  if (all_reduce.used()) all_reduce.SetOptions(&options);
+  client::TrainingLoop loop(program, step, options);
   AveragePadding padding;
   client::RunQueueRunners run_queues(runners);
   loop.AddHook(&show);
@@ -164,7 +190,7 @@ Status TrainLanguageModel(const LanguageModelFlags& flags, const std::string& ta
   progress.Say(absl::StrFormat("%.1f %% of the positions were padding; without buckets: %.1f %%",
                                100 * padding.average(),
                                100 * UngroupedPadding(texts.train, flags.batch_size)));
-  if (!IsChief(flags)) return OkStatus();
+  if (!(all_reduce.used() ? all_reduce.is_chief() : IsChief(flags))) return OkStatus();
   RETURN_IF_ERROR(Compose(loop.session(), composed));
   ASSIGN_OR_RETURN(const double mean,
                    TestBits(loop.session(), test, test_bits, texts.test, flags.batch_size));

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "client/examples/all_reduce.h"
 #include "client/examples/language_model_net.h"
 #include "core/base/status.h"
 #include "distributed/cluster/cluster_spec.h"
@@ -15,6 +16,7 @@ namespace penstock::examples {
 struct LanguageModelFlags {
   TaskConfig task;  // an empty cluster: train in this process
   LanguageModelSize size;
+  AllReduceFlags training;
   bool sync = false;  // synchronous: all workers take each step together
   int64_t steps = 2000, batch_size = 32, length_max = 200;
   double learning_rate = 0.002, clip = 5, temperature = 0.7;

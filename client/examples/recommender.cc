@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "client/examples/all_reduce.h"
 #include "client/examples/recommender_training.h"
 #include "client/examples/training_flags.h"
 
@@ -45,8 +46,25 @@ void AddFlags(CLI::App& app, RecommenderFlags& flags) {
   app.add_option("--learning_rate", flags.learning_rate)
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
+  AddStrategyFlag(app, flags.training,
+                  ". Dynamic tables are on parameter servers: --table=variable only");
+  AddElasticFlags(app, flags.training);
   AddPlacementFlag(app, flags.placement);
   AddTrainingFlags(app, flags);
+}
+
+Status CheckTogether(const RecommenderFlags& flags) {
+  if (flags.training.all_reduce() && flags.table == "dynamic") {
+    return InvalidArgument(
+        "--strategy=allreduce and --table=dynamic: dynamic tables are on parameter servers, which ",
+        "make rows for the ids that they meet; replicas would make different rows. Say ",
+        "--table=variable");
+  }
+  if (flags.training.all_reduce() && flags.placement == "auto") {
+    return InvalidArgument("--strategy=allreduce and --placement=auto: every worker computes on ",
+                           "its own task; say --placement=client");
+  }
+  return CheckAllReduce(flags.training, flags.task);
 }
 
 int Main(int argc, char** argv) {
@@ -55,6 +73,8 @@ int Main(int argc, char** argv) {
   AddFlags(app, flags);
   const auto ended = ParseFlags(kProgram, app, argc, argv, &flags.task);
   if (ended.has_value()) return *ended;
+  const Status checked = CheckTogether(flags);
+  if (!checked.ok()) return Report(kProgram, checked, kMistake);
   return RunTask(
       {.program = kProgram, .task = flags.task, .chief_drives = flags.placement == "auto"},
       [&](const std::string& target) { return TrainRecommender(flags, target); });

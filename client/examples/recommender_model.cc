@@ -106,11 +106,12 @@ std::vector<client::DynamicTable> Recommender::DynamicTables() const {
   return tables;
 }
 
-Output Recommender::Train(Output loss) const {
+Output Recommender::Train(Output loss, const Average& average) const {
   client::Ftrl ftrl(kWideRate * learning_rate_, {.l2 = kWideL2});
   client::LazyAdam adam(learning_rate_);
   const std::vector<client::DynamicTable> tables = DynamicTables();
-  const client::LossGradients gradients = client::ComputeGradients(program_, loss, tables);
+  client::LossGradients gradients = client::ComputeGradients(program_, loss, tables);
+  if (average != nullptr) gradients.variables = average(gradients.variables);
   std::vector<client::VariableGradient> wide, deep;
   for (const auto& each : gradients.variables) {
     (absl::StartsWith(each.variable.name(), kWide) ? wide : deep).push_back(each);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -45,8 +46,11 @@ class Recommender {
   Output Logits(const Inputs& inputs) const;
 
   // Returns an op that lowers `loss` and raises the global step: FTRL for the wide weights, lazy
-  // Adam for the rest.
-  Output Train(Output loss) const;
+  // Adam for the rest. `average`, if given, replaces the gradients by those of all replicas; then
+  // REQUIRES that there are no dynamic tables.
+  using Average = std::function<std::vector<client::VariableGradient>(
+      const std::vector<client::VariableGradient>&)>;
+  Output Train(Output loss, const Average& average = nullptr) const;
 
  private:
   using Table = std::variant<client::PartitionedVariable, client::DynamicTable>;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "client/device_setter.h"
+#include "client/examples/all_reduce.h"
 #include "client/examples/recommender_data.h"
 #include "client/examples/recommender_model.h"
 #include "client/examples/task.h"
@@ -71,7 +72,9 @@ Status TrainRecommender(const RecommenderFlags& flags, const std::string& target
   const std::string self = TaskName(flags.task);
   const int ps_tasks = NumTasks(flags.task, "ps");
   client::Program program;
-  const auto scope = program.DeviceFunctionScope(DevicesOf(flags));
+  AllReduce all_reduce(program, flags.training, flags.task, target);
+  const auto scope = program.DeviceFunctionScope(all_reduce.used() ? all_reduce.replicas().Devices()
+                                                                   : DevicesOf(flags));
   const Recommender model(program,
                           {.users = ratings.users,
                            .films = ratings.films(),
@@ -85,8 +88,16 @@ Status TrainRecommender(const RecommenderFlags& flags, const std::string& target
   const Recommender::Inputs inputs = Recommender::MakeInputs(program);
   const Output logits = model.Logits(inputs);
   const Output loss = client::SigmoidCrossEntropy(inputs.liked, logits);
-  const Output train = model.Train(loss);
+  // All replicas together have one loss, which must be averaged before the gradients.
+  const Output shown = all_reduce.used() ? all_reduce.replicas().Average(loss) : loss;
+  const Output train = all_reduce.used()
+                           ? model.Train(loss,
+                                         [&](const auto& gradients) {
+                                           return all_reduce.replicas().Average(gradients);
+                                         })
+                           : model.Train(loss);
   const client::Metric auc = client::Auc(program, "auc", inputs.liked, Sigmoid(logits));
+  if (all_reduce.used()) all_reduce.AddAgree();
   RETURN_IF_ERROR(program.status());
 
   const client::TrainingStep step{
@@ -94,19 +105,27 @@ Status TrainRecommender(const RecommenderFlags& flags, const std::string& target
       .inputs = inputs.all(),
       .next_batch =
           [&](int64_t number) {
-            return DrawBatch(ratings, flags.batch_size, number, flags.task.task).tensors();
+            // Replicas number their batches together.
+            const bool together = all_reduce.used();
+            return DrawBatch(ratings, flags.batch_size,
+                             together ? all_reduce.BatchNumber(number) : number,
+                             together ? 0 : flags.task.task)
+                .tensors();
           },
-      .measures = {{"loss", loss}}};
+      .measures = {{"loss", shown}}};
+  const int64_t towers = all_reduce.used() ? static_cast<int64_t>(Workers(flags.task).size()) : 1;
   client::Progress progress(
-      {.label = self, .max_steps = flags.steps, .examples_per_step = flags.batch_size});
+      {.label = self, .max_steps = flags.steps, .examples_per_step = flags.batch_size * towers});
   client::ShowProgress show(progress);
-  client::TrainingLoop loop(program, step, LoopOptions(flags, target));
+  client::TrainingOptions options = LoopOptions(flags, target);
+  if (all_reduce.used()) all_reduce.SetOptions(&options);
+  client::TrainingLoop loop(program, step, options);
   loop.AddHook(&show);
   RETURN_IF_ERROR(loop.Run());
   if (loop.global_step() < flags.steps) {
     return Cancelled("told to end at step ", loop.global_step(), " of ", flags.steps);
   }
-  if (!IsChief(flags)) return OkStatus();
+  if (!(all_reduce.used() ? all_reduce.is_chief() : IsChief(flags))) return OkStatus();
   ASSIGN_OR_RETURN(const double value,
                    TestAuc(loop.session(), auc, inputs, ratings, flags.batch_size));
   std::printf("test AUC: %.3f\n", value);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "client/examples/all_reduce.h"
 #include "core/base/status.h"
 #include "distributed/cluster/cluster_spec.h"
 
@@ -13,6 +14,7 @@ namespace penstock::examples {
 
 struct RecommenderFlags {
   TaskConfig task;  // an empty cluster: everything in this process
+  AllReduceFlags training;
   int64_t units = 16, steps = 1000, batch_size = 256;
   double learning_rate = 0.002;
   std::string table = "variable";  // or "dynamic" (DynamicTable)

@@ -165,4 +165,22 @@ StatusOr<ClusterTrace> AskTrace(const std::string& target, int64_t steps, int64_
   return trace;
 }
 
+StatusOr<std::map<std::pair<std::string, std::string>, std::string>> AskRoads(
+    const std::string& target, int64_t timeout_ms) {
+  ASSIGN_OR_RETURN(const AskedTask task, TaskAt(target));
+  grpc::ClientContext context;
+  SetTimeout(timeout_ms + kTraceMs, &context);
+  wire::TraceRequest request;
+  request.set_roads_only(true);
+  request.set_timeout_ms(timeout_ms);
+  wire::ClusterTrace answer;
+  const Status status = FromGrpc(task.stub->TraceCluster(&context, request, &answer), "");
+  if (!status.ok()) return ExplainNoAnswer(task, status);
+  ClusterTrace trace;
+  for (const wire::TracedTask& traced : answer.task()) {
+    RETURN_IF_ERROR(AddTrace(traced, &trace));
+  }
+  return std::move(trace.protocols);
+}
+
 }  // namespace penstock

@@ -5,7 +5,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 
 #include "core/base/cancellation.h"
 #include "core/base/status.h"
@@ -38,5 +40,12 @@ StatusOr<wire::CostReport> AskCosts(const std::string& target, int steps_max);
 // range, ResourceExhausted while the task traces already. Other errors as for AskCluster.
 StatusOr<ClusterTrace> AskTrace(const std::string& target, int64_t steps, int64_t timeout_ms,
                                 Cancellation* cancellation = nullptr);
+
+// Asks by which transports tensors travel between the tasks of the cluster: the protocol, such as
+// "shm", by the names of the sending and the receiving task. Pairs of tasks that have exchanged no
+// tensors, and pairs whose receiver does not answer within `timeout_ms`, are left out. Errors as
+// for AskCluster.
+StatusOr<std::map<std::pair<std::string, std::string>, std::string>> AskRoads(
+    const std::string& target, int64_t timeout_ms = 2'000);
 
 }  // namespace penstock

@@ -30,7 +30,8 @@ constexpr int64_t kClockPauseNanos = 20 * kNanosPerMilli;
 constexpr int64_t kAnswerMs = 5'000;
 
 Status Check(const wire::TraceRequest& request) {
-  if (request.steps() < 1 || request.steps() > StepRecorder::kStepsMax) {
+  const bool records = !request.roads_only();
+  if (records && (request.steps() < 1 || request.steps() > StepRecorder::kStepsMax)) {
     return InvalidArgument("steps: ", request.steps(), ", expected 1 to ", StepRecorder::kStepsMax);
   }
   if (request.timeout_ms() < 1 || request.timeout_ms() > kTraceTimeoutMsMax) {
@@ -202,6 +203,10 @@ StatusOr<wire::TaskTrace> TraceTask(const TraceServices& services,
                                     const wire::TraceRequest& request, Cancellation* cancellation) {
   RETURN_IF_ERROR(Check(request));
   wire::TaskTrace trace;
+  if (request.roads_only()) {
+    AddRoads(services, &trace);
+    return trace;
+  }
   Master& master = services.task->master();
   trace.set_sessions(static_cast<int64_t>(master.sessions().size()));
   if (trace.sessions() > 0) {

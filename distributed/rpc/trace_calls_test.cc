@@ -104,6 +104,21 @@ TEST_F(TraceCallsTest, ATaskWithoutSessionsAnswersAtOnce) {
   });
 }
 
+TEST_F(TraceCallsTest, RecordsNothingIfOnlyTheRoadsAreAskedFor) {
+  InCluster([&](SimCluster& cluster, const TraceServices& services) {
+    const auto session = Session(cluster);
+    Run(*session);
+    Cancellation cancellation;
+    wire::TraceRequest request = Request(0, 60'000);
+    request.set_roads_only(true);
+    const int64_t begun_ns = env_.NowNanos();
+    const auto trace = TraceTask(services, request, &cancellation);
+    ASSERT_TRUE(trace.ok()) << trace.status();
+    EXPECT_EQ(trace->step_size(), 0);
+    EXPECT_EQ(env_.NowNanos(), begun_ns);
+  });
+}
+
 TEST_F(TraceCallsTest, EndsWithTheLastStepThatIsWanted) {
   InCluster([&](SimCluster& cluster, const TraceServices& services) {
     const auto session = Session(cluster);

@@ -101,6 +101,12 @@ class ExamplesTest(ClusterTest):
                 with self.subTest(more=more):
                     run = self.run_on_cluster(*flags, *more, program=LANGUAGE_MODEL)
                     self.assertRegex(run.output(), perplexity)
+            for more in ([], ["--elastic"]):
+                with self.subTest(allreduce=more):
+                    run = self.start(*flags, "--strategy=allreduce", *more, ps=0, workers=2,
+                                     program=LANGUAGE_MODEL)
+                    self.assertEqual(run.finish(60), 0, run.output())
+                    self.assertRegex(run.output(), perplexity)
 
     def test_stacked_lstm(self):
         flags = ["--layers=4", "--units=32", "--length=8", "--steps=40"]
@@ -130,6 +136,24 @@ class ExamplesTest(ClusterTest):
                 self.assertTrue(found, said)
                 # The ratings follow a rule, so it can be learnt.
                 self.assertGreater(float(found.group(1)), 0.9, said)
+
+    def test_recommender_without_parameter_servers(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.write_ratings(folder)
+            flags = ["--data_dir=" + folder, "--strategy=allreduce"]
+            for more in ([], ["--elastic"]):
+                run = self.start(*flags, *more, "--steps=300", "--batch_size=64",
+                                 "--learning_rate=0.02", ps=0, workers=2, program=RECOMMENDER)
+                self.assertEqual(run.finish(60), 0, run.output())
+                found = re.search(r"(?m)^.*test AUC: (\d\.\d+)$", run.output())
+                self.assertTrue(found, run.output())
+                self.assertGreater(float(found.group(1)), 0.9, run.output())
+            for more in ("--table=dynamic", "--placement=auto"):
+                done = subprocess.run([RECOMMENDER, *flags, more, "--worker_hosts=a:1,b:1",
+                                       "--job_name=worker", "--task_index=0"],
+                                      capture_output=True, text=True, timeout=30, check=False)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn("--strategy=allreduce and " + more, done.stderr)
 
     def test_recommender_with_dynamic_tables(self):
         """Kills a ps: its rows come back from a checkpoint and the later checkpoints of changes."""

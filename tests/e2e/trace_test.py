@@ -75,6 +75,19 @@ class TraceTest(StuckCluster):
         self.assertIn("transfers\n", said)
         run.wait_for(r"step +\d+", start=len(run.lines))  # the training continues
 
+    def test_the_time_line_of_a_training_names_roads(self):
+        for flags, road in ([], "shm"), (["--protocol=grpc"], "grpc"):
+            with self.subTest(road=road), tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "steps.json")
+                run = self.start("--model=mlp", "--steps=100", "--trace_file=" + path, *flags,
+                                 ps=1, workers=2)
+                self.assertEqual(run.finish(), 0, run.output())
+                with open(path, encoding="utf-8") as file:
+                    events = json.load(file)["traceEvents"]
+                transfers = [e["args"] for e in events if e["name"] == "RecvTensor"]
+                self.assertTrue(transfers)
+                self.assertEqual({t.get("road") for t in transfers}, {road})
+
     def test_nothing_runs(self):
         self.start_servers()
         said = self.trace(self.target, "--timeout=1", code=1)

@@ -205,11 +205,26 @@ int LocalCluster::Reap(Task& task, int wait_status) {
     if (launched.ok()) return 0;
     Log({.level = LogLevel::kError, .event = "failed", .text = std::string(launched.message())});
   }
+  if (GoesOnWithout(task, wait_status)) {
+    task.lost = true;
+    Log({.level = LogLevel::kWarning,
+         .event = "task_lost",
+         .text = StrCat(task.name(), " ", Describe(wait_status), "; going on without it"),
+         .fields = {{"process", task.name()}}});
+    return 0;
+  }
   Log({.level = LogLevel::kError,
        .event = "task_failed",
        .text = StrCat(task.name(), " ", Describe(wait_status)),
        .fields = {{"process", task.name()}}});
   return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
+bool LocalCluster::GoesOnWithout(const Task& task, int wait_status) const {
+  return options_.elastic && task.job == "worker" && Retryable(wait_status) &&
+         std::any_of(tasks_.begin(), tasks_.end(), [&](const Task& other) {
+           return &other != &task && other.job == "worker" && !other.lost;
+         });
 }
 
 int LocalCluster::ReapAll() {
@@ -224,7 +239,7 @@ int LocalCluster::ReapAll() {
 
 bool LocalCluster::WorkersDone() const {
   return std::all_of(tasks_.begin(), tasks_.end(),
-                     [](const Task& t) { return t.job != "worker" || t.done; });
+                     [](const Task& t) { return t.job != "worker" || t.done || t.lost; });
 }
 
 int LocalCluster::Wait(const std::atomic<bool>& stop) {

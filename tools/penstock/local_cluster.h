@@ -27,6 +27,9 @@ struct LocalClusterOptions {
   int num_workers = 1;
   int ps_replicas = 1;   // processes of each ps: 1 or 2
   int restarts_max = 0;  // total for all tasks
+  // True: a worker that is killed when no restarts are left does not end the cluster, unless it is
+  // the last one: the program goes on without it.
+  bool elastic = false;
   // The folder for the tasks' output: `log_dir`/worker-1.log and so on. Worker 0's output is
   // printed unchanged. Empty: all output is printed, with the task before each line.
   std::string log_dir = "";
@@ -57,6 +60,7 @@ class LocalCluster {
     int replica = -1;   // -1: the task has no replicas
     pid_t pid = -1;     // process id; -1: not running
     bool done = false;  // true if the task has ended with exit code 0
+    bool lost = false;  // true if the task was killed, and the others go on without it
     int output = -1;    // the read end of the task's output pipe, or -1
     std::string line;   // the beginning of an incomplete line of output
     std::string name() const {
@@ -72,6 +76,8 @@ class LocalCluster {
   // Handles the end of a task's process: starts it again if it may be restarted. Returns its exit
   // code if it has failed and was not started again, else 0.
   int Reap(Task& task, int wait_status);
+  // Returns whether the cluster goes on without `task`, a worker that was killed.
+  bool GoesOnWithout(const Task& task, int wait_status) const;
   int ReapAll();
   bool WorkersDone() const;
   // Keeps the tasks until `stop` is set or one of them fails, and returns its exit code, or 0.

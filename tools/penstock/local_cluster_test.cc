@@ -91,6 +91,26 @@ TEST(LocalClusterTest, AKilledTaskIsStartedAgainWhileRestartsAreLeft) {
   EXPECT_EQ(RunCluster(options, &output), 128 + SIGKILL);
 }
 
+TEST(LocalClusterTest, AnElasticClusterGoesOnWithoutAKilledWorker) {
+  const auto killing = [](const std::string& tasks) {
+    LocalClusterOptions options = Scripts(std::string(kPsWaits) + "case \"$*\" in " + tasks +
+                                          ") kill -9 $$;; esac; " + "sleep 0.3; echo done");
+    options.elastic = true;
+    return options;
+  };
+  std::string output;
+  EXPECT_EQ(RunCluster(killing("*--task_index=1*"), &output), 0);
+  EXPECT_THAT(output, HasSubstr("worker/1 was killed by signal 9; going on without it"));
+  EXPECT_THAT(output, HasSubstr("[worker/0] done"));
+  EXPECT_EQ(RunCluster(killing("*"), &output), 128 + SIGKILL);
+  // A worker that fails for good ends the cluster.
+  LocalClusterOptions failing = Scripts(std::string(kPsWaits) +
+                                        "case \"$*\" in *--task_index=1*) exit 3;; esac; exec "
+                                        "sleep 60");
+  failing.elastic = true;
+  EXPECT_EQ(RunCluster(failing, &output), 3);
+}
+
 TEST(LocalClusterTest, AFailureForGoodEndsTheCluster) {
   std::string output;
   EXPECT_EQ(RunCluster(Scripts(std::string(kPsWaits) +

@@ -47,6 +47,9 @@ void AddRunCommand(CLI::App& app, int* exit_code) {
                   "How often a task that was killed is started again, all tasks together")
       ->check(CLI::Range(0, 1000))
       ->capture_default_str();
+  run->add_flag("--elastic", options->elastic,
+                "When a worker is killed and no restarts are left, go on with the others; for "
+                "programs that can, such as fashion_mnist --strategy=allreduce --elastic");
   run->add_option("--log_dir", options->log_dir,
                   "Write each task's output to a file here, and show worker 0's as it is");
   run->add_option("--grace_seconds", options->grace_seconds,

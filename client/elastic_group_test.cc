@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tests ElasticGroup with workers in threads of this process, each with its own program, session
+// and server. A worker is lost when its server stops.
+#include "client/elastic_group.h"
+
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "client/collective_replicas.h"
+#include "client/optimizers.h"
+#include "client/session.h"
+#include "client/training.h"
+#include "core/base/mutex.h"
+#include "core/base/testing/eventually.h"
+#include "distributed/testing/test_cluster.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock::client {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int kElasticWorkers = 3;
+
+std::vector<std::string> ElasticNames() {
+  return {"/job:worker/task:0", "/job:worker/task:1", "/job:worker/task:2"};
+}
+
+Tensor NumberedBatch(int64_t number) {
+  std::vector<float> values;
+  for (int i = 0; i < 12; ++i) {
+    values.push_back(static_cast<float>(std::sin(1.7 * i + 0.9 * static_cast<double>(number))));
+  }
+  return Tensor::Of<float>({4, 3}, values);
+}
+
+// One worker, which trains in a thread of its own until Stop.
+class ElasticWorker : public TrainingHook {
+ public:
+  struct Options {
+    double wait_seconds = 30;
+    std::string checkpoint_dir = "";
+    // The worker's data end before this step.
+    std::shared_ptr<std::atomic<int64_t>> end = std::make_shared<std::atomic<int64_t>>(1'000'000);
+  };
+  ElasticWorker(TestCluster& cluster, int worker, const Options& options)
+      : cluster_(cluster), worker_(worker), options_(options), thread_([this] { Train(); }) {}
+  ~ElasticWorker() override { Join(); }
+
+  void Stop() {
+    MutexLock lock(mu_);
+    if (loop_ != nullptr) loop_->RequestStop();
+  }
+  void Join() {
+    if (thread_.joinable()) thread_.join();
+  }
+  // Returns how often the worker has said `text`.
+  int Said(const std::string& text) const {
+    MutexLock lock(mu_);
+    int count = 0;
+    for (size_t at = said_.find(text); at != std::string::npos; at = said_.find(text, at + 1)) {
+      ++count;
+    }
+    return count;
+  }
+  std::string said() const {
+    MutexLock lock(mu_);
+    return said_;
+  }
+  int64_t step() const {
+    MutexLock lock(mu_);
+    return step_;
+  }
+  // The numbers of the batches of steps that this worker has completed.
+  std::vector<int64_t> numbers() const {
+    MutexLock lock(mu_);
+    return numbers_;
+  }
+  // Valid after Join:
+  const Status& status() const { return status_; }
+  const Tensor& weights() const { return weights_; }
+
+  Status AfterStep(const StepResult& result, bool* stop) override {
+    MutexLock lock(mu_);
+    step_ = result.global_step;
+    numbers_.push_back(number_);
+    return OkStatus();
+  }
+
+ private:
+  void Train() {
+    Program program;
+    const std::string target = cluster_.target("worker", worker_);
+    ElasticGroup group(program, {.workers = ElasticNames(),
+                                 .worker = worker_,
+                                 .ask_seconds = 0.5,
+                                 .form_seconds = 2,
+                                 .rejoin_seconds = 0.2,
+                                 .pause_seconds = 10,
+                                 .target = target});
+    CollectiveReplicas replicas(program,
+                                {.workers = kElasticWorkers, .worker = worker_, .group = &group});
+    const auto scope = program.DeviceFunctionScope(replicas.Devices());
+    const Output x = CallIn(program, "Placeholder", {},
+                            {{"dtype", DType::kFloat}, {"shape", PartialShape({-1, 3})}});
+    const Variable w(program, "w", {3, 1}, GlorotUniform(1));
+    const Output loss =
+        Mean(Square(MatMul(x, w) - 1), Constant(program, Tensor::Vector<int32_t>({0, 1})));
+    const Output mean = replicas.Average(loss);
+    Momentum optimizer(0.01, 0.9);
+    const auto gradients = replicas.Average(optimizer.ComputeGradients(program, loss));
+    const Output train = optimizer.ApplyGradients(program, gradients, program.GlobalStep());
+    TrainingStep step{.train = train, .inputs = {x}, .measures = {{"loss", mean}}};
+    step.next_batch = [&](int64_t number) -> StatusOr<std::vector<Tensor>> {
+      if (number >= *options_.end) return OutOfRange("no more rows");
+      number_ = group.BatchNumber(number);
+      Env::Real().SleepForNanos(2'000'000);
+      return std::vector<Tensor>{NumberedBatch(number_)};
+    };
+    const auto say = [this](const std::string& line) {
+      MutexLock lock(mu_);
+      said_ += line + "\n";
+    };
+    const TrainingOptions options{.target = target,
+                                  .agree = replicas.Agree(),
+                                  .group = &group,
+                                  .checkpoint_dir = options_.checkpoint_dir,
+                                  .save_every_steps = 20,
+                                  .wait_seconds = options_.wait_seconds,
+                                  .retry_seconds = 0.05,
+                                  .connect_seconds = 2,
+                                  .step_seconds = 10,
+                                  .max_failures_in_a_row = 100,
+                                  .stop_on_signals = false,
+                                  .say = say};
+    TrainingLoop loop(program, step, options);
+    loop.AddHook(this);
+    {
+      MutexLock lock(mu_);
+      loop_ = &loop;
+    }
+    status_ = loop.Run();
+    MutexLock lock(mu_);
+    loop_ = nullptr;
+    step_ = loop.global_step();
+    if (!status_.ok()) return;
+    const auto fetched = loop.session().Fetch(w);
+    if (fetched.ok()) weights_ = *fetched;
+  }
+
+  TestCluster& cluster_;
+  const int worker_;
+  const Options options_;
+  mutable Mutex mu_;
+  TrainingLoop* loop_ ABSL_GUARDED_BY(mu_) = nullptr;
+  std::string said_ ABSL_GUARDED_BY(mu_);
+  int64_t step_ ABSL_GUARDED_BY(mu_) = 0;
+  std::vector<int64_t> numbers_ ABSL_GUARDED_BY(mu_);
+  int64_t number_ = 0;  // of the batch of the current step
+  Status status_;
+  Tensor weights_;
+  std::thread thread_;  // last: it uses the other members
+};
+
+class ElasticGroupTest : public testing::Test {
+ protected:
+  void StartWorkers(ElasticWorker::Options options, int count = kElasticWorkers) {
+    options.end = end_;
+    for (int w = count - 1; w >= 0; --w) {
+      workers_[w] = std::make_unique<ElasticWorker>(cluster_, w, options);
+    }
+  }
+  // Ends a worker's server and program.
+  void Kill(int worker) {
+    cluster_.Stop("worker", worker);
+    workers_[worker]->Stop();
+    lost_.push_back(std::move(workers_[worker]));
+    workers_.erase(worker);
+  }
+  // Starts a killed worker again.
+  void StartAgain(int worker, ElasticWorker::Options options = {}) {
+    options.end = end_;
+    cluster_.Restart("worker", worker);
+    workers_[worker] = std::make_unique<ElasticWorker>(cluster_, worker, options);
+  }
+  // Waits until every one of `workers` has said `text` for the n-th time.
+  void AwaitSaid(const std::vector<int>& workers, const std::string& text, int n = 1) {
+    for (const int w : workers) {
+      ASSERT_TRUE(EventuallyIn([&] { return workers_[w]->Said(text) >= n; }))
+          << "worker " << w << " has not said '" << text << "' " << n << " times:\n"
+          << workers_[w]->said();
+    }
+  }
+  void AwaitSteps(int worker, int64_t more) {
+    const int64_t from = workers_[worker]->step();
+    ASSERT_TRUE(EventuallyIn([&] { return workers_[worker]->step() >= from + more; }))
+        << workers_[worker]->said();
+  }
+  // Ends the training at all workers, which must end after the same step with the same bits.
+  void EndTraining() {
+    *end_ = workers_[0]->step() + 20;
+    for (auto& [w, worker] : workers_) {
+      worker->Join();
+      ASSERT_TRUE(worker->status().ok()) << w << ": " << worker->status() << worker->said();
+      EXPECT_EQ(worker->step(), workers_[0]->step());
+      const Tensor &a = worker->weights(), &b = workers_[0]->weights();
+      ASSERT_TRUE(a.valid() && b.valid());
+      EXPECT_EQ(std::memcmp(a.raw_data(), b.raw_data(), a.bytes()), 0) << "worker " << w;
+    }
+  }
+  template <class F>
+  static bool EventuallyIn(F is, double seconds = 25) {
+    for (int i = 0; i < seconds * 100; ++i) {
+      if (is()) return true;
+      Env::Real().SleepForNanos(10'000'000);
+    }
+    return false;
+  }
+
+  TestCluster cluster_{{{"worker", kElasticWorkers}}};
+  std::shared_ptr<std::atomic<int64_t>> end_ = std::make_shared<std::atomic<int64_t>>(1'000'000);
+  std::map<int, std::unique_ptr<ElasticWorker>> workers_;
+  std::vector<std::unique_ptr<ElasticWorker>> lost_;
+};
+
+TEST_F(ElasticGroupTest, TheOthersGoOnWithoutALostWorkerAndTakeItInWhenItIsBack) {
+  StartWorkers({});
+  AwaitSaid({0, 1, 2}, "trains with 3 of 3 workers; chief: /job:worker/task:0");
+  AwaitSteps(0, 10);
+  Kill(2);
+  AwaitSaid({0, 1},
+            "trains with 2 of 3 workers; chief: /job:worker/task:0; without "
+            "/job:worker/task:2");
+  AwaitSteps(0, 10);
+  StartAgain(2);
+  AwaitSaid({0, 1}, "trains with 3 of 3 workers", 2);
+  AwaitSaid({2}, "trains with 3 of 3 workers");
+  AwaitSteps(2, 10);
+  EndTraining();
+  // The training went on: no step was taken twice, and no batch was used twice.
+  std::set<int64_t> numbers;
+  size_t used = 0;
+  for (auto& [w, worker] : workers_) lost_.push_back(std::move(worker));
+  for (const auto& worker : lost_) {
+    const auto own = worker->numbers();
+    used += own.size();
+    numbers.insert(own.begin(), own.end());
+  }
+  EXPECT_EQ(numbers.size(), used);
+  // A worker that is lost in a step does not know that the others have completed it.
+  EXPECT_GE(static_cast<int64_t>(used) + kElasticWorkers, *numbers.rbegin() + 1);
+}
+
+TEST_F(ElasticGroupTest, IfTheChiefIsLostTheNextWorkerIsChief) {
+  StartWorkers({});
+  AwaitSteps(0, 10);
+  Kill(0);
+  AwaitSaid({1, 2}, "trains with 2 of 3 workers; chief: /job:worker/task:1");
+  const int64_t step = workers_[1]->step();
+  AwaitSteps(1, 10);
+  StartAgain(0);
+  AwaitSaid({0}, "trains with 3 of 3 workers; chief: /job:worker/task:0");
+  AwaitSteps(0, 1);
+  // It has got the values of the others.
+  EXPECT_GT(workers_[0]->step(), step);
+  EndTraining();
+}
+
+TEST_F(ElasticGroupTest, IfAllLoseTheirValuesTheyGoOnFromTheCheckpoint) {
+  const ElasticWorker::Options options{.checkpoint_dir = testing::TempDir() + "/elastic_all_lost"};
+  StartWorkers(options);
+  AwaitSteps(0, 50);
+  for (int w = 0; w < kElasticWorkers; ++w) Kill(w);
+  for (int w = 0; w < kElasticWorkers; ++w) StartAgain(w, options);
+  AwaitSaid({0, 1, 2}, "trains with 3 of 3 workers");
+  EXPECT_GE(workers_[0]->Said("restored "), 1) << workers_[0]->said();
+  AwaitSteps(1, 10);
+  EndTraining();
+}
+
+TEST_F(ElasticGroupTest, ATrainingStartsWithAllWorkers) {
+  StartWorkers({.wait_seconds = 2}, 2);
+  cluster_.Stop("worker", 2);
+  for (const int w : {0, 1}) {
+    workers_[w]->Join();
+    EXPECT_TRUE(absl::IsDeadlineExceeded(workers_[w]->status())) << workers_[w]->status();
+    EXPECT_THAT(std::string(workers_[w]->status().message()),
+                HasSubstr("a training starts with all workers; missing: /job:worker/task:2"));
+  }
+}
+
+TEST_F(ElasticGroupTest, FewerThanHalfDoNotGoOn) {
+  StartWorkers({.wait_seconds = 3});
+  AwaitSteps(0, 10);
+  cluster_.Stop("worker", 1);
+  cluster_.Stop("worker", 2);
+  workers_[0]->Join();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(workers_[0]->status())) << workers_[0]->status();
+  EXPECT_THAT(std::string(workers_[0]->status().message()),
+              HasSubstr("1 of 3 workers answer, and it takes 2 to train; missing: "
+                        "/job:worker/task:1, /job:worker/task:2"));
+}
+
+TEST_F(ElasticGroupTest, AWorkerWithoutDataEndsTheTrainingOfAll) {
+  for (int w = 0; w < kElasticWorkers; ++w) {
+    ElasticWorker::Options options;
+    *options.end = w == 1 ? 7 : 1000;
+    workers_[w] = std::make_unique<ElasticWorker>(cluster_, w, options);
+  }
+  EndTraining();
+  EXPECT_EQ(workers_[0]->step(), 7);
+  EXPECT_EQ(workers_[0]->Said("ends after step 7: the data of a worker have ended"), 1);
+}
+
+TEST_F(ElasticGroupTest, AWorkerThatIsToldToStopLeavesTheOthers) {
+  StartWorkers({});
+  AwaitSteps(0, 5);
+  workers_[1]->Stop();
+  workers_[1]->Join();
+  EXPECT_TRUE(workers_[1]->status().ok()) << workers_[1]->status();
+  workers_.erase(1);
+  cluster_.Stop("worker", 1);
+  AwaitSaid({0, 2},
+            "trains with 2 of 3 workers; chief: /job:worker/task:0; without "
+            "/job:worker/task:1");
+  AwaitSteps(0, 5);
+  EndTraining();
+}
+
+TEST(ElasticGroupMistakes, AreTheProgramsError) {
+  const auto error = [](ElasticGroup::Options options) {
+    Program program;
+    const ElasticGroup group(program, std::move(options));
+    return std::string(program.status().message());
+  };
+  EXPECT_THAT(error({.workers = ElasticNames(), .worker = 3}), HasSubstr("no worker 3 of 3"));
+  EXPECT_THAT(error({.workers = ElasticNames(), .min_workers = 4}), HasSubstr("min_workers=4"));
+  EXPECT_THAT(error({.workers = {"worker"}}), HasSubstr("'worker': expected a task"));
+  EXPECT_THAT(error({.workers = ElasticNames(), .form_seconds = 0}),
+              HasSubstr("form_seconds=0: both must be more than 0"));
+}
+
+TEST(ElasticGroupMistakes, AverageOfALossAfterTheGradients) {
+  Program program;
+  ElasticGroup group(program, {.workers = ElasticNames()});
+  CollectiveReplicas replicas(program, {.workers = kElasticWorkers, .group = &group});
+  const Variable w(program, "w", {2}, Ones());
+  const Output loss = Mean(Square(w.Read()), Constant(program, Tensor::Vector<int32_t>({0})));
+  GradientDescent optimizer(0.1);
+  replicas.Average(optimizer.ComputeGradients(program, loss));
+  ASSERT_TRUE(program.status().ok()) << program.status();
+  replicas.Average(loss);
+  EXPECT_THAT(std::string(program.status().message()), HasSubstr("before the gradients"));
+}
+
+TEST(ElasticGroupMistakes, OptionsThatDoNotGoWithAGroup) {
+  const auto error = [](const std::function<void(TrainingOptions*)>& change) {
+    Program program;
+    ElasticGroup group(program, {.workers = ElasticNames()});
+    const Variable w(program, "w", {1}, Ones());
+    TrainingOptions options{.target = "grpc://localhost:1", .agree = w.Read(), .group = &group};
+    options.stop_on_signals = false;
+    change(&options);
+    TrainingLoop loop(program, {.train = w.AssignAdd(w.Read())}, options);
+    return std::string(loop.Run().message());
+  };
+  EXPECT_THAT(error([](auto* o) { o->agree = {}; }), HasSubstr("group: needs `agree`"));
+  EXPECT_THAT(error([](auto* o) { o->target = ""; }), HasSubstr("group: needs a cluster"));
+  EXPECT_THAT(error([](auto* o) { o->session.device_filters = {"/job:ps"}; }),
+              HasSubstr("leave device_filters out"));
+}
+
+}  // namespace
+}  // namespace penstock::client

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TrainingGroup: the interface through which a TrainingLoop finds the workers with which it trains,
+// if that group may change during the training (elastic_group.h). The loop calls it in this order
+// whenever it makes a session:
+//
+//   Leave           ends what the old session still does, if there is one
+//   FindMembers     chooses the members, with which the loop makes the session
+//   Join            brings the members together; the plan says who has the variables' values
+//   ShareValues     gives all members the same values
+//
+// An error that is Unavailable means: try all of this again. Used by the loop's thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "client/session.h"
+#include "client/training_hook.h"
+
+namespace penstock::client {
+
+class TrainingGroup : public TrainingHook {
+ public:
+  struct Plan {
+    // No member has usable values: the chief must restore a checkpoint or, unless `started`,
+    // initialise the variables.
+    bool restore = false;
+    bool started = false;  // a member has trained before
+    // Whether this worker will receive values, so that its variables must exist.
+    bool receives = false;
+  };
+
+  // Returns whether this worker is the chief of the group that it has joined last.
+  virtual bool is_chief() const = 0;
+  // Returns the tasks with which to train. Unavailable if too few answer.
+  virtual StatusOr<std::vector<std::string>> FindMembers() = 0;
+  // Meets the other members. `has_values`: whether the variables of this worker have values that
+  // its own steps have given them.
+  virtual StatusOr<Plan> Join(Session& session, const RunOptions& options, bool has_values) = 0;
+  // Copies the values to the members that need them, after the chief has restored if the plan says
+  // so.
+  virtual Status ShareValues(Session& session, const RunOptions& options) = 0;
+  // Ends the collectives of the session's group at all members, with Aborted.
+  virtual void Leave(Session& session) = 0;
+  // Notes that this worker's data have ended. The next Join tells the other members.
+  virtual void NoteEndOfData() = 0;
+  // Returns whether the training ends because the data of a member of the group have ended.
+  virtual bool ends() const = 0;
+  // Returns a text such as "trains with 2 of 3 workers: ...".
+  virtual std::string Describe() const = 0;
+};
+
+}  // namespace penstock::client
