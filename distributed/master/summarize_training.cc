@@ -23,7 +23,8 @@ namespace {
 constexpr uint64_t kBackEdge = 0x6261636b;       // the input of a loop's Merge from the loop's body
 constexpr uint64_t kNotCompared = 0x73656564;    // a seed
 constexpr size_t kConstantBytesMax = 64 * 1024;  // hashed from the beginning of a constant
-constexpr size_t kTextMax = 160;                 // length of Node::text
+constexpr size_t kNameMax = 256;                 // shown of a node's name
+constexpr size_t kTextMax = 160;                 // length of a text up to which attributes are shown
 constexpr int kLoopRounds = 3;
 
 uint64_t Hash(string_view text) { return util::Fingerprint64(text.data(), text.size()); }
@@ -33,10 +34,10 @@ uint64_t Hash(absl::Span<const uint64_t> numbers) {
 }
 
 bool IsComparedAttr(string_view name) {
-  static constexpr std::array<string_view, 13> kIgnored = {
-      "shared_name",       "container",  "seed",           "seed2",      "frame_name",
-      "tensor_array_name", "stack_name", "use_locking",    "debug_name", "parallel_iterations",
-      "swap_memory",       "back_prop",  "allowed_devices"};
+  static constexpr std::array<string_view, 15> kIgnored = {
+      "shared_name",       "container",  "seed",            "seed2",      "frame_name",
+      "tensor_array_name", "stack_name", "use_locking",     "debug_name", "parallel_iterations",
+      "swap_memory",       "back_prop",  "allowed_devices", "source",     "message"};
   return !absl::StartsWith(name, "_") && absl::c_find(kIgnored, name) == kIgnored.end();
 }
 
@@ -45,6 +46,12 @@ bool IsSeed(const Node& node, int input) {
   const std::vector<ArgDef>& args = node.op().inputs;
   if (static_cast<int>(args.size()) != node.num_inputs()) return false;  // has a list of inputs
   return absl::c_find(kSeeds, args[input].name) != kSeeds.end();
+}
+
+// Returns whether output 0 of the node is its input 0, as of an Identity or a Print.
+bool PassesOn(const Node& node) {
+  const OpDef& op = node.op();
+  return op.passes_through || (op.acts_outside && op.is_view);
 }
 
 // Returns whether the node brings training data into the step.
@@ -57,7 +64,7 @@ bool IsInput(const Node& node) {
 
 // Returns the end of `edge` before nodes that only pass it on.
 Endpoint SourceOf(Endpoint edge) {
-  while (edge.node != nullptr && edge.node->op().passes_through) edge = edge.node->input(0);
+  while (edge.node != nullptr && PassesOn(*edge.node)) edge = edge.node->input(0);
   return edge;
 }
 
@@ -108,7 +115,7 @@ uint64_t HashAlone(const Node& node) {
 }
 
 std::string Describe(const Node& node) {
-  std::string text = StrCat("'", node.name(), "' (", node.op_name());
+  std::string text = StrCat("'", node.name().substr(0, kNameMax), "' (", node.op_name());
   for (const auto& [name, value] : node.attrs()) {
     if (!IsComparedAttr(name) || value.get<EdgeType>() != nullptr) continue;
     const Tensor* const tensor = value.get<Tensor>();
@@ -124,10 +131,10 @@ class Slice {
  public:
   // Adds `root` and all nodes before it that are not in the slice yet.
   void Add(const Node* root) {
-    loops_.push_back(root);
+    AddTree(root);
     while (!loops_.empty()) {
-      const Node* const next = loops_.front();
-      loops_.erase(loops_.begin());
+      const Node* const next = loops_.back();
+      loops_.pop_back();
       AddTree(next);
     }
   }
