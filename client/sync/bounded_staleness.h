@@ -25,8 +25,8 @@
 // all clocks begin at 0 again; replicas of it keep them.
 //
 // With several concurrent steps per worker, each of them waits, so that a worker may be ahead by as
-// many more steps. Mistakes become the program's error. A TrainingHook; used by one loop. Borrows
-// the program.
+// many more steps. Mistakes become the program's error. It, and errors of the nodes, name the line of
+// the call. A TrainingHook; used by one loop. Borrows the program.
 #pragma once
 
 #include <cstdint>
@@ -52,10 +52,11 @@ struct BoundedStalenessOptions {
 class BoundedStaleness : public TrainingHook {
  public:
   using Options = BoundedStalenessOptions;
-  BoundedStaleness(Program& program, const Options& options);
+  BoundedStaleness(Program& program, const Options& options,
+                   SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
   // Returns the train op of a step whose update is `update`. Call it once.
-  Output Apply(Output update);
+  Output Apply(Output update, SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
   // Returns int64[workers], the clocks, and bool[workers], which workers count. Call Apply before.
   const Outputs& clocks() const { return clocks_; }
