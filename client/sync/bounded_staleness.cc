@@ -14,7 +14,7 @@ namespace {
 // A step that has waited for less did not wait for another worker.
 constexpr double kWaitSecondsMin = 1e-4;
 
-// Rounds up, because 0 ms is no limit.
+// Returns at least 1 ms for a timeout, because 0 ms is no limit.
 int64_t TimeoutMillis(double seconds) {
   return seconds > 0 ? std::max<int64_t>(1, Millis(seconds)) : 0;
 }
