@@ -37,8 +37,7 @@ void AddStepFlags(CLI::App& app, Flags& flags) {
                  "beyond that. 0: all take their steps in lock step. Default: workers do not wait");
   app.add_option("--staleness_timeout", flags.staleness_timeout,
                  "with --staleness_bound: the seconds after which a worker that does not finish a "
-                 "step is not waited for any more, until it does; 0: no limit")
-      ->capture_default_str();
+                 "step is not waited for any more, until it does; 0: no limit. Default: 60");
   AddElasticFlags(app, flags.training);
   app.add_flag("--bfloat16_transfers", flags.bfloat16_transfers,
                "round weights and gradients to 16 bits while they travel between tasks");
@@ -113,7 +112,7 @@ Status CheckNumbers(const Flags& flags) {
       {"--concurrent_steps", static_cast<double>(flags.concurrent_steps), 1},
       {"--replicas_to_aggregate", static_cast<double>(flags.replicas_to_aggregate), 0},
       {"--staleness_bound", static_cast<double>(flags.staleness_bound.value_or(0)), 0},
-      {"--staleness_timeout", flags.staleness_timeout, 0},
+      {"--staleness_timeout", flags.staleness_timeout.value_or(0), 0},
       {"--learning_rate", flags.learning_rate, 0},
       {"--summary_steps", static_cast<double>(flags.summary_steps), 1},
       {"--eval_steps", static_cast<double>(flags.eval_steps), 0},
@@ -183,12 +182,16 @@ Status CheckStepsTogether(const Flags& flags) {
 }
 
 Status CheckStaleness(const Flags& flags) {
-  if (!flags.staleness_bound.has_value()) return OkStatus();
+  if (!flags.staleness_bound.has_value()) {
+    if (!flags.staleness_timeout.has_value()) return OkStatus();
+    return InvalidArgument("--staleness_timeout: needs --staleness_bound");
+  }
   const Mistake mistakes[] = {
       {!flags.distributed(), "", "needs workers; say --worker_hosts as well"},
       {flags.sync, " and --sync", "these steps are taken together anyway; leave --sync out"},
       {flags.training.strategy != "ps", " and --strategy",
        "only asynchronous workers have a bound; say ps"},
+      {flags.num_tasks("ps") == 0, "", "needs parameter servers; say --ps_hosts as well"},
   };
   for (const Mistake& mistake : mistakes) {
     if (!mistake.given) continue;

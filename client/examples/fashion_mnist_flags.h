@@ -21,10 +21,10 @@ struct Flags {
   int64_t batch_size = 128;
   double learning_rate = 0.001;
   bool sync = false;
-  AllReduceFlags training;                 // its strategy may also be replicas
-  int64_t replicas_to_aggregate = 0;       // workers whose gradients make an update; 0: all
-  std::optional<int64_t> staleness_bound;  // not set: workers do not wait for each other
-  double staleness_timeout = 60;           // in seconds; 0: no limit
+  AllReduceFlags training;                  // its strategy may also be replicas
+  int64_t replicas_to_aggregate = 0;        // workers whose gradients make an update; 0: all
+  std::optional<int64_t> staleness_bound;   // not set: workers do not wait for each other
+  std::optional<double> staleness_timeout;  // in seconds; 0: no limit; not set: 60
   bool bfloat16_transfers = false;
   int64_t memory_limit = 0;
   int concurrent_steps = 1;

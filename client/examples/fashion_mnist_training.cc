@@ -142,12 +142,12 @@ struct Trainer {
   // Makes the steps of this worker wait for slower workers, if a flag says so.
   void BoundStaleness() {
     if (!flags.staleness_bound.has_value()) return;
-    bounded.emplace(program, client::BoundedStalenessOptions{
-                                 .bound = *flags.staleness_bound,
-                                 .workers = static_cast<int>(Workers(flags.task).size()),
-                                 .worker = WorkerIndex(flags.task),
-                                 .timeout_seconds = flags.staleness_timeout,
-                                 .task = TaskName(flags.task)});
+    client::BoundedStalenessOptions options{.bound = *flags.staleness_bound,
+                                            .workers = static_cast<int>(Workers(flags.task).size()),
+                                            .worker = WorkerIndex(flags.task),
+                                            .task = TaskName(flags.task)};
+    if (flags.staleness_timeout) options.timeout_seconds = *flags.staleness_timeout;
+    bounded.emplace(program, options);
     step.train = bounded->Apply(step.train);
   }
 

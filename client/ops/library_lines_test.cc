@@ -26,6 +26,7 @@
 #include "client/rnn.h"
 #include "client/saver.h"
 #include "client/summary/summaries.h"
+#include "client/sync/bounded_staleness.h"
 #include "client/sync/staleness.h"
 #include "client/sync/sync_replicas.h"
 #include "client/tensor_array.h"
@@ -220,6 +221,9 @@ TEST_F(LibraryLines, OfTrainingsOfSeveralWorkers) {
   ExpectNewNodesAt(__LINE__ - 1);
   Staleness(program_, train);
   ExpectNewNodesAt(__LINE__ - 1);
+  BoundedStaleness bounded(program_, {});
+  bounded.Apply(train);
+  ExpectNewNodesAt(__LINE__ - 1);
   AccumulateGradients(program_, gradients, 4);
   ExpectNewNodesAt(__LINE__ - 1);
   CollectiveReplicas replicas(program_, {.workers = 2});
@@ -229,6 +233,7 @@ TEST_F(LibraryLines, OfTrainingsOfSeveralWorkers) {
   once.Apply(descent, gradients);
   ExpectNewNodesAt(__LINE__ - 1);
   ExpectErrorAt(__LINE__, [](Program& p) { SyncReplicas(p, {.replica = 7}); });
+  ExpectErrorAt(__LINE__, [](Program& p) { BoundedStaleness(p, {.bound = -1}); });
   ExpectErrorAt(__LINE__, [](Program& p) { ExactlyOnce(p, {.workers = 1, .worker = 2}); });
   ExpectErrorAt(__LINE__, [](Program& p) { CollectiveReplicas(p, {.worker = 3}); });
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
+#include "client/ops/line_scope.h"
 #include "client/seconds.h"
 #include "core/op/gradient.h"
 
@@ -13,15 +14,17 @@ namespace {
 // A step that has waited for less did not wait for another worker.
 constexpr double kWaitSecondsMin = 1e-4;
 
-// Rounds up, because 0 ms is no limit.
+// Returns at least 1 ms for a timeout, because 0 ms is no limit.
 int64_t TimeoutMillis(double seconds) {
   return seconds > 0 ? std::max<int64_t>(1, Millis(seconds)) : 0;
 }
 
-BoundedStalenessOptions Checked(Program& program, const BoundedStalenessOptions& options) {
+BoundedStalenessOptions Checked(Program& program, const BoundedStalenessOptions& options,
+                                SourceLine line) {
   const bool good_worker =
       options.workers >= 1 && options.worker >= 0 && options.worker < options.workers;
   if (good_worker && options.bound >= 0 && options.timeout_seconds >= 0) return options;
+  const CallerLine source(program, line);
   if (!good_worker) {
     program.Fail(InvalidArgument("BoundedStaleness: worker is ", options.worker, " of ",
                                  options.workers, " workers; must be in [0, workers)"));
@@ -35,10 +38,11 @@ BoundedStalenessOptions Checked(Program& program, const BoundedStalenessOptions&
 
 }  // namespace
 
-BoundedStaleness::BoundedStaleness(Program& program, const Options& options)
-    : program_(program), options_(Checked(program, options)) {}
+BoundedStaleness::BoundedStaleness(Program& program, const Options& options, SourceLine line)
+    : program_(program), options_(Checked(program, options, line)) {}
 
-Output BoundedStaleness::Apply(Output update) {
+Output BoundedStaleness::Apply(Output update, SourceLine line) {
+  const CallerLine source(program_, line);
   const auto names = program_.NameScope("bounded_staleness");
   if (leave_.valid()) {
     program_.Fail(FailedPrecondition("BoundedStaleness: Apply was called twice"));

@@ -16,17 +16,17 @@
 // wait is a part of the step; a signal, the step's timeout and the end of the session end it. With
 // bound 0 the workers take their steps in lock step.
 //
-// A worker delays the others only while it counts: from its first step until the loop ends or its
-// data end. A worker that dies or cannot be reached during a step counts no more as soon as the
-// parameter server notices that (docs/failures.md). One that stops between two steps, or is too
-// slow, counts no more when another worker has waited for it for timeout_seconds. A worker that
-// comes back begins with the clock of the slowest other one; if it was only stopped, the update of
-// the step that it was in is as stale as the stop was long. When the parameter server restarts,
-// all clocks begin at 0 again; replicas of it keep them.
+// A worker delays the others only while it counts: from its first step until its loop ends, which
+// is after the last save. A worker that dies or cannot be reached during a step stops counting as
+// soon as the parameter server notices that (docs/failures.md). One that stops between two steps,
+// or is too slow, stops counting when another worker waits for it and it has not finished a step
+// for timeout_seconds. A worker that comes back begins with the clock of the slowest other one; if
+// it was only stopped, the update of the step that it was in is as stale as the stop was long. When
+// the parameter server restarts, all clocks begin at 0 again; replicas of it keep them.
 //
 // With several concurrent steps per worker, each of them waits, so that a worker may be ahead by as
-// many more steps. Mistakes become the program's error. A TrainingHook; used by one loop. Borrows
-// the program.
+// many more steps. Mistakes become the program's error. It, and errors of the nodes, name the line
+// of the call. A TrainingHook; used by one loop. Borrows the program.
 #pragma once
 
 #include <cstdint>
@@ -42,9 +42,9 @@ struct BoundedStalenessOptions {
   int64_t bound = 0;  // in steps; at least 0
   int workers = 1;    // the same for all workers
   int worker = 0;     // the index of this worker, in [0, workers)
-  // How long this worker waits for one that does not finish a step; should be longer than a step of
-  // the slowest worker takes. 0: no limit; a worker that hangs between its steps then stops the
-  // others.
+  // This worker does not wait for one that has not finished a step for this long. Should be longer
+  // than a step of the slowest worker, and than what a worker does between two steps, such as a
+  // test. 0: no limit; a worker that hangs between its steps then stops the others.
   double timeout_seconds = 60;
   std::string task = "";  // the name of this worker's task, shown to people
 };
@@ -52,10 +52,11 @@ struct BoundedStalenessOptions {
 class BoundedStaleness : public TrainingHook {
  public:
   using Options = BoundedStalenessOptions;
-  BoundedStaleness(Program& program, const Options& options);
+  BoundedStaleness(Program& program, const Options& options,
+                   SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
   // Returns the train op of a step whose update is `update`. Call it once.
-  Output Apply(Output update);
+  Output Apply(Output update, SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 
   // Returns int64[workers], the clocks, and bool[workers], which workers count. Call Apply before.
   const Outputs& clocks() const { return clocks_; }

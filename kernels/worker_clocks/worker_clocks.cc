@@ -59,7 +59,10 @@ class WorkerClocks::AdvanceOperation final : public Operation {
   }
   void Undo() override {
     clocks_.mu_.AssertHeld();
-    if (raised_) --clocks_.workers_[worker_].waiting;
+    if (!raised_) return;
+    Worker& own = clocks_.workers_[worker_];
+    --own.waiting;
+    own.moved_ns = clocks_.NowNanos();  // it was alive until now
   }
   Status Deliver() override {
     std::move(receive_)(result_);
@@ -114,10 +117,13 @@ void WorkerClocks::ChangeAndAdvance(Change change) {
   Ended ended;
   {
     MutexLock lock(mu_);
-    change();
-    Blocking::Advance(&ended);
+    if (change()) Blocking::Advance(&ended);
   }
   Finish(ended);
+}
+
+bool WorkerClocks::DoNotCount(int64_t worker) {
+  return std::exchange(workers_[worker].counts, false);
 }
 
 void WorkerClocks::Set(int64_t worker, int64_t clock, const UpdateOrigin& origin) {
@@ -196,13 +202,13 @@ void WorkerClocks::Advance(int64_t worker, const Limits& limits, Receive receive
 
 void WorkerClocks::StepEnded(int64_t worker, int64_t step_id) {
   ChangeAndAdvance([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    Worker& of = workers_[worker];
-    if (of.steps.erase(step_id) > 0 && of.steps.empty()) of.counts = false;
+    std::set<int64_t>& steps = workers_[worker].steps;
+    return steps.erase(step_id) > 0 && steps.empty() && DoNotCount(worker);
   });
 }
 
 void WorkerClocks::Leave(int64_t worker) {
-  ChangeAndAdvance([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { workers_[worker].counts = false; });
+  ChangeAndAdvance([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return DoNotCount(worker); });
 }
 
 void WorkerClocks::AddHolder(int64_t worker) {
@@ -212,13 +218,13 @@ void WorkerClocks::AddHolder(int64_t worker) {
 
 void WorkerClocks::RemoveHolder(int64_t worker) {
   ChangeAndAdvance([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    if (--workers_[worker].holders == 0) workers_[worker].counts = false;
+    return --workers_[worker].holders == 0 && DoNotCount(worker);
   });
 }
 
 // Time alone ends a wait: Advance tries all waiting operations again, which set the next alarm.
 void WorkerClocks::OnAlarm() {
-  ChangeAndAdvance([] {});
+  ChangeAndAdvance([] { return true; });
 }
 
 WorkerClocks::Snapshot WorkerClocks::Read() const {

@@ -100,7 +100,7 @@ class WorkerClocks final : public Blocking {
   struct Worker {
     int64_t clock = 0;
     bool counts = false;
-    int64_t moved_ns = 0;  // when the clock moved, or the worker began to count
+    int64_t moved_ns = 0;  // when the clock moved, a wait ended, or the worker began to count
     int waiting = 0;       // how many Advances wait
     int holders = 0;
     std::set<int64_t> steps;  // ids of the steps that have begun and not advanced
@@ -125,9 +125,12 @@ class WorkerClocks final : public Blocking {
   // Stops counting a worker whose timeout is over, and logs it.
   void StopCounting(int64_t worker, int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnAlarm() ABSL_LOCKS_EXCLUDED(mu_);
-  // Calls `change`, under the lock, and then continues the operations that need not wait any more.
+  // Calls `change`, under the lock. If it returns true, some waits may be over: then continues the
+  // operations that need not wait any more.
   template <class Change>
   void ChangeAndAdvance(Change change) ABSL_LOCKS_EXCLUDED(mu_);
+  // Returns whether the worker counted.
+  bool DoNotCount(int64_t worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::string NameOf(int64_t worker) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::vector<Tensor> DescribeLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 

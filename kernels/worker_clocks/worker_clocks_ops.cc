@@ -92,13 +92,16 @@ class BeginKernel final : public Kernel {
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const auto clocks, ClocksFor(ctx, worker_));
     Hold(clocks);
-    clocks->Begin(worker_, label_, ctx.origin());
     const int64_t step_id = ctx.origin().step_id;
     const auto make = [&]() -> StatusOr<std::shared_ptr<Resource>> {
       return std::make_shared<BegunStep>(clocks, worker_, step_id);
     };
     ResourceStore& of_step = *ctx.step().step_resources;
-    return of_step.LookupOrCreate("", ctx.node_name(), "BegunStep", make, ctx.origin()).status();
+    // Precedes Begin, so that no step begins whose end is not told.
+    const auto begun = of_step.LookupOrCreate("", ctx.node_name(), "BegunStep", make, ctx.origin());
+    RETURN_IF_ERROR(begun.status());
+    clocks->Begin(worker_, label_, ctx.origin());
+    return OkStatus();
   }
 
  private:

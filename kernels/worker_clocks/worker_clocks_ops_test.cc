@@ -74,7 +74,7 @@ TEST_F(WorkerClocksOps, AWorkerWithoutKernelsDoesNotCount) {
   EXPECT_EQ(Clocks(), " 0 0");
 }
 
-TEST_F(WorkerClocksOps, LeaveEndsTheWaitOfOthers) {
+TEST_F(WorkerClocksOps, AWorkerThatLeavesDoesNotCount) {
   ASSERT_TRUE(RunFor("WorkerClocksAdvance", 1).Attr("bound", 0).Run().ok());
   EXPECT_EQ(Clocks(), " 0 1+");
   ASSERT_TRUE(RunFor("WorkerClocksLeave", 1).Run().ok());

@@ -51,6 +51,10 @@ class FlagsTest(ClusterTest):
                 (task + ["--staleness_bound=1", "--sync"], "--staleness_bound and --sync"),
                 (task + ["--staleness_bound=1", "--strategy=replicas"],
                  "--staleness_bound and --strategy"),
+                (task + ["--staleness_timeout=5"],
+                 "--staleness_timeout: needs --staleness_bound"),
+                (task[1:] + ["--staleness_bound=1"],
+                 "--staleness_bound: needs parameter servers"),
                 (["--staleness_bound=1"], "--staleness_bound: needs workers")):
             self.mistake([TRAIN], flags, named)
 

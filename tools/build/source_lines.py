@@ -18,6 +18,7 @@ EXEMPT = {
     "client/dataset_node.h": {"Value", "Number", "Text"},  # the line of the DatasetNode
     "client/started_step.h": {"get"},
     "client/summary/summary_hook.h": {"ExtraFetches"},
+    "client/sync/bounded_staleness.h": {"ExtraFetches"},
     "client/embedding/table_view.h": {"LookupSparse"},  # called by EmbeddingLookupSparse
 }
 _TENSORS = re.compile(
