@@ -22,6 +22,7 @@ using FunctionProto = tensorflow::FunctionDef;
 Status FunctionExpansion::AwaitNodes(const FunctionProto& function, const FunctionBody& body,
                                      const std::vector<std::string>& nodes, FunctionCall* call,
                                      std::vector<std::string>* control) {
+  if (nodes.empty()) return OkStatus();
   const std::set<std::string> in_flow = library_.NodesInFlow(function.node_def());
   std::vector<std::string> flow_nodes;
   for (const std::string& node : nodes) {
@@ -69,10 +70,14 @@ StatusOr<std::string> FunctionExpansion::AwaitInLoop(const BodyFrame& frame,
   ASSIGN_OR_RETURN(NodeProto enter, body.Copy(*frame.enter));
   const std::string& device = condition.device();
   const auto part = [&](const char* part) { return StrCat(name, "/", part); };
+  const auto type_attr = enter.attr().find("T");
+  if (type_attr == enter.attr().end()) {
+    return InvalidArgument("node '", enter.name(), "' has no attribute 'T'");
+  }
+  const tensorflow::DataType type = type_attr->second.type();
   enter.set_name(part("enter"));
   enter.set_device(device);
   enter.mutable_attr()->erase("_class");
-  const tensorflow::DataType type = enter.attr().at("T").type();
   RETURN_IF_ERROR(Append(std::move(enter)));
   ASSIGN_OR_RETURN(NodeProto* const merge,
                    Add(part("merge"), "Merge", device, {part("enter"), part("next")}, type));

@@ -120,6 +120,15 @@ TEST(FunctionEffects, EachCallHasItsOwnLoops) {
   EXPECT_THAT(expanded, HasSubstr("d/we = Enter(x) of d/w\n"));
 }
 
+TEST(FunctionEffects, AnEnterWithoutATypeIsAnError) {
+  std::string loop = LoopOf("w", "x", AssignIn("w"));
+  const std::string type = "attr { key: 'T' value { type: DT_FLOAT } }";
+  loop.erase(loop.find(type), type.size());  // the Enter is the first node
+  const std::string named = "we:output:0";   // to find an output by its name takes the attributes
+  loop.replace(loop.find(named), named.size(), "we:0");
+  EXPECT_THAT(Expand(kCallF, loop), HasSubstr("node 'c/we' has no attribute 'T'"));
+}
+
 TEST(FunctionEffects, LoopsWithoutEffectsAreAsTheyWere) {
   EXPECT_THAT(Expand(kCallF, LoopOf("w", "x", "")), Not(HasSubstr("_effects")));
 }

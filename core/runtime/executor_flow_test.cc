@@ -182,7 +182,7 @@ TEST_P(ExecutorFlowTest, AConditionMustBeAScalar) {
   TestStep step(1, {Tensor::Scalar<int64_t>(5), Tensor::Vector<bool>({true})});
   const Status status = RunStep(*executor, step.Args(), GetParam());
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("must be a scalar, has shape [1]"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("must be a scalar, but it has shape [1]"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("{{node s}}"));
 }
 

@@ -68,7 +68,7 @@ TEST_F(FlowNodesTest, ThePredicateOfASwitchIsAScalar) {
   SetInput(1, Tensor::Of<bool>({1}, {true}));
   const Status status = Compute();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("must be a scalar, has shape [1]"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("must be a scalar, but it has shape [1]"));
 }
 
 TEST_F(FlowNodesTest, AMergeTakesTheInputThatIsAlive) {

@@ -2,6 +2,7 @@
 //
 // CombinedNonMaxSuppression: NonMaxSuppression for each class of each image of a batch.
 #include <algorithm>
+#include <limits>
 #include <queue>
 #include <vector>
 
@@ -22,6 +23,12 @@ struct Detection {
 // Boxes with equal scores come in the order of TensorFlow, which compares scores only, too.
 bool IsBetter(const Detection& a, const Detection& b) { return a.score > b.score; }
 
+// Returns the rows of an image's results with pad_per_class: min(total, per_class * classes).
+int64_t PaddedRows(int64_t total, int64_t per_class, int64_t classes) {
+  int64_t all;
+  return __builtin_mul_overflow(per_class, classes, &all) ? total : std::min(total, all);
+}
+
 class CombinedSuppression final : public Kernel {
  public:
   Status Init(const KernelInit& node) override {
@@ -35,10 +42,11 @@ class CombinedSuppression final : public Kernel {
     Limits limits;
     RETURN_IF_ERROR(ReadLimits(ctx, &limits));
     const int64_t batch = boxes.dim(0), n = boxes.dim(1), classes = scores.dim(2);
-    int64_t rows = limits.total;
-    if (pad_per_class_) rows = std::min(rows, limits.per_class * classes);
+    const int64_t rows =
+        pad_per_class_ ? PaddedRows(limits.total, limits.per_class, classes) : limits.total;
+    ASSIGN_OR_RETURN(const Shape boxes_shape, Shape::Make({batch, rows, 4}));
     Tensor *out_boxes, *out_scores, *out_classes, *valid;
-    RETURN_IF_ERROR(ctx.Allocate(0, Shape{batch, rows, 4}, &out_boxes));
+    RETURN_IF_ERROR(ctx.Allocate(0, boxes_shape, &out_boxes));
     RETURN_IF_ERROR(ctx.Allocate(1, Shape{batch, rows}, &out_scores));
     RETURN_IF_ERROR(ctx.Allocate(2, Shape{batch, rows}, &out_classes));
     RETURN_IF_ERROR(ctx.Allocate(3, Shape{batch}, &valid));
@@ -73,6 +81,10 @@ class CombinedSuppression final : public Kernel {
   static Status CheckShapes(const Shape& boxes, const Shape& scores) {
     if (boxes.rank() != 4 || boxes.dim(3) != 4) {
       return InvalidArgument("boxes must have 4 dimensions, the last of size 4; they have shape ",
+                             boxes.ToString());
+    }
+    if (boxes.dim(1) > std::numeric_limits<int32_t>::max()) {
+      return InvalidArgument("boxes must have less than 2^31 boxes per image; they have shape ",
                              boxes.ToString());
     }
     if (scores.rank() != 3 || scores.dim(0) != boxes.dim(0) || scores.dim(1) != boxes.dim(1)) {
@@ -112,6 +124,7 @@ class CombinedSuppression final : public Kernel {
                                        int64_t classes, const Limits& limits) {
     const int64_t n = boxes.dim(1), kinds = boxes.dim(2);
     std::vector<Detection> found;
+    if (n == 0) return found;  // there may be more classes than a loop can visit
     for (int64_t c = 0; c < classes; ++c) {
       const float* of_class =
           boxes.data<float>() + image * n * kinds * 4 + (kinds == 1 ? 0 : 4 * c);
@@ -153,7 +166,7 @@ Status CombinedSuppressionShape(ShapeScope& s) {
       rows = total[0];
     } else if (s.ConstantInts(2, &per_class) && per_class.size() == 1 && per_class[0] > 0 &&
                scores.known_rank() && scores.dim(2) >= 0) {
-      rows = std::min(total[0], per_class[0] * scores.dim(2));
+      rows = PaddedRows(total[0], per_class[0], scores.dim(2));
     }
   }
   s.set_output(0, PartialShape{batch, rows, 4});

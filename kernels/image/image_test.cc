@@ -146,6 +146,19 @@ TEST(CombinedNonMaxSuppressionTest, TheBestOfAllClasses) {
   EXPECT_THAT((*per_class)[1].flat<float>(), Near({.95f, .9f, .7f, .3f}));
 }
 
+TEST(CombinedNonMaxSuppressionTest, ClassesWithoutBoxes) {
+  constexpr int64_t kClasses = int64_t{1} << 60;
+  const auto found =
+      RunAll("CombinedNonMaxSuppression",
+             {Tensor(DType::kFloat, {1, 0, 1, 4}), Tensor(DType::kFloat, {1, 0, kClasses}),
+              Tensor::Scalar<int32_t>(1 << 30), Tensor::Scalar<int32_t>(2),
+              Tensor::Scalar<float>(.5), Tensor::Scalar<float>(0)},
+             {{"pad_per_class", true}});
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_THAT((*found)[1].flat<float>(), ElementsAre(0, 0));
+  EXPECT_THAT((*found)[3].flat<int32_t>(), ElementsAre(0));
+}
+
 TEST(CombinedNonMaxSuppressionTest, Mistakes) {
   const auto error = [](const Shape& boxes, const Shape& scores, int32_t per_class, int32_t total,
                         float overlap) {
@@ -163,6 +176,9 @@ TEST(CombinedNonMaxSuppressionTest, Mistakes) {
   EXPECT_THAT(error({1, 3, 1, 4}, {1, 2, 2}, 1, 1, 0), HasSubstr("scores has incompatible shape"));
   EXPECT_THAT(error({1, 3, 1, 3}, {1, 3, 2}, 1, 1, 0), HasSubstr("the last of size 4"));
   EXPECT_THAT(error({1, 3, 3, 4}, {1, 3, 2}, 1, 1, 0), HasSubstr("either 1 or num classes"));
+  constexpr int64_t kHuge = int64_t{1} << 60;
+  EXPECT_THAT(error({kHuge, 0, 1, 4}, {kHuge, 0, 1}, 1, 1 << 30, 0), HasSubstr("more elements"));
+  EXPECT_THAT(error({0, kHuge, 1, 4}, {0, kHuge, 1}, 1, 1, 0), HasSubstr("less than 2^31 boxes"));
 }
 
 TEST(StatelessSampleDistortedBoundingBoxTest, DrawsWhatTensorFlowDraws) {

@@ -43,6 +43,7 @@ StatusOr<CountedRows> DenseRows(const Shape& values) {
     return InvalidArgument("Input must be a 1 or 2-dimensional tensor. Got: ", values.ToString());
   }
   CountedRows rows{.count = values.rank() == 1 ? 1 : values.dim(0), .matrix = values.rank() == 2};
+  if (values.num_elements() == 0) return rows;  // there may be more rows than a loop can visit
   for (int64_t row = 0; row < rows.count; ++row) {
     rows.of_values.insert(rows.of_values.end(), values.dim(values.rank() - 1), row);
   }
@@ -86,6 +87,10 @@ StatusOr<CountedRows> RaggedRows(const Tensor& splits_input, int64_t values) {
   for (int64_t row = 0; row < rows.count; ++row) {
     if (splits[row + 1] < splits[row]) {
       return InvalidArgument("Splits must not descend: splits[", row + 1, "] = ", splits[row + 1]);
+    }
+    if (splits[row + 1] > values) {
+      return InvalidArgument("Splits must not exceed the number of values, ", values, ": splits[",
+                             row + 1, "] = ", splits[row + 1]);
     }
     rows.of_values.insert(rows.of_values.end(), splits[row + 1] - splits[row], row);
   }

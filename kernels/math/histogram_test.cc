@@ -81,6 +81,10 @@ TEST(CountRows, SparseResults) {
                 {L({1, 1}, {1}), F({1}, {3}), L({1}, {4})});
   ExpectOutputs({"DenseCountSparseOutput", {I({2, 0}, {}), F({0}, {})}, {{"binary_output", false}}},
                 {L({0, 2}, {}), F({0}, {}), L({2}, {2, 1})});
+  constexpr int64_t kManyRows = int64_t{1} << 60;
+  ExpectOutputs(
+      {"DenseCountSparseOutput", {I({kManyRows, 0}, {}), F({0}, {})}, {{"binary_output", false}}},
+      {L({0, 2}, {}), F({0}, {}), L({2}, {kManyRows, 1})});
   ExpectOutputs({"SparseCountSparseOutput",
                  {L({2, 2}, {2, 0, 0, 2}), I({2}, {7, 8}), L({2}, {3, 3}), F({0}, {})},
                  {{"binary_output", true}, {"minlength", 12}}},
@@ -108,6 +112,7 @@ TEST(CountRows, Mistakes) {
   ragged(L({2}, {1, 2}), "Splits must start with 0, not with 1");
   ragged(L({2}, {0, 1}), "got 1 instead of 2");
   ragged(L({4}, {0, 2, 1, 2}), "Splits must not descend: splits[2] = 1");
+  ragged(L({3}, {0, INT64_MAX, 2}), "the number of values, 2: splits[1] = 9223372036854775807");
   const Tensor splits = L({2}, {0, 2});
   OpCall{"RaggedBincount", {splits, I({2}, {1, -1}), size, none}}.ExpectError(
       "Input values must all be non-negative: value 1 is -1");

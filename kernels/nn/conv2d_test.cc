@@ -205,8 +205,8 @@ TEST(Conv2DTest, MistakesAreNamed) {
   const std::vector<int64_t> ones = {1, 1, 1, 1};
   using ::testing::HasSubstr;
   EXPECT_THAT(error({1, 5, 5}, {3, 3, 3, 4}, "NHWC", ones), HasSubstr("[1,5,5]"));
-  EXPECT_THAT(error({1, 5, 5, 2}, {3, 3, 3, 4}, "NHWC", ones), HasSubstr("2 channels"));
-  EXPECT_THAT(error({1, 5, 5, 6}, {3, 3, 4, 4}, "NHWC", ones), HasSubstr("6 channels"));
+  EXPECT_THAT(error({1, 5, 5, 2}, {3, 3, 3, 4}, "NHWC", ones), HasSubstr("filter depth: 2 vs 3"));
+  EXPECT_THAT(error({1, 5, 5, 6}, {3, 3, 4, 4}, "NHWC", ones), HasSubstr("filter depth: 6 vs 4"));
   EXPECT_THAT(error({1, 5, 5, 6}, {3, 3, 2, 4}, "NHWC", ones),
               HasSubstr("output channels, which 3 groups cannot share"));
   EXPECT_THAT(error({1, 2, 5, 3}, {3, 3, 3, 4}, "NHWC", ones), HasSubstr("does not fit"));

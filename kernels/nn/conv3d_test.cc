@@ -71,7 +71,7 @@ TEST(Conv3DTest, TheFirstVersionsOfTheGradientsTakeATensorForItsShape) {
 TEST(Conv3DTest, MistakesAreNamed) {
   const Tensor x(DType::kFloat, {1, 3, 2, 2, 2}), w(DType::kFloat, {2, 2, 2, 1, 1});
   const auto message = [](const StatusOr<Tensor>& t) { return std::string(t.status().message()); };
-  EXPECT_THAT(message(Conv("Conv3D", {x, w})), HasSubstr("2 channels"));
+  EXPECT_THAT(message(Conv("Conv3D", {x, w})), HasSubstr("must equal filter depth: 2 vs 1"));
   EXPECT_THAT(
       message(Conv("Conv3DBackpropInputV2", {Tensor::Vector<int32_t>({1, 3, -2, 2, 1}), w, x})),
       HasSubstr("-2"));

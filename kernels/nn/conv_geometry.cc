@@ -21,8 +21,9 @@ StatusOr<ConvGeometry> ConvGeometry::Of(const WindowAttrs& window, const Shape& 
   const int64_t each = filter.dim(rank - 2);  // input channels of a group
   const int64_t groups = each > 0 && rank == 4 ? std::max<int64_t>(in_channels / each, 1) : 1;
   if (in_channels != each * groups) {
-    return InvalidArgument("input depth must be evenly divisible by filter depth: ", in_channels,
-                           " vs ", each, ", the filter has shape ", filter.ToString());
+    return InvalidArgument("input depth must ", rank == 4 ? "be evenly divisible by" : "equal",
+                           " filter depth: ", in_channels, " vs ", each, ", the filter has shape ",
+                           filter.ToString());
   }
   if (out_channels % groups != 0) {
     return InvalidArgument("the filter ", filter.ToString(), " has ", out_channels,

@@ -13,8 +13,9 @@ Status ConvShape(ShapeScope& s) {
   const int64_t channels = image.dim(rank - 1), wanted = filter.dim(rank - 2);
   const bool groups = rank == 4 && wanted > 0 && channels > 0;
   if (channels >= 0 && wanted >= 0 && (groups ? channels % wanted != 0 : channels != wanted)) {
-    return InvalidArgument("input depth must be evenly divisible by filter depth: ", channels,
-                           " vs ", wanted, ", the filter has shape ", filter.ToString());
+    return InvalidArgument("input depth must ", rank == 4 ? "be evenly divisible by" : "equal",
+                           " filter depth: ", channels, " vs ", wanted, ", the filter has shape ",
+                           filter.ToString());
   }
   PartialShape out = PartialShape::UnknownOfRank(rank);
   out.set_dim(0, image.dim(0));

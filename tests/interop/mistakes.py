@@ -66,7 +66,7 @@ def _error_of(cluster, function, words):
             except tf.errors.OpError as error:
                 text = error.message
                 return [type(error).__name__, words if re.search(words, text) else text]
-    return ["no error", ""]
+    raise AssertionError("%s: no error" % function.__name__)
 
 
 @program("ref")
