@@ -19,7 +19,7 @@
 // workers that disagree ask again. The members then tell each other their steps, in one all-gather.
 // The chief is the member with the lowest index.
 //
-// Which values they go on with: those of the member with the highest step. An update begins only
+// The members go on with the values of the member that has the highest step. An update begins only
 // when all averages of its step have arrived. So a worker has applied a step completely or not at
 // all, and no step is lost or applied in part when another worker dies. If no member has such
 // values (all were restarted, or one was lost while it sent them), the chief restores the newest
@@ -113,7 +113,7 @@ class ElasticGroup final : public TrainingGroup {
   void SessionEnds() override;
 
  private:
-  // What a member tells the others in the all-gather.
+  // Sent by each member to the others in the all-gather.
   struct Member {
     int worker = 0;
     int64_t step = -1;  // -1: it has no usable values

@@ -271,7 +271,7 @@ TEST_F(ElasticGroupTest, IfTheChiefIsLostTheNextWorkerIsChief) {
   StartAgain(0);
   AwaitSaid({0}, "trains with 3 of 3 workers; chief: /job:worker/task:0");
   AwaitSteps(0, 1);
-  // It has got the values of the others.
+  // Worker 0 has the values of the others.
   EXPECT_GT(workers_[0]->step(), step);
   EndTraining();
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/examples/all_reduce.h"
 
+#include <CLI/CLI.hpp>
+
 #include <vector>
 
 #include "client/examples/task.h"

@@ -4,7 +4,6 @@
 // --min_workers, and what they add to a program and to its training loop.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,6 +13,10 @@
 #include "client/training.h"
 #include "core/base/status.h"
 #include "distributed/cluster/cluster_spec.h"
+
+namespace CLI {
+class App;
+}
 
 namespace penstock::examples {
 
