@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that every broken launch of docs/broken_launches.md is named within seconds: by
+"""Tests that every broken launch of docs/broken-launches.md is named within seconds: by
 `penstock doctor`, or by the start of a server or training program itself. Prints a table."""
 
 import json
@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import strangers  # noqa: E402
 from cluster import PENSTOCK, TRAIN, ClusterTest, free_ports, main  # noqa: E402
 
-DOCUMENT = "docs/broken_launches.md"
+DOCUMENT = "docs/broken-launches.md"
 CLOCK_AHEAD = "tests/e2e/clock_ahead.so"
 TENSORFLOW = os.environ.get("PENSTOCK_TENSORFLOW_PYTHON")
 PROMISED_SECONDS = 10
