@@ -33,10 +33,10 @@ uint64_t Hash(absl::Span<const uint64_t> numbers) {
 }
 
 bool IsComparedAttr(string_view name) {
-  static constexpr std::array<string_view, 13> kIgnored = {
-      "shared_name",       "container",  "seed",           "seed2",      "frame_name",
-      "tensor_array_name", "stack_name", "use_locking",    "debug_name", "parallel_iterations",
-      "swap_memory",       "back_prop",  "allowed_devices"};
+  static constexpr std::array<string_view, 15> kIgnored = {
+      "shared_name",       "container",  "seed",            "seed2",      "frame_name",
+      "tensor_array_name", "stack_name", "use_locking",     "debug_name", "parallel_iterations",
+      "swap_memory",       "back_prop",  "allowed_devices", "source",     "message"};
   return !absl::StartsWith(name, "_") && absl::c_find(kIgnored, name) == kIgnored.end();
 }
 
@@ -45,6 +45,12 @@ bool IsSeed(const Node& node, int input) {
   const std::vector<ArgDef>& args = node.op().inputs;
   if (static_cast<int>(args.size()) != node.num_inputs()) return false;  // has a list of inputs
   return absl::c_find(kSeeds, args[input].name) != kSeeds.end();
+}
+
+// Returns whether output 0 of the node is its input 0, as of an Identity or a Print.
+bool PassesOn(const Node& node) {
+  const OpDef& op = node.op();
+  return op.passes_through || (op.acts_outside && op.is_view);
 }
 
 // Returns whether the node brings training data into the step.
@@ -57,7 +63,7 @@ bool IsInput(const Node& node) {
 
 // Returns the end of `edge` before nodes that only pass it on.
 Endpoint SourceOf(Endpoint edge) {
-  while (edge.node != nullptr && edge.node->op().passes_through) edge = edge.node->input(0);
+  while (edge.node != nullptr && PassesOn(*edge.node)) edge = edge.node->input(0);
   return edge;
 }
 
@@ -124,10 +130,10 @@ class Slice {
  public:
   // Adds `root` and all nodes before it that are not in the slice yet.
   void Add(const Node* root) {
-    loops_.push_back(root);
+    AddTree(root);
     while (!loops_.empty()) {
-      const Node* const next = loops_.front();
-      loops_.erase(loops_.begin());
+      const Node* const next = loops_.back();
+      loops_.pop_back();
       AddTree(next);
     }
   }

@@ -6,17 +6,21 @@
 // Compared is the graph as the client has written it: from the ops with an OpDef::update_rule
 // (training ops, and ops that add to a gradient sum) backwards along data edges to variables,
 // constants and input. Of each node: the op, the attributes, the order of the inputs, and which
-// output each of them is; of a variable also its name; of a numeric constant its value.
+// output each of them is; of a variable also its name; of a numeric constant its value (the first
+// 64 KiB). So workers differ if a number of each worker is a constant of its graph: an index into
+// the data, the worker's share of the data, or the size of a batch. Placeholders and datasets can
+// have such numbers.
 //
 // Not compared, because it may differ between the workers of one program:
 // - what is not on such a path: initialisation, saving, summaries, metrics, control edges;
 // - the input: placeholders, elements of datasets, and ops that wait for others or use files
 //   (queues, readers) count as "a tensor of this type", and nothing before them is looked at;
-// - names of nodes other than variables, devices, containers, shared names, and names of frames and
-//   of TensorArrays; names of variables that each task has for itself (kLocalAttr); in names of
-//   other variables, the number after "worker", "task" or "replica";
-// - nodes that pass their input through (Identity), seeds, strings in constants, and attributes
-//   that do not change values: use_locking, parallel_iterations, and private ones ("_class").
+// - names of nodes other than variables, devices, containers, shared names, and names of frames, of
+//   TensorArrays and of their gradients; names of variables that each task has for itself
+//   (kLocalAttr); in names of other variables, the number after "worker", "task" or "replica";
+// - nodes that pass their input through (Identity, Print), seeds, strings in constants, and
+//   attributes that do not change values: use_locking, parallel_iterations, messages, and private
+//   ones ("_class").
 // Of loops that are nested deeper than three, only the list of nodes has the innermost bodies.
 #pragma once
 

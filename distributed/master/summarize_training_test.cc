@@ -26,6 +26,7 @@ struct Model {
   bool queue = false;  // where the input comes from
   bool extras = false;
   bool identities = false;
+  bool prints = false;
 };
 
 struct Step {
@@ -70,6 +71,7 @@ struct Step {
     if (model.scaled_first) x = x * Scalar(2);
     x = Call(model.activation, {x}, model.activation_attrs);
     if (model.identities) x = Call("Identity", {x});
+    if (model.prints) x = Call("Print", {x, Outputs{x}}, {{"message", "x ="}});
     if (!model.scaled_first) x = x * Scalar(2);
     const Output shape = Constant(g, Tensor::Vector<int32_t>({}));
     return x + Call("RandomUniform", {shape}, {{"dtype", DType::kFloat}, {"seed", model.seed}});
@@ -112,6 +114,7 @@ TEST(SummarizeTraining, OneProgramOnSeveralWorkers) {
   EXPECT_EQ(HashesOf({.queue = true}), plain);
   EXPECT_EQ(HashesOf({.extras = true}), plain);
   EXPECT_EQ(HashesOf({.identities = true}), plain);
+  EXPECT_EQ(HashesOf({.prints = true}), plain);
   EXPECT_EQ(HashesOf({.local = "local_3", .local_is_private = true}),
             HashesOf({.local = "local_4", .local_is_private = true}));
   EXPECT_EQ(HashesOf({.local = "worker_3/step"}), HashesOf({.local = "worker_14/step"}));
@@ -126,6 +129,7 @@ TEST(SummarizeTraining, OtherPrograms) {
   EXPECT_NE(faster[0], plain[0]);
   EXPECT_NE(faster[1], plain[1]);
   EXPECT_NE(HashesOf({.scaled_first = true})[1], plain[1]);
+  EXPECT_NE(HashesOf({.activation = "Tanh", .prints = true})[1], plain[1]);
   EXPECT_NE(HashesOf({.local = "step"})[1], HashesOf({.local = "other"})[1]);
   EXPECT_NE(HashesOf({.activation = "LeakyRelu", .activation_attrs = {{"alpha", 0.1f}}})[1],
             HashesOf({.activation = "LeakyRelu", .activation_attrs = {{"alpha", 0.2f}}})[1]);
