@@ -12,6 +12,10 @@
 namespace penstock {
 namespace {
 
+// How many updates of one variable a session may have that depend on different nodes. A session
+// that makes new training ops again and again would fill the memory of the task with their nodes.
+constexpr size_t kProgramsMax = 16;
+
 std::string TextOf(const Node& node, const char* attr) {
   const std::string* const text = node.attr<std::string>(attr);
   return text == nullptr ? "" : *text;
@@ -45,6 +49,7 @@ std::vector<std::string> UpdateRules::Add(const std::string& session, const std:
   for (const TrainingProgram::Update& update : program.updates) hashes[update.node] = update.hash;
   std::map<Pair, std::string> differences;
   MutexLock lock(mu_);
+  std::set<std::string> newest;  // found when the first update is noted
   std::shared_ptr<const Nodes> nodes;
   for (const Node* node : partition.nodes()) {
     const std::string& rule = node->op().update_rule;
@@ -54,14 +59,20 @@ std::vector<std::string> UpdateRules::Add(const std::string& session, const std:
     const std::string shared = TextOf(*variable, "shared_name");
     const VariableName name = {StrCat(device, " ", TextOf(*variable, "container")),
                                shared.empty() ? variable->name() : shared};
-    masters_[session] = master;
+    if (newest.empty()) {
+      if (!sessions_.contains(session)) sessions_[session] = {master, ++noted_};
+      newest = Newest();
+    }
     Updates& updates = updates_[name][session];
     updates.rules.insert(rule);
-    if (const auto hash = hashes.find(node->name()); hash != hashes.end()) {
+    const auto hash = hashes.find(node->name());
+    if (hash != hashes.end() && !updates.too_many_programs) {
       if (nodes == nullptr) nodes = Share(program);
       updates.programs.try_emplace(hash->second, nodes);
+      updates.too_many_programs = updates.programs.size() > kProgramsMax;
+      if (updates.too_many_programs) updates.programs.clear();
     }
-    Compare(name, session, &differences);
+    Compare(name, session, newest, &differences);
   }
   std::vector<std::string> added;
   for (auto& [pair, message] : differences) {
@@ -80,17 +91,33 @@ std::shared_ptr<const UpdateRules::Nodes> UpdateRules::Share(const TrainingProgr
   return nodes;
 }
 
+std::set<std::string> UpdateRules::Newest() const {
+  std::map<string_view, std::pair<int64_t, string_view>> by_master;
+  for (const auto& [name, session] : sessions_) {
+    auto& newest = by_master[session.master];
+    newest = std::max(newest, {session.number, name});
+  }
+  std::set<std::string> names;
+  for (const auto& [master, newest] : by_master) names.emplace(newest.second);
+  return names;
+}
+
 void UpdateRules::Compare(const VariableName& variable, const std::string& session,
+                          const std::set<std::string>& newest,
                           std::map<Pair, std::string>* differences) const {
+  if (!newest.contains(session)) return;
   const std::map<std::string, Updates>& sessions = updates_.at(variable);
   const Updates& own = sessions.at(session);
-  const auto first =
-      sessions.begin()->first == session ? std::next(sessions.begin()) : sessions.begin();
+  const auto first = std::find_if(sessions.begin(), sessions.end(), [&](const auto& entry) {
+    return entry.first != session && newest.contains(entry.first);
+  });
   if (first == sessions.end()) return;
   const auto& [other_session, other] = *first;
+  const Pair pair = {std::min(session, other_session), std::max(session, other_session)};
+  if (differences->contains(pair)) return;
   const auto text = [&](const std::string& name) {
     mu_.AssertHeld();
-    return StrCat("in session ", name, " of ", masters_.at(name));
+    return StrCat("in session ", name, " of ", sessions_.at(name).master);
   };
   std::string what;
   if (!Agree(own.rules, other.rules, [](const std::string& rule) { return rule; })) {
@@ -109,14 +136,13 @@ void UpdateRules::Compare(const VariableName& variable, const std::string& sessi
   } else {
     return;
   }
-  differences->try_emplace({std::min(session, other_session), std::max(session, other_session)},
-                           StrCat("variable '", variable.second, "' is updated ", what,
-                                  ": all workers should run the same program"));
+  (*differences)[pair] = StrCat("variable '", variable.second, "' is updated ", what,
+                                ": all workers should run the same program");
 }
 
 void UpdateRules::Remove(const std::string& session) {
   MutexLock lock(mu_);
-  if (masters_.erase(session) == 0) return;
+  if (sessions_.erase(session) == 0) return;
   for (auto it = updates_.begin(); it != updates_.end();) {
     it->second.erase(session);
     it = it->second.empty() ? updates_.erase(it) : std::next(it);
@@ -128,10 +154,13 @@ void UpdateRules::Remove(const std::string& session) {
 std::vector<std::string> UpdateRules::Differences() const {
   std::map<Pair, std::string> differences;
   MutexLock lock(mu_);
+  const std::set<std::string> newest = Newest();
   for (const auto& [variable, sessions] : updates_) {
     // Compares each session with the first one.
-    for (auto it = sessions.begin(); it != sessions.end(); ++it) {
-      if (it != sessions.begin()) Compare(variable, it->first, &differences);
+    bool is_first = true;
+    for (const auto& [session, updates] : sessions) {
+      if (!newest.contains(session)) continue;
+      if (!std::exchange(is_first, false)) Compare(variable, session, newest, &differences);
     }
   }
   std::vector<std::string> messages;

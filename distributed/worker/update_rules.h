@@ -8,7 +8,11 @@
 // Only what is certain counts: the ops with an OpDef::update_rule, in graphs that were registered
 // here, on variables, tables and gradient sums that are their direct inputs. A session that does
 // not update a variable agrees with all: it may only evaluate, or its chief applies the gradients.
-// A session that updates a variable in several ways agrees with all that know one of them.
+// A session that updates a variable in several ways agrees with all that know one of them, and with
+// all if it has had too many ways to remember.
+// Of each master only the newest session counts, the one whose first update was noted last. A
+// client that was killed leaves a session behind, for an hour by default, and its next program may
+// differ.
 // distributed/master/summarize_training.h lists which differences of nodes count. Thread-safe.
 #pragma once
 
@@ -38,7 +42,8 @@ class UpdateRules {
   // Forgets a session that has ended.
   void Remove(const std::string& session);
   // Returns a message for each session that updates a variable by another rule, or from other
-  // nodes, than the session of the lowest name that updates this variable.
+  // nodes, than the session of the lowest name that updates this variable. Expects to be called for
+  // status reports: it compares all variables.
   std::vector<std::string> Differences() const;
 
  private:
@@ -48,6 +53,11 @@ class UpdateRules {
     std::set<std::string> rules;
     // The nodes that the updates depend on (with others, perhaps), by the updates' hashes.
     std::map<uint64_t, std::shared_ptr<const Nodes>> programs;
+    bool too_many_programs = false;  // so that `programs` stays empty
+  };
+  struct Session {
+    std::string master;
+    int64_t number = 0;  // sessions that were noted later have higher ones
   };
   using VariableName = std::pair<std::string, std::string>;  // device and container, name
   using Pair = std::pair<std::string, std::string>;          // two sessions
@@ -55,13 +65,17 @@ class UpdateRules {
   // Returns the nodes of `program`, which all sessions that have the same share.
   std::shared_ptr<const Nodes> Share(const TrainingProgram& program)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Adds to `differences` a message for `session`, unless it has one or its updates of `variable`
-  // have something in common with those of the first session.
+  // Returns the newest session of each master.
+  std::set<std::string> Newest() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Compares the updates of `variable` by `session` with those by the first other one of `newest`.
+  // If they have nothing in common, adds a message to `differences`, unless the pair has one.
   void Compare(const VariableName& variable, const std::string& session,
-               std::map<Pair, std::string>* differences) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+               const std::set<std::string>& newest, std::map<Pair, std::string>* differences) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   mutable Mutex mu_;
-  std::map<std::string, std::string> masters_ ABSL_GUARDED_BY(mu_);  // by session
+  std::map<std::string, Session> sessions_ ABSL_GUARDED_BY(mu_);
+  int64_t noted_ ABSL_GUARDED_BY(mu_) = 0;  // sessions
   // The updates of each session, by variable.
   std::map<VariableName, std::map<std::string, Updates>> updates_ ABSL_GUARDED_BY(mu_);
   std::vector<std::weak_ptr<const Nodes>> shared_ ABSL_GUARDED_BY(mu_);

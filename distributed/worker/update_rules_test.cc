@@ -103,6 +103,33 @@ TEST(UpdateRules, ProgramsThatDifferAreToldWithTheirFirstNodes) {
   EXPECT_THAT(rules.Differences(), IsEmpty());
 }
 
+TEST(UpdateRules, OnlyTheNewestSessionOfAMasterCounts) {
+  UpdateRules rules;
+  const Program program("GradientDescent", 1);
+  const auto add = [&](const std::string& session, const std::string& master, uint64_t hash) {
+    return rules.Add(session, master, kCpu, program.graph(), SummaryOf(program, "Relu", hash));
+  };
+  EXPECT_THAT(add("c", "worker 0", 2), IsEmpty());
+  EXPECT_EQ(add("b", "worker 1", 3).size(), 1u);
+  // The client of worker 0 was killed, and another one came with the program of worker 1.
+  EXPECT_THAT(add("a", "worker 0", 3), IsEmpty());
+  EXPECT_THAT(rules.Differences(), IsEmpty());
+  EXPECT_THAT(add("c", "worker 0", 4), IsEmpty());
+  rules.Remove("a");
+  EXPECT_EQ(rules.Differences().size(), 1u);
+}
+
+TEST(UpdateRules, ASessionOfTooManyProgramsAgreesWithAll) {
+  UpdateRules rules;
+  const Program program("GradientDescent", 1);
+  EXPECT_THAT(rules.Add("a", "worker 0", kCpu, program.graph(), SummaryOf(program, "Relu", 2)),
+              IsEmpty());
+  for (uint64_t hash = 3; hash < 30; ++hash) {
+    rules.Add("b", "worker 1", kCpu, program.graph(), SummaryOf(program, "Relu", hash));
+    EXPECT_EQ(rules.Differences().size(), hash < 3 + 16 ? 1u : 0u) << hash;
+  }
+}
+
 TEST(UpdateRules, SummariesThatDoNotSayWhereTheyDiffer) {
   UpdateRules rules;
   const Program program("GradientDescent", 1);
