@@ -214,11 +214,13 @@ void ToProto(const TrainingProgram& program, wire::TrainingProgram* proto) {
 
 TrainingProgram FromProto(const wire::TrainingProgram& proto) {
   TrainingProgram program;
-  for (const auto& update : proto.update())
+  for (const auto& update : proto.update()) {
     program.updates.push_back({update.node(), update.hash()});
+  }
   for (const auto& node : proto.node()) {
     if (program.nodes.size() == TrainingProgram::kNodesMax) break;
-    program.nodes.push_back({node.hash(), node.text()});
+    const bool fits = node.text().size() <= TrainingProgram::kTextMax;
+    program.nodes.push_back({node.hash(), fits ? node.text() : "a node of a long name"});
   }
   return program;
 }

@@ -40,7 +40,7 @@ void ToProto(const std::vector<CostNode>& nodes, tensorflow::CostGraphDef* proto
 StatusOr<std::vector<CostNode>> FromProto(const tensorflow::CostGraphDef& proto);
 
 void ToProto(const TrainingProgram& program, wire::TrainingProgram* proto);
-// Drops nodes beyond TrainingProgram::kNodesMax.
+// Drops nodes beyond TrainingProgram::kNodesMax, and texts longer than kTextMax.
 TrainingProgram FromProto(const wire::TrainingProgram& proto);
 
 }  // namespace penstock

@@ -93,7 +93,7 @@ TEST(ValueProtoTest, ADeviceHasTheRatesOfItsType) {
   EXPECT_GT(DefaultRates("GPU").flops_per_ns, DefaultRates("CPU").flops_per_ns);
 }
 
-TEST(ValueProtoTest, TrainingProgramsComeBackWithoutTooManyNodes) {
+TEST(ValueProtoTest, TrainingProgramsComeBackWithinLimits) {
   TrainingProgram program{.updates = {{.node = "train", .hash = 1}},
                           .nodes = {{.hash = ~uint64_t{0}, .text = "'a' (Relu)"}}};
   wire::TrainingProgram proto;
@@ -101,6 +101,8 @@ TEST(ValueProtoTest, TrainingProgramsComeBackWithoutTooManyNodes) {
   EXPECT_EQ(FromProto(proto), program);
   for (size_t i = 0; i < TrainingProgram::kNodesMax; ++i) proto.add_node()->set_hash(i);
   EXPECT_EQ(FromProto(proto).nodes.size(), TrainingProgram::kNodesMax);
+  proto.mutable_node(0)->set_text(std::string(TrainingProgram::kTextMax + 1, 'x'));
+  EXPECT_LT(FromProto(proto).nodes[0].text.size(), TrainingProgram::kTextMax);
 }
 
 }  // namespace

@@ -26,6 +26,7 @@ struct TrainingProgram {
   };
   // The longest list of nodes; hashes of updates count later nodes, too.
   static constexpr size_t kNodesMax = 4096;
+  static constexpr size_t kTextMax = 512;  // bytes of Node::text
 
   std::vector<Update> updates;
   std::vector<Node> nodes;  // each after the nodes that it depends on, in the same order everywhere
