@@ -96,7 +96,7 @@ Findings ExamineFileLimit(const ClusterSpec& cluster, uint64_t limit) {
   for (const auto& [job, tasks] : cluster.jobs()) needed += kFilesPerPeer * tasks.size();
   if (limit >= needed) return {};
   return {{Level::kWarning, "the limit of open files",
-           StrCat("is ", limit, "; a task of this cluster may need ", needed,
+           StrCat("is ", limit, " for this process; a task of this cluster may need ", needed,
                   " for connections, checkpoints and data"),
            StrCat("raise it: ulimit -n ", kFilesAdvised, ", or LimitNOFILE= of systemd")}};
 }

@@ -69,7 +69,8 @@ TEST(ExamineFileLimitTest, ALimitThatIsTooLowForTheCluster) {
   const ClusterSpec cluster = Worker0("b:1").cluster;
   EXPECT_THAT(ExamineFileLimit(cluster, 1024), IsEmpty());
   EXPECT_THAT(ExamineFileLimit(cluster, 64),
-              ElementsAre(Is(Level::kWarning, "open files", "is 64; a task of this cluster may")));
+              ElementsAre(Is(Level::kWarning, "open files",
+                             "is 64 for this process; a task of this cluster may")));
   EXPECT_GT(FileLimit(), 0u);
 }
 

@@ -24,7 +24,7 @@ constexpr uint64_t kBackEdge = 0x6261636b;       // the input of a loop's Merge 
 constexpr uint64_t kNotCompared = 0x73656564;    // a seed
 constexpr size_t kConstantBytesMax = 64 * 1024;  // hashed from the beginning of a constant
 constexpr size_t kNameMax = 256;                 // shown of a node's name
-constexpr size_t kTextMax = 160;                 // length of a text up to which attributes are shown
+constexpr size_t kTextMax = 160;                 // length up to which attributes are shown
 constexpr int kLoopRounds = 3;
 
 uint64_t Hash(string_view text) { return util::Fingerprint64(text.data(), text.size()); }
@@ -34,10 +34,21 @@ uint64_t Hash(absl::Span<const uint64_t> numbers) {
 }
 
 bool IsComparedAttr(string_view name) {
-  static constexpr std::array<string_view, 15> kIgnored = {
-      "shared_name",       "container",  "seed",            "seed2",      "frame_name",
-      "tensor_array_name", "stack_name", "use_locking",     "debug_name", "parallel_iterations",
-      "swap_memory",       "back_prop",  "allowed_devices", "source",     "message"};
+  static constexpr std::array<string_view, 15> kIgnored = {"shared_name",
+                                                           "container",
+                                                           "seed",
+                                                           "seed2",
+                                                           "frame_name",
+                                                           "tensor_array_name",
+                                                           "stack_name",
+                                                           "use_locking",
+                                                           "debug_name",
+                                                           "parallel_iterations",
+                                                           "swap_memory",
+                                                           "back_prop",
+                                                           "allowed_devices",
+                                                           "source",
+                                                           "message"};
   return !absl::StartsWith(name, "_") && absl::c_find(kIgnored, name) == kIgnored.end();
 }
 

@@ -7,9 +7,9 @@
 // (training ops, and ops that add to a gradient sum) backwards along data edges to variables,
 // constants and input. Of each node: the op, the attributes, the order of the inputs, and which
 // output each of them is; of a variable also its name; of a numeric constant its value (the first
-// 64 KiB). So workers differ if a number of each worker is a constant of its graph: an index into the
-// data, the worker's share of the data, or the size of a batch. Placeholders and datasets can have
-// such numbers.
+// 64 KiB). So workers differ if a number of each worker is a constant of its graph: an index into
+// the data, the worker's share of the data, or the size of a batch. Placeholders and datasets can
+// have such numbers.
 //
 // Not compared, because it may differ between the workers of one program:
 // - what is not on such a path: initialisation, saving, summaries, metrics, control edges;

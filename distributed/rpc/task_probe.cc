@@ -86,8 +86,9 @@ TaskProbe Ask(const std::string& address, int64_t timeout_ms, const Credentials&
     return Failed(Outcome::kMisfit, status.error_message());
   }
   if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
-    return Failed(Outcome::kForeign, StrCat("it speaks gRPC, but does not know Penstock's calls ",
-                                            status.error_message()));
+    return Failed(Outcome::kForeign,
+                  StrCat("it speaks gRPC, but does not know Penstock's calls",
+                         status.error_message().empty() ? "" : ": ", status.error_message()));
   }
   if (!status.ok()) return Failed(Outcome::kForeign, status.error_message());
   const double their_us = static_cast<double>(report.clock_us());

@@ -12,8 +12,8 @@
 namespace penstock {
 namespace {
 
-// How many updates of one variable a session may have that depend on different nodes. A session that
-// makes new training ops again and again would fill the memory of the task with their nodes.
+// How many updates of one variable a session may have that depend on different nodes. A session
+// that makes new training ops again and again would fill the memory of the task with their nodes.
 constexpr size_t kProgramsMax = 16;
 
 std::string TextOf(const Node& node, const char* attr) {

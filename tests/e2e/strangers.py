@@ -142,8 +142,8 @@ class OtherGrpc:
 
 
 def task_of_another_version():
-    """Answers for the first ps, like a task of a Penstock of long ago (proto/penstock/insight.proto:
-    TaskReport)."""
+    """Answers for the first ps, like a task of a Penstock of long ago: with a TaskReport of
+    proto/penstock/insight.proto."""
     incarnation = field(1, b"/job:ps/replica:0/task:0")
     return OtherGrpc(field(1, incarnation) + field(2, b"0.0.1") + field(15, 1) + field(16, b"auto"))
 

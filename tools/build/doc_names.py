@@ -29,6 +29,7 @@ FOREIGN = (
     ("core/compiler/passes/README.md", r"NAME_test\.cc", "the file to be written"),
     ("client/optimizers/README.md", r"ResourceSparseApplyAdam", "SPARSE_UPDATE makes the name"),
     ("core/functions/README.md", r"CALL/\w+", "nodes of a graph"),
+    ("docs/broken-launches.md", r"conv1/filters", "a variable in a message"),
     ("docs/adding-a-file-system.md", r"BucketEnv|OpenInBucket", "an example to be written"),
     ("docs/adding-a-transport.md", r".*pigeon(_transport\.cc|/g)?", "an example to be written"),
     ("docs/adding-a-transport.md", r"skeleton_transport\.cc|s/Skeleton/Pigeon/g",
