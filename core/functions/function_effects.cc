@@ -58,10 +58,12 @@ Status FunctionExpansion::AwaitNodes(const FunctionProto& function, const Functi
 // Appends a loop-carried value that leaves the loop when `nodes` have run in all iterations.
 // Returns the name of its Exit.
 //
-//   the loop's Enter, copied ─► merge ─► Identity ─► Switch ─► exit
-//                                 ▲         ▲          │
-//                                 │      trigger       │
-//                                 └──── next ◄─────────┘
+//   the loop's Enter, copied ─► merge ─► Switch ─► exit
+//                                 ▲      ▲   │
+//                                 │  trigger │
+//                                 └── next ◄─┘
+//
+// The Merge leads to the Switch directly, as core/gradients requires.
 StatusOr<std::string> FunctionExpansion::AwaitInLoop(const BodyFrame& frame,
                                                      const FunctionBody& body,
                                                      const std::string& name,
@@ -83,11 +85,9 @@ StatusOr<std::string> FunctionExpansion::AwaitInLoop(const BodyFrame& frame,
                    Add(part("merge"), "Merge", device, {part("enter"), part("next")}, type));
   (*merge->mutable_attr())["N"].set_i(2);
   RETURN_IF_ERROR(AddTrigger(part("trigger"), device, nodes));
-  RETURN_IF_ERROR(
-      Add(part("ended"), "Identity", device, {part("merge"), Control(part("trigger"))}, type)
-          .status());
-  RETURN_IF_ERROR(
-      Add(part("switch"), "Switch", device, {part("ended"), condition.name()}, type).status());
+  RETURN_IF_ERROR(Add(part("switch"), "Switch", device,
+                      {part("merge"), condition.name(), Control(part("trigger"))}, type)
+                      .status());
   RETURN_IF_ERROR(
       Add(part("next"), "NextIteration", device, {Output(part("switch"), 1)}, type).status());
   RETURN_IF_ERROR(Add(part("exit"), "Exit", device, {part("switch")}, type).status());
