@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests --strategy=allreduce --elastic: training goes on without a worker that is killed, and with it
-when it is back."""
+"""Tests --strategy=allreduce --elastic: training goes on without a worker that is killed, and with
+it when it is back."""
 
 import os
 import re
