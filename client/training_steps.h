@@ -3,9 +3,9 @@
 // TrainingSteps: the steps of a TrainingLoop. Starts them, takes their results in the order in
 // which they were started, passes these to the hooks, and checks the loss. Private to TrainingLoop.
 //
-// Used by the thread of TrainingLoop::Run only, except for what concurrent steps run on the
-// scheduler's threads: they read the options and write to the trace. Borrows its arguments, and the
-// session from Prepare to Forget.
+// Only the thread of TrainingLoop::Run calls it. Concurrent steps run on the scheduler's threads,
+// where they read the options and write to the trace. Borrows its arguments, and the session from
+// Prepare to Forget.
 #pragma once
 
 #include <cstdint>

@@ -63,7 +63,7 @@ void SummaryHook::AfterSave(const std::string& checkpoint, int64_t global_step) 
 
 Status SummaryHook::End(Session& session, int64_t global_step) {
   RETURN_IF_ERROR(writer_.AddSession(SummaryWriter::SessionEvent::kStop, global_step));
-  // Only logs the error, because it does not invalidate the training.
+  // Ignores the error, because it does not invalidate the training. The writer logs failed writes.
   writer_.Flush().IgnoreError();
   return OkStatus();
 }

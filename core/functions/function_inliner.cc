@@ -100,6 +100,7 @@ class Embedding {
 
   std::map<std::string, const FunctionProto*> functions_;
   std::map<std::string, const tensorflow::GradientDef*> gradients_;  // by function
+  // Serialised libraries, by the names of the functions in them.
   std::map<std::set<std::string>, std::string> serialized_;
   int64_t bytes_left_ = kEmbeddedBytesMax;
 };

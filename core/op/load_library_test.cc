@@ -120,7 +120,7 @@ TEST(LoadLibrary, AddsKernelsToAnOpThatThereIs) {
 TEST(LoadLibrary, RefusesAKernelThatReplacesAnother) {
   EXPECT_THAT(Refusal(PathOf("kernel_that_replaces"), StatusCode::kAlreadyExists),
               HasSubstr("a kernel of TypedOpOfTheTest for CPU (T=float, U=int32) would replace the "
-                        "one that there is for CPU (T=float)"));
+                        "existing one for CPU (T=float)"));
   EXPECT_THAT(Refusal(PathOf("kernel_for_any_type"), StatusCode::kAlreadyExists),
               HasSubstr("a kernel of TypedOpOfTheTest for CPU would replace the existing one"));
   const auto kernel = Registry::Global().FindKernel("TypedOpOfTheTest", "CPU",

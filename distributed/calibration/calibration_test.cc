@@ -113,14 +113,14 @@ TEST_F(CalibrationTest, GoesOnWithoutAPlaceForTheFile) {
 }
 
 // A clock that does not advance while kernels run, as in a simulation.
-class StandingClock final : public ForwardingEnv {
+class StoppedClock final : public ForwardingEnv {
  public:
-  StandingClock() : ForwardingEnv(Env::Real()) {}
+  StoppedClock() : ForwardingEnv(Env::Real()) {}
   int64_t NowNanos() override { return 1; }
 };
 
 TEST_F(CalibrationTest, AClockThatStandsStillIsNoMeasure) {
-  StandingClock env;
+  StoppedClock env;
   MeasureOptions options = options_;
   options.env = &env;
   options.limit_ns = 0;

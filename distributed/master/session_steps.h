@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SessionSteps: the steps of one session that run, from their ids to their end. It starts a step
-// as a MasterStep, or notes one that runs on its caller's thread; closing it ends all of them.
+// SessionSteps: the running steps of one session. It gives each step its id, starts the step as a
+// MasterStep, or notes one that runs on its caller's thread; closing it ends all of them.
 //
 // Thread-safe. Held by shared pointers: the steps that Start has started keep it alive.
 // Invariants: (1) once Close has returned true, no step begins; (2) a step is counted, and its end

@@ -19,7 +19,7 @@ StatusOr<IncomingTensor> Begin(const TensorHeader& header) {
 }
 
 // Returns the tensor that is received when the bytes come in pieces of this size.
-Tensor Moved(const OutgoingTensor& sent, size_t piece) {
+Tensor ReceiveInPieces(const OutgoingTensor& sent, size_t piece) {
   auto tensor = Begin(sent.header());
   CHECK_OK(tensor.status());
   while (tensor->missing() > 0) {
@@ -41,7 +41,7 @@ TEST(TensorEncodingTest, ValuesOfAllKindsInPieces) {
     const OutgoingTensor sent(1, TestKey("edge"), value, false);
     ASSERT_TRUE(sent.status().ok());
     for (const size_t piece : {1, 3, 1000}) {
-      EXPECT_EQ(AttrValue(Moved(sent, piece)), AttrValue(value));
+      EXPECT_EQ(AttrValue(ReceiveInPieces(sent, piece)), AttrValue(value));
     }
   }
 }
@@ -70,10 +70,11 @@ TEST(TensorEncodingTest, DeadValues) {
   const OutgoingTensor without(1, TestKey("edge"), Tensor(), true);
   EXPECT_EQ(without.header().dtype, 0);
   EXPECT_EQ(without.bytes(), 0);
-  EXPECT_FALSE(Moved(without, 1).valid());
+  EXPECT_FALSE(ReceiveInPieces(without, 1).valid());
   EXPECT_TRUE(Begin(without.header())->is_dead());
-  EXPECT_EQ(
-      Moved(OutgoingTensor(1, TestKey("edge"), Tensor::Scalar(2.0f), true), 4).scalar<float>(), 2);
+  EXPECT_EQ(ReceiveInPieces(OutgoingTensor(1, TestKey("edge"), Tensor::Scalar(2.0f), true), 4)
+                .scalar<float>(),
+            2);
 }
 
 TEST(TensorEncodingTest, SaysWhichVariantsCannotTravel) {

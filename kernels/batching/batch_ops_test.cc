@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests Batch, Unbatch, UnbatchGrad and BatchFunction, each as several steps at once.
+// Tests Batch, Unbatch, UnbatchGrad and BatchFunction, each with several steps that run
+// concurrently.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

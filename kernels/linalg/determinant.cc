@@ -9,8 +9,8 @@
 namespace penstock {
 namespace {
 
-// Returns the determinant as two factors, so that it neither overflows nor underflows: *sign has
-// the absolute value one (or zero), and the result is the logarithm of the absolute value.
+// Returns the logarithm of the determinant's absolute value, which neither overflows nor
+// underflows. Sets *sign to the determinant divided by its absolute value, or to 0 if it is 0.
 template <class T>
 T LogDeterminant(const Eigen::Map<const RowMajor<T>>& matrix, T* sign) {
   using std::abs;

@@ -90,7 +90,7 @@ OpDef FindOp(HandleForm form) {
 OpDef WriteOp(const char* doc, HandleForm form) {
   return UseOp(doc, form, {{"keys", "Tin"}, {"values", "Tout"}}, {}, {"Tin", "Tout"});
 }
-OpDef InitializeOp(HandleForm form) {
+OpDef InitializeTableOp(HandleForm form) {
   return UseOp("Fills a table that can be filled only once.", form,
                {{"keys", "Tkey"}, {"values", "Tval"}}, {}, {"Tkey", "Tval"});
 }
@@ -116,7 +116,7 @@ constexpr char kImportDoc[] = "Replaces all entries of a table.";
   OP(LookupTableImport##V2) { return WriteOp(kImportDoc, form); }            \
   OP(LookupTableSize##V2) { return SizeOp(form); }                           \
   OP(LookupTableExport##V2) { return ExportOp(form); }                       \
-  OP(InitializeTable##V2) { return InitializeOp(form); }                     \
+  OP(InitializeTable##V2) { return InitializeTableOp(form); }                \
   KERNEL_ANY_TYPE(LookupTableFind##V2, FindKernel);                          \
   KERNEL_ANY_TYPE(LookupTableInsert##V2, WriteKernel<&LookupTable::Insert>); \
   KERNEL_ANY_TYPE(LookupTableImport##V2, WriteKernel<&LookupTable::Import>); \

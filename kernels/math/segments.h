@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The engine of the segment ops: reduces the rows of a tensor that belong to the same segment. Only
-// the inner loop, a SegmentFold, is a template.
+// the inner loop is a template; a SegmentFold points to one instance of it.
 //
 // Each thread owns a range of segments and reduces their rows in order: no two threads write to the
 // same segment, and results do not depend on the number of threads.

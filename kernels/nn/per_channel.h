@@ -47,7 +47,7 @@ int64_t RowsPerPiece(const ChannelSplit& v) {
   return std::clamp<int64_t>(16384 / std::max<int64_t>(v.row(), 1), 1, 512);
 }
 
-// Calls sum(first row, last row, piece) for each piece of the rows, on several threads.
+// Calls sum(begin, end, piece) for each piece, which is the rows [begin, end), on several threads.
 template <class F, class Sum>
 void ForEachPiece(const ChannelSplit& v, double element_ns, Scheduler& threads, const Sum& sum) {
   const int64_t rows = RowsPerPiece<F>(v), pieces = (v.outer + rows - 1) / rows;

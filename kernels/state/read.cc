@@ -66,7 +66,8 @@ class VariableShapeKernel : public Kernel {
   }
 };
 
-// Copies the rows under the variable's lock, so that updates need not copy the full variable.
+// Copies the rows under the variable's lock. A snapshot instead would make an update that runs at
+// the same time copy the full variable.
 class GatherKernel : public Kernel {
  public:
   Status Init(const KernelInit& node) override {

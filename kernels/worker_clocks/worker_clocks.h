@@ -82,7 +82,8 @@ class WorkerClocks final : public Blocking {
   // Tells that a step that has begun is over. Does nothing if its Advance has succeeded.
   void StepEnded(int64_t worker, int64_t step_id) ABSL_LOCKS_EXCLUDED(mu_);
   void Leave(int64_t worker) ABSL_LOCKS_EXCLUDED(mu_);
-  // Count the objects of sessions that take steps of the worker. They do not make it count.
+  // Add or remove a holder: an object with which a session takes steps of the worker. A holder does
+  // not make the worker count, but when its last one is removed, the worker counts no more.
   void AddHolder(int64_t worker) ABSL_LOCKS_EXCLUDED(mu_);
   void RemoveHolder(int64_t worker) ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs tools/op_agreement: from reading the samples to the exit code."""
+"""The main part of tools/op_agreement: reads the samples, tries the ops, prints the differences."""
 
 import fnmatch
 import os

@@ -100,7 +100,6 @@ TEST(LocalClusterTest, AnElasticClusterGoesOnWithoutAKilledWorker) {
   };
   std::string output;
   EXPECT_EQ(RunCluster(killing("*--task_index=1*"), &output), 0);
-  EXPECT_THAT(output, HasSubstr("worker/1 was killed by signal 9; going on without it"));
   EXPECT_THAT(output, HasSubstr("[worker/0] done"));
   EXPECT_EQ(RunCluster(killing("*"), &output), 128 + SIGKILL);
   // A worker that fails for good ends the cluster.

@@ -20,8 +20,8 @@ class MemorySimulation {
 
   // Runs one more node, for callers that choose the order step by step. `order` may then be empty.
   void RunNode(const Node& node);
-  // Returns how many bytes more the node's device holds when the node has run. Negative if it frees
-  // memory.
+  // Returns how many bytes more the node's device holds when the node has run. Negative if it
+  // frees more than it allocates.
   double ChangeInBytes(const Node& node) const;
 
  private:

@@ -23,8 +23,9 @@ class FunctionGradientsTest : public ::testing::Test {
     return {&b_, b_.AddNode("Placeholder", {}, {{"dtype", DType::kFloat}}, name), 0};
   }
   Output Named(const char* name, Output x) { return Call("Identity", {x}, {}, name); }
-  // Adds the node that core/functions leaves: the results of a function, its arguments, and the
-  // gradients of the results. "Any" has the signature of SymbolicGradient.
+  // Adds a node like those that core/functions leaves. Its inputs are the results of a function,
+  // its arguments, and the gradients of the results; it has an output for each argument. "Any" has
+  // the signature of SymbolicGradient.
   Outputs Gradients(const char* name, Outputs inputs, size_t arguments, int64_t results) {
     const int node = b_.AddNode(
         "Any", {std::move(inputs)},

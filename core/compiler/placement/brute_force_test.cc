@@ -109,7 +109,7 @@ struct SmallGraph : World {
 
 // Calls attempt(device by node) for every placement that the definition allows.
 template <class F>
-void ForPlacements(const SmallGraph& w, const std::vector<Node*>& nodes, F attempt) {
+void ForEachPlacement(const SmallGraph& w, const std::vector<Node*>& nodes, F attempt) {
   const std::vector<bool> names_job = w.NamesJob(nodes);
   std::vector<std::vector<int>> may(nodes.size());
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -149,7 +149,7 @@ TEST(BruteForceTest, ThousandsOfSmallGraphs) {
     }
     int64_t allowed = 0;
     bool is_allowed = false;
-    ForPlacements(w, nodes, [&](const std::vector<int>& device) {
+    ForEachPlacement(w, nodes, [&](const std::vector<int>& device) {
       ++allowed;
       is_allowed = is_allowed || device == found;
     });

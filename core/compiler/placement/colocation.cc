@@ -156,8 +156,8 @@ std::string ColocationGroups::ChainBetween(const Node& a, const Node& b) const {
       ShortestChain(Neighbours(), {&a}, [&](const Node& node) { return &node == &b; }));
 }
 
-// Two constraints contradict each other in one component (the job, the index, ...). One node states
-// each of the two values, so two nodes and the chain between them explain the conflict.
+// Returns the error for two constraints that ask for different values of one part of a device name
+// (the job, the index, ...). It names a node that states each value, and the chain between them.
 Status ColocationGroups::Conflict(const Node& a, const Node& b) const {
   const std::map<const Node*, std::vector<const Node*>> neighbours = Neighbours();
   std::map<DeviceName, std::vector<const Node*>> wanted;  // by constraint: the nodes of a's group
