@@ -44,7 +44,8 @@ std::string Expand(const std::string& nodes, const std::string& body) {
 
 const char kCallF[] = "node { name: 'c' op: 'f' input: 'x' }";
 const char kBranch[] = R"(
-    node_def { name: 's' op: 'Switch' input: 'x' input: 'x' }
+    node_def { name: 's' op: 'Switch' input: 'x' input: 'x'
+               attr { key: 'T' value { type: DT_FLOAT } } }
     node_def { name: 'assign' op: 'Assign' input: 'var:ref:0' input: 's:output_true:0' })";
 
 TEST(FunctionEffects, ACallWaitsForBranches) {
@@ -59,7 +60,8 @@ TEST(FunctionEffects, ACallWaitsForBranches) {
 
 // A ControlTrigger runs even if all its inputs are dead.
 TEST(FunctionEffects, ACallOnABranchIsDeadWithIt) {
-  const std::string expanded = Expand(R"(node { name: 't' op: 'Switch' input: 'x' input: 'x' }
+  const std::string expanded = Expand(R"(node { name: 't' op: 'Switch' input: 'x' input: 'x'
+                                                attr { key: 'T' value { type: DT_FLOAT } } }
                                          node { name: 'c' op: 'f' input: 't:1' })",
                                       kBranch);
   EXPECT_THAT(expanded, HasSubstr("c/_begins = Identity(t:1)\n"));

@@ -36,7 +36,7 @@ TEST(PlaceTest, ErrorsNameNodesAndConstraints) {
     World w;
     w.Add("lost", "Input", {}, {.device = "/job:ps/task:9"});
     const Status s = w.Compile({}, {"lost:0"}).status();
-    EXPECT_THAT(std::string(s.message()), HasSubstr("'lost'"));
+    EXPECT_THAT(std::string(s.message()), HasSubstr("operation lost:"));
     EXPECT_THAT(std::string(s.message()), HasSubstr("/job:ps/task:9"));
     EXPECT_THAT(std::string(s.message()), HasSubstr(kPs)) << "lists what there is";
   }
