@@ -225,6 +225,11 @@ StatusOr<int64_t> ElasticGroup::OwnStep(Session& session, bool has_values) {
   return begun > step ? -1 : step;
 }
 
+bool ElasticGroup::HasValues(Session& session) {
+  const auto step = OwnStep(session, true);
+  return step.ok() && *step >= 0;
+}
+
 StatusOr<std::vector<ElasticGroup::Member>> ElasticGroup::Gather(Session& session,
                                                                  const RunOptions& options,
                                                                  Member own) {

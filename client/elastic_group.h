@@ -95,6 +95,8 @@ class ElasticGroup final : public TrainingGroup {
 
   // TrainingGroup:
   bool is_chief() const override { return rank_ == 0; }
+  bool is_member() const override { return joined_ && !regroup_; }
+  bool HasValues(Session& session) override;
   StatusOr<std::vector<std::string>> FindMembers() override;
   StatusOr<Plan> Join(Session& session, const RunOptions& options, bool has_values) override;
   Status ShareValues(Session& session, const RunOptions& options) override;
