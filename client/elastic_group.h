@@ -118,7 +118,8 @@ class ElasticGroup final : public TrainingGroup {
   // Sent by each member to the others in the all-gather.
   struct Member {
     int worker = 0;
-    int64_t step = -1;  // -1: it has no usable values
+    int64_t step = -1;    // -1: it has no usable values
+    int64_t batches = 0;  // that were used for them
     bool started = false;
     bool data_ended = false;
   };
@@ -131,7 +132,7 @@ class ElasticGroup final : public TrainingGroup {
   int min_workers() const;
   StatusOr<std::map<std::string, uint64_t>> Ask(const std::string& task) const;
   std::vector<std::optional<uint64_t>> AskAll(const std::vector<int>& workers) const;
-  StatusOr<int64_t> OwnStep(Session& session, bool has_values);
+  StatusOr<Member> Own(Session& session, bool has_values);
   StatusOr<std::vector<Member>> Gather(Session& session, const RunOptions& options, Member own);
   Status CheckGathered(const std::vector<Member>& members) const;
   void PauseNewMembers();
