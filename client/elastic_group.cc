@@ -326,18 +326,19 @@ TrainingGroup::Plan ElasticGroup::MakePlan(const std::vector<Member>& members) {
     role_ = has_values(own) ? Role::kDrop : Role::kReceive;
   }
   plan.receives = role_ == Role::kReceive;
+  spoiled_ |= plan.restore;  // until ShareValues: a restore that fails leaves values of two steps
   return plan;
 }
 
 Status ElasticGroup::ShareValues(Session& session, const RunOptions& options) {
-  if (role_ == Role::kReceive) spoiled_ = true;  // until all values have arrived
-  started_ = true;
+  spoiled_ = role_ == Role::kReceive;  // until all values have arrived
   if (role_ != Role::kNone) {
     const Output op = role_ == Role::kSend ? send_ : role_ == Role::kDrop ? drop_ : receive_;
     const Status shared = session.Run({}, {}, {op}, options).status();
     if (!shared.ok()) return TryAgain(shared);
   }
   spoiled_ = false;
+  started_ = true;
   RETURN_IF_ERROR(session.Execute(end_update_));
   ASSIGN_OR_RETURN(const auto values, session.Run({program_.GlobalStep().Read(), *batches_}));
   joined_at_step_ = values[0].scalar<int64_t>();
