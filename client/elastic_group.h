@@ -31,7 +31,9 @@
 // and form a new group with it.
 //
 // If the data of a worker end, the training ends for all after the same step. A worker that is told
-// to stop, by a signal or by RequestStop, only leaves: the others go on.
+// to stop, by a signal or by RequestStop, only leaves: the others go on once its task has ended,
+// too. They wait for a member whose task still answers, such as a `penstock server` whose client
+// has died.
 //
 // Batches: BatchNumber numbers the batches of all workers and steps. It uses every number once,
 // also across changes of the group. The sums of a step depend only on its members and their
