@@ -108,6 +108,7 @@ void ElasticGroup::AddNodes() {
   wanted_sum_ = Reduce(wanted_->Read(), control_key_, 2);
   const Output leave_control =
       Reduce(Constant(program_, Tensor::Scalar<int32_t>(0)), control_key_, 3);
+  meet_ = Reduce(Constant(program_, Tensor::Scalar<int32_t>(0)), control_key_, 4);
   end_update_ = update_->Assign(global_step.Read());
   host.reset();
   // The main group's ranks are the devices that compute.
@@ -334,7 +335,9 @@ Status ElasticGroup::ShareValues(Session& session, const RunOptions& options) {
   spoiled_ = role_ == Role::kReceive;  // until all values have arrived
   if (role_ != Role::kNone) {
     const Output op = role_ == Role::kSend ? send_ : role_ == Role::kDrop ? drop_ : receive_;
-    const Status shared = session.Run({}, {}, {op}, options).status();
+    // A member for which the all-gather has timed out ends the control group, and does not come to
+    // the main group. Without meet_ the others would wait for it until that is given up.
+    const Status shared = session.Run({}, {}, {op, meet_}, options).status();
     if (!shared.ok()) return TryAgain(shared);
   }
   spoiled_ = false;

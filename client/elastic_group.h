@@ -149,7 +149,7 @@ class ElasticGroup final : public TrainingGroup {
   std::optional<Variable> batches_, update_;     // batches used so far; the step of the last update
   Output group_size_, group_key_, control_key_;
   Output new_size_, new_key_, set_group_, want_;  // placeholders, and ops that set the variables
-  Output own_member_, gathered_, wanted_sum_, leave_, end_update_;
+  Output own_member_, gathered_, wanted_sum_, meet_, leave_, end_update_;
   Output send_, receive_, drop_;
 
   std::vector<int> proposed_;  // indices of workers, increasing
