@@ -19,7 +19,7 @@ namespace {
 
 // The time that Leave may take, and the number of values in a row of the all-gather.
 constexpr double kLeaveSeconds = 0.1;
-constexpr int64_t kRowValues = 4;
+constexpr int64_t kRowValues = 5;
 
 // FNV-1a, because all workers must compute the same hash.
 uint64_t HashText(uint64_t hash, const std::string& text) {
@@ -108,6 +108,7 @@ void ElasticGroup::AddNodes() {
   wanted_sum_ = Reduce(wanted_->Read(), control_key_, 2);
   const Output leave_control =
       Reduce(Constant(program_, Tensor::Scalar<int32_t>(0)), control_key_, 3);
+  meet_ = Reduce(Constant(program_, Tensor::Scalar<int32_t>(0)), control_key_, 4);
   end_update_ = update_->Assign(global_step.Read());
   host.reset();
   // The main group's ranks are the devices that compute.
@@ -120,9 +121,11 @@ Output ElasticGroup::BeginUpdate(Outputs averages) {
   averages.push_back(wanted_sum_);
   const auto names = program_.NameScope("elastic");
   const auto after = program_.ControlDependencies(averages);
+  const Output begun = update_->Assign(program_.GlobalStep().Read() + 1);
+  // If the step is cancelled in between, the update has begun, so these values are not used.
+  const auto counted = program_.ControlDependencies({begun});
   return program_.Group(
-      {update_->Assign(program_.GlobalStep().Read() + 1),
-       batches_->AssignAdd(Call("Cast", {group_size_}, {{"DstT", DType::kInt64}}))},
+      {begun, batches_->AssignAdd(Call("Cast", {group_size_}, {{"DstT", DType::kInt64}}))},
       "begin_update");
 }
 
@@ -217,27 +220,39 @@ StatusOr<std::vector<std::string>> ElasticGroup::FindMembers() {
   return tasks;
 }
 
-// Returns the global step of this worker's variables; -1 if they are not those of one step.
-StatusOr<int64_t> ElasticGroup::OwnStep(Session& session, bool has_values) {
-  if (!has_values || spoiled_) return -1;
-  ASSIGN_OR_RETURN(const auto values, session.Run({program_.GlobalStep().Read(), *update_}));
+// Returns what this worker tells the others. `has_values`: whether its variables have values.
+StatusOr<ElasticGroup::Member> ElasticGroup::Own(Session& session, bool has_values) {
+  Member own{.worker = options_.worker, .started = started_, .data_ended = data_ended_};
+  if (!has_values || spoiled_) return own;
+  ASSIGN_OR_RETURN(const auto values,
+                   session.Run({program_.GlobalStep().Read(), *update_, *batches_}));
   const int64_t step = values[0].scalar<int64_t>(), begun = values[1].scalar<int64_t>();
-  return begun > step ? -1 : step;
+  if (begun > step) return own;
+  own.step = step;
+  own.batches = values[2].scalar<int64_t>();
+  return own;
+}
+
+bool ElasticGroup::HasValues(Session& session) {
+  const auto own = Own(session, true);
+  return own.ok() && own->step >= 0;
 }
 
 StatusOr<std::vector<ElasticGroup::Member>> ElasticGroup::Gather(Session& session,
                                                                  const RunOptions& options,
                                                                  Member own) {
   const Tensor row = Tensor::Of<int64_t>(
-      {1, kRowValues}, {own.worker, own.step, own.started ? 1 : 0, own.data_ended ? 1 : 0});
+      {1, kRowValues},
+      {own.worker, own.step, own.batches, own.started ? 1 : 0, own.data_ended ? 1 : 0});
   ASSIGN_OR_RETURN(const auto fetched, session.Run({{own_member_, row}}, {gathered_}, {}, options));
   const auto values = fetched[0].flat<int64_t>();
   std::vector<Member> members;
   for (size_t i = 0; i + kRowValues <= values.size(); i += kRowValues) {
     members.push_back({.worker = static_cast<int>(values[i]),
                        .step = values[i + 1],
-                       .started = values[i + 2] != 0,
-                       .data_ended = values[i + 3] != 0});
+                       .batches = values[i + 2],
+                       .started = values[i + 3] != 0,
+                       .data_ended = values[i + 4] != 0});
   }
   return members;
 }
@@ -265,12 +280,10 @@ StatusOr<TrainingGroup::Plan> ElasticGroup::Join(Session& session, const RunOpti
                                                  bool has_values) {
   joined_ = regroup_ = false;
   const auto size = static_cast<int32_t>(proposed_.size());
-  ASSIGN_OR_RETURN(const int64_t step, OwnStep(session, has_values));
+  ASSIGN_OR_RETURN(const Member own, Own(session, has_values));
   RETURN_IF_ERROR(session.Execute(
       set_group_, {{new_size_, Tensor::Scalar(size)}, {new_key_, Tensor::Scalar(proposed_key_)}}));
-  const auto members = Gather(
-      session, options,
-      {.worker = options_.worker, .step = step, .started = started_, .data_ended = data_ended_});
+  const auto members = Gather(session, options, own);
   if (absl::IsDeadlineExceeded(members.status())) PauseNewMembers();
   if (!members.ok()) return TryAgain(members.status());
   joined_ = true;
@@ -290,41 +303,45 @@ TrainingGroup::Plan ElasticGroup::MakePlan(const std::vector<Member>& members) {
   rank_ = static_cast<int>(std::lower_bound(members_.begin(), members_.end(), options_.worker) -
                            members_.begin());
   Plan plan;
-  int source = members_[0];
-  int64_t newest = -1, oldest = INT64_MAX, own = -1;
+  Member source{.worker = members_[0]}, own;
   ends_ = false;
   for (const Member& member : members) {
     plan.started |= member.started;
     ends_ |= member.data_ended;
-    if (member.step > newest || (member.step == newest && member.worker < source)) {
-      source = member.worker;
-      newest = member.step;
+    if (member.step > source.step ||
+        (member.step == source.step && member.worker < source.worker)) {
+      source = member;
     }
-    oldest = std::min(oldest, member.step);
-    if (member.worker == options_.worker) own = member.step;
+    if (member.worker == options_.worker) own = member;
   }
-  if (newest < 0) source = members_[0];
-  plan.restore = newest < 0;
-  if (oldest == newest && newest >= 0) {
-    role_ = Role::kNone;  // all have the same values
-  } else if (source == options_.worker) {
+  plan.restore = source.step < 0;
+  // A worker that took the step in another group has other values, and has counted other batches.
+  const auto has_values = [&](const Member& member) {
+    return !plan.restore && member.step == source.step && member.batches == source.batches;
+  };
+  if (std::all_of(members.begin(), members.end(), has_values)) {
+    role_ = Role::kNone;
+  } else if (source.worker == options_.worker) {
     role_ = Role::kSend;
   } else {
-    role_ = own == newest && newest >= 0 ? Role::kDrop : Role::kReceive;
+    role_ = has_values(own) ? Role::kDrop : Role::kReceive;
   }
   plan.receives = role_ == Role::kReceive;
+  spoiled_ |= plan.restore;  // until ShareValues: a restore that fails leaves values of two steps
   return plan;
 }
 
 Status ElasticGroup::ShareValues(Session& session, const RunOptions& options) {
-  if (role_ == Role::kReceive) spoiled_ = true;  // until all values have arrived
-  started_ = true;
+  spoiled_ = role_ == Role::kReceive;  // until all values have arrived
   if (role_ != Role::kNone) {
     const Output op = role_ == Role::kSend ? send_ : role_ == Role::kDrop ? drop_ : receive_;
-    const Status shared = session.Run({}, {}, {op}, options).status();
+    // A member for which the all-gather has timed out ends the control group, and does not come to
+    // the main group. Without meet_ the others would wait for it until that is given up.
+    const Status shared = session.Run({}, {}, {op, meet_}, options).status();
     if (!shared.ok()) return TryAgain(shared);
   }
   spoiled_ = false;
+  started_ = true;
   RETURN_IF_ERROR(session.Execute(end_update_));
   ASSIGN_OR_RETURN(const auto values, session.Run({program_.GlobalStep().Read(), *batches_}));
   joined_at_step_ = values[0].scalar<int64_t>();

@@ -31,7 +31,9 @@
 // and form a new group with it.
 //
 // If the data of a worker end, the training ends for all after the same step. A worker that is told
-// to stop, by a signal or by RequestStop, only leaves: the others go on.
+// to stop, by a signal or by RequestStop, only leaves: the others go on once its task has ended,
+// too. They wait for a member whose task still answers, such as a `penstock server` whose client
+// has died.
 //
 // Batches: BatchNumber numbers the batches of all workers and steps. It uses every number once,
 // also across changes of the group. The sums of a step depend only on its members and their
@@ -95,6 +97,8 @@ class ElasticGroup final : public TrainingGroup {
 
   // TrainingGroup:
   bool is_chief() const override { return rank_ == 0; }
+  bool is_member() const override { return joined_ && !regroup_; }
+  bool HasValues(Session& session) override;
   StatusOr<std::vector<std::string>> FindMembers() override;
   StatusOr<Plan> Join(Session& session, const RunOptions& options, bool has_values) override;
   Status ShareValues(Session& session, const RunOptions& options) override;
@@ -116,7 +120,8 @@ class ElasticGroup final : public TrainingGroup {
   // Sent by each member to the others in the all-gather.
   struct Member {
     int worker = 0;
-    int64_t step = -1;  // -1: it has no usable values
+    int64_t step = -1;    // -1: it has no usable values
+    int64_t batches = 0;  // that were used for them
     bool started = false;
     bool data_ended = false;
   };
@@ -129,7 +134,7 @@ class ElasticGroup final : public TrainingGroup {
   int min_workers() const;
   StatusOr<std::map<std::string, uint64_t>> Ask(const std::string& task) const;
   std::vector<std::optional<uint64_t>> AskAll(const std::vector<int>& workers) const;
-  StatusOr<int64_t> OwnStep(Session& session, bool has_values);
+  StatusOr<Member> Own(Session& session, bool has_values);
   StatusOr<std::vector<Member>> Gather(Session& session, const RunOptions& options, Member own);
   Status CheckGathered(const std::vector<Member>& members) const;
   void PauseNewMembers();
@@ -144,7 +149,7 @@ class ElasticGroup final : public TrainingGroup {
   std::optional<Variable> batches_, update_;     // batches used so far; the step of the last update
   Output group_size_, group_key_, control_key_;
   Output new_size_, new_key_, set_group_, want_;  // placeholders, and ops that set the variables
-  Output own_member_, gathered_, wanted_sum_, leave_, end_update_;
+  Output own_member_, gathered_, wanted_sum_, meet_, leave_, end_update_;
   Output send_, receive_, drop_;
 
   std::vector<int> proposed_;  // indices of workers, increasing

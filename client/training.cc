@@ -213,8 +213,17 @@ Status TrainingLoop::Recover(const Status& failure) {
   return OkStatus();
 }
 
+// Returns whether the last step may be saved. A worker that was told to stop while it looked for
+// the members of its group must not save values of several steps, or hide a later checkpoint of
+// the others.
+bool TrainingLoop::MaySaveLast() {
+  TrainingGroup* const group = context_->options.group;
+  if (group == nullptr || group->is_member()) return true;
+  return !saves_->HasNewest() && group->HasValues(session());
+}
+
 Status TrainingLoop::End() {
-  RETURN_IF_ERROR(saves_->SaveLast(session()));
+  if (MaySaveLast()) RETURN_IF_ERROR(saves_->SaveLast(session()));
   for (TrainingHook* hook : context_->hooks) {
     RETURN_IF_ERROR(hook->End(session(), context_->global_step));
   }

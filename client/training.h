@@ -197,6 +197,7 @@ class TrainingLoop {
   void AbandonSavesAndSteps();
   Status Recover(const Status& failure);
   Status End();
+  bool MaySaveLast();
 
   const std::unique_ptr<TrainingContext> context_;
   // Destroyed after the steps and saves, which use the session.

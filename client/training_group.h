@@ -33,6 +33,11 @@ class TrainingGroup : public TrainingHook {
 
   // Returns whether this worker is the chief of the group that it has joined last.
   virtual bool is_chief() const = 0;
+  // Returns whether this worker is in the group that it has joined last. It is not while it looks
+  // for members again: the others may have gone on without it.
+  virtual bool is_member() const = 0;
+  // Returns whether the variables of this worker have the values of one step.
+  virtual bool HasValues(Session& session) = 0;
   // Returns the tasks with which to train. Unavailable if too few answer.
   virtual StatusOr<std::vector<std::string>> FindMembers() = 0;
   // Meets the other members. `has_values`: whether the variables of this worker have values that

@@ -5,8 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "client/task_loss.h"
 #include "core/base/error_origin.h"
+#include "core/checkpoint/checkpoint_state.h"
 
 namespace penstock::client {
 namespace {
@@ -164,6 +166,16 @@ std::string TrainingSaves::SavedUpToText() const {
 std::string TrainingSaves::LastCheckpoint() const {
   if (saved_step_ < 0) return "there is no checkpoint yet";
   return StrCat("the last checkpoint is of step ", saved_step_);
+}
+
+bool TrainingSaves::HasNewest() const {
+  if (!saver_) return false;
+  const auto state = ReadCheckpointState(*context_.options.env, context_.options.checkpoint_dir);
+  if (!state.ok()) return false;
+  const size_t dash = state->latest.rfind('-');
+  int64_t step = 0;
+  return dash != std::string::npos && absl::SimpleAtoi(state->latest.substr(dash + 1), &step) &&
+         step >= context_.global_step;
 }
 
 Status TrainingSaves::SaveLast(Session& session) {

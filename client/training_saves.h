@@ -37,6 +37,8 @@ class TrainingSaves {
   // Saves the last step at the end of the training, unless that was done. Waits for a running save,
   // or cancels it if it is of an earlier step and a signal leaves little time.
   Status SaveLast(Session& session);
+  // Returns whether the newest checkpoint of the directory is of the current step or a later one.
+  bool HasNewest() const;
   // Ends a running save before the training ends with an error: waits if the snapshot was taken,
   // else cancels the save, because the current values may be bad.
   void FinishOrCancel();

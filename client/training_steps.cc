@@ -154,10 +154,25 @@ Status TrainingSteps::Finish() {
     if (name == context_.step.loss) RETURN_IF_ERROR(CheckLoss(result.measures[name], batch));
   }
   PassExtraFetches(wanted, outputs);
+  return PassResult(result);
+}
+
+// Passes the result of a step to the hooks. The group asks for a new session with an error, after a
+// step that all members have taken: the other hooks must see it, and one that stops the training
+// after it comes first.
+Status TrainingSteps::PassResult(const StepResult& result) {
   bool stop = false;
-  for (TrainingHook* hook : context_.hooks) RETURN_IF_ERROR(hook->AfterStep(result, &stop));
+  Status regroup;
+  for (TrainingHook* hook : context_.hooks) {
+    Status after = hook->AfterStep(result, &stop);
+    if (hook == context_.options.group) {
+      regroup = std::move(after);
+    } else if (!after.ok()) {
+      return after;
+    }
+  }
   if (stop) context_.stop_requested.store(true);
-  return OkStatus();
+  return stop ? OkStatus() : regroup;
 }
 
 // Returns the prepared step that also fetches `extra`, preparing it if necessary.

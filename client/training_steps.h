@@ -63,6 +63,7 @@ class TrainingSteps {
   void AskForRoads() const;
   void PassExtraFetches(const std::vector<HookFetches>& wanted,
                         const std::vector<Tensor>& outputs) const;
+  Status PassResult(const StepResult& result);
   Status CheckLoss(double loss, const std::vector<Tensor>& batch);
   Status NonFiniteLoss(double loss, const std::vector<Tensor>& batch);
 
