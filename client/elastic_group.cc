@@ -296,8 +296,8 @@ StatusOr<TrainingGroup::Plan> ElasticGroup::Join(Session& session, const RunOpti
   return MakePlan(*members);
 }
 
-// Chooses whose values the members go on with: the same ones at every member, because all know the
-// same.
+// Plans with whose values the members go on. All members choose the same, because each has the
+// states of all: the values of the member with the highest step; of several, of the lowest worker.
 TrainingGroup::Plan ElasticGroup::MakePlan(const std::vector<Member>& members) {
   members_ = proposed_;
   rank_ = static_cast<int>(std::lower_bound(members_.begin(), members_.end(), options_.worker) -

@@ -75,7 +75,7 @@ TEST(ReverseSequence, TurnsTheFirstPart) {
     OpCall{"ReverseSequence", {x, Ints(lengths)}, {{"seq_dim", seq}, {"batch_dim", batch}}}
         .ExpectError(words);
   };
-  expect({1, 4}, 1, 0, "seq_lens(1) > input.dims(0): 4 is not in [0, 3]");
+  expect({1, 4}, 1, 0, "seq_lens(1) > input.dims(1): 4 is not in [0, 3]");
   expect({1, -1}, 1, 0, "seq_lens(1) < 0: -1 is not in [0, 3]");
   expect({1, 1}, 1, 1, "batch_dim == seq_dim == 1");
   expect({1}, 1, 0, "seq_lengths must have 2 elements");
