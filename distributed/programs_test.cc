@@ -40,7 +40,9 @@ class ProgramsTest : public testing::Test {
     SessionInterface& session = *sessions_.back();
     ASSERT_EQ(session.Extend(g.graph()), OkStatus());
     std::vector<Tensor> none;
-    if (chief) ASSERT_EQ(session.Run({}, {}, {}, {"AssignVariableOp"}, &none, nullptr), OkStatus());
+    if (chief) {
+      ASSERT_EQ(session.Run({}, {}, {}, {"AssignVariableOp"}, &none, nullptr), OkStatus());
+    }
     ASSERT_EQ(session.Run({}, {}, {}, {"ResourceApplyGradientDescent"}, &none, nullptr),
               OkStatus());
   }
