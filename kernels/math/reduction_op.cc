@@ -13,8 +13,8 @@ StatusOr<std::vector<bool>> Reduced(absl::Span<const int64_t> axes, int rank) {
   std::vector<bool> reduced(rank);
   for (int64_t axis : axes) {
     if (axis < -rank || axis >= rank) {
-      return InvalidArgument("reduction axis ", axis, " is out of range for a tensor of rank ",
-                             rank);
+      return InvalidArgument("Invalid reduction dimension (", axis, " for input with ", rank,
+                             " dimension(s))");
     }
     const int64_t a = axis < 0 ? axis + rank : axis;
     if (reduced[a]) return InvalidArgument("reduction axis ", axis, " is named twice");
