@@ -222,7 +222,8 @@ TEST(Bundle, WhatNoReaderUnderstandsIsNotPublished) {
          RETURN_IF_ERROR(writer.AddSlice("p", {3}, {{{0, 2}}}, two));
          return writer.AddSlice("p", {3}, {{{1, 2}}}, two);
        }},
-      {"a key of", [&](BundleWriter& writer) { return writer.Add(std::string(70'000, 'n'), two); }},
+      {"a key has",
+       [&](BundleWriter& writer) { return writer.Add(std::string(70'000, 'n'), two); }},
   };
   for (const auto& c : cases) {
     SaveModel(Prefix("m"));
