@@ -188,8 +188,10 @@ class ElasticGroupTest : public testing::Test {
     lost_.push_back(std::move(workers_[worker]));
     workers_.erase(worker);
   }
-  // Starts a killed worker again.
+  // Starts a killed worker again, when the client that was stopped has ended: a process that was
+  // killed would not use the new task.
   void StartAgain(int worker, ElasticWorker::Options options = {}) {
+    for (const auto& lost : lost_) lost->Join();
     options.end = end_;
     cluster_.Restart("worker", worker);
     workers_[worker] = std::make_unique<ElasticWorker>(cluster_, worker, options);

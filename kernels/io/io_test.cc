@@ -63,7 +63,7 @@ TEST(SaveRestore, ErrorsNameTheTensor) {
   EXPECT_ERROR(Restore(Path("m"), {"v"}, {""}, {DType::kFloat}).status(), kNotFound,
                "Key v not found in checkpoint");
   EXPECT_ERROR(Restore(Path("m"), {"w"}, {""}, {DType::kInt32}).status(), kInvalidArgument,
-               "'w' of checkpoint");
+               "tensor_name = w; expected dtype int32 does not equal original dtype float");
   EXPECT_ERROR(Restore(Path("m"), {"w"}, {"4 0,2"}, {DType::kFloat}).status(), kInvalidArgument,
                "has shape [3], is to be restored as a part of [4]");
   EXPECT_ERROR(Restore(Path("n"), {"w"}, {""}, {DType::kFloat}).status(), kNotFound,
