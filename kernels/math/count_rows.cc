@@ -231,6 +231,7 @@ int64_t CountedRank(const ShapeScope& s) {
   if (kForm == RowForm::kRagged) return 2;
   const PartialShape& input = s.input(kForm == RowForm::kDense ? 0 : 2);
   if (!input.known_rank()) return PartialShape::kUnknown;
+  if (kForm == RowForm::kSparse && input.rank() != 1) return PartialShape::kUnknown;
   const int64_t rank = kForm == RowForm::kDense ? input.rank() : input.dim(0);
   return std::min<int64_t>(rank, 2);
 }
@@ -258,6 +259,7 @@ Status RowBincountShape(ShapeScope& s) {
 
 template <RowForm kForm>
 Status CountSparseShape(ShapeScope& s) {
+  if (kForm == RowForm::kSparse) RETURN_IF_ERROR(s.WithRank(2, 1).status());
   const int64_t rank = CountedRank<kForm>(s);
   s.set_output(0, PartialShape{PartialShape::kUnknown, rank});
   s.set_output(1, PartialShape::UnknownOfRank(1));
