@@ -25,7 +25,7 @@ constexpr uint64_t kNotCompared = 0x73656564;    // a seed
 constexpr size_t kConstantBytesMax = 64 * 1024;  // hashed from the beginning of a constant
 constexpr size_t kNameMax = 256;                 // shown of a node's name
 constexpr size_t kTextMax = 160;                 // length up to which attributes are shown
-constexpr int kLoopRounds = 3;
+constexpr int kLoopRounds = 3;  // how deep loops may be nested for hashes to cover them
 
 uint64_t Hash(string_view text) { return util::Fingerprint64(text.data(), text.size()); }
 uint64_t Hash(absl::Span<const uint64_t> numbers) {

@@ -21,7 +21,7 @@
 // - nodes that pass their input through (Identity, Print), seeds, strings in constants, and
 //   attributes that do not change values: use_locking, parallel_iterations, messages, and private
 //   ones ("_class").
-// Of loops that are nested deeper than three, only the list of nodes has the innermost bodies.
+// The hash of an update covers loops nested up to three deep; the list of nodes covers all.
 #pragma once
 
 #include <vector>

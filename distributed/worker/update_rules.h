@@ -10,7 +10,7 @@
 // not update a variable agrees with all: it may only evaluate, or its chief applies the gradients.
 // A session that updates a variable in several ways agrees with all that know one of them, and with
 // all if it has had too many ways to remember.
-// Of each master only the newest session counts, the one whose first update was noted last. A
+// Only the newest session of each master counts: the one whose first update was noted last. A
 // client that was killed leaves a session behind, for an hour by default, and its next program may
 // differ.
 // distributed/master/summarize_training.h lists which differences of nodes count. Thread-safe.
