@@ -19,9 +19,18 @@ def _ops(samples):
     return sorted(reader.read_samples(samples))
 
 
-def _say(line):
-    print("\r\033[K" + line if sys.stderr.isatty() else line, end="" if sys.stderr.isatty()
-          else "\n", file=sys.stderr, flush=True)
+# A run without a terminal prints progress once per this many ops, so that the log of a test is
+# short but shows where a run hangs.
+OPS_PER_LINE = 200
+# A failed run prints this many unexplained differences.
+DIFFERENCES_MAX = 200
+
+
+def _say(op, left):
+    if sys.stderr.isatty():
+        print("\r\033[K%s (%d left)" % (op, left), end="", file=sys.stderr, flush=True)
+    elif left % OPS_PER_LINE == 0:
+        print("%s (%d left)" % (op, left), file=sys.stderr, flush=True)
 
 
 def _try_all(arguments, penstock, exporter, found):
@@ -48,11 +57,9 @@ def run(arguments, penstock, exporter):
         _try_all(arguments, penstock, exporter, found)
     if arguments.matrix:
         found.write_matrix(arguments.matrix)
-    for case, verdict, detail in found.unexplained[:50]:
-        print("%s: %s %s" % (case.replace("|", " "), verdict, detail.split("\n")[0][:160]))
-    print("\n".join(found.summary()))
     if arguments.ops == ["*"] and not arguments.quick:
         for row in known:
             if not row.used:
                 print("DIFFERENCES.md: no case for %s: %s" % (row.ops, row.reason))
+    print("\n".join([*found.summary(), *found.failures(DIFFERENCES_MAX)]), flush=True)
     return 1 if found.unexplained or not found.cells else 0

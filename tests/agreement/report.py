@@ -53,3 +53,15 @@ class Report:
                         (*COLUMNS, "both lack", "not built") if totals[name])
         yield "%d ops agree in all that is not explained; %d do not" % (len(clean),
                                                                        len(ops) - len(clean))
+
+    def failures(self, most):
+        """Yields a line for each unexplained difference, `most` of them if there are more. Print
+        them last: a log that is cut off keeps its end."""
+        left = len(self.unexplained) - most
+        if left > 0:
+            yield "%d more differences are not printed; --unexplained=FILE writes all" % left
+        for case, verdict, detail in self.unexplained[:most]:
+            yield "FAILED %s: %s: %s" % (case.replace("|", " "), verdict,
+                                         " ".join(detail.split())[:160])
+        if not self.cells:
+            yield "FAILED: there is no case of these ops"

@@ -106,7 +106,8 @@ class Tryer:
 
 
 class Trial:
-    """Tries all cases of ops, and calls add(case, verdict, detail) for each."""
+    """Tries all cases of ops. Calls add(case, verdict, detail) for each case, and say(op, left)
+    after each op, with the number of ops that are left."""
 
     def __init__(self, program, samples, quick, add, say):
         self.program, self.quick, self.add, self.say = program, quick, add, say
@@ -150,7 +151,7 @@ class Trial:
             elif "done" in answer:
                 begun, self.tried = None, []
                 left.remove(answer["done"])
-                self.say("%s (%d left)" % (answer["done"], len(left)))
+                self.say(answer["done"], len(left))
         return begun
 
     def _explain(self, case):
