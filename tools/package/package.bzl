@@ -115,6 +115,10 @@ def _image_impl(ctx):
     )
     return [DefaultInfo(files = depset([image]), runfiles = ctx.runfiles(files = [image]))]
 
+_ALLOWLIST = attr.label(
+    default = "@bazel_tools//tools/allowlists/function_transition_allowlist",
+)
+
 _COPT = "//command_line_option:copt"
 
 def _oldest_impl(settings, attr):
@@ -122,8 +126,15 @@ def _oldest_impl(settings, attr):
 
 _oldest_processor = transition(implementation = _oldest_impl, inputs = [_COPT], outputs = [_COPT])
 
+# A level that the build compiles for anyway leaves its options as they are: its variant is then the
+# library of the image NAME, and is not compiled twice.
 def _newer_impl(settings, attr):
-    return {level: {_COPT: settings[_COPT] + ["-march=" + level]} for level in attr.levels}
+    marches = [copt for copt in settings[_COPT] if copt.startswith("-march=")]
+    usual = marches[-1] if marches else None
+    return {
+        level: {_COPT: settings[_COPT] + ([] if "-march=" + level == usual else ["-march=" + level])}
+        for level in attr.levels
+    }
 
 _newer_processors = transition(implementation = _newer_impl, inputs = [_COPT], outputs = [_COPT])
 
@@ -146,8 +157,20 @@ _IMAGE_ATTRS = {
 # Makes NAME.tar: an installation, with paths relative to its prefix (make_image.py).
 _image = rule(implementation = _image_impl, attrs = _IMAGE_ATTRS)
 
-# Like _image, but for every x86-64 processor: everything is compiled for the oldest one, and
-# `variants`, the library again, also for newer ones. The dynamic linker chooses among them.
+def _for_any_processor_impl(ctx):
+    return [DefaultInfo(files = depset([ctx.file.target]))]
+
+# Provides the file of `target`, compiled for any x86-64 processor.
+_for_any_processor = rule(
+    implementation = _for_any_processor_impl,
+    attrs = {
+        "target": attr.label(allow_single_file = True, cfg = _oldest_processor),
+        "_allowlist_function_transition": _ALLOWLIST,
+    },
+)
+
+# Like _image, with further variants of the library for newer processors. The dynamic linker chooses
+# among them.
 _portable_image = rule(
     implementation = _image_impl,
     attrs = dict(
@@ -155,22 +178,40 @@ _portable_image = rule(
         # Names of GCC and of glibc's folders glibc-hwcaps.
         levels = attr.string_list(default = ["x86-64-v3", "x86-64-v4"]),
         variants = attr.label_list(cfg = _newer_processors),
-        _allowlist_function_transition = attr.label(
-            default = "@bazel_tools//tools/allowlists/function_transition_allowlist",
-        ),
+        _allowlist_function_transition = _ALLOWLIST,
     ),
-    cfg = _oldest_processor,
 )
 
-def images(name, library, **kwargs):
+def images(name, library, command, files, programs = {}, **kwargs):
     """Declares the image NAME, and NAME_portable for every x86-64 processor.
 
-    The latter compiles everything three times, so it is built only if it is asked for by name.
+    In the latter the programs and one library are compiled for the oldest processor, and the
+    library again for newer ones. It is built only if it is asked for by name.
+
+    Args:
+      name: of the image.
+      library: libpenstock.so.
+      command: the program that is installed as bin/penstock.
+      files: maps files that are not compiled to the folders that they are installed to.
+      programs: the same, for compiled programs.
+      **kwargs: further attributes of both images.
     """
-    _image(name = name, library = library, **kwargs)
+    _image(
+        name = name,
+        library = library,
+        command = command,
+        files = dict(files, **programs),
+        **kwargs
+    )
+    oldest = {}
+    for target in [library, command] + list(programs):
+        oldest[target] = "%s_of_%s_portable" % (target.strip(":").replace("/", "_"), name)
+        _for_any_processor(name = oldest[target], target = target, tags = ["manual"])
     _portable_image(
         name = name + "_portable",
-        library = library,
+        library = oldest[library],
+        command = oldest[command],
+        files = dict(files, **{oldest[target]: programs[target] for target in programs}),
         tags = ["manual"],
         variants = [library],
         **kwargs
