@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Ops whose outputs share the buffers of their inputs: Identity, and ops whose kernels do the same
-// but which mean something else to the compiler or to gradients.
+// as Identity's, but which the compiler or the gradients treat differently.
 #include "core/op/gradient.h"
 #include "core/op/registry.h"
 #include "core/op/shape_scope.h"
@@ -63,7 +63,7 @@ std::vector<Gradient> Refuse(const GradientScope& g) {
 
 OP(Identity) {
   return {
-      .doc = "The input.",
+      .doc = "Returns the input.",
       .inputs = {{"input", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAnyType}},
@@ -76,7 +76,9 @@ OP(Identity) {
 
 OP(IdentityN) {
   return {
-      .doc = "Returns its inputs. No output is available before all inputs are.",
+      .doc =
+          "Returns its inputs. The outputs become available together, when all inputs are "
+          "available.",
       .inputs = {{"input", List("T")}},
       .outputs = {{"output", List("T")}},
       .attrs = {{"T", TypeList{.min_length = 1, .allowed = kAnyType}}},
@@ -158,7 +160,9 @@ OP(GuaranteeConst) {
 
 OP(EnsureShape) {
   return {
-      .doc = "Returns the input. An error if its shape is not compatible with `shape`.",
+      .doc =
+          "Returns the input. InvalidArgument if the shape of the input is not compatible with "
+          "`shape`.",
       .inputs = {{"input", "T"}},
       .outputs = {{"output", "T"}},
       .types = {{"T", kAnyType}},

@@ -14,7 +14,7 @@
 namespace penstock {
 namespace {
 
-// Returns rows (id of the request, first row, last row + 1) for all parts.
+// Returns the output batch_index: a row (id of the request, first row, last row + 1) for each part.
 Tensor IndexOf(const Batcher::Batch& batch) {
   std::vector<int64_t> index;
   int64_t begin = 0;
@@ -107,12 +107,10 @@ OP(Batch) {
       .doc =
           "Joins the rows of concurrent executions, in any steps, of nodes with the same container "
           "and shared_name. Waits until there are max_batch_size rows, or batch_timeout_micros "
-          "have "
-          "passed. One execution gets all rows and, in batch_index, a row (id, first row, last row "
-          "+ 1) for each execution; the others get tensors without rows. The rows are padded to "
-          "one "
-          "of allowed_batch_sizes by copies of the first one. Unavailable if max_enqueued_batches "
-          "batches wait. Unbatch hands the rows out again.",
+          "have passed. One execution gets all rows and, in batch_index, a row (id, first row, "
+          "last row + 1) for each execution; the others get tensors without rows. The rows are "
+          "padded to one of allowed_batch_sizes by copies of the first one. Unavailable if "
+          "max_enqueued_batches batches wait. Unbatch distributes the rows of the results.",
       .inputs = {{"in_tensors", List("T")}},
       .outputs = {{"batched_tensors", List("T")}, {"batch_index", "int64"}, {"id", "int64"}},
       .attrs = {{"num_batch_threads", Ints{}},

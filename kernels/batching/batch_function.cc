@@ -159,15 +159,16 @@ class BatchFunctionKernel final : public BatcherKernel {
 OP(BatchFunction) {
   return {
       .doc =
-          "Calls f once for the rows that concurrent executions of nodes with the same container, "
-          "shared_name and batching_queue bring, joined as by Batch, and returns to each execution "
-          "its rows of the results. All results of f must have as many rows as its arguments. The "
-          "captured tensors are those of one of the executions. An execution with more rows than "
-          "the largest of allowed_batch_sizes is split if enable_large_batch_splitting. With the "
-          "batch_padding_policy BATCH_DOWN, a batch gives rows back, instead of being padded, if "
-          "whole executions then remain in it. No execution has a low priority, so low_priority_* "
-          "and mixed_priority_policy change nothing; without the costs of a TPU, "
-          "MINIMIZE_TPU_COST_PER_REQUEST pads as PAD_UP does.",
+          "Joins the rows of concurrent executions of nodes with the same container, shared_name "
+          "and batching_queue as Batch does, calls f once for all of them, and returns to each "
+          "execution its rows of the results. All results of f must have as many rows as its "
+          "arguments. The captured tensors are those of one of the executions. An execution with "
+          "more rows than the largest of allowed_batch_sizes is split if "
+          "enable_large_batch_splitting. With the batch_padding_policy BATCH_DOWN, a batch returns "
+          "rows to the queue, instead of being padded, if only complete executions then remain in "
+          "the batch. No execution has a low priority, so low_priority_* and mixed_priority_policy "
+          "change nothing; without the costs of a TPU, MINIMIZE_TPU_COST_PER_REQUEST pads as "
+          "PAD_UP does.",
       .inputs = {{"in_tensors", List("Tin")}, {"captured_tensors", List("Tcaptured")}},
       .outputs = {{"out_tensors", List("Tout")}},
       .attrs = {{"f", Functions{}},

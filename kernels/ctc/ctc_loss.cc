@@ -286,8 +286,9 @@ OpDef LossDef(const char* doc, const char* type) {
 
 OP(CTCLoss) {
   return LossDef(
-      "-log of the probability of each label sequence under logits [time, batch, "
-      "classes], of which the last class is the blank; and its gradient for them.",
+      "Returns, for each label sequence, the negative logarithm of its probability given the "
+      "logits [time, batch, classes], and the gradient of this loss for the logits. The last class "
+      "is the blank.",
       "T");
 }
 KERNEL(CTCLoss, CtcLossKernel, float, double);

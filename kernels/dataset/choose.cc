@@ -265,13 +265,14 @@ DatasetOp ChoosingOp(const char* doc, std::vector<ArgDef> more = {}, bool metada
 }
 
 DatasetOp IgnoreErrorsOp() {
-  DatasetOp op = ChoosingOp("The elements of a dataset without those whose computation fails.");
+  DatasetOp op =
+      ChoosingOp("The elements of a dataset, without the elements whose computation fails.");
   op.attrs = {TypesAttr("output_types", 1), {"output_shapes", ShapeList{}}, {"log_warning", false}};
   op.spec = false;
   return op;
 }
 
-constexpr char kUniqueDoc[] = "The distinct elements of a dataset: the first of equal ones.";
+constexpr char kUniqueDoc[] = "The distinct elements of a dataset: of equal elements, the first.";
 
 OP(UniqueDataset) { return ChoosingOp(kUniqueDoc, {}, true); }
 OP(ExperimentalUniqueDataset) { return ChoosingOp(kUniqueDoc); }
@@ -283,7 +284,8 @@ OP(IgnoreErrorsDataset) { return IgnoreErrorsOp(); }
 OP(ExperimentalIgnoreErrorsDataset) { return IgnoreErrorsOp(); }
 OP(AssertCardinalityDataset) {
   return ChoosingOp(
-      "The same dataset; an error if the number of its elements is not `cardinality`.",
+      "The same dataset. Iterating it ends with an error if the number of its elements is not "
+      "`cardinality`.",
       {{"cardinality", "int64"}});
 }
 

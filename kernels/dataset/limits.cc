@@ -153,7 +153,7 @@ OP(SkipDataset) {
 
 OP(ShardDataset) {
   return DatasetOp{
-      .doc = "Elements index, index + num_shards, ... of a dataset.",
+      .doc = "The elements index, index + num_shards, ... of a dataset.",
       .inputs = {{"input_dataset", "variant"}, {"num_shards", "int64"}, {"index", "int64"}},
       .attrs = {{"require_non_empty", false}}};
 }

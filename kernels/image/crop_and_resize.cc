@@ -308,9 +308,9 @@ const ExampleTensor kIndices = {{2}, {1, 0}};
 OP(CropAndResize) {
   return {
       .doc =
-          "Crops boxes [y1, x1, y2, x2], in fractions of the image size, from the images "
-          "box_ind, and resizes them to crop_size. Outside an image, pixels have "
-          "extrapolation_value.",
+          "Crops boxes [y1, x1, y2, x2], in fractions of the image size, and resizes them to "
+          "crop_size. Box i is cropped from image box_ind[i]. Pixels outside an image have the "
+          "value extrapolation_value.",
       .inputs = {{"image", "T"}, {"boxes", "float"}, {"box_ind", "int32"}, {"crop_size", "int32"}},
       .outputs = {{"crops", "float"}},
       .types = {{"T", kPixelTypes}},

@@ -106,7 +106,7 @@ KERNEL_ANY_TYPE(_SwapOut, SwapOutKernel);
 
 OP(_SwapIn) {
   return {
-      .doc = "Reads the tensor that _SwapOut has written.",
+      .doc = "Reads the tensor that _SwapOut wrote.",
       .inputs = {{"handle", "variant"}},
       .outputs = {{"tensor", "T"}},
       .types = {{"T", kAnyType}},

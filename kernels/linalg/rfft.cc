@@ -231,8 +231,8 @@ template <int kRank>
 OpDef RfftOp() {
   return {
       .doc = StrCat("The discrete Fourier transform of real numbers over the last ", kRank,
-                    " dimension(s), cut to fft_length; of the last dimension the first "
-                    "fft_length / 2 + 1 numbers."),
+                    " dimension(s), which are first cut to fft_length. Returns only the first "
+                    "fft_length / 2 + 1 numbers along the last dimension."),
       .inputs = {{"input", "Treal"}, {"fft_length", "int32"}},
       .outputs = {{"output", "Tcomplex"}},
       .types = {{"Treal", kRealMatrixTypes, DType::kFloat},

@@ -187,9 +187,9 @@ std::vector<Gradient> FromVariantGradient(const GradientScope& g) {
 OP(RaggedTensorFromVariant) {
   return {
       .doc =
-          "Decodes a ragged tensor from a variant. Those of a tensor of variants are stacked: its "
-          "dimensions become the outer ones. input_ragged_rank -1 means that it follows from "
-          "output_ragged_rank.",
+          "Decodes a ragged tensor from a variant. The ragged tensors of a tensor of variants are "
+          "stacked: the dimensions of the tensor of variants become the outer dimensions. If "
+          "input_ragged_rank is -1, it is computed from output_ragged_rank.",
       .inputs = {{"encoded_ragged", "variant"}},
       .outputs = {{"output_nested_splits", Repeat("output_ragged_rank", "Tsplits")},
                   {"output_dense_values", "Tvalues"}},

@@ -238,8 +238,8 @@ OpDef BlockGradOp(const char* doc) {
 
 OP(BlockLSTM) {
   return BlockOp(
-      "Runs LSTMBlockCell over the first seq_len_max steps of x [time, batch, inputs]. "
-      "The outputs of later steps are zero.",
+      "Runs LSTMBlockCell on the first seq_len_max steps of x [time, batch, inputs], one after the "
+      "other. The outputs of later steps are zero.",
       {{"forget_bias", 1.0f}, {"cell_clip", 3.0f}, {"use_peephole", false}},
       [](const GradientScope& g) { return BlockGradient(g, "BlockLSTMGrad"); });
 }

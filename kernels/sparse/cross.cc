@@ -214,7 +214,9 @@ OpDef CrossOp(const char* doc) {
                 {"dense_types", TypeList{.allowed = kFeatureTypes}}},
       .shape = CrossShape,
       .gradient = NoGradient,
-      .untestable_alone = "has lists of types that samples have not: kernels/sparse has its tests",
+      .untestable_alone =
+          "needs lists of types, for which generated examples have no values: kernels/sparse has "
+          "its tests",
   };
 }
 
