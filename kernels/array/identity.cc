@@ -49,13 +49,13 @@ Status EnsuredShape(ShapeScope& s) {
   return OkStatus();
 }
 
-std::vector<Gradient> PassOn(const GradientScope& g) {
+std::vector<Gradient> PassThroughGradient(const GradientScope& g) {
   std::vector<Gradient> dx;
   for (int i = 0; i < g.num_inputs(); ++i) dx.push_back(g.raw_dy(i));
   return dx;
 }
 
-std::vector<Gradient> Refuse(const GradientScope& g) {
+std::vector<Gradient> RefuseGradient(const GradientScope& g) {
   g.sink().Fail(InvalidArgument("node '", g.node_name(), "': a gradient was asked for through ",
                                 "PreventGradient: ", g.attr<std::string>("message")));
   return {Gradient()};
@@ -68,7 +68,7 @@ OP(Identity) {
       .outputs = {{"output", "T"}},
       .types = {{"T", kAnyType}},
       .shape = SameShapePerInput,
-      .gradient = PassOn,
+      .gradient = PassThroughGradient,
       .passes_through = true,
       .ref_form = "RefIdentity",
   };
@@ -83,7 +83,7 @@ OP(IdentityN) {
       .outputs = {{"output", List("T")}},
       .attrs = {{"T", TypeList{.min_length = 1, .allowed = kAnyType}}},
       .shape = SameShapePerInput,
-      .gradient = PassOn,
+      .gradient = PassThroughGradient,
       .is_view = true,
   };
 }
@@ -95,7 +95,7 @@ OP(RefIdentity) {
       .outputs = {{"output", Ref("T")}},
       .types = {{"T", kAnyType}},
       .shape = SameShapePerInput,
-      .gradient = PassOn,
+      .gradient = PassThroughGradient,
       .allows_uninitialized_input = true,
       .passes_through = true,
       .only_reads = true,
@@ -109,7 +109,7 @@ OP(Snapshot) {
       .outputs = {{"output", "T"}},
       .types = {{"T", kAnyType}},
       .shape = SameShapePerInput,
-      .gradient = PassOn,
+      .gradient = PassThroughGradient,
       .is_view = true,
   };
 }
@@ -137,7 +137,7 @@ OP(PreventGradient) {
       .types = {{"T", kAnyType}},
       .attrs = {{"message", ""}},
       .shape = SameShapePerInput,
-      .gradient = Refuse,
+      .gradient = RefuseGradient,
       .examples = {{.inputs = {{{{2, 3}}}}, .check_gradient = false}},
       .passes_through = true,
       .ref_form = "RefIdentity",
@@ -168,7 +168,7 @@ OP(EnsureShape) {
       .types = {{"T", kAnyType}},
       .attrs = {{"shape", Shapes{}}},
       .shape = EnsuredShape,
-      .gradient = PassOn,
+      .gradient = PassThroughGradient,
       .examples = {{.inputs = {{{{2, 3}}}}, .attrs = {{"shape", PartialShape({2, -1})}}}},
       .is_view = true,
   };

@@ -46,10 +46,10 @@ StatusOr<std::vector<std::vector<Tensor>>> Distribute(const Batcher::Batch& batc
   return results;
 }
 
-class HandOut final : public BatchWork {
+class DistributeRows final : public BatchWork {
  public:
-  bool Fits(const BatchWork& other) const override {
-    return dynamic_cast<const HandOut*>(&other) != nullptr;
+  bool CanShareBatch(const BatchWork& other) const override {
+    return dynamic_cast<const DistributeRows*>(&other) != nullptr;
   }
   void Run(std::shared_ptr<Batcher> batcher, std::shared_ptr<Batcher::Batch> batch) const override {
     auto results = Distribute(*batch, batcher->options());
@@ -76,7 +76,7 @@ class BatchKernel final : public BatcherKernel {
 
  private:
   BatchOptions options_;
-  const std::shared_ptr<const BatchWork> work_ = std::make_shared<HandOut>();
+  const std::shared_ptr<const BatchWork> work_ = std::make_shared<DistributeRows>();
 };
 
 Status BatchShape(ShapeScope& s) {

@@ -57,7 +57,7 @@ class CallFunction final : public BatchWork {
         resources_(ctx.step().resources),
         step_id_(ctx.step().step_id) {}
 
-  bool Fits(const BatchWork& other) const override {
+  bool CanShareBatch(const BatchWork& other) const override {
     const auto* same = dynamic_cast<const CallFunction*>(&other);
     if (same == nullptr) return false;
     return same->function_ == function_ || *same->function_ == *function_;

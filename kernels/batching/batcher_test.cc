@@ -43,7 +43,7 @@ struct Log {
 class Echo final : public BatchWork {
  public:
   Echo(SimScheduler& threads, Log& log, int kind = 0) : threads_(threads), log_(log), kind_(kind) {}
-  bool Fits(const BatchWork& other) const override {
+  bool CanShareBatch(const BatchWork& other) const override {
     return static_cast<const Echo&>(other).kind_ == kind_;
   }
   void Run(std::shared_ptr<Batcher> batcher, std::shared_ptr<Batcher::Batch> batch) const override {

@@ -24,7 +24,7 @@ Status IntInput(KernelContext& ctx, int i, const char* name, int64_t* value) {
   return OkStatus();
 }
 
-OpDef Common(std::string doc, DTypes types) {
+OpDef CommonOpDef(std::string doc, DTypes types) {
   return {.doc = StrCat(doc,
                         " `timeout_seconds` limits the time of each execution: DeadlineExceeded "
                         "names the ranks that are missing. 0: ten minutes until all ranks of the "
@@ -39,14 +39,14 @@ OpDef Common(std::string doc, DTypes types) {
 }  // namespace
 
 OpDef CollectiveOp(std::string doc, DTypes types) {
-  OpDef op = Common(std::move(doc), std::move(types));
+  OpDef op = CommonOpDef(std::move(doc), std::move(types));
   op.attrs = {{"group_size", Ints{}}, {"group_key", Ints{}}, {"instance_key", Ints{}}};
   op.attrs.insert(op.attrs.end(), kCommonAttrs.begin(), kCommonAttrs.end());
   return op;
 }
 
 OpDef CollectiveOpV2(std::string doc, DTypes types) {
-  OpDef op = Common(std::move(doc), std::move(types));
+  OpDef op = CommonOpDef(std::move(doc), std::move(types));
   op.attrs = kCommonAttrs;
   return op;
 }

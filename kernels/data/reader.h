@@ -71,7 +71,7 @@ class Reader final : public Blocking {
   Status BeginWork(const std::string& work, const UpdateOrigin& origin);
   void FinishWork();
   Status RestoreNow(const State& state, const UpdateOrigin& origin);
-  State Now() const;
+  State CurrentState() const;
   void RecordMove(const UpdateOrigin& origin);
 
   const OpenSource open_;

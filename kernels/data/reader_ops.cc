@@ -70,13 +70,13 @@ class ReadUpToKernel final : public ReadKernelBase {
     }
     if (*count == 0) {
       std::vector<Record> none;
-      return std::move(done)(Many(ctx, none));
+      return std::move(done)(OutputRecords(ctx, none));
     }
-    Read(ctx, *count, Many, std::move(done));
+    Read(ctx, *count, OutputRecords, std::move(done));
   }
 
  private:
-  static Status Many(KernelContext& ctx, std::vector<Record>& records) {
+  static Status OutputRecords(KernelContext& ctx, std::vector<Record>& records) {
     const Shape shape({static_cast<int64_t>(records.size())});
     Tensor *keys = nullptr, *values = nullptr;
     RETURN_IF_ERROR(ctx.Allocate(0, shape, &keys));

@@ -30,8 +30,8 @@ class FixedRecords final : public FilePieces {
     ahead_ += more;
     const auto found = static_cast<int64_t>(ahead_.size());
     if (found < wanted) {
-      if (found <= lengths_.footer) return found == lengths_.footer ? End() : Wrong(found);
-      return Wrong(found);
+      if (found <= lengths_.footer) return found == lengths_.footer ? End() : WrongLength(found);
+      return WrongLength(found);
     }
     *record = ahead_.substr(0, lengths_.record);
     ahead_.erase(0, lengths_.record);
@@ -43,7 +43,7 @@ class FixedRecords final : public FilePieces {
 
  private:
   static StatusOr<bool> End() { return false; }
-  StatusOr<bool> Wrong(int64_t found) const {
+  StatusOr<bool> WrongLength(int64_t found) const {
     return InvalidArgument("Excess bytes of ", found - lengths_.footer, " before the footer of '",
                            stream_->path(), "': its body must be a multiple of the record length ",
                            lengths_.record, " bytes long.");

@@ -146,7 +146,7 @@ OpDef HandleOp(const char* doc, std::vector<ArgDef> inputs, std::vector<ArgDef> 
       .gradient = NoGradient,
       .stateful = true,
       .untestable_alone =
-          "hands out an iterator, which reads a dataset: kernels/dataset has its tests",
+          "returns an iterator, which reads a dataset: kernels/dataset has its tests",
   };
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The state of an iterator as a list of tensors. Each iterator writes and reads its own section
-// before those of its inputs. A section begins with a label, which detects the state of another
-// pipeline.
+// before those of its inputs. A section begins with a label, so that an iterator refuses the state
+// of another pipeline.
 //
 // Single-threaded.
 #pragma once

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Inputs that say how many calls or datasets run at once: a number, or -1 to let the runtime
-// choose. The numbers come from outside, so they are bounded.
+// choose. The numbers come from untrusted programs, so they are bounded.
 #pragma once
 
 #include <algorithm>

@@ -175,8 +175,7 @@ class PrefetchKernel final : public DatasetKernel {
 
 OP(PrefetchDataset) {
   return DatasetOp{
-      .doc =
-          "Reads up to `buffer_size` elements ahead (-1: as many as fit into a limit of memory).",
+      .doc = "Reads up to `buffer_size` elements ahead (-1: 16 elements; at most 100000).",
       .inputs = {{"input_dataset", "variant"}, {"buffer_size", "int64"}},
       .attrs = {TypesAttr("output_types", 1),
                 {"output_shapes", ShapeList{}},

@@ -45,7 +45,8 @@ class RowBlocks {
   const float* values(int32_t row) const {
     return static_cast<const float*>(static_cast<const void*>(At(row) + sizeof(RowHeader)));
   }
-  // Prefetches the first `bytes` of the row, up to 1 KiB; the hardware prefetcher then continues.
+  // Prefetches the first `bytes` bytes of the row, at most 1 KiB, because the hardware prefetches
+  // the rest.
   void Prefetch(int32_t row, int64_t bytes) const {
     constexpr int64_t kLine = 64, kBytesMax = 1024;
     for (int64_t i = 0; i < std::min(bytes, kBytesMax); i += kLine) __builtin_prefetch(At(row) + i);

@@ -98,7 +98,7 @@ StatusOr<TableChanges> DynamicTable::ExportChanges(absl::Span<const int64_t> wan
   TableChanges changes;
   const AllShards all(*this, caller.threads);
   const int32_t base = EpochOf(base_mark);
-  changes.complete = base < 0 || !all.KnowsDropped(base);
+  changes.complete = base < 0 || !all.HasAllDroppedAfter(base);
   if (changes.complete) {
     changes.dropped.assign(wanted.size(), Tensor(DType::kInt64, {0}));
   } else {

@@ -97,15 +97,15 @@ class DynamicTable::AllShards {
   template <class Fn>
   void ForEachRow(Fn fn) const ABSL_NO_THREAD_SAFETY_ANALYSIS {
     for (const auto& shard : table_.shards_) {
-      // A pointer, because the analysis of the lambda does not see the locks.
+      // Uses a pointer, because the thread-safety analysis of the lambda does not see the locks.
       const TableShard* const rows = &shard->rows;
       rows->ForEachRow([&](int32_t row) { fn(*rows, row); });
     }
   }
-  // Returns whether every shard knows all keys that it dropped after `epoch`.
-  bool KnowsDropped(int32_t epoch) const ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  // Returns whether every shard has all keys that it dropped after `epoch`.
+  bool HasAllDroppedAfter(int32_t epoch) const ABSL_NO_THREAD_SAFETY_ANALYSIS {
     for (const auto& shard : table_.shards_) {
-      if (!shard->rows.dropped().Knows(epoch)) return false;
+      if (!shard->rows.dropped().HasAllAfter(epoch)) return false;
     }
     return true;
   }

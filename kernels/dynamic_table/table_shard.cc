@@ -104,7 +104,7 @@ Status TableShard::Push(Allocator& allocator, const ShardKeys& keys, int64_t ste
     // The key may have got a row in memory by an earlier occurrence in this batch.
     if (row < 0) row = index_.Find(key, hash);
     if (found[i] < KeyIndex::kNone) {
-      if (row < 0) row = BringBack(row, back, hash);
+      if (row < 0) row = MoveToMemory(row, back, hash);
       back += spec_.floats();
     }
     if (row < 0) {
@@ -140,7 +140,7 @@ StatusOr<std::vector<float>> TableShard::ReadSpilled(const std::vector<int32_t>&
 }
 
 // Moves a row from its file to memory. Returns its number there. REQUIRES: there is room in memory.
-int32_t TableShard::BringBack(int32_t row, const float* values, uint64_t hash) {
+int32_t TableShard::MoveToMemory(int32_t row, const float* values, uint64_t hash) {
   const RowHeader header = spilled_->header(SpilledRow(row));
   spilled_->Remove(SpilledRow(row));
   const int32_t back = rows_.Take();

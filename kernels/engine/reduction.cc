@@ -160,7 +160,7 @@ Status ReductionKernel::Compute(KernelContext& ctx) {
   const Tensor indices = ctx.input(1).Reshaped({ctx.input(1).num_elements()});
   ASSIGN_OR_RETURN(const auto axes, AxisValues(indices, "reduction_indices"));
   ASSIGN_OR_RETURN(const ReductionPlan plan, ReductionPlan::Make(x.shape(), axes, keep_dims_));
-  if (plan.num_reduced == 1 && loop_.single_is_result) {
+  if (plan.num_reduced == 1 && loop_.returns_single_element) {
     ctx.SetOutput(0, x.Reshaped(plan.output));
     return OkStatus();
   }

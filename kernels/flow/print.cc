@@ -77,7 +77,7 @@ class PrintV2Kernel final : public Kernel {
   std::string end_;
 };
 
-std::vector<Gradient> PassOn(const GradientScope& g) {
+std::vector<Gradient> PassThroughGradient(const GradientScope& g) {
   std::vector<Gradient> dx(g.num_inputs());
   dx[0] = g.raw_dy();
   return dx;
@@ -101,7 +101,7 @@ OP(Print) {
                 {"first_n", -1},
                 {"summarize", 3}},
       .shape = PrintShape,
-      .gradient = PassOn,
+      .gradient = PassThroughGradient,
       .stateful = true,
       .is_view = true,
       .acts_outside = true,

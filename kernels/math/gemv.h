@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of a matrix and a vector. Their time is that of reading the matrix once, in order.
+// Products of a matrix and a vector. They take as long as reading the matrix once, in order.
 #pragma once
 
 #include <algorithm>

@@ -22,7 +22,8 @@
 namespace penstock {
 namespace {
 
-// A stack. A StateLog cannot replay it. Its actions have no values: "push", "pop", "close".
+// A stack of tensors. A StateLog cannot replay it. The actions have no values: "push", "pop",
+// "close".
 class Stack final : public Resource {
  public:
   Stack(std::string name, DType dtype, int64_t max_size)

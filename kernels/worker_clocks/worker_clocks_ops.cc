@@ -92,7 +92,7 @@ class BeginKernel final : public Kernel {
   }
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const auto clocks, ClocksFor(ctx, worker_));
-    Hold(clocks);
+    ReplaceHolder(clocks);
     const int64_t step_id = ctx.origin().step_id;
     const auto make = [&]() -> StatusOr<std::shared_ptr<Resource>> {
       return std::make_shared<BegunStep>(clocks, worker_, step_id);
@@ -107,7 +107,7 @@ class BeginKernel final : public Kernel {
   }
 
  private:
-  void Hold(const std::shared_ptr<WorkerClocks>& clocks) {
+  void ReplaceHolder(const std::shared_ptr<WorkerClocks>& clocks) {
     std::unique_ptr<Holder> old;  // released without the lock
     MutexLock lock(mu_);
     if (holder_ != nullptr && holder_->clocks() == clocks.get()) return;
