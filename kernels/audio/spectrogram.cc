@@ -79,7 +79,7 @@ class SpectrogramKernel final : public Kernel {
   }
 
  private:
-  // Returns von Hann's window, periodic, of `size` samples.
+  // Returns the periodic Hann window of `size` samples.
   static std::vector<double> Hann(int64_t size) {
     std::vector<double> window(size);
     for (int64_t i = 0; i < size; ++i) {

@@ -27,7 +27,7 @@ Tensor IndexOf(const Batcher::Batch& batch) {
   return Tensor::Of<int64_t>({static_cast<int64_t>(batch.parts.size()), 3}, index);
 }
 
-// The step of the batch's last request gets all rows.
+// Returns the results of each part: the step of the batch's last request gets all rows.
 StatusOr<std::vector<std::vector<Tensor>>> Distribute(const Batcher::Batch& batch,
                                                       const BatchOptions& options) {
   std::vector<std::vector<Tensor>> results(batch.parts.size());

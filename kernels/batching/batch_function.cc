@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // BatchFunction: joins the inputs of concurrent steps, calls a function once for each batch, and
-// hands the rows of its results out to the steps.
+// distributes the rows of its results to the steps.
 #include <memory>
 #include <utility>
 
@@ -74,7 +74,8 @@ class CallFunction final : public BatchWork {
     args.insert(args.end(), captured_.begin(), captured_.end());
     const CallPlace place = {
         .resources = resources_, .cancellation = &batch->cancellation, .step_id = step_id_};
-    // The work owns the call, and a request of the batch owns the work.
+    // The call lives long enough: this work owns the call, and a request of the batch owns the
+    // work.
     call_->RunAsync(place, std::move(args),
                     [batcher, batch](const Status& status, const std::vector<Tensor>& results) {
                       if (!status.ok()) return batcher->End(batch, status, {});

@@ -152,8 +152,8 @@ Batcher::BatchPtr Batcher::TakeFront(Queue* queue) {
   return batch;
 }
 
-// Keeps the first parts, if they make up the largest allowed size below the number of rows, and
-// returns the others to the front of the queue.
+// If the first parts of the batch have together the largest allowed size below the number of its
+// rows, returns the other parts to the front of the queue.
 void Batcher::BatchDown(const BatchPtr& batch, Queue* queue) {
   const auto above =
       std::upper_bound(options_.allowed.begin(), options_.allowed.end(), batch->rows);

@@ -24,8 +24,8 @@ Status SetScalar(KernelContext& ctx, T value) {
 
 class ReadKernelBase : public AsyncKernel {
  protected:
-  // Reads 1 to `count` records, passes them to `receive`, and calls `done` with its status or with
-  // the error.
+  // Reads 1 to `count` records, passes them to `receive`, and calls `done` with the status of
+  // `receive`, or with the error of reading.
   static void Read(KernelContext& ctx, int64_t count,
                    Status (*receive)(KernelContext&, std::vector<Record>&), Done done) {
     auto reader = ResourceInput<Reader>(ctx, 0);

@@ -84,8 +84,8 @@ class CacheDataset final : public Dataset {
       return OkStatus();
     }
 
-    // Also saves the elements read so far, because the process that restores the iterator does not
-    // have the cache.
+    // Also saves the elements that this iterator has read, because the process that restores the
+    // iterator does not have the cache.
     Status Save(const IteratorContext& ctx, StateWriter* writer) override {
       const Elements& elements = cached_ != nullptr ? *cached_ : read_;
       writer->Label("Cache");

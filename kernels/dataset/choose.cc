@@ -13,8 +13,9 @@
 namespace penstock {
 namespace {
 
-// A dataset of those elements of its input that a Chooser selects. A Chooser is a class with
-// Status Next(ctx, input, element, end), Save and Restore, made from the dataset's Options.
+// A dataset of those elements of its input that a Chooser selects. A Chooser is a class with the
+// functions Status Next(ctx, input, element, end), Save and Restore; its constructor takes the
+// dataset's Options.
 template <class Chooser>
 class ChoosingDataset final : public Dataset {
  public:

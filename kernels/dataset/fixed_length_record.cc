@@ -16,8 +16,8 @@ struct Lengths {
   int64_t header, record, footer;
 };
 
-// Keeps as many bytes as the footer has in a buffer, because the size of a compressed file is not
-// known: only at the end of the file are these bytes known to be the footer.
+// Keeps the last bytes that it has read, as many as the footer has, in a buffer: only the end of
+// the file shows that they are the footer, because the size of a compressed file is not known.
 class FixedRecords final : public FilePieces {
  public:
   FixedRecords(std::unique_ptr<InputStream> stream, const Lengths& lengths)

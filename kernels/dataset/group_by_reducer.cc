@@ -101,7 +101,7 @@ class GroupByReducerDataset final : public Dataset {
 
     const std::shared_ptr<const GroupByReducerDataset> dataset_;
     const ElementCall init_, reduce_, finalize_;
-    std::map<int64_t, Element> states_;  // by key; without those already returned
+    std::map<int64_t, Element> states_;  // by key; without the states whose elements were returned
   };
 
   const ReducerFunctions functions_;

@@ -62,7 +62,7 @@ class OneShotKernel final : public IteratorHandleKernel {
   FunctionAttr factory_;
 };
 
-// AnonymousIterator's kernel. The resource is in no container: it lives as long as its handle.
+// The kernel of AnonymousIterator. No container holds the resource: it lives as long as its handle.
 class AnonymousKernel final : public Kernel {
  public:
   Status Init(const KernelInit& node) override { return ReadSpec(node, &spec_); }

@@ -11,8 +11,8 @@
 namespace penstock {
 namespace {
 
-// Selects `count` elements of the input: first, first + stride, and so on; all of these if `count`
-// is negative.
+// Selects the elements first, first + stride, and so on of the input: `count` of them, or all if
+// `count` is negative.
 struct Part {
   const char* name;
   int64_t first = 0, stride = 1, count = -1;

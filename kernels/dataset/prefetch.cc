@@ -15,8 +15,7 @@
 namespace penstock {
 namespace {
 
-// The number of elements to buffer if the client does not set it, and the maximum if the client
-// sets it.
+// The number of elements to buffer if buffer_size is -1, and the maximum of buffer_size.
 constexpr int64_t kAutotuned = 16;
 constexpr int64_t kBufferMax = 100'000;
 

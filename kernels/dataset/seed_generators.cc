@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-// The resource is in no container: it lives as long as its handle.
+// No container holds the resource: it lives as long as its handle.
 class AnonymousKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {

@@ -45,8 +45,8 @@ void KeyIndex::Insert(int64_t key, uint64_t hash, int32_t row) {
 void KeyIndex::Erase(int64_t key, uint64_t hash) {
   uint64_t hole = hash & mask_;
   while (entries_[hole].key != key || entries_[hole].row == kNone) hole = (hole + 1) & mask_;
-  // Moves later entries into the hole, unless an entry would then lie before the place where its
-  // search begins.
+  // Moves later entries into the hole. Skips an entry if the hole lies before the place where the
+  // search for its key begins.
   for (uint64_t at = (hole + 1) & mask_; entries_[at].row != kNone; at = (at + 1) & mask_) {
     const uint64_t home = HashKey(entries_[at].key) & mask_;
     if (((at - home) & mask_) < ((at - hole) & mask_)) continue;

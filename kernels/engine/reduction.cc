@@ -11,12 +11,13 @@ namespace {
 
 constexpr int64_t kTile = 1024;  // accumulators of one unit of work: at most 16 KiB
 constexpr int64_t kMaxAccumulatorBytes = 16;
-// The minimum size of a piece, so that scheduling it pays.
+// The minimum size of a piece: for smaller pieces, scheduling would take longer than the work.
 constexpr int64_t kSplitElements = 64 << 10;
 constexpr int64_t kMaxPieces = 256;
 constexpr double kNanosPerElement = 0.12;
 
-// One reduction, split into tiles of outputs; the elements of each tile are split into pieces.
+// Runs one reduction. The outputs are split into tiles, and the input elements of each tile into
+// pieces.
 class Reducing {
  public:
   Reducing(const ReductionLoop& loop, const ReductionPlan& plan, const void* x, void* y)

@@ -42,7 +42,7 @@ class PrintKernel final : public Kernel {
  private:
   std::string message_;
   int64_t first_n_ = -1, summarize_ = 3;
-  std::atomic<int64_t> printed_{0};  // calls over all steps, for "the first n times"
+  std::atomic<int64_t> printed_{0};  // number of calls in all steps, for the attribute first_n
 };
 
 class PrintV2Kernel final : public Kernel {

@@ -17,8 +17,8 @@ enum class FillMode { kConstant, kReflect, kWrap, kNearest };
 // Positions are clamped to this magnitude, so that they can be converted to integers.
 constexpr float kFar = 1e9f;
 
-// Maps a position outside of [0, size - 1] to one inside, as the fill mode says; in constant mode
-// the position stays outside. NaN counts as far outside.
+// Maps a position outside of [0, size - 1] to a position inside, by the rule of the fill mode; in
+// constant mode the position stays outside. NaN counts as far outside.
 float Inside(float position, int64_t size, FillMode mode) {
   const auto last = static_cast<float>(size - 1), length = static_cast<float>(size);
   if (!(std::abs(position) < kFar)) position = position > 0 ? kFar : -kFar;

@@ -66,7 +66,8 @@ std::optional<Rectangle> DrawCrop(const Rectangle& image, float min_area, float 
     height += change;
     width = width_for(height);
   };
-  // After rounding, the area may be slightly too small or too large: adds or removes one row.
+  // Adds or removes one row, because rounding may have made the area slightly too small or too
+  // large.
   if (area() < min_area) resize(+1);
   if (area() > max_area) resize(-1);
   if (area() < min_area || area() > max_area || width > image.width() || height > image.height() ||

@@ -27,7 +27,7 @@ Dims StridesAlong(const Labels& labels, const Labels& own, const Dims& dims) {
   return strides;
 }
 
-// Returns the labels for which "is in `other`" equals `in_other`, and "is in `output`" equals
+// Returns each label that is in `other` if and only if `in_other`, and in `output` if and only if
 // `in_output`.
 Labels Select(const Labels& labels, const Labels& other, bool in_other, const Labels& output,
               bool in_output) {
@@ -184,7 +184,7 @@ Status EinsumKernel::Compute(KernelContext& ctx) {
   ASSIGN_OR_RETURN(Operand y, Input(ctx, all, 0));
   if (ctx.num_inputs() == 2) {
     ASSIGN_OR_RETURN(const Operand b, Input(ctx, all, 1));
-    // The operand whose dimensions come first in the output becomes the left one of the product.
+    // Makes the operand whose dimensions come first in the output the left operand of the product.
     const Labels order = InOrderOf(all.output, Joined(y.labels, b.labels, {}));
     const auto alone = std::find_if(order.begin(), order.end(), [&](int label) {
       return Contains(y.labels, label) != Contains(b.labels, label);

@@ -34,7 +34,8 @@ namespace penstock {
 template <class T>
 bool CholeskyFactor(int64_t size, T* a) {
   LimitOpenBlasToOneThread();
-  // In column-major order this is the transposed matrix; its upper triangle is our lower one.
+  // LAPACK reads the matrix in column-major order, so it sees the transposed matrix, whose upper
+  // triangle is our lower triangle.
   const char triangle = 'U';
   const int n = LapackInt(size);
   int info;
@@ -64,7 +65,7 @@ void LuFactor(int64_t size, T* a, int* pivots) {
   } else {
     zgetrf_(&n, &n, a, &n, pivots, &info);
   }
-  Succeeded(info);  // ignores singular matrices: the caller checks the diagonal
+  Succeeded(info);  // ignores a singular matrix: the caller checks the diagonal
 }
 
 template <class T>

@@ -95,8 +95,8 @@ class RfftKernel final : public Kernel {
       std::fill_n(y, t.output.num_elements(), C(0));
       return OkStatus();
     }
-    // Transforms along the last dimension, keeping only the first half; then along the other
-    // dimensions.
+    // Transforms along the last dimension, and keeps only the first half of each line; then
+    // transforms along the other dimensions.
     const int64_t n = t.needed[kRank - 1], half = HalfLength(n);
     std::vector<std::pair<int64_t, int64_t>> lines;
     ForEachPair(input.shape(), t.output,
@@ -206,7 +206,8 @@ Output PadTo(Output x, Output sizes, int rank) {
 }
 
 // Returns the gradient of x. The op returns the first half of the full transform of x. So its
-// gradient is that of the full transform, with zeros as the gradient of the second half.
+// gradient is the gradient of the full transform, with zeros in place of the gradient of the second
+// half.
 Gradients RfftGradient(const GradientScope& g, int rank) {
   const Output lengths = g.x(1), n = FftSize(lengths, g.dy().dtype());
   const Output whole = Call(FftName("IFFT", rank), {PadTo(g.dy(), lengths, rank)}) * n;

@@ -62,7 +62,7 @@ struct SoftsignFn {
   }
 };
 
-// Functors of the gradient ops: of (dy, x) or (dy, y), like the ops' inputs.
+// Functors of the gradient ops. Their arguments are the ops' inputs: (dy, x) or (dy, y).
 struct ReluGradFn {
   template <class T>
   DEVICE_FN T operator()(T dy, T x) const {

@@ -12,8 +12,8 @@
 namespace penstock {
 namespace {
 
-// The product c[m,n] = op(a) * op(b), or += if `add`. All matrices are row-major; a is [m,k] or, if
-// transposed, [k,m]; b is [k,n] or, if transposed, [n,k].
+// The product c[m,n] = op(a) * op(b); if `add`, c[m,n] += op(a) * op(b). All matrices are
+// row-major; a is [m,k] or, if transposed, [k,m]; b is [k,n] or, if transposed, [n,k].
 struct Product {
   int64_t m, n, k;
   bool transpose_a = false, transpose_b = false, add = false;
@@ -127,8 +127,8 @@ void UnrolledImageGradient(const ConvGeometry& g, const T* filter, const T* dout
   });
 }
 
-// Computes the gradient of the filter. Each piece of the batch has its own result; the results are
-// added up in order, so the sum does not depend on which thread is first.
+// Computes the gradient of the filter. Each piece of the batch has its own result, and the results
+// are added up in order, so the sum does not depend on the order in which threads finish.
 template <class T>
 void UnrolledFilterGradient(const ConvGeometry& g, const T* image, const T* doutput, T* dfilter,
                             Scheduler& threads) {

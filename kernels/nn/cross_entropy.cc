@@ -141,8 +141,9 @@ Status SparseLossShape(ShapeScope& s) {
 
 Output PerRow(const GradientScope& g) { return ExpandDims(g.dy(0), g.Const<int32_t>(-1)); }
 
-// Returns the gradient of the features. That of the loss is backprop; that of backprop (second
-// order) is that of softmax: (v - sum(v * softmax)) * softmax.
+// Returns the gradient of the features. The loss contributes dy(0) * backprop. The output backprop
+// (second order) contributes the gradient of softmax for v = dy(1): (v - sum(v * softmax)) *
+// softmax.
 Output FeaturesGradient(const GradientScope& g) {
   Output total = PerRow(g) * g.y(1);
   if (g.has_dy(1)) {

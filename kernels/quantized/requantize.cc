@@ -12,7 +12,8 @@ namespace penstock {
 namespace {
 
 // Converts qint32 integers of range `from` to 8-bit integers of range `to`. As in TensorFlow,
-// quint8 are computed in fixed point with 16 fractional bits, and qint8 by way of floats.
+// quint8 numbers are computed in fixed point with 16 fractional bits, and qint8 numbers are
+// computed in float.
 template <class Q>
 class Requantizer {
  public:
@@ -58,8 +59,8 @@ class Requantizer<quint8> {
   int64_t scale_ = 0, offset_ = 0;
 };
 
-// Returns the range of the numbers that occur in `input`, extended down to zero if it lies above
-// zero.
+// Returns the range of the numbers that occur in `input`. If all are above zero, the range begins
+// at zero.
 QuantizedRange UsedRange(const Tensor& input, QuantizedRange range) {
   const auto integers = input.flat<qint32>();
   const auto [min, max] = std::minmax_element(integers.begin(), integers.end(),

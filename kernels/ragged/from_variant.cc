@@ -16,7 +16,8 @@
 namespace penstock {
 namespace {
 
-// A limit for rows without elements, which take memory here but none in the variants.
+// The maximum number of rows without elements. Such rows take memory in the splits but none in the
+// variants.
 constexpr int64_t kEmptyRowsMax = 1 << 24;
 
 int64_t SplitAt(const Tensor& splits, int64_t i) {

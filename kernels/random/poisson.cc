@@ -45,7 +45,7 @@ double LargePoisson(double rate, double largest, Philox stream) {
     const double from_end = 0.5 - std::abs(u);
     const double k = std::floor((2 * a / from_end + b) * u + rate + 0.43);
     if (k > largest) continue;
-    // Inside of this rectangle every proposal is accepted.
+    // Accepts every proposal in this rectangle without computing logarithms.
     if (from_end >= 0.07 && v <= 0.9277 - 3.6224 / (b - 2)) return k;
     if (k < 0 || (from_end < 0.013 && v > from_end)) continue;
     const double log_v = std::log(v * inverse_alpha / (a / (from_end * from_end) + b));

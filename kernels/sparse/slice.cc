@@ -20,7 +20,7 @@ Status WriteBox(KernelContext& ctx, const SparseTensor& x, const Dims& start, co
     const Place place = x.place(i);
     bool within = true;
     for (int d = 0; d < x.rank(); ++d) {
-      // Subtracts instead of adding start and size, so that nothing overflows for any start.
+      // Compares place - start with size, because start + size could overflow.
       within = within && place[d] >= start[d] &&
                static_cast<uint64_t>(place[d]) - static_cast<uint64_t>(start[d]) <
                    static_cast<uint64_t>(size[d]);
@@ -79,8 +79,8 @@ class SparseSliceKernel final : public Kernel {
   }
 };
 
-// Outputs the gradient of each input entry: that of its entry in the slice, or zero if the slice
-// does not contain the entry.
+// Outputs the gradient of each input entry: the gradient of the same entry of the slice, or zero if
+// the slice does not contain the entry.
 class SparseSliceGradKernel final : public Kernel {
  public:
   Status Compute(KernelContext& ctx) override {

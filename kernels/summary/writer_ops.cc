@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SummaryWriter and the ops that write through its handle: summaries of TensorFlow 2.
+// SummaryWriter and the ops that write summaries of TensorFlow 2 through its handle.
 #include <cmath>
 #include <utility>
 

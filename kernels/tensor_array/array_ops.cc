@@ -144,8 +144,8 @@ OpDef TensorArrayOp(Generation generation) {
 }
 
 OpDef TensorArrayGradOp(Generation generation) {
-  // In the first generation, this op takes the two strings as in the second generation, not a
-  // reference to them.
+  // In the first generation, this op takes the two strings themselves, as in the second generation,
+  // instead of a reference to them.
   const Generation taken = generation == Generation::kReference ? Generation::kStrings : generation;
   return {.doc =
               "Returns the array of gradients of an array: it holds the gradients of the array's "

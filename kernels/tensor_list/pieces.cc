@@ -50,7 +50,8 @@ class TensorListSplitKernel final : public Kernel {
   }
 };
 
-// Merges the shape of the concatenation from what the list, the op and the elements declare.
+// Computes the shape of the concatenation: merges the shapes that the list, the op and the elements
+// declare.
 class Joined {
  public:
   static StatusOr<Joined> Of(const TensorListValue& list, const PartialShape& asked) {
@@ -75,7 +76,7 @@ class Joined {
 
   Shape rest() const { return rest_.ToShape(); }
   // Returns the length of element i, which is not set. InvalidArgument if neither the list nor the
-  // op declares it.
+  // op declares the length.
   StatusOr<int64_t> LengthOfUnset(int64_t i, const Dims& leading_dims) const {
     if (first_ >= 0) return first_;
     if (i < static_cast<int64_t>(leading_dims.size()) && leading_dims[i] >= 0) {

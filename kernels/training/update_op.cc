@@ -136,7 +136,8 @@ Status CheckSparse(const Shape& variable, const Tensor& gradient, const Tensor& 
                            indices.shape().ToString());
   }
   Shape expected = variable;
-  // The product of the other sizes may be large although one size is zero.
+  // One size is zero, but the product of the other sizes may be too large, so compares the sizes
+  // one by one.
   if (expected.num_elements() == 0) {
     Dims dims(variable.dims().begin(), variable.dims().end());
     dims[0] = indices.dim(0);
