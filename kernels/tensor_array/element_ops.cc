@@ -39,7 +39,7 @@ std::string GradientScopeOf(const std::string& name) {
 // scope.
 std::string SourceOf(const GradientScope& g, Output dy) {
   std::string source = GradientScopeOf(dy.name());
-  if (source.empty()) source = GradientScopeOf(Identity(dy).name());  // the caller of AddGradients gave dy
+  if (source.empty()) source = GradientScopeOf(Identity(dy).name());  // dy is the caller's own node
   if (source.empty() && g.sink().status().ok()) {
     g.sink().Fail(InvalidArgument("the gradient '", dy.name(), "' of tensor array op '",
                                   g.node_name(), "' is in no scope called gradients"));
