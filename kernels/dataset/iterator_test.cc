@@ -304,7 +304,7 @@ TEST(Iterator, RefusesStatesThatDoNotFit) {
     const IteratorPtr saved = NewIterator(place, make());
     Next(place, *saved);
     std::vector<Tensor> state = Save(place, *saved);
-    // Truncates the state, and replaces each number by absurd numbers.
+    // Truncates the state, and replaces each number by numbers that are out of range.
     for (size_t i = 0; i < state.size(); ++i) {
       StateReader cut({state.begin(), state.begin() + static_cast<int64_t>(i)});
       EXPECT_EQ(NewIterator(place, make())->Restore(place.Context(), &cut).code(),

@@ -77,8 +77,8 @@ TEST_P(BothFronts, AHashTableIsFilledOnce) {
   EXPECT_EQ(table.Size(), 2);
   EXPECT_TRUE(
       SameTensor(table.Find(S({1, 3}, {"b", "z", "a"}), L({}, {-1})), L({1, 3}, {2, -1, 1})));
-  // Initializing again with the same number of entries does nothing; with another number it is an
-  // error.
+  // A second initialization with the same number of entries does nothing; with another number of
+  // entries it fails.
   EXPECT_TRUE(table.Do("InitializeTable", {S({2}, {"a", "c"}), L({2}, {8, 9})}).ok());
   EXPECT_TRUE(SameTensor(table.Find(S({}, {"a"}), L({}, {-1})), L({}, {1})));
   EXPECT_THAT(Message(table.Do("InitializeTable", {S({1}, {"q"}), L({1}, {8})})),
