@@ -64,7 +64,7 @@ Status RecordMixer::BeginEpoch() {
     return NotFound("no file matches file_pattern '", options_.pattern, "'");
   }
   Philox order = Philox::FromSeeds(options_.seed, static_cast<uint64_t>(++epoch_));
-  // Not std::shuffle, whose result depends on the library.
+  // Does not use std::shuffle, because its result depends on the library.
   for (size_t i = files_left_.size() - 1; i > 0; --i)
     std::swap(files_left_[i], files_left_[Below(i + 1, order)]);
   const auto shift =

@@ -4,8 +4,8 @@
 //
 // Each epoch reads the files in a new random order, several files in turn. Records pass through a
 // window of half the buffer, from which they are taken at random; the other half is read ahead.
-// Each record comes once in every epoch. The order follows from the options and the contents of the
-// files alone.
+// Every epoch returns each record once. The order depends only on the options and the contents of
+// the files.
 //
 // Thread-safe. Calls read files, one call at a time.
 #pragma once

@@ -55,7 +55,8 @@ class FixedRecords final : public FilePieces {
 };
 
 // Checks the file's size before the first record is read. InvalidArgument unless the file has a
-// header, whole records and a footer. Not for compressed files, whose size is not known.
+// header, whole records and a footer. Must not be called for compressed files, because the size of
+// their contents is not known.
 Status CheckBody(Env& env, const std::string& path, const Lengths& lengths) {
   ASSIGN_OR_RETURN(const auto file, env.OpenFile(path));
   const int64_t body = file->size() - lengths.header - lengths.footer;

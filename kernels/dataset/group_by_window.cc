@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // GroupByWindowDataset: collects elements with equal keys in groups. When a group is full, a
-// function makes a dataset of it, whose elements are the output.
+// function converts it to a dataset, and the elements of that dataset are the output.
 #include <map>
 #include <memory>
 #include <utility>

@@ -38,7 +38,8 @@ class StateWriter {
   std::vector<Tensor> values_;
 };
 
-// Reads a state that may come from outside: InvalidArgument says what was expected.
+// Reads a state, which may come from an untrusted source. InvalidArgument names the value that was
+// expected.
 class StateReader {
  public:
   explicit StateReader(std::vector<Tensor> values) : values_(std::move(values)) {}

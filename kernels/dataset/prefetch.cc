@@ -133,7 +133,7 @@ class PrefetchDataset final : public Dataset {
       }
     }
 
-    // Waits until the buffer has room for an element. Returns false if the iterator is being
+    // Waits until the buffer can take another element. Returns false if the iterator is being
     // destroyed, or if the input has ended.
     bool WaitForRoom() {
       MutexLock lock(mu_);

@@ -33,7 +33,7 @@ class DroppedKeys {
   void Forget();
   // Returns whether this object has every key that was dropped after `epoch`.
   bool HasAllAfter(int32_t epoch) const { return epoch >= known_after_; }
-  // Calls fn(key) for each key dropped after `epoch`. A key may come several times, and may have a
+  // Calls fn(key) for each key dropped after `epoch`, several times for some keys. A key may have a
   // row again. REQUIRES: HasAllAfter(epoch).
   template <class Fn>
   void ForEachAfter(int32_t epoch, Fn fn) const {

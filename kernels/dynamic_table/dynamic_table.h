@@ -108,8 +108,9 @@ class DynamicTable final : public Resource {
   // Drops the rows of `ids`. Ignores keys without a row.
   Status Erase(const Tensor& ids, const Caller& caller);
 
-  // Returns the rows of each of the `wanted` buckets, of `buckets` in all. Pushes wait, so that all
-  // rows are copied at one point in time. ResourceExhausted if there is no memory.
+  // Returns the rows of each of the `wanted` buckets, where `buckets` is the number of all buckets.
+  // Pushes wait meanwhile, so that all rows are copied at one point in time. ResourceExhausted if
+  // there is no memory.
   StatusOr<std::vector<TableRows>> Export(absl::Span<const int64_t> wanted, int64_t buckets,
                                           const Caller& caller) const;
   // Like Export, and sets the mark `mark` at that point in time; an empty `mark` sets none. Returns
@@ -128,8 +129,8 @@ class DynamicTable final : public Resource {
   Status Import(absl::Span<const TableRows> rows, const Caller& caller);
   // Applies the result of ExportChanges to a table that has the rows of `base_mark`: drops keys,
   // then adds rows, or replaces them if their key has one. The rows count as the last updated.
-  // `complete`: buckets, of `buckets` in all, whose old rows are all dropped first. Errors as in
-  // Import.
+  // `complete`: the buckets whose old rows are all dropped first; `buckets` is the number of all
+  // buckets. Errors as in Import.
   Status Merge(const TableChanges& changes, const std::vector<int64_t>& complete, int64_t buckets,
                const Caller& caller);
 

@@ -60,7 +60,8 @@ class DynamicTable::KeysByShard {
   std::array<int64_t, TableSpec::kShards + 1> starts_ = {};
 };
 
-// Holds the lock of one shard for changes.
+// Holds the lock of one shard exclusively. The destructor stores the sizes of the shard before it
+// releases the lock.
 class ABSL_SCOPED_LOCKABLE DynamicTable::ShardWriterLock {
  public:
   ShardWriterLock(Shard& shard, Scheduler& threads) ABSL_EXCLUSIVE_LOCK_FUNCTION(shard.mu)
@@ -109,7 +110,7 @@ class DynamicTable::AllShards {
     }
     return true;
   }
-  // Calls fn(key) for each key dropped after `epoch`; a key may come several times.
+  // Calls fn(key) for each key dropped after `epoch`, several times for some keys.
   template <class Fn>
   void ForEachDropped(int32_t epoch, Fn fn) const ABSL_NO_THREAD_SAFETY_ANALYSIS {
     for (const auto& shard : table_.shards_) shard->rows.dropped().ForEachAfter(epoch, fn);

@@ -21,8 +21,8 @@ namespace penstock {
 
 class SwapFile {
  public:
-  // Is called before each piece of a read or a write. If it returns an error, the read or write
-  // ends with that error.
+  // Called before each piece of a read or a write. If it returns an error, the read or write ends
+  // with that error.
   using PieceCheck = absl::FunctionRef<Status()>;
 
   static SwapFile& OfProcess();

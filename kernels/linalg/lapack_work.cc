@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The LAPACK routines that need work space, and return its size when asked.
+// The LAPACK routines that need work space. A query returns the size of the work space.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -85,7 +85,7 @@ using Real = typename RealOf<T>::type;
 template <class T>
 inline constexpr bool kIsComplex = !std::is_same_v<T, Real<T>>;
 
-// Returns the size that a routine asked for in work[0], in a query with lwork = -1.
+// Returns the size of work space that a routine has written to work[0], in a query with lwork = -1.
 template <class T>
 int WorkSize(T asked) {
   return std::max(1, static_cast<int>(std::real(asked)));

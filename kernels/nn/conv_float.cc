@@ -37,7 +37,7 @@ memory::desc Desc(memory::dims dims, Tag tag) {
 }
 
 // One of the three computations (convolution, image gradient, filter gradient) for one geometry.
-// Converts operands to the layouts that oneDNN asks for.
+// Converts operands to the layouts that oneDNN chooses.
 class Primitive {
  public:
   // Throws dnnl::error if oneDNN does not support the computation.

@@ -58,7 +58,7 @@ class SoftmaxCrossEntropy final : public Kernel {
         F total = 0;
         for (int64_t c = 0; c < classes; ++c) {
           const F label(p[r * p_rows.row_step + c * p_rows.class_step]);
-          // A label of zero adds nothing to the loss, even if the logit is infinite.
+          // Skips labels of zero: they add nothing to the loss, even if the logit is infinite.
           if (label != F(0)) total += label * (log_sum - shifted[c]);
           d[r * classes + c] = T(exps[c] / sum - label);
         }
