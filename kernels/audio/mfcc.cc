@@ -23,8 +23,8 @@ struct MfccOptions {
   int64_t filters = 0, coefficients = 0;
 
   Status Check() const {
-    constexpr int64_t kMost = 4096;
-    if (filters < 1 || filters > kMost) {
+    constexpr int64_t kFiltersMax = 4096;
+    if (filters < 1 || filters > kFiltersMax) {
       return InvalidArgument("filterbank_channel_count must be between 1 and 4096, is ", filters);
     }
     if (coefficients < 1 || coefficients > filters) {

@@ -106,7 +106,8 @@ class Batcher final : public Resource, public std::enable_shared_from_this<Batch
   using RequestPtr = std::shared_ptr<Request>;
   using BatchPtr = std::shared_ptr<Batch>;
   using Queue = std::deque<BatchPtr>;  // the last one is open for more rows
-  // The actions that follow from a change. The caller runs them after releasing the lock.
+  // The requests and batches that a change has ended or started. The caller delivers, runs and
+  // cancels them after it has released the lock.
   struct Outcome {
     std::vector<RequestPtr> ended;
     std::vector<BatchPtr> started, cancelled;

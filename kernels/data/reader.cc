@@ -26,9 +26,9 @@ StatusOr<std::string> WorkIn(const Element& element) {
 
 }  // namespace
 
-class Reader::Turn final : public Operation {
+class Reader::TurnOperation final : public Operation {
  public:
-  Turn(Reader& reader, const Caller& caller, Done done)
+  TurnOperation(Reader& reader, const Caller& caller, Done done)
       : Operation(caller, std::move(done)), reader_(reader) {}
   StatusOr<Progress> Try() override {
     reader_.mu_.AssertHeld();
@@ -53,7 +53,7 @@ void Reader::Use(const Caller& caller, absl::AnyInvocable<void(Done) &&> body, D
       std::move(body)(std::move(ended));
     });
   });
-  Start(0, std::make_shared<Turn>(*this, caller, std::move(at_turn)));
+  Start(0, std::make_shared<TurnOperation>(*this, caller, std::move(at_turn)));
 }
 
 void Reader::EndTurn() {

@@ -55,7 +55,7 @@ class Reader final : public Blocking {
   int64_t work_finished() const { return work_finished_.load(); }
 
  private:
-  class Turn;
+  class TurnOperation;
   struct Reading;
 
   // Waits for a turn, then calls `body` on a file thread. The turn ends when the body calls its

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DatasetKernel: the base of kernels of ops that make a dataset. DatasetOp: returns the definition
-// of such an op.
+// DatasetKernel: the base of kernels of ops that make a dataset. DatasetOp: describes such an op,
+// and converts to its OpDef.
 #pragma once
 
 #include <string>

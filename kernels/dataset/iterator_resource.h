@@ -47,7 +47,7 @@ class IteratorResource final : public Resource {
 
   // Returns the types and shapes that the elements must have. Empty: any.
   const ElementSpec& spec() const { return spec_; }
-  // Sets the function, without arguments, that returns the dataset. Prepare calls it.
+  // Sets the function that returns the dataset; it has no arguments. Prepare calls it.
   void set_factory(CapturedFunction factory) { factory_ = std::move(factory); }
 
   // Queues an operation. Calls `done` with its status, on any thread. The resource must live until

@@ -168,7 +168,7 @@ void SpillSegments::Clear() {
   open_ = -1;
 }
 
-int SpillSegments::MostlyFree() const {
+int SpillSegments::FindMostlyFree() const {
   for (int i = 0; i < std::ssize(segments_); ++i) {
     const Segment& each = segments_[i];
     const bool full = each.reader != nullptr && i != open_;

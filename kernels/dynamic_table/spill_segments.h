@@ -50,11 +50,11 @@ class SpillSegments {
   void Clear();
 
   // Returns a full segment with fewer than half of its records in use, or -1 if there is none.
-  int MostlyFree() const;
+  int FindMostlyFree() const;
   // Returns the places of the records of a segment that are in use.
   std::vector<int32_t> PlacesOf(int segment) const;
   int32_t OwnerOf(int32_t place) const;
-  // Makes MostlyFree skip this segment, which cannot be read, from now on.
+  // Makes FindMostlyFree skip this segment, which cannot be read, from now on.
   void KeepSegment(int segment) { segments_[segment].kept = true; }
 
   // Returns the size of all files.

@@ -55,7 +55,7 @@ void SpilledRows::Clear() {
 }
 
 bool SpilledRows::Compact() {
-  const int segment = segments_.MostlyFree();
+  const int segment = segments_.FindMostlyFree();
   if (segment < 0) return false;
   const Status moved = Move(segment);
   // Gives up a segment only if a record is damaged: the error of a full disk may not occur again.

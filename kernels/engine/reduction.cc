@@ -18,9 +18,9 @@ constexpr double kNanosPerElement = 0.12;
 
 // Runs one reduction. The outputs are split into tiles, and the input elements of each tile into
 // pieces.
-class Reducing {
+class ReductionRun {
  public:
-  Reducing(const ReductionLoop& loop, const ReductionPlan& plan, const void* x, void* y)
+  ReductionRun(const ReductionLoop& loop, const ReductionPlan& plan, const void* x, void* y)
       : loop_(loop),
         plan_(plan),
         x_(static_cast<const char*>(x)),
@@ -145,7 +145,7 @@ class Reducing {
 
 void Reduce(Scheduler& threads, const ReductionLoop& loop, const ReductionPlan& plan, const void* x,
             void* y) {
-  if (plan.num_outputs > 0) Reducing(loop, plan, x, y).Run(threads);
+  if (plan.num_outputs > 0) ReductionRun(loop, plan, x, y).Run(threads);
 }
 
 Status ReductionKernel::Init(const KernelInit& node) {

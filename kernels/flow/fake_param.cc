@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FakeParam: zeros, in place of a value that only the other branch computes.
+// FakeParam: returns zeros in place of a value that only another branch computes.
 #include <cstring>
 
 #include "core/op/gradient.h"

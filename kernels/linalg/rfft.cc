@@ -62,8 +62,9 @@ struct RealTransform {
   }
 };
 
-// Calls fn(from, to) for each line along the last dimension of a tensor of shape `to`: `to` is the
-// line's offset there, `from` that of the same line in a tensor of the larger shape `from`.
+// Calls fn(offset in `from`, offset in `to`) for each line along the last dimension of a tensor of
+// shape `to`. The offsets are the positions of the line in that tensor, and of the same line in a
+// tensor of the larger shape `from`.
 template <class Fn>
 void ForEachPair(const Shape& from, const Shape& to, Fn fn) {
   const int rank = to.rank();

@@ -86,7 +86,7 @@ class LookupTable final : public Resource {
   void Put(const Tensor& keys, int64_t i, const Tensor& values) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Erase(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Clear() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Removes a row of the storage. The last row moves to its place.
+  // Removes a row of the storage, and moves the last row to its place.
   void DropRow(int64_t row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CopyRow(int64_t row, Tensor* values, int64_t i) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   void CopyKey(const std::string& key, Tensor* keys, int64_t i) const;

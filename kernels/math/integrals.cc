@@ -112,7 +112,7 @@ double FresnelSine(double x) { return Fresnel(x).imag(); }
 double FresnelCosine(double x) { return Fresnel(x).real(); }
 
 template <double (*kFunction)(double)>
-struct InDouble {
+struct ComputedInDouble {
   static constexpr double kNanos = 100;
   template <class T>
   T operator()(T x) const {
@@ -167,12 +167,12 @@ OP(Spence) {
   });
 }
 
-KERNEL(Erfinv, UnaryElementwise<InDouble<Erfinv>>::Kernel, FLOATING_TYPES);
-KERNEL(Ndtri, UnaryElementwise<InDouble<Ndtri>>::Kernel, FLOATING_TYPES);
-KERNEL(Expint, UnaryElementwise<InDouble<Expint>>::Kernel, FLOATING_TYPES);
-KERNEL(Dawsn, UnaryElementwise<InDouble<Dawson>>::Kernel, FLOATING_TYPES);
-KERNEL(FresnelSin, UnaryElementwise<InDouble<FresnelSine>>::Kernel, FLOATING_TYPES);
-KERNEL(FresnelCos, UnaryElementwise<InDouble<FresnelCosine>>::Kernel, FLOATING_TYPES);
-KERNEL(Spence, UnaryElementwise<InDouble<Dilogarithm>>::Kernel, FLOATING_TYPES);
+KERNEL(Erfinv, UnaryElementwise<ComputedInDouble<Erfinv>>::Kernel, FLOATING_TYPES);
+KERNEL(Ndtri, UnaryElementwise<ComputedInDouble<Ndtri>>::Kernel, FLOATING_TYPES);
+KERNEL(Expint, UnaryElementwise<ComputedInDouble<Expint>>::Kernel, FLOATING_TYPES);
+KERNEL(Dawsn, UnaryElementwise<ComputedInDouble<Dawson>>::Kernel, FLOATING_TYPES);
+KERNEL(FresnelSin, UnaryElementwise<ComputedInDouble<FresnelSine>>::Kernel, FLOATING_TYPES);
+KERNEL(FresnelCos, UnaryElementwise<ComputedInDouble<FresnelCosine>>::Kernel, FLOATING_TYPES);
+KERNEL(Spence, UnaryElementwise<ComputedInDouble<Dilogarithm>>::Kernel, FLOATING_TYPES);
 
 }  // namespace penstock

@@ -169,7 +169,8 @@ Status FromVariantShape(ShapeScope& s) {
   return OkStatus();
 }
 
-// Returns the gradient as variants again, encoded with the splits of the inputs.
+// Returns the gradient of the variants: encodes dy as variants, with the splits that the op has
+// output.
 std::vector<Gradient> FromVariantGradient(const GradientScope& g) {
   const auto outer = static_cast<int>(g.attr<int64_t>("output_ragged_rank"));
   const auto inner = static_cast<int>(g.attr<int64_t>("input_ragged_rank"));

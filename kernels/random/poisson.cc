@@ -2,9 +2,9 @@
 //
 // RandomPoisson, RandomPoissonV2, StatelessRandomPoisson: Poisson-distributed numbers.
 //
-// Small rates: D. E. Knuth: The Art of Computer Programming, volume 2, 3.4.1. Others: W. Hoermann:
-// The Transformed Rejection Method for Generating Poisson Random Variables. Insurance: Mathematics
-// and Economics 12 (1993).
+// The method for small rates is from D. E. Knuth: The Art of Computer Programming, volume 2, 3.4.1;
+// the method for other rates is from W. Hoermann: The Transformed Rejection Method for Generating
+// Poisson Random Variables. Insurance: Mathematics and Economics 12 (1993).
 #include <cmath>
 
 #include "core/op/gradient.h"

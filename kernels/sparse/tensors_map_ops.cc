@@ -13,7 +13,7 @@ namespace {
 
 // The maximum number of rows that one AddManySparseToTensorsMap adds. Rows without values take
 // memory, too, so a small tensor could claim any number of rows.
-constexpr int64_t kEntriesMax = 1 << 20;
+constexpr int64_t kRowsMax = 1 << 20;
 
 // Nodes with the same container and shared_name use the same map. As in TensorFlow, a node without
 // shared_name uses the map that has the node's name in the shared container:
@@ -58,8 +58,8 @@ class AddManySparseKernel final : public TensorsMapKernel {
   Status Compute(KernelContext& ctx) override {
     ASSIGN_OR_RETURN(const SparseTensor x, SparseTensor::FromInputs(ctx, 0, "sparse"));
     ASSIGN_OR_RETURN(const int64_t rows, CountSparseRows(x));
-    if (rows > kEntriesMax) {
-      return InvalidArgument("sparse_shape[0] must be at most ", kEntriesMax, ", is ", rows);
+    if (rows > kRowsMax) {
+      return InvalidArgument("sparse_shape[0] must be at most ", kRowsMax, ", is ", rows);
     }
     Tensor* numbers;
     RETURN_IF_ERROR(ctx.Allocate(0, Shape{rows}, &numbers));
