@@ -34,7 +34,7 @@ class RowExchange final : public Blocking {
                                                      Scheduler& threads, Env& env);
 
   // Keeps the tensors under their ids for `keep_ns`. InvalidArgument if a tensor with one of the
-  // ids is there already; ResourceExhausted if there are kTensorsMax tensors.
+  // ids is there already; ResourceExhausted if there would be more than kTensorsMax tensors.
   Status Put(std::vector<std::pair<int64_t, Tensor>> tensors, int64_t keep_ns,
              const UpdateOrigin& origin);
   // Waits for the tensors of all `ids`, and takes them. DeadlineExceeded if they are not there

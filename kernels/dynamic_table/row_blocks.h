@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RowBlocks: the rows of one shard of a table, in blocks of up to 256 rows and 256 KiB. A row is a
-// header, the values, and the optimizer's slots of these values, one after the other. Rows are
-// identified by numbers and never move; Take reuses released rows. Not thread-safe.
+// RowBlocks: the rows of one shard of a table, in blocks of up to 256 rows and 256 KiB (a larger
+// row has a block of its own). A row is a header, the values, and the optimizer's slots of these
+// values, one after the other. Rows are identified by numbers and never move; Take reuses released
+// rows. Not thread-safe.
 #pragma once
 
 #include <algorithm>
