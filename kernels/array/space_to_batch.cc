@@ -18,7 +18,7 @@ namespace {
 // The block, and per blocked dimension the padding (or cropping) before and after it.
 struct Blocks {
   Dims sizes;
-  Dims margins;  // pairs
+  Dims margins;  // pairs (before, after)
   int rank() const { return static_cast<int>(sizes.size()); }
   int64_t before(int i) const { return margins[2 * i]; }
   int64_t both(int i) const { return AddDims(margins[2 * i], margins[2 * i + 1]); }

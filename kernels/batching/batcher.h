@@ -111,7 +111,7 @@ class Batcher final : public Resource, public std::enable_shared_from_this<Batch
   struct Outcome {
     std::vector<RequestPtr> ended;
     std::vector<BatchPtr> started, cancelled;
-    Status why;  // of `cancelled`
+    Status why;  // the status with which the batches in `cancelled` end
   };
 
   Batcher(std::string name, BatchOptions options, Scheduler& threads, Env& env)
@@ -141,7 +141,7 @@ class Batcher final : public Resource, public std::enable_shared_from_this<Batch
   Env& env_;
   std::unique_ptr<Alarm> alarm_;
   mutable Mutex mu_;  // locked before the mutex of a Cancellation
-  std::map<std::string, Queue> queues_ ABSL_GUARDED_BY(mu_);  // without empty ones
+  std::map<std::string, Queue> queues_ ABSL_GUARDED_BY(mu_);  // has no empty queues
   std::vector<BatchPtr> running_ ABSL_GUARDED_BY(mu_);
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
 };

@@ -29,7 +29,7 @@ class Reader final : public Blocking {
   using Record = RecordSource::Record;
   struct State {
     int64_t work_started = 0, work_finished = 0, records_produced = 0;
-    std::string current_work;         // if work_started > work_finished
+    std::string current_work;         // valid if work_started > work_finished
     RecordSource::Position position;  // the position in current_work
   };
 

@@ -65,7 +65,7 @@ class StagingArea final : public Blocking {
 
   const Limits limits_;
   std::deque<Element> elements_ ABSL_GUARDED_BY(mu_);
-  int64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;  // of elements_
+  int64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;  // total bytes of elements_
 };
 
 }  // namespace penstock

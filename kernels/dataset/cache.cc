@@ -122,7 +122,7 @@ class CacheDataset final : public Dataset {
 
    private:
     const std::shared_ptr<const CacheDataset> dataset_;
-    std::shared_ptr<const Elements> cached_;  // null if this pass fills the cache
+    std::shared_ptr<const Elements> cached_;  // null if this iterator fills the cache
     IteratorPtr input_;                       // null if the input is not read
     Elements read_;
     int64_t next_ = 0;

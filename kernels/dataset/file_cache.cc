@@ -114,9 +114,9 @@ class FileCacheDataset final : public Dataset {
 
     const std::shared_ptr<const FileCacheDataset> dataset_;
     Source source_ = kUndecided;
-    IteratorPtr input_;                    // of kInput
-    std::unique_ptr<CacheWriter> writer_;  // of kInput; null if the cache is not written
-    std::unique_ptr<CacheReader> reader_;  // of kFile
+    IteratorPtr input_;                    // for kInput
+    std::unique_ptr<CacheWriter> writer_;  // for kInput; null if the cache is not written
+    std::unique_ptr<CacheReader> reader_;  // for kFile
     Status file_error_;
   };
 

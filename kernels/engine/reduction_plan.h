@@ -32,7 +32,7 @@ struct ReductionPlan {
   // because the inner loops run over them.
   Dims outer_kept, outer_reduced;
   Dim kept, reduced;
-  int64_t num_outputs = 1;  // elements
+  int64_t num_outputs = 1;  // elements of the output
   int64_t num_reduced = 1;  // input elements of each output
 
   // Returns the input offset of element `index` of the dimensions.

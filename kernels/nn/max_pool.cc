@@ -101,7 +101,7 @@ class MaxPoolKernel final : public PoolKernel {
     return OkStatus();
   }
 
-  int64_t depth_ = 1;  // channels of a window; in V2 ops an input says it
+  int64_t depth_ = 1;  // channels of a window; V2 ops have an input instead
 };
 
 // A bool as wide as T, so that loops over both fill vector registers.

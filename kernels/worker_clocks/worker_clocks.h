@@ -41,7 +41,7 @@ class WorkerClocks final : public Blocking {
   static constexpr int64_t kWorkersMax = 1 << 16;
 
   struct Advanced {
-    int64_t clock = 0;  // of the worker, after the step
+    int64_t clock = 0;  // the worker's clock after the step
     double waited_seconds = 0;
   };
   using Receive = absl::AnyInvocable<void(const Advanced&) &&>;
