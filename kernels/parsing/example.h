@@ -5,7 +5,7 @@
 //
 // Only numbers are copied: records and the strings of features are views of the serialized bytes,
 // which must outlive them. Features are decoded on request, so features that are not requested may
-// be malformed. All classes are immutable value types, and so thread-safe.
+// be malformed. Records are immutable value types, and so thread-safe.
 #pragma once
 
 #include <optional>
