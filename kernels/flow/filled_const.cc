@@ -113,7 +113,7 @@ std::vector<KernelDef> GpuFilledConstKernels() {
   std::vector<KernelDef> kernels;
   for (const DType dtype : kAnyType) {
     KernelDef def{.op = "_FilledConst", .device = "GPU", .types = {{"dtype", dtype}}};
-    const bool on_host = dtype == DType::kInt32 || !IsPlain(dtype);  // waits as Const does
+    const bool on_host = dtype == DType::kInt32 || !IsPlain(dtype);  // as for Const
     if (on_host) def.host_args = {"output"};
     def.make = on_host ? Make<FilledConst> : Make<FilledConstOnGpu>;
     kernels.push_back(def);

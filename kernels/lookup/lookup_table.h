@@ -75,7 +75,8 @@ class LookupTable final : public Resource {
   Status Export(Tensor* keys, Tensor* values, Allocator& allocator) const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // Returns the number of keys in a tensor. InvalidArgument if it does not fit the table.
+  // Returns the number of keys in a tensor. InvalidArgument if the tensor does not fit the
+  // table.
   StatusOr<int64_t> CountKeys(const Tensor& keys) const;
   Status CheckValues(const Tensor& keys, const Tensor& values) const;
   // Checks a key. InvalidArgument if the key is reserved.

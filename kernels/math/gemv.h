@@ -10,7 +10,7 @@
 
 namespace penstock {
 
-// Assumes a memory bandwidth of about 20 GB/s.
+// The time to read one element, if the memory's bandwidth is about 20 GB/s.
 template <class T>
 inline constexpr double kNanosPerMatrixElement = 0.05 * sizeof(T);
 

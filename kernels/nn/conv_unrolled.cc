@@ -90,7 +90,7 @@ void RollUp(const ConvGeometry& g, const T* rows, T* image) {
   }
 }
 
-// Returns the approximate cost of one image, at half of a core's peak.
+// Returns the approximate nanoseconds of one image, at half of a core's peak (40 operations each).
 double ImageNanos(const ConvGeometry& g) {
   return g.flops() / static_cast<double>(std::max<int64_t>(g.batch, 1)) / 40;
 }
