@@ -97,7 +97,7 @@ std::shared_ptr<grpc::Channel> Channels::To(const std::string& address) {
 }
 
 std::shared_ptr<grpc::Channel> Channels::Connect(const std::string& address, int64_t timeout_ms,
-                                                 std::string* misfit) {
+                                                 std::string* mismatch) {
   Env& env = Env::Real();
   const int64_t deadline_ns = env.NowNanos() + TimeoutNanos(timeout_ms);
   while (true) {
@@ -107,12 +107,12 @@ std::shared_ptr<grpc::Channel> Channels::Connect(const std::string& address, int
         gpr_now(GPR_CLOCK_MONOTONIC),
         gpr_time_from_millis(std::clamp<int64_t>(left_ms, 0, kReconnectMsMax), GPR_TIMESPAN));
     if (channel->WaitForConnected(until)) return channel;
-    *misfit = Misfit(address);
-    if (!misfit->empty() || left_ms <= 0) return channel;
+    *mismatch = Mismatch(address);
+    if (!mismatch->empty() || left_ms <= 0) return channel;
   }
 }
 
-std::string Channels::Misfit(const std::string& address) {
+std::string Channels::Mismatch(const std::string& address) {
   MutexLock lock(diagnoses_->mu);
   Diagnoses::Entry& entry = diagnoses_->entries[address];
   const int64_t age_ns = Env::Real().NowNanos() - entry.made_ns;

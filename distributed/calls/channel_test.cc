@@ -94,14 +94,14 @@ TEST(ChannelsTest, ConnectsWithinItsTimeout) {
   const auto server = Serve(&echo, &port);
   for (const int64_t timeout_ms : {int64_t{30'000}, std::numeric_limits<int64_t>::max()}) {
     Channels channels({});
-    std::string misfit;
-    const auto channel = channels.Connect(StrCat("127.0.0.1:", port), timeout_ms, &misfit);
+    std::string mismatch;
+    const auto channel = channels.Connect(StrCat("127.0.0.1:", port), timeout_ms, &mismatch);
     EXPECT_EQ(channel->GetState(false), GRPC_CHANNEL_READY) << timeout_ms;
   }
   Channels channels({});
-  std::string misfit;
-  const auto channel = channels.Connect("127.0.0.1:1", 0, &misfit);
-  EXPECT_EQ(misfit, "");
+  std::string mismatch;
+  const auto channel = channels.Connect("127.0.0.1:1", 0, &mismatch);
+  EXPECT_EQ(mismatch, "");
   EXPECT_NE(channel->GetState(false), GRPC_CHANNEL_READY);
 }
 

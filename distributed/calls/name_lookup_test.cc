@@ -94,8 +94,8 @@ TEST(ChannelsTest, ANameIsLookedUpAgainAndAgain) {
   NameServer names(/*refusals=*/5);
   Channels channels{KeepaliveOptions()};
   const std::string address = StrCat("dns://127.0.0.1:", names.port(), "/late.:", port);
-  std::string misfit;
-  const auto channel = channels.Connect(address, 10'000, &misfit);
+  std::string mismatch;
+  const auto channel = channels.Connect(address, 10'000, &mismatch);
   EXPECT_EQ(channel->GetState(false), GRPC_CHANNEL_READY);
   // On a busy machine gRPC may repeat a question whose answer is late.
   EXPECT_GE(names.questions(), 6);
@@ -104,8 +104,8 @@ TEST(ChannelsTest, ANameIsLookedUpAgainAndAgain) {
 
 TEST(ChannelsTest, WaitingEnds) {
   Channels channels{KeepaliveOptions()};
-  std::string misfit;
-  const auto channel = channels.Connect("no-such-host.invalid:1", 300, &misfit);
+  std::string mismatch;
+  const auto channel = channels.Connect("no-such-host.invalid:1", 300, &mismatch);
   EXPECT_NE(channel->GetState(false), GRPC_CHANNEL_READY);
 }
 

@@ -12,8 +12,8 @@
 // The order of additions depends on nothing but the number of peers and elements:
 //   ring       segment j is ((x[j+1] + x[j+2]) + ...) + x[j], ranks modulo size; each byte is sent
 //              2(N-1)/N times per peer, in 2(N-1) hops
-//   doubling   the neighbours' sums, then the sums of pairs, ...: the lower rank is on the left;
-//              log2(N) hops, each with all bytes
+//   doubling   the sum of two neighbours, then of two such sums, ...; the lower ranks are the left
+//              operand; log2(N) hops, each with all bytes
 #pragma once
 
 #include <cstdint>
@@ -55,9 +55,9 @@ struct RingArgs {
 // Runs an all-reduce, a reduce-scatter or an all-gather along a ring.
 void RunRing(const Services& services, RingArgs args, Done done);
 
-// The two messages of a broadcast that are received from kAnyPeer. The source announces itself to
-// all others. A task that only receives says so to peer 0; the group sends that message, not the
-// algorithm.
+// The tags of the two messages of a broadcast that are received from kAnyPeer. kAnnouncement: the
+// source announces itself to all other peers. kReceiver: a task tells peer 0 that it only receives;
+// the FormedGroup sends this message, not the algorithm.
 inline constexpr Tag kAnnouncement{.phase = Tag::kFromAny};
 inline constexpr Tag kReceiver{.phase = Tag::kFromAny, .chunk = 1};
 
@@ -78,8 +78,8 @@ std::vector<int64_t> EvenOffsets(int64_t elements, int parts);
 // `peer`.
 Status CheckReceived(const Tensor& received, DType dtype, int64_t elements, int peer);
 
-// Runs `work`, which touches `bytes` bytes: on the scheduler if that would take too long for a
-// thread that delivers messages, else on this thread.
+// Runs `work`, which reads or writes `bytes` bytes: on the scheduler if that takes too long for a
+// thread that delivers messages, else on the calling thread.
 void RunHeavy(Scheduler& threads, int64_t bytes, Scheduler::Closure work);
 
 }  // namespace penstock::collective

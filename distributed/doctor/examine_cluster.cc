@@ -102,7 +102,7 @@ class Examination {
         return Add(
             Level::kError, subject, StrCat("is connected to, but says nothing: ", probe.detail),
             "the process is stopped (SIGSTOP, a debugger), still starting, or not Penstock's");
-      case Outcome::kMisfit:
+      case Outcome::kMismatch:
         return Add(Level::kError, subject, StrCat("does not let this process in: ", probe.detail),
                    "give this process and all tasks the same --tls_ca and --token_file, and "
                    "certificates of that authority: see SECURITY.md");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ExamineCluster: finds mistakes of a cluster in its specification and in the answers of its
-// tasks' addresses. It calls no task itself, so that every finding can be tested.
+// ExamineCluster: finds mistakes in a cluster's specification, and in the answers that a probe of
+// its tasks' addresses has got. It calls no task itself, so that tests can produce every finding.
 #pragma once
 
 #include <string>

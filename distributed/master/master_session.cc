@@ -144,9 +144,9 @@ void MasterSession::DeleteInTasks() {
   tasks_->session_deleted = true;
 }
 
-int64_t MasterSession::TimeoutMs(int64_t otherwise) const {
+int64_t MasterSession::TimeoutMs(int64_t default_ms) const {
   const int64_t given = options_.session.operation_timeout_ms;
-  return given > 0 ? LimitTimeout(given) : otherwise;
+  return given > 0 ? LimitTimeout(given) : default_ms;
 }
 
 int64_t MasterSession::DeadlineOf(const RunOptions& options, bool several_tasks) const {

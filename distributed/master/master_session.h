@@ -76,7 +76,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
     std::vector<Tensor> outputs;
     RunMetadata metadata;
 
-    // For the session only.
+    // Used by the session; the caller does not set them.
     std::vector<Tensor> values;
     StepStatsCollector stats;
   };
@@ -164,7 +164,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   void StartAsync(const Prepared& step, AsyncRun* run, Done done);
   void StartFitting(const Prepared& step, AsyncRun* run, Done done);
   int64_t DeadlineOf(const RunOptions& options, bool several_tasks) const;
-  int64_t TimeoutMs(int64_t otherwise) const;
+  int64_t TimeoutMs(int64_t default_ms) const;
 
   const Options options_;
   const std::shared_ptr<SessionTasks> tasks_;

@@ -28,8 +28,8 @@ class PartialRun : public std::enable_shared_from_this<PartialRun> {
   // `client_device`: the device at which feeds enter. `prepared` is ready.
   PartialRun(std::shared_ptr<const PreparedStep> prepared, std::string client_device);
 
-  // The step calls each of these once: Begun when it has begun in the master's task (null: it has
-  // no part there), Ended when all its parts have ended.
+  // The caller calls each of these once: Begun when the step has begun in the master's task (null:
+  // it has no part there), Ended when all its parts have ended.
   void Begun(std::shared_ptr<Step> step) { step_ = std::move(step); }
   void Ended(const Status& status);
   // Returns the step's cancellation; cancelling it ends the step.
@@ -42,8 +42,8 @@ class PartialRun : public std::enable_shared_from_this<PartialRun> {
   // step's error, and ends it.
   void Run(const Feeds& feeds, const std::vector<std::string>& fetches,
            std::vector<Tensor>* outputs, Done done);
-  // Ends the step with `why`, and calls `done` with the step's status when it has ended. To be
-  // called instead of Run for an instalment that was cancelled before it could begin.
+  // Ends the step with `why`, and calls `done` with the step's status when it has ended. Called
+  // instead of Run for an instalment that was cancelled before it could begin.
   void Cancel(const Status& why, Done done);
   // Returns true if no further instalment is possible: the step has failed, or everything was fed
   // and fetched.

@@ -86,8 +86,8 @@ class PreparedStep {
   // callables and partial runs are).
   std::vector<PartialShape> expected_shapes;
   std::shared_ptr<const CostTable> costs;  // used by the compiler; null: estimates only
-  // The devices of its nodes, for CompileOptions::placed_before. Null unless the session places
-  // automatically and a node of the step has a choice.
+  // The devices of the step's nodes, for CompileOptions::placed_before. Null unless the session
+  // places automatically and some node of the step can run on several devices.
   std::shared_ptr<const DeviceByNode> placed;
   std::string session;
   std::shared_ptr<const SessionTasks> tasks;  // the parts have pointers into it
@@ -174,8 +174,8 @@ class StepCache {
   // The names of a step, as pointers to their owner. The same names in another order are another
   // key.
   struct Names {
-    const Feeds* fed = nullptr;                       // set for a key of names in a StepNames
-    const std::vector<std::string>* feeds = nullptr;  // set for a key of names in a PreparedStep
+    const Feeds* fed = nullptr;                       // the feeds of Get; null in stored keys
+    const std::vector<std::string>* feeds = nullptr;  // names of feeds; used if `fed` is null
     const std::vector<std::string>* fetches = nullptr;
     const std::vector<std::string>* targets = nullptr;
     bool partial = false;

@@ -145,9 +145,9 @@ void PreparedSteps::PlaceAgain(const Prepared& step, std::vector<PartialShape> f
       });
 }
 
-void PreparedSteps::Replace(const PreparedStep& step, const Prepared& anew) {
-  cache_.Replace(step, anew);
-  callables_.Replace(step, anew);
+void PreparedSteps::Replace(const PreparedStep& step, const Prepared& other) {
+  cache_.Replace(step, other);
+  callables_.Replace(step, other);
 }
 
 }  // namespace penstock

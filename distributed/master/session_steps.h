@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SessionSteps: the running steps of one session. It gives each step its id, starts the step as a
-// MasterStep, or notes one that runs on its caller's thread; closing it ends all of them.
+// SessionSteps: the running steps of one session. It gives each step its id, starts steps as
+// MasterSteps, and keeps track of steps that run on their callers' threads. EndAll ends them all.
 //
 // Thread-safe. Held by shared pointers: the steps that Start has started keep it alive.
 // Invariants: (1) once Close has returned true, no step begins; (2) a step is counted, and its end

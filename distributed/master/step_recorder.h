@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // StepRecorder: records the next steps of a master's sessions for an observer that is not their
-// client, such as `penstock trace`. Sessions ask it at the beginning of each step, which costs one
-// load while there is no recording. At the end they hand over the step's trace.
+// client, such as `penstock trace`. At the beginning of each step, its session calls Take, which
+// costs one atomic load while there is no recording. At the end it hands over the step's trace.
 //
 //   auto recording = recorder.Begin({.steps = 20});
 //   if (recording.ok()) { (*recording)->Wait(until_ns); steps = (*recording)->TakeSteps(); }

@@ -5,7 +5,7 @@
 // the guarantees.
 //
 //   starting ──► follower ──► primary          the primary is gone, and the witness agrees
-//      │  ▲         │                          the witness prefers the primary
+//      │  ▲         │                          the witness has chosen the primary
 //      │  └─────────┘
 //      └──────────────────► primary            neither has any state, and this is replica 0
 //
@@ -34,7 +34,7 @@ class Replica {
     std::string task;          // "/job:ps/replica:0/task:1"
     uint64_t incarnation = 0;  // of this process
     int index = 0;             // 0 or 1
-    std::string other;         // "host:port" of the other one, for lines
+    std::string other;         // "host:port" of the other replica, for texts of `say`
     // Borrowed. `log` is the log of the store.
     ResourceStore* store = nullptr;
     ReplicaLog* log = nullptr;

@@ -23,8 +23,8 @@ constexpr int64_t kPieceBytes = 64 << 20;
 // as strings, are never split.
 bool TravelsInPieces(const Tensor& value, int64_t piece_bytes);
 
-// Calls `send` for each piece of `value`, in order, until it returns an error, which is returned.
-// REQUIRES TravelsInPieces.
+// Calls `send` for each piece of `value`, in order. If `send` returns an error, stops and returns
+// the error. REQUIRES TravelsInPieces.
 Status SendPieces(const Tensor& value, int64_t piece_bytes,
                   absl::FunctionRef<Status(wire::ValuePiece piece)> send);
 

@@ -4,7 +4,7 @@
 // each epoch of a parameter server to only one of them. Every task is a witness; replicas ask
 // the first worker.
 //
-// A restart of its process loses what it has granted. Thread-safe.
+// It keeps its grants in memory only: a restart of its process loses them. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class Witness {
   StatusOr<wire::ClaimResponse> Claim(const wire::ClaimRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // A caller may send any name of a task, so the number of tasks is limited. No cluster has more
+  // Limits the memory, because callers may send any task names. Far more than a cluster has
   // parameter servers.
   static constexpr size_t kTasksMax = 100'000;
   static constexpr uint64_t kEpochMax = uint64_t{1} << 40;

@@ -48,10 +48,10 @@ StatusOr<AskedTask> TaskAt(const std::string& target) {
 // Explains in words why the task has not answered.
 Status ExplainNoAnswer(const AskedTask& task, const Status& status) {
   if (absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status)) {
-    const std::string misfit = DiagnoseConnection(task.address, *task.credentials);
-    if (!misfit.empty()) {
+    const std::string mismatch = DiagnoseConnection(task.address, *task.credentials);
+    if (!mismatch.empty()) {
       return Status(StatusCode::kUnauthenticated,
-                    StrCat("the task at ", task.address, ": ", misfit));
+                    StrCat("the task at ", task.address, ": ", mismatch));
     }
     return WithMessage(status,
                        StrCat("the task at ", task.address, " does not answer: it is dead, ",

@@ -27,7 +27,7 @@ class ClientLimits {
     int max_sessions_per_client = 0;  // 0: no limit
     int max_steps_in_flight = 0;      // per session; 0: no limit
   };
-  // One session or step, which counts until this is destroyed. Null if there is no limit.
+  // Counts one session or step until it is destroyed. Null if there is no limit.
   using Place = std::shared_ptr<void>;
 
   explicit ClientLimits(const Options& options)

@@ -94,10 +94,10 @@ StatusOr<std::string> MasterAddressOf(const std::string& target) {
 StatusOr<MasterChannel> ConnectToMaster(const std::string& target, const std::string& address,
                                         int64_t timeout_ms) {
   ASSIGN_OR_RETURN(const auto channels, ProcessChannels());
-  std::string misfit;
-  auto channel = channels->Connect(address, timeout_ms, &misfit);
-  if (!misfit.empty()) {
-    return Status(StatusCode::kUnauthenticated, StrCat(target, ": ", misfit));
+  std::string mismatch;
+  auto channel = channels->Connect(address, timeout_ms, &mismatch);
+  if (!mismatch.empty()) {
+    return Status(StatusCode::kUnauthenticated, StrCat(target, ": ", mismatch));
   }
   const bool connected = channel->GetState(false) == GRPC_CHANNEL_READY;
   return MasterChannel{.channel = std::move(channel), .connected = connected};

@@ -63,11 +63,11 @@ TaskProbe Reach(const HostPort& to, int timeout_ms, const Credentials& credentia
   if (!credentials.tls()) {
     TaskProbe greeted = Greet(*socket, timeout_ms);
     if (greeted.outcome != Outcome::kForeign) return greeted;
-    const std::string misfit = DiagnoseConnection(to.ToString(), credentials, timeout_ms);
-    return misfit.empty() ? greeted : Failed(Outcome::kMisfit, misfit);
+    const std::string mismatch = DiagnoseConnection(to.ToString(), credentials, timeout_ms);
+    return mismatch.empty() ? greeted : Failed(Outcome::kMismatch, mismatch);
   }
-  const std::string misfit = DiagnoseConnection(to.ToString(), credentials, timeout_ms);
-  return misfit.empty() ? Failed(Outcome::kServes, "") : Failed(Outcome::kMisfit, misfit);
+  const std::string mismatch = DiagnoseConnection(to.ToString(), credentials, timeout_ms);
+  return mismatch.empty() ? Failed(Outcome::kServes, "") : Failed(Outcome::kMismatch, mismatch);
 }
 
 TaskProbe Ask(const std::string& address, int64_t timeout_ms, const Credentials& credentials,
@@ -83,7 +83,7 @@ TaskProbe Ask(const std::string& address, int64_t timeout_ms, const Credentials&
     return Failed(Outcome::kSilent, StrCat("no answer for ", timeout_ms, " ms"));
   }
   if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED) {
-    return Failed(Outcome::kMisfit, status.error_message());
+    return Failed(Outcome::kMismatch, status.error_message());
   }
   if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
     return Failed(Outcome::kForeign,
@@ -114,7 +114,7 @@ TaskProbe Probe(const std::string& address, int64_t timeout_ms, Env& env) {
   const int third_ms = static_cast<int>(timeout_ms / 3);
   const auto credentials = ProcessCredentials();
   if (!credentials.ok()) {
-    return Failed(Outcome::kMisfit, std::string(credentials.status().message()));
+    return Failed(Outcome::kMismatch, std::string(credentials.status().message()));
   }
   TaskProbe reached = Reach(*to, third_ms, **credentials);
   if (reached.outcome != Outcome::kServes) return reached;

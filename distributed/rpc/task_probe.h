@@ -21,7 +21,7 @@ struct TaskProbe {
     kUnreachable,  // nothing answered an attempt to connect
     kSilent,       // the connection was accepted, but no answer came in time
     kForeign,      // the process that listens is not a task of Penstock
-    kMisfit,       // its security settings differ from this process's, or it refuses the token
+    kMismatch,     // its security settings differ from this process's, or it refuses the token
   };
   Outcome outcome = Outcome::kUnreachable;
   std::string detail;  // error text from the system or gRPC; "" for kServes

@@ -50,11 +50,11 @@ struct SessionOptions {
   // instead of 24 significant bits. Variables, feeds and fetches stay exact. An attribute of a node
   // overrides this: docs/session_options.md.
   bool bfloat16_transfers = false;
-  // The placement of nodes that name no job. "client": on the task to which the client has
-  // connected. "auto": on any task; some steps are measured, and if another placement is predicted
-  // to be a tenth quicker, the step is placed anew. Variables and other state are placed only once,
-  // by the whole graph. A second client might place them on other tasks, so graphs that several
-  // clients share must name jobs.
+  // The placement of nodes whose device names no job. "client": on the task to which the client has
+  // connected. "auto": on any task; the master measures some steps, and places a step again if
+  // another placement is predicted to be a tenth quicker. Variables and other state are placed only
+  // once, by the whole graph. A second client might place them on other tasks, so graphs that
+  // several clients share must name jobs.
   std::string placement = "client";
   // The maximum number of bytes that the tensors of one step may take on each device; 0: no limit.
   // Variables and feeds do not count. The memory of a step is predicted when it is prepared. If it
@@ -115,7 +115,7 @@ class SessionInterface {
 
   // Runs the nodes that `fetches` (tensors, "y:0" or "y") and `targets` (nodes) need. The values of
   // `feeds` replace the values that the graph would compute for these tensors. `outputs` are in the
-  // order of `fetches`: if the step fails, there are none. `metadata` may be null.
+  // order of `fetches`; if the step fails, `outputs` is empty. `metadata` may be null.
   virtual Status Run(const RunOptions& options, const Feeds& feeds,
                      const std::vector<std::string>& fetches,
                      const std::vector<std::string>& targets, std::vector<Tensor>* outputs,

@@ -100,7 +100,7 @@ class Task {
   // Ends the sessions, and aborts the running steps. Until the task is destroyed, other tasks
   // may still call it and begin steps here.
   void Stop();
-  // Waits for the calls of sessions in this process. REQUIRES: Stop was called.
+  // Waits until running calls of sessions in this process have returned. REQUIRES: Stop was called.
   void WaitForSessions() { sessions_.reset(); }
   // Aborts the steps that have begun since Stop, and waits until no step runs any more, so that the
   // scheduler and the transport may be destroyed. REQUIRES: Stop was called, and other tasks can no

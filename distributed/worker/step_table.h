@@ -64,7 +64,7 @@ class StepTable final : public TaskSteps {
   struct Counts {
     int64_t running = 0;
     int64_t parked = 0;
-    int64_t last_end_ns = 0;  // when the last step ended, by the Env's clock; 0: none has
+    int64_t last_end_ns = 0;  // when the last step ended, by the Env's clock; 0: none has ended
   };
   Counts counts() const;
   // Returns the error of a step that has lost a task. If the step has failed already, the error is

@@ -7,7 +7,7 @@
 // Masters choose handles and ids, so that a repeated call changes nothing. A call from another
 // process names the incarnation of the task; WorkerService checks it. A call that names an unknown
 // session or graph returns Aborted: a restart may have lost it, and the master has to make a new
-// session. Thread-safe. Owns its devices. Destroy it when no step runs.
+// session. Thread-safe. Owns its devices. Must not be destroyed while a step runs.
 #pragma once
 
 #include <atomic>
@@ -43,7 +43,7 @@ struct RunGraphArgs {
   Tensor* fetches = nullptr;
   int num_fetches = 0;
   StepStatsCollector* stats = nullptr;
-  // RunGraph stores the task's Step here before any node of it runs, unless null.
+  // If not null, RunGraph stores the task's Step here before any node of it runs.
   std::shared_ptr<Step>* step = nullptr;
   // If true, the caller's thread may run all nodes of the part, until the step has ended.
   bool on_this_thread = false;

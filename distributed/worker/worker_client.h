@@ -6,8 +6,8 @@
 // Calls never block: each ends by calling its continuation, exactly once, on any thread (possibly
 // before the call returns), within its timeout. Arguments are borrowed until then if they are
 // pointers, and copied otherwise. A call addresses one incarnation of a task
-// (CallOptions::incarnation); any other incarnation answers Aborted. A task that cannot be reached
-// is Unavailable. Thread-safe.
+// (CallOptions::incarnation); any other incarnation answers Aborted. Unavailable if the task cannot
+// be reached. Thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -4,13 +4,13 @@
 // task: it makes the ends look for work, receives from readable descriptors, and notices when a
 // peer has gone.
 //
-// After work it spins for at most kSpin, if spinning has recently found work (core/base/spin.h).
-// Then the ends raise their sleep flags, and it sleeps until the descriptor of one of them is
-// readable.
+// After work the thread spins for at most kSpin, if spinning has recently found work
+// (core/base/spin.h). Then it makes the ends raise their sleep flags, and sleeps until the
+// descriptor of one of them is readable.
 //
-// While it sleeps, another thread may poll in its place (Poller), so that a thread that waits for a
-// tensor need not be woken when the tensor comes. Only one thread has the turn at any time, and
-// only this thread uses the ends.
+// While it sleeps, another thread that waits for a tensor may poll in its place (Poller); no thread
+// then has to be woken when the tensor comes. Only one thread has the turn at any time, and only
+// the thread that has the turn uses the ends.
 #pragma once
 
 #include <atomic>
@@ -47,8 +47,8 @@ class TransportLoop final : public Poller {
     virtual bool Advance() = 0;
     // Returns whether there is pending work.
     virtual bool HasMore() = 0;
-    // Raises the flag that tells the other end that this one sleeps. Afterwards the loop
-    // calls HasMore once more.
+    // Raises the flag that tells the other end that this one sleeps. The loop then calls HasMore
+    // once more before it sleeps.
     virtual void FallAsleep() = 0;
     // Lowers the flag that FallAsleep raised.
     virtual void WakeUp() = 0;

@@ -89,8 +89,9 @@ struct CannotConnectText {
 };
 
 // Returns the error with which the steps of a lost stream to `producer` fail: FailedPrecondition
-// with the transport's words if CannotConnect, Aborted and DataLoss unchanged, else Unavailable.
-Status DescribeLost(const TaskId& producer, const Status& why, const CannotConnectText& no_way);
+// with the texts of `text` if CannotConnect(why); an Aborted or DataLoss `why` unchanged; else
+// Unavailable.
+Status DescribeLost(const TaskId& producer, const Status& why, const CannotConnectText& text);
 
 // Fails the steps with `status`, and calls the callbacks that wait for the stream to open: with
 // FailedPrecondition and the text of `why` if CannotConnect(why), else with `status`.

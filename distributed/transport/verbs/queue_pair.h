@@ -5,8 +5,8 @@
 //
 // Flush writes the bytes that were published in out_ring() (loop/ring.h) into the other end's
 // memory, by an RDMA write with an immediate. The other end's Poll makes them visible in its
-// in_ring(). One message carries all published bytes, which are many under load. Read copies large
-// ranges from the other end's memory.
+// in_ring(). One message carries all bytes published so far, so messages are few under load. Read
+// copies large ranges from the other end's memory.
 //
 // Not thread-safe, except the rings: one other thread may use each end of them at the same time.
 // Errors mean that the connection is broken. Once the QueuePair is destroyed, the device accesses
@@ -90,7 +90,7 @@ class QueuePair {
 
  private:
   static constexpr int kEventsMax = 64;
-  // The maximum number of writes of the ring under way; bytes published meanwhile wait and share
+  // The maximum number of unfinished writes of the ring; bytes that are published meanwhile share
   // the next write.
   static constexpr int kWritesMax = 4;
   static constexpr int kReadsMax = 16;

@@ -21,8 +21,8 @@
 
 namespace penstock {
 
-// The maximum number of bytes that are being read at once. If none is being read, a tensor of any
-// size may be.
+// The maximum number of bytes of tensors that are being read at once. If no tensor is being read, a
+// read of a tensor of any size may begin.
 inline constexpr uint64_t kReadingBytesMax = uint64_t{32} << 20;
 // The time within which the producer has to answer over RDMA.
 inline constexpr int64_t kFirstMessageNanosMax = 5'000'000'000;
