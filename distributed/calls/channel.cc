@@ -57,11 +57,11 @@ void SetServerArguments(const KeepaliveOptions& keepalive, grpc::ServerBuilder* 
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, keepalive.timeout_ms);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  // Allows peers to probe this often; by default gRPC would treat their pings as an attack.
+  // Allows peers to send a ping this often; by default gRPC would treat these pings as an attack.
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                               keepalive.time_ms / 2);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
-  // A port in use is an error, and is not shared.
+  // Makes binding a port that is in use an error; by default servers would share the port.
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
 }
 
@@ -123,7 +123,7 @@ std::string Channels::Mismatch(const std::string& address) {
     MutexLock lock(shared->mu);
     shared->entries[address] = {std::move(text), Env::Real().NowNanos(), false};
   };
-  // If there is no thread, the next call tries again.
+  // If the thread cannot be started, the next call tries again.
   entry.under_way = StartDetachedThread("diagnosis", diagnose).ok();
   return entry.text;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FormedGroup: checks that the ranks agree about an execution, and the errors and texts that say
+// FormedGroup: the checks that the ranks agree about an execution, and the texts of errors that say
 // what is wrong or missing.
 #include <set>
 #include <string>

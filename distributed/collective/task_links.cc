@@ -62,8 +62,8 @@ void TaskLinks::Send(const TaskName& task, const HashedKey& key, Tensor value,
     return sink->Send(step_id, key, std::move(value), /*is_dead=*/false, std::move(handed_over));
   }
   if (dropped.empty()) return;
-  // Ends the groups before the messages' `handed_over` is called; else their executions would
-  // seem to have succeeded.
+  // Calls Lost, which ends the groups, before `handed_over` of the dropped messages: otherwise the
+  // executions that sent them would seem to have succeeded.
   listener_.Lost(task,
                  ResourceExhausted(task.ToString(), " has not connected, and ", dropped.size(),
                                    " messages of ", dropped_bytes, " bytes wait for it; at most ",

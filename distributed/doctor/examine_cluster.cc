@@ -174,8 +174,8 @@ class Examination {
         "start all tasks with the same --protocol");
   }
 
-  // Compares the cluster in a task's flags with this process's. It need not list all tasks
-  // (TF_CONFIG may leave tasks out), but the tasks that it lists must agree.
+  // Compares the cluster that a task was started with to the one of this process. The task need not
+  // know all tasks (TF_CONFIG may leave tasks out), but the addresses that it has must agree.
   void CheckSpecification(const ProbedTask& task) {
     for (const auto& [job, tasks] : task.probe.cluster.jobs()) {
       for (const auto& [index, address] : tasks) {

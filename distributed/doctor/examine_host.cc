@@ -16,8 +16,9 @@ namespace {
 
 using Level = Finding::Level;
 
-// Open files of a task: libraries, data, checkpoints and clients; and for each other task, whose
-// connections are one for calls and one for tensors in each direction, with shared memory.
+// The numbers of open files that a task needs: kFilesOfTask for libraries, data, checkpoints and
+// clients, and kFilesPerPeer for each other task (connections for calls and tensors in both
+// directions, shared memory). Below kFilesAdvised, ExamineFileLimit advises a higher limit.
 constexpr uint64_t kFilesOfTask = 128, kFilesPerPeer = 8, kFilesAdvised = 65536;
 
 constexpr double kGigabyte = 1e9;

@@ -87,8 +87,8 @@ std::vector<HealthMonitor::Peer> HealthMonitor::peers() const {
 
 void HealthMonitor::Tick() {
   Ask(/*heartbeat=*/true);
-  // Arms the timer last: the destructor waits for an armed tick, and thereby for the end of this
-  // call.
+  // Arms the timer last: the destructor locks `mu` and disarms the timer, which waits for a tick
+  // that is running.
   MutexLock lock(state_->mu);
   if (!state_->stopped) ArmTick();
 }

@@ -119,7 +119,7 @@ void MasterSession::WatchTasks() {
       const auto session = weak.lock();
       if (session == nullptr) return;
       Worker* const own = session->tasks()[0].client->in_process();
-      // The lost task may be the master of steps that have a part in this one.
+      // The lost task may be the master of other sessions' steps that have a part in this task.
       if (what == HealthMonitor::Loss::kTask && own != nullptr) own->MasterLost(id, why);
       session->steps_->TaskLost(id, why);
     };
@@ -201,7 +201,8 @@ Status MasterSession::RunPrepared(const Prepared& step, const RunOptions& option
   const StepMeasuring::Reasons reasons = measuring_.Begin(step.get());
   if (options.trace || reasons.any()) stats.emplace();
   StepStatsCollector* const collector = stats.has_value() ? &*stats : nullptr;
-  // Releases the old outputs: variables that share memory with them can then be updated in place.
+  // Releases the old outputs first, so that a variable that shares memory with one of them can be
+  // updated in place.
   outputs->clear();
   outputs->resize(step->names().fetches.size());
   if (step->local != nullptr) {
@@ -227,8 +228,8 @@ Status MasterSession::RunPrepared(const Prepared& step, const RunOptions& option
   return measuring_.End(step, options, wait.Get(), reasons, collector, outputs, metadata);
 }
 
-// Spins until the step has ended, but at most for kSpin. The step's part in this task has ended
-// already, and that is usually the last part to end.
+// Spins until the step has ended, but at most for kSpin. The step's part in this task has already
+// ended, and other parts usually end before it.
 void MasterSession::AwaitStep(const Wait& wait) const {
   if (wait.ended()) return;
   Worker* const worker = tasks().front().client->in_process();

@@ -42,7 +42,7 @@ PartialRun::PartialRun(std::shared_ptr<const PreparedStep> prepared, std::string
       fed_(prepared_->names().feeds.size(), false),
       fetched_(prepared_->names().fetches.size(), false),
       left_(fed_.size() + fetched_.size()) {
-  // A tensor that is fetched twice is received once.
+  // If the client fetches a tensor twice, only the first of the two fetches receives it.
   const std::vector<std::string>& fetches = prepared_->names().fetches;
   for (size_t i = 0; i < fetches.size(); ++i) {
     for (size_t before = 0; before < i && !fetched_[i]; ++before) {

@@ -17,8 +17,8 @@ class InstalmentGuard {
   InstalmentGuard(std::shared_ptr<PartialRun> run, const RunOptions& options,
                   const MasterStep::Services& services)
       : cancellation_(options.cancellation), timer_(services.timer) {
-    // Ends the step on a thread of the pool: its end deregisters the timer and the cancellation,
-    // which their own threads must not do.
+    // Ends the step on a thread of the pool: the end of the step disarms the timer and deregisters
+    // the cancellation, which the callbacks of these two must not do.
     const auto end = [weak = std::weak_ptr(run), threads = services.threads](const Status& why) {
       threads->Schedule([weak, why] {
         if (const auto run = weak.lock()) run->cancellation().Cancel(why);

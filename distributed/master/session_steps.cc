@@ -109,9 +109,9 @@ void SessionSteps::Ended(int64_t id, bool partial, const Status& status) {
   if (closed_) none_running_.NotifyAll();
 }
 
-// Logs a step that failed, as a warning if its client is in another process. The end of the input
-// and a cancellation are no failures, so they are logged as details. A client in this process
-// receives the error anyway.
+// Logs a step that failed: as a warning if its client is in another process, else as information,
+// because a client in this process receives the error anyway. The end of the input and a
+// cancellation are usual ends of training, so they are logged only at the debug level.
 void SessionSteps::LogFailed(int64_t id, const Status& status) const {
   const bool usual = absl::IsOutOfRange(status) || absl::IsCancelled(status);
   const std::string client = options_.activity->client();

@@ -22,10 +22,10 @@ namespace {
 
 constexpr uint64_t kBackEdge = 0x6261636b;       // the input of a loop's Merge from the loop's body
 constexpr uint64_t kNotCompared = 0x73656564;    // a seed
-constexpr size_t kConstantBytesMax = 64 * 1024;  // hashed from the beginning of a constant
-constexpr size_t kNameMax = 256;                 // shown of a node's name
-constexpr size_t kTextMax = 160;                 // length up to which attributes are shown
-constexpr int kLoopRounds = 3;  // how deep loops may be nested for hashes to cover them
+constexpr size_t kConstantBytesMax = 64 * 1024;  // only these first bytes of a constant are hashed
+constexpr size_t kNameMax = 256;                 // maximum length of a node's name in texts
+constexpr size_t kTextMax = 160;                 // longer attributes are left out of texts
+constexpr int kLoopRounds = 3;  // hashes cover loops that are nested up to this depth
 
 uint64_t Hash(string_view text) { return util::Fingerprint64(text.data(), text.size()); }
 uint64_t Hash(absl::Span<const uint64_t> numbers) {
@@ -73,7 +73,7 @@ bool IsInput(const Node& node) {
   return node.FindAttr("output_types") != nullptr && node.FindAttr("output_shapes") != nullptr;
 }
 
-// Returns the end of `edge` before nodes that only pass it on.
+// Returns the output from which `edge` gets its value, before any nodes that only pass it on.
 Endpoint SourceOf(Endpoint edge) {
   while (edge.node != nullptr && PassesOn(*edge.node)) edge = edge.node->input(0);
   return edge;
@@ -137,7 +137,7 @@ std::string Describe(const Node& node) {
   return text + ")";
 }
 
-// The nodes before some updates, each after the nodes that it depends on.
+// The nodes that some updates depend on, each after the nodes that it depends on itself.
 class Slice {
  public:
   // Adds `root` and all nodes before it that are not in the slice yet.

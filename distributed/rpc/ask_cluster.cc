@@ -20,7 +20,8 @@
 namespace penstock {
 namespace {
 
-// How long to wait for the asked task itself, beyond the time for other tasks, in milliseconds.
+// How long to wait for the asked task, in milliseconds: kAskedTaskMs and kTraceMs in addition to
+// the caller's timeout, kCostsMs in all.
 constexpr int64_t kAskedTaskMs = 1'000, kCostsMs = 60'000, kTraceMs = 10'000;
 // The maximum number of silent tasks that are asked directly: each needs a thread.
 constexpr size_t kSilentTasksMax = 16;
@@ -115,8 +116,8 @@ void AskSilentTasks(wire::ClusterReport* report, int64_t timeout_ms) {
       SetTimeout(timeout_ms, &context);
       wire::TaskReport answer;
       const grpc::Status status = asked->stub->GetTask(&context, {}, &answer);
-      // From this process, the address may lead to another host, on which a task of another cluster
-      // runs.
+      // Ignores the answer of a task of another cluster: from this process, the address may lead to
+      // another host.
       if (!status.ok() || answer.self().task() != task.name()) return;
       *task.mutable_report() = std::move(answer);
       task.set_allocated_unreached_by_asked(task.release_error());

@@ -22,8 +22,8 @@ namespace {
 constexpr char kScheme[] = "grpc://";
 constexpr int64_t kMinuteMs = 60'000;
 constexpr int64_t kDayMs = 24 * 60 * kMinuteMs;
-// The master ends a step at its deadline and reports why; the call waits this much longer for
-// the report.
+// The master ends a step at its deadline and answers with the reason. The client waits this much
+// longer for that answer.
 constexpr int64_t kAnswerSlackMs = 3'000;
 
 // Returns the channels of this process: one for each master, until the credentials change.

@@ -25,7 +25,7 @@ constexpr const char* kOfSessions[] = {
     "graph_options.enable_bfloat16_sendrecv",
     "graph_options.optimizer_options.do_common_subexpression_elimination",
     "graph_options.optimizer_options.do_constant_folding",
-    // Has an effect because Penstock always does what it asks for.
+    // Counts as effective, because Penstock always inlines functions.
     "graph_options.optimizer_options.do_function_inlining",
     "graph_options.optimizer_options.opt_level",
     "graph_options.rewrite_options.common_subgraph_elimination",

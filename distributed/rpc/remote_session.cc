@@ -191,9 +191,9 @@ class RemoteSession final : public SessionInterface {
     return handle_;
   }
 
-  // Ends a partial run of which an instalment was cancelled. gRPC drops the request of a call that
-  // is cancelled before it is sent, so the master may not know. Errors of this call are ignored:
-  // either the master knows of the end already, or the run will end with the session.
+  // Tells the master to end a partial run after the client has cancelled an instalment. The master
+  // may not know about the cancellation, because gRPC does not send a request that is cancelled
+  // early. Ignores errors: the run then ends with the session.
   void EndPartialRun(const std::string& handle) {
     tensorflow::RunStepRequest request;
     const auto session = Handle();

@@ -19,9 +19,9 @@
 namespace penstock {
 namespace {
 
-// Larger messages are read or written on other threads, so that the polling thread spends only
-// microseconds on each. Reading feeds takes about 1 us per 10 KB. Fetches are written without a
-// copy, unless they are not plain bytes.
+// Requests of more bytes, and answers with more fetches, are handled on other threads, so that the
+// polling thread spends only microseconds on each. Reading feeds takes about 1 us per 10 KB.
+// Fetches of plain bytes are written without a copy.
 constexpr size_t kRequestBytesInline = size_t{64} << 10;
 constexpr size_t kFetchesInline = 64;
 

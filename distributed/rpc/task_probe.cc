@@ -32,8 +32,8 @@ TaskProbe Failed(Outcome outcome, std::string detail) {
   return {.outcome = outcome, .detail = std::move(detail)};
 }
 
-// Tests whether an HTTP/2 server answers. gRPC's errors do not distinguish a silent peer from one
-// that is no gRPC server.
+// Tests whether an HTTP/2 server answers. gRPC's errors do not tell a silent peer from a peer that
+// is not a gRPC server.
 TaskProbe Greet(const StreamSocket& socket, int timeout_ms) {
   const TaskProbe foreign = Failed(Outcome::kForeign, "it does not speak HTTP/2");
   if (send(socket.fd(), kHttp2Preface, kHttp2PrefaceBytes, MSG_NOSIGNAL) !=
@@ -50,7 +50,7 @@ TaskProbe Greet(const StreamSocket& socket, int timeout_ms) {
 }
 
 // Tests whether something listens at one of the host's addresses, speaks HTTP/2, and has security
-// settings that fit `credentials`. Returns kServes if so, else what is wrong.
+// settings that fit `credentials`. Returns kServes if so, else the outcome that says what is wrong.
 TaskProbe Reach(const HostPort& to, int timeout_ms, const Credentials& credentials) {
   int error = 0;
   const AddressList found = ResolveAddresses(to, &error);

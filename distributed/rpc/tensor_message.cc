@@ -91,7 +91,7 @@ bool ReadLength(CodedInputStream* in, size_t* length) {
 }
 
 // Reads the message of `length` bytes that comes next; calls `read_field` with the tag of each
-// field. Returns false if the bytes are no message.
+// field. Returns false if the bytes are not a valid message.
 bool ReadMessage(CodedInputStream* in, size_t length,
                  absl::FunctionRef<bool(uint32_t)> read_field) {
   const auto limit = in->PushLimit(static_cast<int>(length));
@@ -108,8 +108,8 @@ class TensorReader {
  public:
   explicit TensorReader(CodedInputStream* in) : in_(in) {}
 
-  // Returns false if the bytes are no message. If the message is no valid tensor, `*tensor` is
-  // an error.
+  // Returns false if the bytes are not a valid message. If they are a message but not a valid
+  // tensor, returns true and sets `*tensor` to an error.
   bool Read(size_t length, StatusOr<Tensor>* tensor) {
     if (!ReadMessage(in_, length, [this](uint32_t tag) { return ReadField(tag); })) return false;
     tensorflow::TensorProto proto;
@@ -132,8 +132,8 @@ class TensorReader {
     if (tag == kContentTag && !std::exchange(content_seen_, true) && TensorIsDescribed()) {
       return ReadContent();
     }
-    // The fields that describe the tensor must come before its content, and the content only once.
-    // All writers of protobuf do so.
+    // Refuses a field that describes the tensor after its content, and a second content. Protobuf's
+    // writers send neither.
     if (tensor_.valid() && (tag == kDTypeTag || tag == kShapeTag || tag == kContentTag)) {
       return false;
     }

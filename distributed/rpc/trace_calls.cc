@@ -22,8 +22,8 @@ namespace {
 
 constexpr int64_t kNanosPerMilli = 1'000'000;
 constexpr int64_t kLookNanos = 100 * kNanosPerMilli;
-// Heartbeats may be seconds apart, and their round trips may be slow, so a trace reads the
-// clocks itself, too.
+// The number of times that a trace reads the other tasks' clocks, in addition to the heartbeats,
+// which may be seconds apart and have slow round trips.
 constexpr int kClockReadings = 5;
 constexpr int64_t kClockPauseNanos = 20 * kNanosPerMilli;
 // The time that a task may take to answer after its timeout has passed.
@@ -253,7 +253,7 @@ StatusOr<wire::ClusterTrace> TraceCluster(const TraceServices& services,
     const auto join = std::make_shared<Join>(others.done());
     for (int i = 0; i < trace.task_size(); ++i) {
       wire::TracedTask* const task = trace.mutable_task(i);
-      // If a task has one process, its port may have been chosen only when it started.
+      // If a task has one process, does not compare addresses: the system may have chosen the port.
       const bool one_process =
           std::count_if(trace.task().begin(), trace.task().end(),
                         [&](const auto& other) { return other.name() == task->name(); }) == 1;

@@ -23,9 +23,9 @@ namespace {
 using grpc::experimental::FileWatcherCertificateProvider;
 using grpc::experimental::InterceptionHookPoints;
 
-// When a process exits, OpenSSL normally frees its tables. Threads of gRPC may still use them,
-// which made programs crash after the end of main. So this code tells OpenSSL, before gRPC
-// initializes it, to keep the tables.
+// When a process exits, OpenSSL normally frees its tables. Threads of gRPC may still use them, and
+// programs crashed after the end of main. So this code initialises OpenSSL before gRPC does, and
+// tells it to keep the tables.
 [[maybe_unused]] const int kKeepOpensslTables =
     OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
 

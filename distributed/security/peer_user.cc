@@ -53,7 +53,7 @@ std::optional<uid_t> FindUser(const std::string& list, const Wanted& wanted) {
 
 std::string PortText(int port) { return absl::StrFormat(":%04X", port); }
 
-// Returns an IPv4 address as a socket for both families shows it.
+// Returns an IPv4 address in the form ::ffff:a.b.c.d, which IPv6 sockets show for an IPv4 peer.
 in6_addr Mapped(const in_addr& v4) {
   in6_addr v6 = {};
   v6.s6_addr[10] = v6.s6_addr[11] = 0xff;

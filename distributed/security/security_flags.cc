@@ -45,7 +45,7 @@ void AddTaskSecurityFlags(CLI::App& app) {
   AddClientSecurityFlags(app);
   app.add_flag_function(
       "--tls_client_auth",
-      // --tls_client_auth=false counts as -1, and has to override the environment.
+      // CLI11 counts --tls_client_auth=false as -1; it has to override the environment variable.
       [](int64_t count) { Set(&SecuritySettings::tls_client_auth, count > 0); },
       "Clients and other tasks need a certificate of --tls_ca, too: mutual TLS "
       "(PENSTOCK_TLS_CLIENT_AUTH=1)");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A client's session on a simulated network: each call sends one message to the master and one
-// back. The master serves it in a separate routine, with copies of the arguments, because the
+// back. The master serves a call in a closure of its own, with copies of the arguments, because the
 // client may give up meanwhile.
 #include <memory>
 #include <utility>
@@ -14,8 +14,8 @@
 namespace penstock {
 namespace {
 
-// The timeout of a call for which the caller sets none, and the time that a call may take beyond
-// its timeout. The master normally ends the call earlier.
+// kCallMs: the timeout of a call whose caller sets none. kSlackMs: how much longer than the timeout
+// the client waits; the master normally ends the call at the timeout.
 constexpr int64_t kCallMs = 300'000, kSlackMs = 30'000;
 // A session is closed this long after its client is gone.
 constexpr int64_t kIdleNanos = 10'000'000'000;
@@ -88,7 +88,7 @@ class SimSession final : public SessionInterface {
 
  private:
   using Serve = std::function<Status(SessionInterface& session)>;
-  // The session in the master's process; exists from the first call on.
+  // The session in the master's process; null before the first call.
   struct ServedSession {
     std::shared_ptr<SessionInterface> session;
   };

@@ -13,8 +13,9 @@ namespace {
 const FaultPoint kLeaseEnds(FaultPoint::kMishap, "worker/lease-ends",
                             "a task deletes a session whose master is well");
 
-// Divisors of a session's lease. By default the lease is 60 s and a master sends a heartbeat every
-// 2 s, so a master counts as heard for two heartbeats, and a superseded one as gone after six.
+// Divisors of a session's lease. By default the lease is 60 s and the master renews it every 2 s. A
+// master is not silent for a fifteenth of the lease (4 s) after a renewal; if it is superseded, its
+// session expires after a fifth (12 s).
 constexpr int64_t kFreshPart = 15, kSupersededPart = 5;
 
 }  // namespace
@@ -32,8 +33,8 @@ std::vector<std::string> SessionTable::Add(std::shared_ptr<WorkerSession> sessio
   return superseded;
 }
 
-// A master states its own name and address, and two live masters may state the same by mistake. So
-// the session of an earlier incarnation ends only if its master is silent, too.
+// Does not end the sessions of the earlier incarnation at once, but only shortens their leases: by
+// mistake, two live masters may have the same name and address.
 std::vector<std::string> SessionTable::Supersede(const TaskId& master) {
   std::vector<std::string> handles;
   for (auto& [handle, entry] : entries_) {

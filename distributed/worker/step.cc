@@ -55,8 +55,8 @@ void Step::Collect(CollectiveCall call, Collected collected) {
 
 void Step::Deliver(const HashedKey& key, Tensor value, bool is_dead) {
   const Status sent = local_->Send(key, std::move(value), is_dead);
-  // Send fails if the step has been aborted, which changes nothing here, or if the key came twice,
-  // which is a mistake of the producer.
+  // Send fails if the step has been aborted (Cancel then has no effect), or if the key came twice,
+  // which is a fault of the producer.
   if (!sent.ok()) Cancel(sent);
 }
 

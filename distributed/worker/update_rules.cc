@@ -12,8 +12,8 @@
 namespace penstock {
 namespace {
 
-// How many updates of one variable a session may have that depend on different nodes. A session
-// that makes new training ops again and again would fill the memory of the task with their nodes.
+// The maximum number of updates of one variable, with different nodes, that are kept for a session.
+// A session that makes new training ops again and again would otherwise fill the task's memory.
 constexpr size_t kProgramsMax = 16;
 
 std::string TextOf(const Node& node, const char* attr) {

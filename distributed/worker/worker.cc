@@ -40,8 +40,7 @@ StatusOr<Traffic> TrafficOf(const std::vector<Partition>& partitions, const Task
   Traffic traffic;
   for (const Partition& partition : partitions) {
     for (const Node* node : partition.graph.nodes()) {
-      // The object that is the step's rendezvous also gives kernels their Collectives, so a
-      // collective needs it.
+      // The Step is both the rendezvous and the Collectives of kernels, so a collective needs it.
       traffic.communicates |= IsCollective(*node);
       const bool recv = node->op().end == EndOp::kRecv;
       if (!recv && node->op().end != EndOp::kSend) continue;
@@ -181,8 +180,8 @@ bool Worker::in_use(int64_t quiet_ns) const {
 }
 
 void Worker::DeleteExpiredSessions() {
-  // Aborted, not Cancelled, so that the client makes a new session if the master still runs steps
-  // of this one.
+  // Uses Aborted, not Cancelled: if the master still runs steps of such a session, its client then
+  // makes a new session.
   for (const auto& [handle, silent_ns] : sessions_.FindExpired()) {
     EndSession(handle,
                Aborted(self_.ToString(), " has ended session ", handle,
@@ -313,7 +312,8 @@ StatusOr<std::vector<TaskId>> Worker::ProducersOf(const std::string& handle,
 }
 
 void Worker::RunGraph(const RunGraphArgs& args, Done done) {
-  // Begun first: a session that is deleted from now on aborts the step.
+  // Begins the step before it looks up the session, so that a deletion of the session from now on
+  // aborts the step.
   auto begun = steps_.Begin(args.step_id, args.session);
   if (!begun.ok()) return std::move(done)(begun.status());
   const std::shared_ptr<Step> step = *std::move(begun);

@@ -274,8 +274,8 @@ bool QueuePair::HasEvents() {
 
 StatusOr<int> QueuePair::Poll(int64_t now_ns) {
   int receives = 0, reads_ended = 0;
-  // Handles only some events, so that the loop can serve other connections; the next call handles
-  // the rest.
+  // Handles only a limited number of events, so that the loop can serve other connections. The next
+  // call handles the rest.
   for (int round = 0; round < 4 && HasEvents(); ++round) {
     if (pending_ < 0) return Unavailable("the completion queue is broken");
     const int count = std::exchange(pending_, 0);

@@ -52,7 +52,7 @@ VerbsStream::VerbsStream(std::unique_ptr<QueuePair> pair, const TaskId& producer
 
 VerbsStream::~VerbsStream() {
   MutexLock lock(mu_);
-  pair_.reset();  // destroyed before the memory into which it reads
+  pair_.reset();  // ends its reads before the memory that they write to is freed
 }
 
 VerbsEndpoint VerbsStream::endpoint() {
