@@ -16,8 +16,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// A variable w on the ps, 2w on the worker, and an op that adds a value fed at the worker to
-// w.
+// A variable w on the ps, its double on the worker, and an op that adds to w a value that is fed at
+// the worker.
 struct Model {
   explicit Model(GraphBuilder& g, int64_t size = 1, const std::string& container = "") {
     {

@@ -78,8 +78,9 @@ TEST_P(DeclarationsTest, AnotherTypeIsRefused) {
                     HasSubstr("says int32[10]"), HasSubstr("penstock reset grpc://")));
 }
 
-// A value that an earlier program has left counts as uninitialised for a program that declares
-// another shape. So its workers wait until their chief has initialised the variable.
+// If an earlier program has left a value of another shape than a program declares, the variable
+// counts as uninitialised for the later program. So its workers wait until their chief has
+// initialised the variable.
 TEST_P(DeclarationsTest, AnOldValueOfAnotherShapeDoesNotCountAsInitialised) {
   const Program ten(true, {10}, 10);
   const Program twelve(true, {12}, 12), any(true, PartialShape(), 12);

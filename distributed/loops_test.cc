@@ -39,7 +39,7 @@ std::vector<int64_t> Numbers(const std::vector<Tensor>& tensors) {
   return numbers;
 }
 
-// Three tasks with a device each, in this process and without a network between them.
+// Three tasks in this process, with one device each, and without a network between them.
 class Tasks {
  public:
   Tasks() {

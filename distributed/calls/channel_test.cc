@@ -24,8 +24,8 @@ class Echo final : public wire::Worker::Service {
   }
 };
 
-// Starts a server at `*port`, or at a free port if that is 0, and stores its port there. Returns
-// null if the port is in use.
+// Starts a server at `*port`, or at a free port if `*port` is 0, and stores the port in `*port`.
+// Returns null if the port is in use.
 std::unique_ptr<grpc::Server> Serve(Echo* echo, int* port) {
   grpc::ServerBuilder builder;
   SetServerArguments({}, &builder);

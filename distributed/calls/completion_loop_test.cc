@@ -80,7 +80,7 @@ TEST(CompletionLoopTest, StopCancelsWhatIsLeftAndWaits) {
   EXPECT_EQ(destroyed, 10);
 }
 
-// Ends as soon as it is cancelled, on another thread.
+// An operation that ends as soon as it is cancelled, on another thread.
 class NotedOperation final : public Operation {
  public:
   NotedOperation(CompletionLoop& loop, std::vector<const Operation*>* cancelled)

@@ -18,7 +18,7 @@ namespace {
 
 using testing::Contains;
 
-// Remembers the address of the last caller.
+// A service that remembers the address of the last caller.
 class Callee final : public wire::Worker::Service {
  public:
   grpc::Status Reset(grpc::ServerContext* context, const wire::ResetRequest*,
@@ -29,7 +29,7 @@ class Callee final : public wire::Worker::Service {
   std::string peer;
 };
 
-// Makes a call on `channel`; returns the caller's address, as `callee` has seen it.
+// Makes a call on `channel`; returns the caller's address that `callee` has seen.
 std::string CallFrom(const std::shared_ptr<grpc::Channel>& channel, Callee& callee) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));

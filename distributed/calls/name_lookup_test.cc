@@ -82,7 +82,7 @@ class NameServer {
   std::thread thread_;
 };
 
-// Without Channels, gRPC would ask for the sixth time after 12 s at the earliest.
+// A plain gRPC channel would send its sixth question after 12 s at the earliest.
 TEST(ChannelsTest, ANameIsLookedUpAgainAndAgain) {
   grpc::CallbackGenericService any_call;
   grpc::ServerBuilder builder;

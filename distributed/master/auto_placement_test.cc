@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Two expensive products of two variables each, without devices.
+// A graph with two expensive products, each of two variables, whose nodes name no devices.
 class AutoPlacementTest : public testing::Test {
  protected:
   AutoPlacementTest() {
@@ -65,8 +65,8 @@ TEST_F(AutoPlacementTest, ErrorsSayThatTheWholeGraphIsPlaced) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("operation lost:"));
 }
 
-// Plays executions of lengths that a test chooses, one after the other, and counts those that are
-// measured.
+// Simulates executions, one after the other, whose times the test chooses, and counts the measured
+// ones.
 struct SampledStep {
   void Run(int executions, int64_t nanos) {
     for (int i = 0; i < executions; ++i) {

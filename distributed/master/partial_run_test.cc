@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests PartialRun. The test plays the step's graph: y needs a, z needs a and b.
+// Tests PartialRun. The test itself acts as the step's graph, in which y needs a, and z needs a and
+// b.
 #include "distributed/master/partial_run.h"
 
 #include "core/compiler/compile.h"
@@ -45,7 +46,7 @@ class PartialRunTest : public testing::Test {
   static HashedKey Key(const std::string& tensor) {
     return HashedKey({.src_device = kDevice, .dst_device = kDevice, .tensor = tensor});
   }
-  // Plays the graph: receives a feed, and sends a fetch.
+  // Act as the graph: TakeFeed receives a feed; the next function sends a fetch.
   std::optional<float> TakeFeed(int index) {
     std::optional<float> fed;
     step_->Recv(Key(PartialFeed(index)), [&](const Status& status, const Tensor& value, bool) {

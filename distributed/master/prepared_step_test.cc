@@ -204,7 +204,7 @@ TEST(StepCacheTest, DropForgetsThatStepAlone) {
   EXPECT_EQ(cache.Get({}, {"a"}, {}), again);
 }
 
-// A caller that runs a step keeps it, although the cache has dropped it.
+// A step that is running stays alive, even if the cache has dropped it.
 TEST(StepCacheTest, EverNewNamesTakeNoMoreMemory) {
   StepCache cache;
   const auto kept = cache.Get({}, {"0"}, {});

@@ -88,7 +88,7 @@ TEST(CallThreadsTest, TheEndWaitsForTheCalls) {
   EXPECT_EQ(ended, 200);
 }
 
-// Objects that a call holds are released before Wait returns.
+// A call releases the objects that it holds before Wait returns.
 TEST(CallThreadsTest, ACallIsGoneWhenItHasEnded) {
   const auto held = std::make_shared<int>(1);
   CallThreads threads;

@@ -76,7 +76,7 @@ TEST_F(RemoteSessionRunTest, AStepIsSentAsItWasAskedFor) {
   EXPECT_EQ(request.partial_run_handle(), "");
 }
 
-// The request id, by which a master recognises a request that comes twice.
+// A master recognises a repeated request by its request id.
 TEST_F(RemoteSessionRunTest, EachStepHasAnIdOfItsOwn) {
   ASSERT_EQ(Run({}), OkStatus());
   ASSERT_EQ(Run({}), OkStatus());
@@ -210,8 +210,8 @@ TEST_F(RemoteSessionRunTest, MetadataIsThatOfTheLastStep) {
   EXPECT_TRUE(metadata.partition_graphs.empty());
 }
 
-// The timeout of the call is three seconds longer than the step's, so that the master can
-// report its end.
+// The timeout of the call is three seconds longer than the timeout of the step, so that the master
+// has time to report how the step has ended.
 TEST_F(RemoteSessionRunTest, ACallMayTakeALittleLongerThanItsStep) {
   using std::chrono::hours, std::chrono::seconds;
   const auto given = TimeGiven({.timeout_ms = 20'000});
@@ -231,7 +231,7 @@ TEST_F(RemoteSessionRunTest, AStepThatIsCancelledBeforeItBeginsHasNoResult) {
   EXPECT_EQ(Run({}, {.cancellation = &cancellation}), Cancelled("had enough"));
 }
 
-// Steps that the master answers only when the test lets it.
+// The master answers steps only when the test releases them.
 class HeldStepTest : public RemoteSessionRunTest {
  protected:
   HeldStepTest() {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests how a client's session ends, and its calls that concern neither steps nor
-// graphs.
+// Tests how a client's session ends, and its calls that concern neither steps nor graphs.
 #include "core/runtime/testing/test_ops.h"
 #include "distributed/rpc/testing/scripted_master.h"
 #include "gmock/gmock.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests RunGraphSink. The test plays the master, and the worker that runs the steps.
+// Tests RunGraphSink. The test itself acts as the master, and as the worker that runs the steps.
 #include <chrono>
 #include <utility>
 #include <vector>

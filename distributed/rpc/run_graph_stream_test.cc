@@ -235,8 +235,8 @@ TEST_F(RunGraphStreamTest, AnAbandonedStepEndsAtOnceAndItsAnswerIsIgnored) {
   EXPECT_EQ(Get(std::move(second)), OutOfRange(2));
 }
 
-// The answers 1 and 2 come in one message, right before the end of the stream. The end is noticed
-// while the callback of step 1 runs.
+// The answers to steps 1 and 2 come in one message, right before the end of the stream. The stream
+// ends while the callback of step 1 runs.
 TEST_F(RunGraphStreamTest, AnAnswerFromBeforeTheEndCounts) {
   std::binary_semaphore lost(0);
   Serve([](WorkerEnd& stream) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests the answers of a worker on the wire, also to messages that no real master sends.
+// Tests how a worker answers messages, including messages that no real master sends.
 #include "distributed/rpc/worker_service.h"
 
 #include <grpcpp/client_context.h>

@@ -28,8 +28,7 @@ std::string LoadError(const SecuritySettings& settings, Role role = Role::kTask)
   return std::string(Credentials::Load(settings, role).status().message());
 }
 
-// A server with a port of the given credentials, and no service except the health
-// check.
+// A server whose port has the given security settings; its only service is the health check.
 class TestPort {
  public:
   explicit TestPort(const SecuritySettings& settings) {

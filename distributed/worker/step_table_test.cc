@@ -19,7 +19,7 @@ HashedKey Key(const std::string& tensor, const std::string& from, const std::str
                     .tensor = tensor});
 }
 
-// Records what it is given.
+// A sink that records the tensors, refusals and drops that it gets.
 class FakeSink : public TensorSink {
  public:
   void SendEncoded(OutgoingTensor tensor, HandedOver handed_over) override {

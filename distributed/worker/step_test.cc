@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests a step of worker 1 that has a consumer with a similar name, worker 10. The table of
-// steps has its own test, step_table_test.cc.
+// Tests a step of worker 1 that has a consumer with a similar name, worker 10. step_table_test.cc
+// tests the table of steps.
 #include "distributed/worker/step.h"
 
 #include "gmock/gmock.h"

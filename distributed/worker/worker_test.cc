@@ -130,8 +130,8 @@ TEST_F(WorkerTest, ADeletedSessionTakesItsStepsAlong) {
   });
 }
 
-// A master that was cut off for longer than the lease may still run steps of the session. Their
-// error tells its client to make a new session.
+// A master that the network has cut off for longer than the lease may still run steps of the
+// session. The error of these steps tells its client to make a new session.
 TEST_F(WorkerTest, TheEndOfALeaseAbortsItsSteps) {
   Working([&] {
     worker_->Begin("leased", {.lease_ms = 60'000});

@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-// An end whose peer is the test: Give adds work, and wakes the end if its flag says that it sleeps.
+// An end whose peer is the test: Give adds work, and wakes the end if its sleep flag is raised.
 class TestEnd final : public TransportLoop::End {
  public:
   void Give() {

@@ -31,7 +31,7 @@ struct Ring {
   RingMemory memory() { return {&positions, data.data(), data.size()}; }
 };
 
-// Keeps the records of tensors with Place::kElsewhere.
+// A reader that keeps the records of tensors with Place::kElsewhere.
 class Reader final : public TensorRecordReader {
  public:
   using TensorRecordReader::TensorRecordReader;

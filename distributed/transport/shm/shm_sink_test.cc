@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests the producer's end of a connection alone, without a loop and a clock: the test plays the
-// consumer at the other end of the socket, and passes the times.
+// Tests the producer's end of a connection without a loop and a clock: the test itself acts as the
+// consumer at the other end of the socket, and passes times as arguments.
 #include "distributed/transport/shm/shm_sink.h"
 
 #include <sys/socket.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests each end with a hand-written other end: a producer's socket, and a consumer's.
+// Tests each end of a connection; the test itself acts as the other end, on a socket.
 #include "distributed/transport/shm/shm_transport.h"
 
 #include <grpcpp/create_channel.h>
@@ -71,7 +71,7 @@ bool WaitForEnd(int socket) {
   return Eventually([socket] { return !ReceiveMessage(socket).ok(); });
 }
 
-// A producer that the test plays: it answers Meet; the test does all else.
+// A producer of which only the answer to Meet is automatic; the test calls its other functions.
 class Producer final : public wire::SharedMemory::Service {
  public:
   Producer() : identity_(*HostIdentity::Own()), listener_(*ListenAbstract(name_)) {

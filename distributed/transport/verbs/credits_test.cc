@@ -46,8 +46,8 @@ TEST(MessageCreditsTest, ASenderThatIgnoresItsLimitIsNoticed) {
   EXPECT_EQ(credits.Received().code(), StatusCode::kDataLoss);
 }
 
-// The messages of both directions and the pings fit into the receives, for any depth of the
-// queue.
+// For any queue depth, the posted receives suffice for the messages of one direction, the
+// confirmations of the other, and the pings.
 TEST(MessageCreditsTest, AllFitsIntoTheReceives) {
   for (const int depth : {64, 65, 256, 1024}) {
     MessageCredits credits(depth);
