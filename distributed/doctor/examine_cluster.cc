@@ -180,15 +180,15 @@ class Examination {
     for (const auto& [job, tasks] : task.probe.cluster.jobs()) {
       for (const auto& [index, address] : tasks) {
         const std::string ours = config_.cluster.Address(job, index);
-        const std::string who = StrCat("/job:", job, "/task:", index);
+        const std::string task_name = StrCat("/job:", job, "/task:", index);
         if (ours.empty()) {
           Add(Level::kWarning, SubjectOf(task),
-              StrCat("was started with a ", who, " at ", address,
+              StrCat("was started with a ", task_name, " at ", address,
                      ", which the cluster here does not have"),
               "start all tasks with the same lists of hosts");
         } else if (ours != address) {
           Add(Level::kWarning, SubjectOf(task),
-              StrCat("was started with ", who, " at ", address, ", here it is at ", ours),
+              StrCat("was started with ", task_name, " at ", address, ", here it is at ", ours),
               "harmless if both lead to the same task; else use the same lists of hosts");
         }
       }

@@ -49,9 +49,9 @@ Findings ExamineVariables(const TaskConfig& config, const Variables& variables) 
   Findings findings;
   for (const char* name : {"grpc_proxy", "https_proxy", "http_proxy"}) {
     if (variables(name).empty()) continue;
-    const std::string except = variables("no_grpc_proxy").empty() ? variables("no_proxy") : "";
+    const std::string exempt = variables("no_grpc_proxy").empty() ? variables("no_proxy") : "";
     findings.push_back({Level::kWarning, name,
-                        StrCat("is set, no_proxy is '", except,
+                        StrCat("is set, no_proxy is '", exempt,
                                "': Penstock's tasks call each other directly, but a TensorFlow "
                                "client sends its calls through the proxy"),
                         "unset it for such clients, or list the hosts of the cluster in no_proxy"});

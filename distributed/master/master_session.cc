@@ -186,9 +186,9 @@ Status MasterSession::RunPrepared(const Prepared& step, const RunOptions& option
     Wait wait(*options_.services.threads, "a step to be prepared");
     Prepared larger;
     prepared_->PrepareLarger(step, feeds,
-                             [&larger, done = wait.done()](StatusOr<Prepared> anew) mutable {
-                               if (anew.ok()) larger = *anew;
-                               std::move(done)(anew.status());
+                             [&larger, done = wait.done()](StatusOr<Prepared> next) mutable {
+                               if (next.ok()) larger = *next;
+                               std::move(done)(next.status());
                              });
     RETURN_IF_ERROR(wait.Get());
     return RunPrepared(larger, options, feeds, outputs, metadata);
@@ -287,16 +287,16 @@ void MasterSession::StartAsync(const Prepared& step, AsyncRun* run, Done done) {
   for (auto& [name, value] : run->feeds) run->values.push_back(std::move(value));
   const Status fits = step->CheckFeeds(run->values);
   if (!fits.ok()) return std::move(done)(fits);
-  if (!prepared_->Outgrows(*step, run->values)) return StartFitting(step, run, std::move(done));
+  if (!prepared_->Outgrows(*step, run->values)) return StartWithinLimit(step, run, std::move(done));
   prepared_->PrepareLarger(
       step, run->values,
       [self = shared_from_this(), run, done = std::move(done)](StatusOr<Prepared> larger) mutable {
         if (!larger.ok()) return std::move(done)(larger.status());
-        self->StartFitting(*larger, run, std::move(done));
+        self->StartWithinLimit(*larger, run, std::move(done));
       });
 }
 
-void MasterSession::StartFitting(const Prepared& step, AsyncRun* run, Done done) {
+void MasterSession::StartWithinLimit(const Prepared& step, AsyncRun* run, Done done) {
   step->NoteFeeds(run->values);
   if (step->may_adapt_to_feeds.load(std::memory_order_relaxed)) {
     prepared_->AdaptToFeeds(step, run->values);

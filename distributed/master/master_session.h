@@ -162,7 +162,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
                   StepStatsCollector* stats);
   void AwaitStep(const Wait& wait) const;
   void StartAsync(const Prepared& step, AsyncRun* run, Done done);
-  void StartFitting(const Prepared& step, AsyncRun* run, Done done);
+  void StartWithinLimit(const Prepared& step, AsyncRun* run, Done done);
   int64_t DeadlineOf(const RunOptions& options, bool several_tasks) const;
   int64_t TimeoutMs(int64_t default_ms) const;
 

@@ -19,8 +19,8 @@ bool SameTensor(string_view a, string_view b) {
 
 // Returns the index of `name` among `names`, and marks it in `used`. Clients of the protocol
 // know these error texts.
-StatusOr<int> TakeOne(const char* what, const char* done, const std::string& name,
-                      const std::vector<std::string>& names, std::vector<bool>* used) {
+StatusOr<int> MarkUsed(const char* what, const char* done, const std::string& name,
+                       const std::vector<std::string>& names, std::vector<bool>* used) {
   const auto found = std::find_if(names.begin(), names.end(),
                                   [&](const std::string& n) { return SameTensor(n, name); });
   if (found == names.end()) {
@@ -64,12 +64,12 @@ StatusOr<PartialRun::Instalment> PartialRun::Take(const Feeds& feeds,
   if (ended_.has_value() && !ended_->ok()) return *ended_;
   std::vector<bool> fed = fed_, fetched = fetched_;
   for (const auto& [name, value] : feeds) {
-    ASSIGN_OR_RETURN(const int index, TakeOne("feed", "fed", name, names.feeds, &fed));
+    ASSIGN_OR_RETURN(const int index, MarkUsed("feed", "fed", name, names.feeds, &fed));
     RETURN_IF_ERROR(prepared_->CheckFeed(index, value));
     taken.feeds.push_back(index);
   }
   for (const std::string& name : fetches) {
-    ASSIGN_OR_RETURN(const int index, TakeOne("fetch", "fetched", name, names.fetches, &fetched));
+    ASSIGN_OR_RETURN(const int index, MarkUsed("fetch", "fetched", name, names.fetches, &fetched));
     RETURN_IF_ERROR(CheckComputable(index, fed));
     taken.fetches.push_back(index);
   }

@@ -13,10 +13,10 @@ StepMeasuring::Reasons StepMeasuring::Begin(PreparedStep* step) const {
   Reasons reasons;
   if (step->placed != nullptr) reasons.sample = step->sampling.Begin(step->times);
   const int64_t before = step->executions.fetch_add(1, std::memory_order_relaxed);
-  const int64_t every = options_.build_cost_model;
-  if (every > 0) {
+  const int64_t interval = options_.build_cost_model;
+  if (interval > 0) {
     const int64_t counted = before - options_.build_cost_model_after;
-    reasons.cost_graph = counted >= 0 && (counted + 1) % every == 0;
+    reasons.cost_graph = counted >= 0 && (counted + 1) % interval == 0;
   }
   if (options_.recorder != nullptr) reasons.recording = options_.recorder->Take();
   if (reasons.recording != nullptr) [[unlikely]]

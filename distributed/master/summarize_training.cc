@@ -114,7 +114,7 @@ const std::string& NameOfVariable(const Node& variable) {
 }
 
 // Returns a hash of the node without its inputs.
-uint64_t HashAlone(const Node& node) {
+uint64_t HashWithoutInputs(const Node& node) {
   std::string text = node.op_name();
   for (const auto& [name, value] : node.attrs()) {
     if (IsComparedAttr(name)) StrAppend(&text, "\n", name, "=", TextOf(value));
@@ -160,7 +160,7 @@ class Slice {
     std::vector<uint64_t> hashes(entries_.size());
     for (size_t i = 0; i < entries_.size(); ++i) {
       const Node& node = *entries_[i].node;
-      std::vector<uint64_t> numbers = {entries_[i].alone};
+      std::vector<uint64_t> numbers = {entries_[i].own_hash};
       for (int k = 0; k < node.num_inputs(); ++k) {
         numbers.push_back(HashOfInput(node, k, before, hashes));
       }
@@ -173,7 +173,7 @@ class Slice {
  private:
   struct Entry {
     const Node* node;
-    uint64_t alone;
+    uint64_t own_hash;
   };
   struct Visit {
     const Node* node;
@@ -191,7 +191,7 @@ class Slice {
         continue;
       }
       index_[visit.node] = static_cast<int>(entries_.size());
-      entries_.push_back({visit.node, HashAlone(*visit.node)});
+      entries_.push_back({visit.node, HashWithoutInputs(*visit.node)});
       path.pop_back();
     }
   }

@@ -103,7 +103,7 @@ void TaskWait::RoundEnded() {
         next_round_ = options_.timer->Arm(next_ns, [self = shared_from_this()] { self->Ask(); });
         return;
       }
-      end = Silent();
+      end = NoAnswerError();
     }
   }
   std::optional<Answered> answered = TakeAnswered();
@@ -114,7 +114,7 @@ void TaskWait::RoundEnded() {
   (*std::move(answered))(std::move(answers));
 }
 
-Status TaskWait::Silent() const {
+Status TaskWait::NoAnswerError() const {
   std::vector<std::string> silent;
   for (size_t i = 0; i < answers_.size(); ++i) {
     if (answers_[i].ok()) continue;

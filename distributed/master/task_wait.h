@@ -64,7 +64,7 @@ class TaskWait : public std::enable_shared_from_this<TaskWait> {
   void RoundEnded();
   std::optional<Answered> TakeAnswered();
   void NoteUnanswered() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  Status Silent() const;
+  Status NoAnswerError() const;
 
   const Options options_;
   const int64_t begun_ns_;

@@ -16,7 +16,7 @@ using google::protobuf::Message;
 using Paths = absl::Span<const char* const>;
 
 // The paths of the fields that have an effect. If a message is listed, all of its fields have one.
-constexpr const char* kOfSessions[] = {
+constexpr const char* kSessionFields[] = {
     "allow_soft_placement",
     "cluster_def",  // refused with an error if it differs from the server's
     "device_filters",
@@ -35,8 +35,8 @@ constexpr const char* kOfSessions[] = {
     "log_device_placement",
     "operation_timeout_in_ms",
 };
-constexpr const char* kOfSteps[] = {"output_partition_graphs", "timeout_in_ms", "trace_level"};
-constexpr const char* kOfCallables[] = {
+constexpr const char* kStepFields[] = {"output_partition_graphs", "timeout_in_ms", "trace_level"};
+constexpr const char* kCallableFields[] = {
     "feed",
     "fetch",
     "run_options.output_partition_graphs",
@@ -93,20 +93,20 @@ void AddCustomOptimizers(const tensorflow::RewriterConfig& config,
 
 std::vector<std::string> OptionsWithoutEffect(const tensorflow::ConfigProto& config) {
   std::vector<std::string> found;
-  AddWithoutEffect(config, "", kOfSessions, &found);
+  AddWithoutEffect(config, "", kSessionFields, &found);
   AddCustomOptimizers(config.graph_options().rewrite_options(), &found);
   return found;
 }
 
 std::vector<std::string> OptionsWithoutEffect(const tensorflow::RunOptions& options) {
   std::vector<std::string> found;
-  AddWithoutEffect(options, "", kOfSteps, &found);
+  AddWithoutEffect(options, "", kStepFields, &found);
   return found;
 }
 
 std::vector<std::string> OptionsWithoutEffect(const tensorflow::CallableOptions& options) {
   std::vector<std::string> found;
-  AddWithoutEffect(options, "", kOfCallables, &found);
+  AddWithoutEffect(options, "", kCallableFields, &found);
   return found;
 }
 

@@ -62,7 +62,7 @@ class RemoteSession final : public SessionInterface {
     if (graph.max_id() < nodes_sent_) {
       return InvalidArgument("Extend: the graph has fewer nodes than the session has seen");
     }
-    RETURN_IF_ERROR(handle_.empty() ? Create(&graph) : Grow(graph));
+    RETURN_IF_ERROR(handle_.empty() ? Create(&graph) : SendExtension(graph));
     nodes_sent_ = graph.max_id();
     return OkStatus();
   }
@@ -261,7 +261,7 @@ class RemoteSession final : public SessionInterface {
     return OkStatus();
   }
 
-  Status Grow(const Graph& graph) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+  Status SendExtension(const Graph& graph) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     tensorflow::ExtendSessionRequest request;
     request.set_session_handle(handle_);
     request.set_current_graph_version(version_);

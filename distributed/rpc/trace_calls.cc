@@ -75,13 +75,13 @@ class Watch {
     while (true) {
       const int64_t now_ns = services_.env->NowNanos();
       if (recording_.Wait(std::min(deadline_ns_, now_ns + kLookNanos))) return recording_.cut();
-      const std::string why = GiveUp();
+      const std::string why = ReasonToStop();
       if (!why.empty()) return why;
     }
   }
 
  private:
-  std::string GiveUp() {
+  std::string ReasonToStop() {
     const int64_t now_ns = services_.env->NowNanos();
     const auto sessions = services_.task->master().sessions();
     if (sessions.empty()) return "it has no session";

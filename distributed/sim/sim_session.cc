@@ -43,7 +43,7 @@ class SimSession final : public SessionInterface {
     const auto serve = [=, run = WithoutPointers(options)](SessionInterface& session) {
       return session.Run(run, feeds, fetches, targets, &results->outputs, &results->metadata);
     };
-    return results->Give(Call("Run", options.timeout_ms, serve), outputs, metadata);
+    return results->MoveTo(Call("Run", options.timeout_ms, serve), outputs, metadata);
   }
   StatusOr<CallableId> MakeCallable(const CallableSpec& spec) override {
     return Ask<CallableId>("MakeCallable",
@@ -56,7 +56,7 @@ class SimSession final : public SessionInterface {
     const auto serve = [=, run = WithoutPointers(options)](SessionInterface& session) {
       return session.RunCallable(callable, run, fed, &results->outputs, &results->metadata);
     };
-    return results->Give(Call("RunCallable", options.timeout_ms, serve), outputs, metadata);
+    return results->MoveTo(Call("RunCallable", options.timeout_ms, serve), outputs, metadata);
   }
   Status ReleaseCallable(CallableId callable) override {
     return Call("ReleaseCallable", 0, [callable](SessionInterface& session) {
@@ -74,7 +74,7 @@ class SimSession final : public SessionInterface {
     const auto serve = [=, run = WithoutPointers(options)](SessionInterface& session) {
       return session.RunPartial(handle, run, feeds, fetches, &results->outputs);
     };
-    return results->Give(Call("RunPartial", options.timeout_ms, serve), outputs, nullptr);
+    return results->MoveTo(Call("RunPartial", options.timeout_ms, serve), outputs, nullptr);
   }
   StatusOr<std::vector<DeviceInfo>> ListDevices() override {
     return Ask<std::vector<DeviceInfo>>("ListDevices",
@@ -96,7 +96,7 @@ class SimSession final : public SessionInterface {
   struct Results {
     std::vector<Tensor> outputs;
     RunMetadata metadata;
-    Status Give(Status status, std::vector<Tensor>* to_outputs, RunMetadata* to_metadata) {
+    Status MoveTo(Status status, std::vector<Tensor>* to_outputs, RunMetadata* to_metadata) {
       if (status.ok() && to_outputs != nullptr) *to_outputs = std::move(outputs);
       if (status.ok() && to_metadata != nullptr) *to_metadata = std::move(metadata);
       return status;

@@ -110,8 +110,8 @@ void Step::Subscribe(const TaskName& consumer, std::shared_ptr<TensorSink> sink)
   for (HeldTensor& h : held) sink->Send(id_, h.key, std::move(h.value), h.is_dead, CountDown());
 }
 
-std::map<TaskName, Sent> Step::SentTo() const {
-  std::map<TaskName, Sent> sent;
+std::map<TaskName, SentCounts> Step::SentTo() const {
+  std::map<TaskName, SentCounts> sent;
   MutexLock lock(mu_);
   for (const auto& [consumer, box] : outboxes_) sent[consumer] = box.sent;
   return sent;

@@ -201,8 +201,8 @@ std::vector<std::shared_ptr<Step>> StepTable::steps() const {
   return steps;
 }
 
-std::map<TaskName, Sent> StepTable::SentTo() const {
-  std::map<TaskName, Sent> sent;
+std::map<TaskName, SentCounts> StepTable::SentTo() const {
+  std::map<TaskName, SentCounts> sent;
   std::vector<std::shared_ptr<Step>> running;
   {
     MutexLock lock(mu_);

@@ -75,11 +75,11 @@ class UpdateRules {
 
   mutable Mutex mu_;
   std::map<std::string, Session> sessions_ ABSL_GUARDED_BY(mu_);
-  int64_t noted_ ABSL_GUARDED_BY(mu_) = 0;  // sessions
+  int64_t last_number_ ABSL_GUARDED_BY(mu_) = 0;  // number of the session noted last
   // The updates of each session, by variable.
   std::map<VariableName, std::map<std::string, Updates>> updates_ ABSL_GUARDED_BY(mu_);
   std::vector<std::weak_ptr<const Nodes>> shared_ ABSL_GUARDED_BY(mu_);
-  std::set<Pair> told_ ABSL_GUARDED_BY(mu_);  // pairs that Add has returned a message for
+  std::set<Pair> reported_ ABSL_GUARDED_BY(mu_);  // pairs that Add has returned a message for
 };
 
 }  // namespace penstock

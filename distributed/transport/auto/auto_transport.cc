@@ -45,7 +45,7 @@ Status AutoTransport::Serve(const TaskId& self, TaskSteps& steps) {
     if (!status.ok()) {
       log_(StrCat("tensors do not go by ", transport->protocol(), ": ", status.message()));
     }
-    serves_.push_back(status);
+    serve_results_.push_back(status);
   }
   return OkStatus();
 }
@@ -78,7 +78,7 @@ void AutoTransport::FindTransport(const TaskId& producer, size_t index,
         producer, index + 1,
         StrCat(reasons, "; not by ", transports_[index]->protocol(), ": ", status.message()));
   };
-  if (!serves_[index].ok()) return reached(serves_[index]);
+  if (!serve_results_[index].ok()) return reached(serve_results_[index]);
   transports_[index]->Reach(producer, reached);
 }
 

@@ -33,15 +33,15 @@ class Subscriptions {
   bool Add(int64_t step_id) {
     if (!lost_.ok()) return false;
     wanted_.insert(step_id);
-    Say({Command::kSubscribe, static_cast<uint64_t>(step_id)});
+    AddCommand({Command::kSubscribe, static_cast<uint64_t>(step_id)});
     return true;
   }
   void Remove(int64_t step_id) { wanted_.erase(step_id); }
   bool Wants(int64_t step_id) const { return wanted_.contains(step_id); }
   // Adds a command that is to be written.
-  void Say(const Command& command) { waiting_.push_back(command); }
+  void AddCommand(const Command& command) { unwritten_.push_back(command); }
   // Returns the commands that are not written yet.
-  std::deque<Command>& waiting() { return waiting_; }
+  std::deque<Command>& unwritten() { return unwritten_; }
 
   // Keeps `*opened` until the stream is open or lost, and returns nullopt. If the stream is open or
   // lost already, returns a status, which the caller has to pass to `*opened`.
@@ -59,7 +59,7 @@ class Subscriptions {
   std::optional<Ended> MarkLost(const Status& why) {
     if (!lost_.ok()) return std::nullopt;
     lost_ = why;
-    waiting_.clear();
+    unwritten_.clear();
     return Ended{std::exchange(wanted_, {}), std::exchange(opened_, {})};
   }
   const Status& lost() const { return lost_; }
@@ -69,7 +69,7 @@ class Subscriptions {
   }
 
  private:
-  std::deque<Command> waiting_;
+  std::deque<Command> unwritten_;
   std::set<int64_t> wanted_;
   Calls opened_;
   bool is_open_ = false;

@@ -69,18 +69,18 @@ void ShmStream::Free(uint64_t offset) {
   MutexLock lock(mu_);
   if (!subscriptions_.lost().ok()) return;
   // Need not wake the producer, which reads commands before it allocates more memory in the arena.
-  subscriptions_.Say({Command::kDone, offset});
+  subscriptions_.AddCommand({Command::kDone, offset});
   Flush();
 }
 
 void ShmStream::Flush() {
   if (commands_ == nullptr) return;
   while (true) {
-    if (!WriteCommands(*commands_, &subscriptions_.waiting()).ok()) {
+    if (!WriteCommands(*commands_, &subscriptions_.unwritten()).ok()) {
       shutdown(fd_, SHUT_RDWR);  // the loop notices
       return;
     }
-    if (subscriptions_.waiting().empty() || state_->consumer_blocked.IsRaised()) return;
+    if (subscriptions_.unwritten().empty() || state_->consumer_blocked.IsRaised()) return;
     state_->consumer_blocked.Raise();  // then check once more
   }
 }

@@ -127,7 +127,7 @@ class QueuePair {
   uint64_t confirmed_ = 0;  // bytes of in_ring() that were confirmed as consumed
   int writes_ = 0, reads_ = 0, controls_ = 0;
   bool has_heard_ = false;
-  int64_t heard_ns_ = 0, said_ns_ = 0;
+  int64_t heard_ns_ = 0, pinged_ns_ = 0;
   int pending_ = 0;  // number of entries in events_; negative after an error
   std::array<ibv_wc, kEventsMax> events_;
 };

@@ -81,7 +81,7 @@ class VerbsStream final : public VerbsEnd, public std::enable_shared_from_this<V
   void EndReads(int count);
   void Finish(Reading reading);
   void FailReceiving(const TensorOffer& offer, const Status& why);
-  void Say(const Command& command) ABSL_LOCKS_EXCLUDED(mu_);
+  void SendCommand(const Command& command) ABSL_LOCKS_EXCLUDED(mu_);
   Status FlushCommands() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const TaskId producer_;
