@@ -5,7 +5,7 @@
 // enough.
 //
 // All peers call the same function with matching arguments. `done` is called once, when this peer
-// has its result and needs no more messages; its own last messages may still be under way. Tensors
+// has its result and needs no more messages; its own last messages may not have arrived yet. Tensors
 // are flat, in the host's memory; outputs share no memory with inputs. Errors: those of
 // the link; InvalidArgument if a peer has sent a tensor of another type or size.
 //
@@ -45,8 +45,8 @@ void RunDoubling(const Services& services, const Reduction& reduction, Tensor in
 struct RingArgs {
   // Peer i owns segment i, the elements [offsets[i], offsets[i + 1]). Has size + 1 entries.
   std::vector<int64_t> offsets;
-  // Both true: all-reduce. Only `reduce`: reduce-scatter, whose output is the peer's segment. Only
-  // `gather`: all-gather, whose input is the peer's segment.
+  // If both are true, this is an all-reduce; with only `reduce`, a reduce-scatter, whose output is
+  // the peer's segment; with only `gather`, an all-gather, whose input is the peer's segment.
   bool reduce = true, gather = true;
   Reduction reduction = {};
   Tensor input, output;

@@ -9,9 +9,10 @@
 // Leave revokes a Join. A group ends for all its tasks when one of them leaves it because it has
 // lost another task, a step was cancelled, or the session has ended.
 //
-// If the ranks belong to several sessions, each session may have run some more steps before it
-// hears that the group has ended. Therefore its next collective fails, and so do all later ones,
-// until the client makes a new session. Within one session the master ends the step for all ranks.
+// If the ranks belong to several sessions, each session may run some more steps before its task
+// learns that the group has ended. Therefore the session's next collective fails, and so do all
+// later ones, until the client makes a new session. Within one session the master ends the step for
+// all ranks.
 //
 // Thread-safe. The transport and the sessions' tasks are borrowed. Must not be destroyed while a
 // step runs.
@@ -69,7 +70,7 @@ class Exchange final : public LinkListener {
     MutexLock lock(mu_);
     return table_.early().bytes();
   }
-  // Ends the session's part in collectives. Collectives that are under way fail with `why`.
+  // Ends the session's part in collectives. Its running collectives fail with `why`.
   void EndSession(const std::string& session, const Status& why);
 
  private:

@@ -63,7 +63,7 @@ class TaskLinks final : public TaskSteps {
   // Sends `value` and returns true if `task` and this task are connected in both directions; else
   // returns false. If the connection from `task` is lost later, the listener is told.
   [[nodiscard]] bool SendIfConnected(const TaskName& task, const HashedKey& key, Tensor value);
-  // Ends the connection from `task` to this task. The listener in `task` is told `why`.
+  // Ends the connection from `task` to this task. The listener in `task` gets Lost with `why`.
   void HangUp(const TaskName& task, const Status& why);
   // Sends like Send, but drops the value if the task has not connected: for messages that the
   // listener sends again when the task connects (LinkListener::Connected). If `final_message` is

@@ -69,8 +69,8 @@ std::vector<size_t> WaitGraph::WaitsOf(const std::string& task, uint64_t step_id
 }
 
 // Adds the waits that may hold up a transfer. Reports do not say which nodes of other tasks compute
-// the tensor. But transfers within one step never form a cycle, so what holds up the transfer in
-// the end is a wait of the same step that is not for a tensor. Adds all such waits.
+// the tensor. But transfers within one step never form a cycle, so the transfer finally depends on
+// a wait of the same step that is not for a tensor. Adds all such waits.
 void WaitGraph::AddTransfer(Wait* wait) {
   const uint64_t step_id = wait->part->step_id();
   Way way{.task = TaskOfDevice(wait->wait->from_device()), .step_id = step_id};

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kMinuteMs = 60'000;
 constexpr int64_t kDayMs = 24 * 60 * kMinuteMs;
-// A worker deletes a session when it has not heard from its master for this long.
+// A worker deletes a session if its master has not renewed the lease for this long.
 constexpr int64_t kLeaseMs = kMinuteMs;
 constexpr int64_t kRegisterTimeoutMs = kMinuteMs;
 // How long a thread polls for the end of a step before it blocks: about the cost of waking it.

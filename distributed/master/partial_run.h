@@ -38,8 +38,8 @@ class PartialRun : public std::enable_shared_from_this<PartialRun> {
   // Feeds some placeholders and fetches some outputs. Each of them may be named in only one
   // instalment. Writes `outputs`, borrowed until `done`, in the order of `fetches`. The last
   // instalment ends with the step. InvalidArgument if names or values are wrong, or if a fetch
-  // needs feeds that are still to come; the step then goes on unchanged. Any other error is the
-  // step's error, and ends it.
+  // needs feeds that are still to come; the step then continues unchanged. Any other error is the
+  // step's error, and ends the step.
   void Run(const Feeds& feeds, const std::vector<std::string>& fetches,
            std::vector<Tensor>* outputs, Done done);
   // Ends the step with `why`, and calls `done` with the step's status when it has ended. Called

@@ -124,7 +124,7 @@ void PartialRuns::Run(const std::string& handle, const RunOptions& options, cons
   const auto found = Find(handle);
   if (!found.ok()) return std::move(done)(found.status());
   if (options.trace || options.partition_graphs) {
-    return std::move(done)(Unimplemented("partial runs are neither traced nor shown"));
+    return std::move(done)(Unimplemented("a partial run has neither a trace nor partition graphs"));
   }
   const std::shared_ptr<PartialRun> run = *found;
   if (options.cancellation != nullptr && options.cancellation->cancelled()) {

@@ -60,10 +60,10 @@ class PreparedSteps : public std::enable_shared_from_this<PreparedSteps> {
   // Prepares the step for feeds of these sizes, replaces the old prepared step by the new one, and
   // calls `use` with the new one, or with an error.
   void PrepareLarger(const Prepared& step, absl::Span<const Tensor> feeds, UseLarger use);
-  // Places the step anew, on the pool, if the feeds are more than twice, or less than half, as
+  // Places the step again, on the pool, if the feeds are more than twice, or less than half, as
   // large as those that it was compiled for. Does so at most once for each step.
   void AdaptToFeeds(const Prepared& step, absl::Span<const Tensor> feeds);
-  // Places the step anew, on the pool, for feeds of these shapes. Replaces the step only if a node
+  // Places the step again, on the pool, for feeds of these shapes. Replaces the step only if a node
   // has moved.
   void PlaceAgain(const Prepared& step, std::vector<PartialShape> fed_shapes);
 

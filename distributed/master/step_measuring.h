@@ -2,7 +2,7 @@
 //
 // StepMeasuring: decides which executions of one session's steps are measured although the client
 // has not asked for it. It uses the measurements as costs for later compilations, for cost graphs,
-// for the operator's recording, and to place steps anew.
+// for the operator's recording, and to place steps again.
 //
 // Thread-safe; it has no lock of its own.
 #pragma once

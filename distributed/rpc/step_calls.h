@@ -4,9 +4,9 @@
 // that are connected in both directions. A null step over shared memory then needs no gRPC.
 //
 // Two tasks connect when a master first runs a step on a worker. Until then, and while the
-// connection is lost, RunGraphStream carries the calls. A task has one StepCalls, both for steps
-// whose master it is and for steps in which it is a worker. Thread-safe; no lock is held while
-// the transport or a callback is called.
+// connection is lost, RunGraphStream carries the calls. A task has one StepCalls, for the steps of
+// its master and for the steps that its worker runs for other masters. Thread-safe; no lock is held
+// while the transport or a callback is called.
 #pragma once
 
 #include <cstdint>

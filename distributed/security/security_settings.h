@@ -12,9 +12,9 @@
 namespace penstock {
 
 struct SecuritySettings {
-  // PEM files: the certificate chain and the key of this process, and the authorities one of which
-  // must have signed the certificate of any other process. "": plaintext. A task needs all three, a
-  // client only the authorities.
+  // PEM files: the certificate chain and the key of this process, and the certificate authorities;
+  // one of these must have signed the certificate of any other process. "": plaintext. A task needs
+  // all three files, a client only the one of the authorities.
   std::string tls_cert;
   std::string tls_key;
   std::string tls_ca;

@@ -8,7 +8,7 @@
 // ends within its deadline, in success or in one error that names the first cause.
 //
 // Errors, and how a training loop handles them. Aborted (a task was restarted, or the session is
-// gone) or Unavailable (a task cannot be reached): make a new session, and go on from the last
+// gone) or Unavailable (a task cannot be reached): make a new session, and continue from the last
 // checkpoint. OutOfRange: the input has ended. Any other code: a mistake, or a limit was exceeded.
 #pragma once
 

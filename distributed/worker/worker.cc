@@ -304,7 +304,7 @@ StatusOr<std::vector<TaskId>> Worker::ProducersOf(const std::string& handle,
   for (const TaskName& name : graph.producers()) {
     const auto task = session->tasks.find(name);
     if (task == session->tasks.end()) {
-      return InvalidArgument("session ", handle, " does not say where ", name.ToString(), " is");
+      return InvalidArgument("session ", handle, " has no address for ", name.ToString());
     }
     producers.push_back(task->second);
   }

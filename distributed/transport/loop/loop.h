@@ -103,7 +103,7 @@ class TransportLoop final : public Poller {
   bool stopped_ ABSL_GUARDED_BY(mu_) = true;  // true before Start and after Stop
   std::vector<std::shared_ptr<End>> added_ ABSL_GUARDED_BY(mu_);
 
-  // The ends, by a number that is never used again. Used only by the thread whose turn it is.
+  // The ends, by a number that is never reused. Accessed only by the thread that has the turn.
   std::map<uint64_t, std::shared_ptr<End>> ends_;
   // Used only by the loop's own thread.
   SpinHabit habit_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StreamTable: the streams of a consumer, one per producer. Each is opened when it is first
-// needed, and again after it was lost.
+// StreamTable: the streams of a consumer, one per producer. A stream is opened when it is first
+// needed; after it was lost, the next use opens a new one.
 //
 // Thread-safe. `Stream` has producer, WhenOpen, Subscribe and Unsubscribe.
 #pragma once

@@ -341,7 +341,7 @@ void QueuePair::TakeEvents() {
 
 Status QueuePair::Ping(int64_t now_ns) {
   pinged_ns_ = now_ns;
-  if (controls_ >= kControlsMax) return OkStatus();  // enough messages are under way
+  if (controls_ >= kControlsMax) return OkStatus();  // enough messages are not completed yet
   return PostControl({Immediate::kPing});
 }
 

@@ -80,7 +80,7 @@ class QueuePair {
   // do.
   Status KeepAlive(int64_t now_ns);
   bool IsSilent(int64_t now_ns) const { return now_ns - heard_ns_ > kSilenceNanosMax; }
-  // Pings the other end, unless kControlsMax confirmations and pings are under way.
+  // Pings the other end, unless kControlsMax confirmations and pings have not been completed yet.
   Status Ping(int64_t now_ns);
   // Returns whether a message of the other end has arrived.
   bool has_heard() const { return has_heard_; }

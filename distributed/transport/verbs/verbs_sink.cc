@@ -189,7 +189,7 @@ bool VerbsSink::Tick(int64_t now_ns) {
   if (greeted_) {
     broken_ = pair_->KeepAlive(now_ns);
   } else if (pair_->IsSilent(now_ns)) {
-    broken_ = Unavailable("the consumer ", consumer_, " has never said anything");
+    broken_ = Unavailable("the consumer ", consumer_, " has never sent a message");
   }
   return broken_.ok();
 }
