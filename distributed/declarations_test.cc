@@ -126,7 +126,7 @@ std::string AddUpdate(GraphBuilder& g, const std::string& op) {
   return op;
 }
 
-// The ps rejects a worker whose optimizer differs from that of the others, and names it.
+// If a worker's optimizer differs from that of the others, the ps reports it and names the worker.
 TEST_P(DeclarationsTest, AnotherOptimiserIsReported) {
   const auto reported = [&]() -> std::vector<std::string> {
     const auto cluster = AskCluster(cluster_->target());

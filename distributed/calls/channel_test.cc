@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-// Answers with the name of the session in the request.
+// A service that answers with the name of the session in the request.
 class Echo final : public wire::Worker::Service {
   grpc::Status GetStatus(grpc::ServerContext*, const wire::GetStatusRequest* request,
                          wire::GetStatusResponse* response) override {

@@ -129,7 +129,7 @@ class FormedGroup final : public std::enable_shared_from_this<FormedGroup> {
   struct Foreseen {
     uint16_t fingerprint = 0;
     int sender = 0;               // the number of the task whose message came first
-    bool only_receivers = false;  // no other message has come
+    bool only_receivers = false;  // true if only kReceiver messages have come
     Roles roles = {};
   };
   int PeerOf(const TaskName& task) const;

@@ -13,7 +13,7 @@
 namespace penstock::collective {
 namespace {
 
-constexpr size_t kForeseenMax = 1 << 20;  // executions
+constexpr size_t kForeseenMax = 1 << 20;  // maximum number of entries in foreseen_
 constexpr size_t kRanksNamed = 8;         // maximum number of ranks that an error names
 
 }  // namespace

@@ -67,7 +67,7 @@ class Examination {
     if (loopback.empty() || other.empty()) return;
     Add(Level::kError, "the cluster",
         StrCat("has '", loopback, "', which every host takes for itself, beside '", other, "'"),
-        "give each task the address at which the hosts of all others reach it");
+        "give each task an address at which the hosts of all other tasks reach it");
   }
 
   void CheckJobs() {
@@ -80,7 +80,7 @@ class Examination {
     const auto workers = jobs.find("worker");
     if (has_chief || (workers != jobs.end() && workers->second.count(0) > 0)) return;
     Add(Level::kError, "the cluster",
-        "has no chief: nobody initialises the variables and saves, and all workers wait",
+        "has no chief: no task initialises or saves the variables, and all workers wait",
         "add worker 0, or a job \"chief\"");
   }
 
@@ -134,7 +134,7 @@ class Examination {
       Add(Level::kWarning, SubjectOf(task),
           absl::StrFormat("its clock is %.1f s %s this host's", std::abs(task.probe.clock_ahead_s),
                           task.probe.clock_ahead_s > 0 ? "ahead of" : "behind"),
-          "times in logs and traces will not fit together; synchronise the clocks (NTP)");
+          "times in logs and traces cannot be compared; synchronise the clocks (NTP)");
     }
     if (findings_.size() > before) return;
     Add(Level::kOk, SubjectOf(task),

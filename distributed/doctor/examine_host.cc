@@ -61,13 +61,13 @@ Findings ExamineVariables(const TaskConfig& config, const Variables& variables) 
   const StatusOr<TaskConfig> other = TaskConfigFromJson(tf_config);
   if (!other.ok()) {
     findings.push_back({Level::kWarning, "TF_CONFIG", std::string(other.status().message()),
-                        "the flags count, but a client in Python will read it"});
+                        "Penstock uses the flags, but a client in Python will read TF_CONFIG"});
   } else if (other->cluster != config.cluster ||
              (!config.job.empty() && other->name() != config.name())) {
     findings.push_back({Level::kWarning, "TF_CONFIG",
                         StrCat("says otherwise than the flags: ", other->name(), " of ",
                                other->cluster.ToString()),
-                        "the flags count; unset TF_CONFIG or make them agree"});
+                        "Penstock uses the flags; unset TF_CONFIG or make them agree"});
   }
   return findings;
 }
@@ -107,7 +107,7 @@ Findings ExamineCheckpoints(const std::string& directory, const ClusterSpec& clu
   const Status written = TryToWrite(directory, env);
   if (!written.ok()) {
     return {{Level::kError, subject, StrCat("no checkpoint could be written: ", written.message()),
-             "the user of the task needs write access, and the disk room"}};
+             "the task's user needs write access, and the disk needs free space"}};
   }
   Findings findings;
   struct statvfs disk;
@@ -117,7 +117,8 @@ Findings ExamineCheckpoints(const std::string& directory, const ClusterSpec& clu
   const std::string left = absl::StrFormat("%.1f GB are free", room / kGigabyte);
   if (room < kLittleSpace) {
     findings.push_back({Level::kWarning, subject, left,
-                        "a checkpoint needs the size of all variables, the one before it, too"});
+                        "a checkpoint takes the size of all variables, and the previous one is "
+                        "kept while it is written"});
   } else {
     findings.push_back({Level::kOk, subject, StrCat("can be written; ", left)});
   }

@@ -46,7 +46,7 @@ class PartialRunTest : public testing::Test {
   static HashedKey Key(const std::string& tensor) {
     return HashedKey({.src_device = kDevice, .dst_device = kDevice, .tensor = tensor});
   }
-  // Act as the graph: TakeFeed receives a feed; the next function sends a fetch.
+  // Act as the step's graph: TakeFeed receives a feed, Compute sends a fetch.
   std::optional<float> TakeFeed(int index) {
     std::optional<float> fed;
     step_->Recv(Key(PartialFeed(index)), [&](const Status& status, const Tensor& value, bool) {

@@ -101,8 +101,8 @@ class PreparedStep {
   mutable StepTimes times;
   StepSampling sampling;               // the sampling of executions; used only if `placed`
   std::atomic<int64_t> executions{0};  // number of executions begun; not counted for a partial run
-  // Whether to place the step again when it is fed values of sizes that it was not compiled for. Set
-  // if costs have decided where a node runs; cleared once the step has been placed again.
+  // Whether to place the step again when the client feeds values of sizes that it was not compiled
+  // for. Set if costs have decided where a node runs; cleared once the step has been placed again.
   std::atomic<bool> may_adapt_to_feeds{false};
   // Returns whether `tensors` have more than twice, or less than half, the expected number of
   // bytes.

@@ -55,8 +55,8 @@ class SessionSteps : public std::enable_shared_from_this<SessionSteps> {
   void Start(const std::shared_ptr<PreparedStep>& step, const MasterStep::Args& args, Done done)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Notes that a step begins on this thread. FailedPrecondition after Close. EndLocal, with the
-  // step's status, must follow; `id` is for the log.
+  // Notes that a step begins on this thread. FailedPrecondition after Close. The caller must then
+  // call EndLocal with the step's status, and its id for the log.
   StatusOr<LocalStep*> BeginLocal(const PreparedStep& prepared) ABSL_LOCKS_EXCLUDED(mu_);
   void EndLocal(LocalStep* step, int64_t id, const Status& status) ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -30,7 +30,7 @@ class StepMeasuring {
  public:
   struct Options {
     std::string session;           // its handle
-    int64_t build_cost_model = 0;  // the option of SessionOptions
+    int64_t build_cost_model = 0;  // this and the following: as in SessionOptions
     int64_t build_cost_model_after = 0;
     Env* env = nullptr;
     HealthMonitor* health = nullptr;                   // null: all tasks have the master's clock

@@ -21,7 +21,7 @@ namespace penstock {
 namespace {
 
 constexpr uint64_t kBackEdge = 0x6261636b;       // the input of a loop's Merge from the loop's body
-constexpr uint64_t kNotCompared = 0x73656564;    // a seed
+constexpr uint64_t kNotCompared = 0x73656564;    // an input that is not compared: a seed
 constexpr size_t kConstantBytesMax = 64 * 1024;  // only these first bytes of a constant are hashed
 constexpr size_t kNameMax = 256;                 // maximum length of a node's name in texts
 constexpr size_t kTextMax = 160;                 // longer attributes are left out of texts

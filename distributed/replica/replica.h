@@ -120,7 +120,7 @@ class Replica {
   uint64_t primary_incarnation_ ABSL_GUARDED_BY(mu_) = 0;
   ShadowState shadow_ ABSL_GUARDED_BY(mu_);
   Status shadow_error_ ABSL_GUARDED_BY(mu_);
-  bool claiming_ ABSL_GUARDED_BY(mu_) = false;  // a follower asks the witness, and takes no pushes
+  bool claiming_ ABSL_GUARDED_BY(mu_) = false;  // while true, Push refuses (see TakeOver)
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
 
   // Used by the driving thread only.

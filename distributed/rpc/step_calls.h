@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // StepCalls: RunGraph and its answer as messages of the transport, between a master and a worker
-// that are connected in both directions. A null step over shared memory then needs no gRPC.
+// that are connected in both directions. Over shared memory, a step then needs no gRPC call.
 //
 // Two tasks connect when a master first runs a step on a worker. Until then, and while the
 // connection is lost, RunGraphStream carries the calls. A task has one StepCalls, for the steps of

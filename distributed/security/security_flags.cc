@@ -28,17 +28,17 @@ void AddFlag(CLI::App& app, const char* name, std::string SecuritySettings::*fie
 
 void AddClientSecurityFlags(CLI::App& app) {
   AddFlag(app, "--tls_ca", &SecuritySettings::tls_ca, "PEM",
-          "Speak TLS: the certificates of the authorities that the tasks' come from "
+          "Use TLS: the certificates of the authorities that have signed the tasks' certificates "
           "(PENSTOCK_TLS_CA)");
   AddFlag(app, "--tls_cert", &SecuritySettings::tls_cert, "PEM",
           "This process's certificate (PENSTOCK_TLS_CERT)");
   AddFlag(app, "--tls_key", &SecuritySettings::tls_key, "PEM",
           "The key of --tls_cert (PENSTOCK_TLS_KEY)");
   AddFlag(app, "--tls_server_name", &SecuritySettings::tls_server_name, "NAME",
-          "The name that tasks' certificates must have, instead of the host that is called "
+          "The name that the tasks' certificates must have, instead of the called host "
           "(PENSTOCK_TLS_SERVER_NAME)");
   AddFlag(app, "--token_file", &SecuritySettings::token_file, "FILE",
-          "The cluster's token, which calls bring and tasks want (PENSTOCK_TOKEN_FILE)");
+          "The cluster's token, which each call to a task must carry (PENSTOCK_TOKEN_FILE)");
 }
 
 void AddTaskSecurityFlags(CLI::App& app) {

@@ -42,8 +42,8 @@ class UpdateRules {
   // Forgets a session that has ended.
   void Remove(const std::string& session);
   // Returns a message for each session that updates a variable by another rule, or from other
-  // nodes, than the session of the lowest name that updates this variable. Slow, because it compares
-  // all variables; called only for status reports.
+  // nodes, than the session of the lowest name that updates this variable. Meant for status reports
+  // only, because it compares all variables.
   std::vector<std::string> Differences() const;
 
  private:

@@ -23,7 +23,7 @@ const FaultPoint kFollowerServes(FaultPoint::kBug, "worker/follower-serves",
 // The transfers of a step, as its partitions declare them.
 struct Traffic {
   bool communicates = false;
-  std::set<TaskName> producers;  // other tasks
+  std::set<TaskName> producers;  // other tasks that send tensors to this one
 };
 
 // Returns whether the node is a collective. Only ops of collectives have an attribute, or an input,

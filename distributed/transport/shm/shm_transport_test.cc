@@ -71,7 +71,7 @@ bool WaitForEnd(int socket) {
   return Eventually([socket] { return !ReceiveMessage(socket).ok(); });
 }
 
-// A producer of which only the answer to Meet is automatic; the test calls its other functions.
+// A producer that answers Meet by itself; the test calls its other functions.
 class Producer final : public wire::SharedMemory::Service {
  public:
   Producer() : identity_(*HostIdentity::Own()), listener_(*ListenAbstract(name_)) {
