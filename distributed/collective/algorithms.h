@@ -5,7 +5,7 @@
 // enough.
 //
 // All peers call the same function with matching arguments. `done` is called once, when this peer
-// has its result and needs no more messages; its own last messages may still be unsent. Tensors
+// has its result and needs no more messages; others may not have got its last ones yet. Tensors
 // are flat, in the host's memory; outputs share no memory with inputs. Errors: those of
 // the link; InvalidArgument if a peer has sent a tensor of another type or size.
 //

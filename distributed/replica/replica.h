@@ -61,9 +61,9 @@ class Replica {
   void Stop() ABSL_LOCKS_EXCLUDED(mu_);
 
   // Handle calls from the other replica. Follow: Unavailable if this replica is not the primary, or
-  // still ends its last feed, and FailedPrecondition if its state cannot be copied now: the caller
-  // may ask again. Push: Aborted if this replica does not follow the caller any more, else the
-  // error of the first push that could not be applied.
+  // has not yet ended its last feed; FailedPrecondition if its state cannot be copied now. In both
+  // cases the caller may ask again. Push: Aborted if this replica no longer follows the caller,
+  // else the error of the first push that could not be applied.
   wire::GreetResponse Greet(const wire::GreetRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
   StatusOr<wire::FollowResponse> Follow(const wire::FollowRequest& request)
       ABSL_LOCKS_EXCLUDED(mu_);

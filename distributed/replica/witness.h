@@ -4,7 +4,7 @@
 // each epoch of a parameter server to only one of them. Every task is a witness; replicas ask
 // the first worker.
 //
-// It keeps its grants in memory only: a restart of its process loses them. Thread-safe.
+// Grants are kept in memory only: a restart of the witness's process loses them. Thread-safe.
 #pragma once
 
 #include <cstdint>

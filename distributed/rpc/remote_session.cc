@@ -210,8 +210,8 @@ class RemoteSession final : public SessionInterface {
 
   int64_t NewRequestId() { return static_cast<int64_t>(env_.RandomU64() | 1); }
 
-  // Runs a step. `request` has its targets, or the handle of its partial run; the other fields are
-  // added here.
+  // Runs a step. `request` has its targets, or the handle of its partial run; this function sets
+  // the other fields.
   Status RunStep(tensorflow::RunStepRequest request, const RunOptions& options, const Feeds& feeds,
                  const std::vector<std::string>& fetches, std::vector<Tensor>* outputs,
                  RunMetadata* metadata) {

@@ -94,8 +94,8 @@ class Worker {
   std::vector<DeviceInfo> devices() const;
   StepTable& steps() { return steps_; }
 
-  // Creates a session; a repeated call changes nothing. If its master has restarted, the leases of
-  // the sessions of its earlier incarnations are shortened to a fifth. Unavailable after
+  // Creates a session; a repeated call changes nothing. If the master has restarted, shortens the
+  // leases of the sessions of its earlier incarnations to a fifth. Unavailable after
   // RefuseSessions, or if this worker is not serving.
   Status CreateSession(const WorkerSessionOptions& options);
   // Refuses new sessions from now on, because the task is about to end.
