@@ -152,7 +152,7 @@ TEST_F(AutoPlacementTest, AStepIsPlacedForTheSizesThatAreFed) {
   for (int run = 0; run < 20; ++run) EXPECT_EQ(tasks_of(small), 2u) << "once in its life";
 }
 
-TEST_F(AutoPlacementTest, OtherWordsAreRefused) {
+TEST_F(AutoPlacementTest, UnknownPlacementsAreRefused) {
   GraphBuilder g;
   Constant(g, Tensor::Scalar(1.0f));
   const auto session = Session("best");

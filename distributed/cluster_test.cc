@@ -179,7 +179,7 @@ TEST_P(TwoTasksTest, VariablesAreSharedBetweenSessionsByName) {
   EXPECT_EQ(out[0].flat<float>()[0], 2);
 }
 
-TEST_P(TwoTasksTest, IsolatedSessionsHaveTheirOwn) {
+TEST_P(TwoTasksTest, IsolatedSessionsHaveTheirOwnVariables) {
   GraphBuilder g;
   Model model(g);
   auto shared = cluster_->NewSession();

@@ -107,7 +107,7 @@ class Tasks {
   ThreadPool threads_{"test", 2};
 };
 
-TEST(SpreadLoopsTest, RandomProgramsComeToTheSame) {
+TEST(SpreadLoopsTest, RandomProgramsHaveTheSameResults) {
   Tasks tasks;
   for (uint32_t seed = 0; seed < 150; ++seed) {
     SCOPED_TRACE(StrCat("seed ", seed));

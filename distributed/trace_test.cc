@@ -115,7 +115,7 @@ TEST_F(TraceTest, RecordsTheStepsOfAllMastersWhateverTheirClientsDo) {
   }
 }
 
-TEST_F(TraceTest, AClientsOwnTraceIsAsEver) {
+TEST_F(TraceTest, AClientsOwnTraceIsComplete) {
   const auto session = Session(0);
   RunMetadata traced, plain;
   StatusOr<ClusterTrace> trace = Internal("");

@@ -105,7 +105,7 @@ TEST(ChannelsTest, ConnectsWithinItsTimeout) {
   EXPECT_NE(channel->GetState(false), GRPC_CHANNEL_READY);
 }
 
-TEST(ChannelsTest, OnePerAddress) {
+TEST(ChannelsTest, KeepsOneChannelPerAddress) {
   Channels channels({});
   const auto a = channels.To("127.0.0.1:1");
   EXPECT_EQ(channels.To("127.0.0.1:1"), a);

@@ -38,7 +38,7 @@ std::string CallFrom(const std::shared_ptr<grpc::Channel>& channel, Callee& call
   return callee.peer;
 }
 
-TEST(ConnectedClientsTest, AreThoseWithAConnection) {
+TEST(ConnectedClientsTest, ListsClientsWithAConnection) {
   Callee callee;
   TestHost host;
   host.host().builder->RegisterService(&callee);
@@ -58,7 +58,7 @@ TEST(ConnectedClientsTest, AreThoseWithAConnection) {
 }
 
 // gRPC returns the list in pages of a few hundred entries.
-TEST(ConnectedClientsTest, AreFoundHoweverManyThereAre) {
+TEST(ConnectedClientsTest, ListsThousandsOfClients) {
   Callee callee;
   TestHost host;
   host.host().builder->RegisterService(&callee);

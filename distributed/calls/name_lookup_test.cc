@@ -102,7 +102,7 @@ TEST(ChannelsTest, ANameIsLookedUpAgainAndAgain) {
   EXPECT_EQ(channels.To(address), channel);
 }
 
-TEST(ChannelsTest, WaitingEnds) {
+TEST(ChannelsTest, ConnectEndsAtItsTimeout) {
   Channels channels{KeepaliveOptions()};
   std::string mismatch;
   const auto channel = channels.Connect("no-such-host.invalid:1", 300, &mismatch);

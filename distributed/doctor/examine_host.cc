@@ -18,7 +18,7 @@ using Level = Finding::Level;
 
 // The numbers of open files that a task needs: kFilesOfTask for libraries, data, checkpoints and
 // clients, and kFilesPerPeer for each other task (connections for calls and tensors in both
-// directions, shared memory). Below kFilesAdvised, ExamineFileLimit advises a higher limit.
+// directions, shared memory). A limit that is too low should be raised to kFilesAdvised.
 constexpr uint64_t kFilesOfTask = 128, kFilesPerPeer = 8, kFilesAdvised = 65536;
 
 constexpr double kGigabyte = 1e9;

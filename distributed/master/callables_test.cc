@@ -23,7 +23,7 @@ class CallablesTest : public testing::Test {
   Callables callables_;
 };
 
-TEST_F(CallablesTest, AreFoundByHandleWithTheirOptions) {
+TEST_F(CallablesTest, FindReturnsTheStepAndItsOptions) {
   const int64_t first = callables_.Add({first_, {.timeout_ms = 30}});
   const int64_t second = callables_.Add({second_, {}});
   EXPECT_NE(first, second);

@@ -73,7 +73,7 @@ TEST_F(InProcessMasterTest, AClosedSessionSaysSo) {
   });
 }
 
-TEST_F(InProcessMasterTest, OneThatGoesAwayIsClosed) {
+TEST_F(InProcessMasterTest, DestroyingASessionClosesIt) {
   Serving([&] {
     auto session = direct_->NewSession({});
     ASSERT_EQ(session->Extend(g_.graph()), OkStatus());

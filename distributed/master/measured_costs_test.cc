@@ -74,7 +74,7 @@ TEST(MeasuredCostsTest, TransfersTellOfLinks) {
 
 // A tensor of 1 MB was computed at 150 and arrived at 10150, but the consumer began to wait for it
 // only at 10050.
-TEST(MeasuredCostsTest, TransfersThatWereUnderWayTellNothing) {
+TEST(MeasuredCostsTest, TransfersThatBeganBeforeTheWaitAreNotTimed) {
   constexpr char kOther[] = "/job:b/replica:0/task:1/device:CPU:0";
   constexpr int64_t kBytes = 1'000'000;
   const auto transfer = [&](int64_t start) {

@@ -42,7 +42,8 @@ PartialRun::PartialRun(std::shared_ptr<const PreparedStep> prepared, std::string
       fed_(prepared_->names().feeds.size(), false),
       fetched_(prepared_->names().fetches.size(), false),
       left_(fed_.size() + fetched_.size()) {
-  // If the client fetches a tensor twice, only the first of the two fetches receives it.
+  // If the set-up names a tensor twice, the second fetch counts as done from the start, because the
+  // tensor is received only once.
   const std::vector<std::string>& fetches = prepared_->names().fetches;
   for (size_t i = 0; i < fetches.size(); ++i) {
     for (size_t before = 0; before < i && !fetched_[i]; ++before) {

@@ -127,7 +127,7 @@ TEST_F(PartialRunTest, AFailureIsToldToTheInstalmentThatWaits) {
   EXPECT_TRUE(run_->finished());
 }
 
-TEST_F(PartialRunTest, OrElseToTheNext) {
+TEST_F(PartialRunTest, TheNextInstalmentGetsTheErrorIfNoneWaits) {
   step_->Cancel(OutOfRange("end of input"));
   run_->Ended(OutOfRange("From ps 0: end of input"));
   Run({{"a", Value(1)}}, {"y"});
@@ -159,7 +159,7 @@ class RepeatedFetchTest : public PartialRunTest {
   RepeatedFetchTest() : PartialRunTest({"y:0", "z:0", "y"}) {}
 };
 
-TEST_F(RepeatedFetchTest, CountsOnce) {
+TEST_F(RepeatedFetchTest, CountsAsOneFetch) {
   Run({{"a", Value(1)}, {"b", Value(1)}}, {"y", "z"});
   Compute(0, 3);
   Compute(1, 4);

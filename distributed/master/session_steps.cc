@@ -111,7 +111,8 @@ void SessionSteps::Ended(int64_t id, bool partial, const Status& status) {
 
 // Logs a step that failed: as a warning if its client is in another process, else as information,
 // because a client in this process receives the error anyway. The end of the input and a
-// cancellation are usual ends of training, so they are logged only at the debug level.
+// cancellation, which are usual ends of training, and failures in local sessions are logged only
+// at the debug level.
 void SessionSteps::LogFailed(int64_t id, const Status& status) const {
   const bool normal_end = absl::IsOutOfRange(status) || absl::IsCancelled(status);
   const std::string client = options_.activity->client();

@@ -89,7 +89,7 @@ TEST(CallThreadsTest, TheEndWaitsForTheCalls) {
 }
 
 // A call releases the objects that it holds before Wait returns.
-TEST(CallThreadsTest, ACallIsGoneWhenItHasEnded) {
+TEST(CallThreadsTest, ACallIsDestroyedWhenItHasEnded) {
   const auto held = std::make_shared<int>(1);
   CallThreads threads;
   for (int i = 0; i < 100; ++i) ASSERT_EQ(threads.Run([held] {}), OkStatus());

@@ -43,7 +43,7 @@ TEST(ClientLimitsTest, WithoutLimitsNothingIsCounted) {
   }
 }
 
-TEST(ClientLimitsTest, PlacesMayOutliveTheLimits) {
+TEST(ClientLimitsTest, PermitsMayOutliveTheLimits) {
   ClientLimits::Permit permit;
   {
     ClientLimits limits({.max_sessions_per_client = 1});

@@ -80,7 +80,7 @@ class GrpcWorkerClientTest : public testing::Test {
   std::unique_ptr<WorkerClient> client_;
 };
 
-TEST_F(GrpcWorkerClientTest, TheStatusTravelsWhole) {
+TEST_F(GrpcWorkerClientTest, EveryFieldOfTheStatusIsSent) {
   ASSERT_EQ(Create("s"), OkStatus());
   const auto status = Ask(*client_, {.sessions = {"s", "t"}, .want_devices = true}, kCall);
   ASSERT_TRUE(status.ok()) << status.status();

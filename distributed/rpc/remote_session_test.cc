@@ -109,7 +109,7 @@ TEST_F(RemoteSessionTest, AResetNamesContainersAndFilters) {
             Unavailable(master_.target(), ": ps 1 is gone"));
 }
 
-TEST_F(RemoteSessionTest, ATargetHasAForm) {
+TEST_F(RemoteSessionTest, MalformedTargetsAreRefused) {
   for (const std::string target : {"", "127.0.0.1:1", "grpc://", "grpc://host", "http://host:1"}) {
     const Status status = NewRemoteSession(target, {}).status();
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << target;

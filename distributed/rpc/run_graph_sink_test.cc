@@ -143,7 +143,7 @@ TEST_F(RunGraphSinkTest, AMasterThatHasNoMoreStepsEndsThoseThatRun) {
   EXPECT_TRUE(stream->calls->Finish().ok());
 }
 
-TEST_F(RunGraphSinkTest, StreamsAreApart) {
+TEST_F(RunGraphSinkTest, StreamsAreIndependent) {
   const auto first = Open(), second = Open();
   Run(*first, {1});
   Run(*second, {2});

@@ -41,7 +41,7 @@ ServerOptions ListeningAt(const std::string& address, const std::string& listen_
 
 int PortOf(const Server& server) { return HostPort::Parse(server.address())->port; }
 
-TEST(ServerTest, AFreePortIsChosenAndSaid) {
+TEST(ServerTest, AFreePortIsChosenAndReported) {
   auto server = Server::Create(At("127.0.0.1:0"));
   ASSERT_TRUE(server.ok()) << server.status();
   EXPECT_THAT((*server)->target(), testing::MatchesRegex("grpc://127.0.0.1:[1-9][0-9]*"));
@@ -91,7 +91,7 @@ TEST(ServerTest, ListensWhateverTheClusterCallsItsHost) {
   }
 }
 
-TEST(ServerTest, ListensWhereItIsTold) {
+TEST(ServerTest, ListensAtItsListenAddress) {
   const std::pair<ServerOptions, std::string> cases[] = {
       {At("127.0.0.1:0"), "127.0.0.1:"},  // a loopback address, which no other host can reach
       {At("localhost:0"), "localhost:"},

@@ -198,7 +198,7 @@ TEST(TensorMessageTest, ManyContentsTakeLinearTime) {
 }
 
 // The reader allocates no memory for a length that exceeds the message.
-TEST(TensorMessageTest, LengthsAreThoseOfTheMessage) {
+TEST(TensorMessageTest, LengthsBeyondTheMessageAllocateNothing) {
   for (const std::string tag : {"\x12", "\x12\xff\xff\xff\xff\x07\x12"}) {
     grpc::ByteBuffer buffer = BufferOf(tag + "\xff\xff\xff\xff\x07");
     tensorflow::RunStepRequest rest;

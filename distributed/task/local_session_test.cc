@@ -87,7 +87,7 @@ TEST_F(LocalSessionTest, AClosedSessionKeepsNoMemory) {
               HasSubstr("Session is closed"));
 }
 
-TEST_F(LocalSessionTest, TheGraphGrows) {
+TEST_F(LocalSessionTest, ExtendAddsNodes) {
   const Output a = Constant(g, Tensor::Scalar(2.0f));
   EXPECT_EQ(Value({}, a.name()), 2);
   const Output b = a + 1.0;

@@ -111,7 +111,7 @@ TEST_F(GateWaitTest, AStepThatIsCancelledWhileTheGateIsToldEnds) {
 // When a step has ended, its worker, gate and timer may be destroyed. So the step must not end
 // while the thread that reports to the gate still uses them, even if the gate answers on another
 // thread.
-TEST_F(GateWaitTest, AnAnswerFromElsewhereWaitsForTheOneThatAsks) {
+TEST_F(GateWaitTest, AnAnswerOnAnotherThreadWaitsForBegin) {
   WithGate([&] {
     bool ended_meanwhile = false;
     gate_.meanwhile = [&] {

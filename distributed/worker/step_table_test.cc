@@ -85,7 +85,7 @@ TEST_F(StepTableTest, SubscriptionsAreBounded) {
   EXPECT_EQ(table.counts().parked, StepTable::kParkedPerConsumerMax + 1);
 }
 
-TEST_F(StepTableTest, WhatComesLateIsDropped) {
+TEST_F(StepTableTest, LateTensorsAreDropped) {
   Begin(1);
   table.End(1);
   table.Deliver(1, Key("a", kWorker, kPs), Tensor::Scalar(1.0f), false);

@@ -52,7 +52,7 @@ TEST_F(WorkerTest, ARepeatedCallChangesNothing) {
   });
 }
 
-TEST_F(WorkerTest, WhatItDoesNotKnowMayHaveBeenLostInARestart) {
+TEST_F(WorkerTest, UnknownSessionsAndGraphsAreAborted) {
   Working([&] {
     const Status session =
         Aborted("session s is not known to ", TestWorker::kName, "; it may have been restarted");
@@ -98,7 +98,7 @@ TEST_F(WorkerTest, AFailedStepNamesItsNode) {
   });
 }
 
-TEST_F(WorkerTest, AnAbortedStepEndsAndOneThatHasNotBegunWillNot) {
+TEST_F(WorkerTest, AbortEndsAStepOrKeepsItFromBeginning) {
   Working([&] {
     worker_->Begin("s");
     ASSERT_EQ(worker().RegisterGraph("s", 1, TestWorker::Stall()), OkStatus());

@@ -93,7 +93,7 @@ TEST_F(LoopTest, AnotherThreadPollsInItsPlace) {
   EXPECT_EQ(end_->threads().size(), 2);
 }
 
-TEST_F(LoopTest, WhatComesAtTheLastMomentIsNotForgotten) {
+TEST_F(LoopTest, WorkBeforeEndPollingIsNotLost) {
   for (int i = 1; i <= 100; ++i) {
     BeginPolling();
     end_->Give();  // no thread polls this end any more

@@ -203,7 +203,7 @@ TEST_F(ConsumerTest, WhatWasPublishedBeforeTheEndArrives) {
   EXPECT_EQ(worker.steps().received().size(), 1000);
 }
 
-TEST_F(ConsumerTest, AProducerThatWritesWhatIsNoRecord) {
+TEST_F(ConsumerTest, AProducerThatWritesMalformedRecords) {
   worker.transport().Subscribe(ps.id(), 1);
   ps.Welcome();
   const uint32_t nonsense[] = {77, 0};
@@ -250,7 +250,7 @@ class ProducerTest : public testing::Test {
   Task ps{"/job:ps/replica:0/task:0"};
 };
 
-TEST_F(ProducerTest, GreetingsThatAreNone) {
+TEST_F(ProducerTest, MalformedGreetings) {
   for (const std::string& hello : {std::string("!"), std::string(64, 'x'), Hi(1).substr(0, 24)}) {
     const UniqueFd socket = Greet(hello);
     EXPECT_TRUE(WaitForEnd(socket.get()));
@@ -259,7 +259,7 @@ TEST_F(ProducerTest, GreetingsThatAreNone) {
   EXPECT_EQ(ParseWelcome(WaitForMessage(socket.get()).bytes).code(), StatusCode::kAborted);
 }
 
-TEST_F(ProducerTest, CommandsThatAreNoneEndTheConnection) {
+TEST_F(ProducerTest, InvalidCommandsEndTheConnection) {
   const Command cases[] = {
       {Command::kDone, 0},
       {Command::kDone, SharedSegment::kArenaBytes},

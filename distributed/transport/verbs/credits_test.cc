@@ -48,7 +48,7 @@ TEST(MessageCreditsTest, ASenderThatIgnoresItsLimitIsNoticed) {
 
 // For any queue depth, the posted receives suffice for the messages of one direction, the
 // confirmations of the other, and the pings.
-TEST(MessageCreditsTest, AllFitsIntoTheReceives) {
+TEST(MessageCreditsTest, PostedReceivesSufficeForAllMessages) {
   for (const int depth : {64, 65, 256, 1024}) {
     MessageCredits credits(depth);
     uint32_t messages = 0;
