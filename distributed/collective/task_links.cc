@@ -23,7 +23,7 @@ void TaskLinks::Connect(const TaskId& task) {
     Link& link = links_[*name];
     if (link.connected_to == task) return;
     before = std::exchange(link.connected_to, task);
-    // The sink leads to a process that has ended. The new process connects by itself.
+    // Drops a sink that leads to a process that has ended. The new process will connect by itself.
     if (link.last_incarnation != task.incarnation && std::exchange(link.sink_is_old, false)) {
       link.sink = nullptr;
     }

@@ -37,7 +37,7 @@ class PartialRuns : public std::enable_shared_from_this<PartialRuns> {
   explicit PartialRuns(Options options) : options_(std::move(options)) {}
 
   // Begins a partial run of `step`, which is ready, and returns its handle. The run ends at
-  // `deadline_ns` if it is not finished before. `hold` is kept until it has ended.
+  // `deadline_ns` if it is not finished before. `hold`: kept alive until the run has ended.
   // ResourceExhausted if there are kRunsMax unfinished runs.
   StatusOr<std::string> Begin(const std::shared_ptr<PreparedStep>& step, int64_t deadline_ns,
                               std::shared_ptr<void> hold) ABSL_LOCKS_EXCLUDED(mu_);

@@ -49,7 +49,7 @@ Status WithStepNames(const Status& why, const PreparedStep& step) {
   return WithMessage(why, StrCat(why.message(), end, NamesText(step.names())));
 }
 
-// Returns the error of a lost task of the step, if there is one.
+// If a task of the step is lost, returns the error of that task; else OK.
 Status CheckTasks(const PreparedStep& step) {
   for (const PreparedStep::Part& part : step.parts) {
     if (part.task->health != nullptr && !part.task->health->ok()) {

@@ -24,7 +24,7 @@ constexpr uint64_t kBackEdge = 0x6261636b;       // the input of a loop's Merge 
 constexpr uint64_t kNotCompared = 0x73656564;    // an input that is not compared: a seed
 constexpr size_t kConstantBytesMax = 64 * 1024;  // only these first bytes of a constant are hashed
 constexpr size_t kNameMax = 256;                 // maximum length of a node's name in texts
-constexpr size_t kTextMax = 160;                 // longer attributes are left out of texts
+constexpr size_t kTextMax = 160;                 // attributes that make a text longer are left out
 constexpr int kLoopRounds = 3;  // hashes cover loops that are nested up to this depth
 
 uint64_t Hash(string_view text) { return util::Fingerprint64(text.data(), text.size()); }

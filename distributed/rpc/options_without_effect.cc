@@ -30,7 +30,7 @@ constexpr const char* kSessionFields[] = {
     "graph_options.optimizer_options.opt_level",
     "graph_options.rewrite_options.common_subgraph_elimination",
     "graph_options.rewrite_options.constant_folding",
-    "graph_options.rewrite_options.custom_optimizers",  // AddCustomOptimizers looks into them
+    "graph_options.rewrite_options.custom_optimizers",  // AddCustomOptimizers checks each of them
     "isolate_session_state",
     "log_device_placement",
     "operation_timeout_in_ms",

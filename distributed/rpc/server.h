@@ -31,7 +31,7 @@ class Registry;
 
 struct ServerOptions {
   TaskConfig task;  // its protocol must be one that TransportFactory knows
-  // The maximum number of devices of each kind that the task offers.
+  // The maximum number of GPUs that the task offers as devices.
   int gpus_max = 64;
   // Threads of the pool that runs kernels; 0: the number in default_session_config (NumThreadsOf in
   // session_config.h), or if it has none, one per core.

@@ -130,8 +130,8 @@ void StepCalls::AnswerTo(const TaskName& master, const wire::RunGraphResponse& a
     if (steps == begun_.end() || steps->second.erase(static_cast<int64_t>(answer.step_id())) == 0)
       return;
   }
-  // TaskLinks holds the answer until the master has connected: its subscription may come after its
-  // first request.
+  // TaskLinks holds the answer until the master has connected: the master's first request may come
+  // before its subscription.
   links_.Send(master, KeyTo(master, kAnswer), ToTensor(answer), [] {});
 }
 

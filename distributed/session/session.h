@@ -128,8 +128,8 @@ class SessionInterface {
                              RunMetadata* metadata) = 0;
   virtual Status ReleaseCallable(CallableId callable) = 0;
 
-  // A step in several calls (partial run). SetUpPartialRun names all feeds and fetches, and begins
-  // the step. Each RunPartial feeds and fetches some of them, and waits for its fetches.
+  // Run a step in several calls (a partial run). SetUpPartialRun names all feeds and fetches, and
+  // begins the step. Each RunPartial feeds and fetches some of them, and waits for its fetches.
   // InvalidArgument, which leaves the step unchanged, names tensors that were fed or fetched
   // before, and feeds that a fetch still needs. The step ends when everything was fed and fetched,
   // when one of the calls returns another error, or with the session.

@@ -65,7 +65,7 @@ class SessionTable {
   std::vector<std::string> RenewLeases(const std::vector<std::string>& handles);
   struct Expired {
     std::string handle;
-    int64_t silent_ns = 0;  // since the last sign of its master
+    int64_t silent_ns = 0;  // time since the master last renewed the lease
   };
   // Returns the sessions whose leases have ended.
   std::vector<Expired> FindExpired() const;
