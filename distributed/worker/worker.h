@@ -103,8 +103,8 @@ class Worker {
   // Deletes a session and aborts its steps. Their tensors are freed when they have ended.
   void DeleteSession(const std::string& handle);
   // Ends the steps of the sessions of `master`, which this task's own heartbeats have found lost,
-  // without waiting for the leases. Does not end steps of sessions whose lease the master has just
-  // renewed. If `why` is Aborted, the master has restarted, and its sessions end, too.
+  // without waiting for the leases. Skips sessions whose lease the master has just renewed, unless
+  // `why` is Aborted: then the master has restarted, and all its sessions end with their steps.
   void MasterLost(const TaskId& master, const Status& why);
   // Renews the leases of these sessions; returns the handles that it does not know.
   std::vector<std::string> RenewLeases(const std::vector<std::string>& handles) {
