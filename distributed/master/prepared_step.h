@@ -152,8 +152,9 @@ class PreparedStep {
 
 class StepCache {
  public:
-  // If there are more steps than this, all are dropped, and prepared again when they are used. This
-  // limits the memory of a client that keeps asking for new combinations.
+  // If a session has more prepared steps than this, the cache drops all of them, and the session
+  // prepares each one again when a client runs it. This limits the memory that a client can use by
+  // asking for new combinations of feeds and fetches again and again.
   static constexpr size_t kStepsMax = 4096;
 
   // Returns the step with these names; makes an unprepared one if there is none.

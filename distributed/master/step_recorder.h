@@ -44,7 +44,7 @@ class StepRecorder {
 
   class Recording {
    public:
-    // Returns whether the step that begins now is to be traced; then the caller has to
+    // Returns whether the caller must trace the step that begins now; then the caller must also
     // call Add or Drop.
     bool Take();
     // Keeps the step. If it exceeds a limit, drops it and ends the recording instead.

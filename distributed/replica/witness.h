@@ -25,8 +25,8 @@ class Witness {
   StatusOr<wire::ClaimResponse> Claim(const wire::ClaimRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // Limits the memory, because callers may send any task names. Far more than a cluster has
-  // parameter servers.
+  // Limits the memory, because callers may send any task names. No cluster has this many parameter
+  // servers.
   static constexpr size_t kTasksMax = 100'000;
   static constexpr uint64_t kEpochMax = uint64_t{1} << 40;
 

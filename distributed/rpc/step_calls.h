@@ -38,8 +38,8 @@ class StepCalls final : public collective::LinkListener {
   StepCalls(const TaskId& self, Transport& transport, Env& env);
 
   // Worker: sets two functions. `run` begins a step and calls `Answer` when the step ends (the
-  // answer need not contain the step's id). `abort` aborts a step whose master is lost. To be
-  // called before the transport serves.
+  // answer may lack the step's id). `abort` aborts a step whose master is lost. Call this before
+  // the transport serves.
   void Serve(std::function<void(const wire::RunGraphRequest&, Answer)> run,
              std::function<void(int64_t step_id)> abort);
   // Returns the receiver for the step ids of kStepsOfCalls.

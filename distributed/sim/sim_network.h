@@ -110,7 +110,7 @@ class SimNetwork {
     int lose_one_in = 0, repeat_one_in = 0, slowness = 1;
   };
   void set_faults(const NetworkFaults& faults) { faults_ = faults; }
-  // Returns whether a request is to be sent twice, by the set faults.
+  // Draws at random, by the faults that are set, whether a request is sent twice.
   bool DrawRepeat();
 
   // Notes that a step begins in a task. If the same step begins there twice, lists it as repeated.

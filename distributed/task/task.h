@@ -75,8 +75,8 @@ class Task {
   // Returns the time since the construction.
   int64_t uptime_ns() const { return parts_.env->NowNanos() - made_ns_; }
 
-  // Makes the master for the tasks of `cluster`, and makes the transport serve. To be called once.
-  // Errors are the transport's.
+  // Makes the master for the tasks of `cluster`, and makes the transport serve. Call this only
+  // once. Errors are the transport's.
   Status Start(const ClusterSpec& cluster);
   // Makes sessions that this process creates for the task's address use its master directly.
   // REQUIRES: Start was called.

@@ -115,7 +115,7 @@ class Transport {
   virtual std::string ProtocolFrom(const std::string& producer) { return std::string(protocol()); }
 
   // Starts as the task `self`: accepts subscriptions of other tasks. From then on Subscribe may be
-  // called. To be called once. Subscriptions and tensors go to `steps`, which is borrowed until
+  // called. Call this only once. Subscriptions and tensors go to `steps`, which is borrowed until
   // Stop has returned and the services lent by `host` have been stopped, too.
   virtual Status Serve(const TaskId& self, TaskSteps& steps) = 0;
   // Consumer: connects to `producer` to find out whether this transport reaches it. `reached` is

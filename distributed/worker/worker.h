@@ -66,10 +66,10 @@ class Worker {
   explicit Worker(Options options);
   ~Worker();
 
-  // Sets the transport for tensors of other tasks. To be called before a session with several tasks
-  // is created.
+  // Sets the transport for tensors of other tasks. Call this before a session with several tasks is
+  // created.
   void set_transport(Transport* transport);
-  // Sets the gate that decides when the end of a step may be reported; null: at once. To be called
+  // Sets the gate that decides when the end of a step may be reported; null: at once. Call this
   // before any session is created.
   void set_step_gate(StepGate* gate) { gate_ = gate; }
   StepGate* step_gate() const { return gate_; }

@@ -64,8 +64,9 @@ class WorkerClient {
   // Makes the step's part end with `why`. Its RunGraph is answered when it has ended.
   virtual void AbortStep(int64_t step_id, const Status& why, const CallOptions& options,
                          Done done) = 0;
-  // Stops waiting for the RunGraph of a step, which ends with Cancelled at once. To be called for
-  // tasks that are lost. Does nothing if the worker is in this process.
+  // Stops waiting for the RunGraph of a step, which ends with Cancelled at once. The master calls
+  // this if the task is lost, or does not end its part soon after an abort. Does nothing if the
+  // worker is in this process.
   virtual void AbandonStep(int64_t step_id) = 0;
   virtual void Reset(const std::vector<std::string>& containers, const CallOptions& options,
                      Done done) = 0;

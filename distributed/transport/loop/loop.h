@@ -65,8 +65,8 @@ class TransportLoop final : public Poller {
   TransportLoop(Env& env, std::string name) : env_(env), name_(std::move(name)) {}
   ~TransportLoop() { Stop(); }
 
-  // Starts the thread; to be called once. `accepted` is called on the loop's thread for each
-  // connection to `listener`; an invalid listener accepts none.
+  // Starts the thread. Call this only once. The loop's thread calls `accepted` for each connection
+  // to `listener`; an invalid listener accepts none.
   Status Start(UniqueFd listener = {}, std::function<void(UniqueFd)> accepted = nullptr);
   // Adds an end. Returns false, and does nothing, once the loop is being stopped.
   [[nodiscard]] bool Add(std::shared_ptr<End> end);

@@ -38,7 +38,7 @@ class Subscriptions {
   }
   void Remove(int64_t step_id) { wanted_.erase(step_id); }
   bool Wants(int64_t step_id) const { return wanted_.contains(step_id); }
-  // Adds a command that is to be written.
+  // Adds a command to those that have not been written yet.
   void AddCommand(const Command& command) { unwritten_.push_back(command); }
   // Returns the commands that are not written yet.
   std::deque<Command>& unwritten() { return unwritten_; }

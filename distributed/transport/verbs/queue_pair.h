@@ -76,8 +76,8 @@ class QueuePair {
   void TakeEvents();
 
   // Pings the other end, unless the last ping was less than kPingNanos / 2 ago. Unavailable if the
-  // other end was silent for kSilenceNanosMax. To be called once a second, when Poll has nothing to
-  // do.
+  // other end was silent for kSilenceNanosMax. The caller calls this once a second, when Poll has
+  // nothing to do.
   Status KeepAlive(int64_t now_ns);
   bool IsSilent(int64_t now_ns) const { return now_ns - heard_ns_ > kSilenceNanosMax; }
   // Pings the other end, unless kControlsMax confirmations and pings have not been completed yet.
