@@ -100,9 +100,9 @@ class GroupTable {
   using Fails = std::function<bool(const Waiting&)>;
   void FailWaiting(const GroupKey& key, Group& group, const Status& why, const Fails& fails,
                    GroupActions* actions);
-  // As FailWaiting, in all groups.
+  // Does the same as FailWaiting above, in all groups.
   void FailWaiting(const Status& why, const Fails& fails, GroupActions* actions);
-  // As FailWaiting, in all groups; adds the name of the group to the error of each call.
+  // Does the same in all groups, and adds the group's name to the error of each call.
   void FailWaitingAnnotated(const Status& why, const Fails& fails, GroupActions* actions);
   // Removes the session's errors from Group::failed, so that its calls no longer fail.
   void ForgetFailures(const std::string& session);

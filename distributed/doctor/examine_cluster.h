@@ -29,7 +29,8 @@ std::vector<ProbedTask> TasksOf(const ClusterSpec& cluster);
 // Returns the findings about a cluster. `config` is the configuration of this process. A task that
 // is not running is an error if any task other than this process's own is running. If none is, the
 // cluster has not been started, and the finding is only a warning. If `config.job` is empty, this
-// process is no task of the cluster; otherwise its own task gets the level kOk if it is not running.
+// process is no task of the cluster; otherwise its own task may be stopped, which gives the level
+// kOk.
 Findings ExamineCluster(const TaskConfig& config, const std::vector<ProbedTask>& tasks);
 
 // Does the same as ExamineCluster for a task that has just been started, when other tasks may not

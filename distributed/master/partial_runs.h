@@ -3,9 +3,9 @@
 // PartialRuns: the partial runs (partial_run.h) of one session, by handle: begins them, and runs
 // their instalments.
 //
-// Thread-safe. Held by shared pointers: pending instalments keep it alive. Locks: no other lock is
-// taken and no partial run is called or destroyed while mu_ is held, except that finished() is
-// asked: mu_ is locked before PartialRun's.
+// Thread-safe. Held by shared pointers: pending instalments keep it alive. While mu_ is held, this
+// class neither takes another lock nor destroys or calls a partial run, except for finished(),
+// which locks the partial run's mutex.
 #pragma once
 
 #include <cstdint>

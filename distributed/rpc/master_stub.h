@@ -60,8 +60,8 @@ class MasterStub {
     grpc::ClientContext context;
     return FromGrpc(Answer(method, request, response, &context, 0), name_);
   }
-  // As Call, with a context and a timeout. A `timeout_ms` of 0 means the session's operation
-  // timeout.
+  // Does the same as Call, with a context and a timeout, and returns gRPC's status. A `timeout_ms`
+  // of 0 means the session's operation timeout.
   template <class Request, class Response>
   grpc::Status Answer(Method<Request, Response> method, const Request& request, Response* response,
                       grpc::ClientContext* context, int64_t timeout_ms) {

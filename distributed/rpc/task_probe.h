@@ -36,7 +36,7 @@ struct TaskProbe {
   // Says how the programs that use the task's variables differ: TaskReport.program_difference.
   std::vector<std::string> program_differences = {};
   double round_trip_ms = 0;
-  double clock_ahead_s = 0;  // relative to this host's wall clock, within the round trip
+  double clock_ahead_s = 0;  // of this host's wall clock; the error is at most the round trip
 };
 
 // Probes all addresses ("host:port") at the same time. Takes at most about `timeout_ms` of the real

@@ -125,7 +125,7 @@ void AddClocks(const TraceServices& services, wire::TaskTrace* trace) {
   }
 }
 
-void AddRoads(const TraceServices& services, wire::TaskTrace* trace) {
+void AddProtocols(const TraceServices& services, wire::TaskTrace* trace) {
   for (const auto& [job, tasks] : services.task->master().cluster().jobs()) {
     for (const auto& [index, address] : tasks) {
       const std::string name = TaskName{.job = job, .task = index}.ToString();
@@ -204,7 +204,7 @@ StatusOr<wire::TaskTrace> TraceTask(const TraceServices& services,
   RETURN_IF_ERROR(Check(request));
   wire::TaskTrace trace;
   if (request.roads_only()) {
-    AddRoads(services, &trace);
+    AddProtocols(services, &trace);
     return trace;
   }
   Master& master = services.task->master();
@@ -223,7 +223,7 @@ StatusOr<wire::TaskTrace> TraceTask(const TraceServices& services,
     if (cancellation->cancelled()) return cancellation->status();
   }
   AddClocks(services, &trace);
-  AddRoads(services, &trace);
+  AddProtocols(services, &trace);
   return trace;
 }
 
