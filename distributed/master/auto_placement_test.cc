@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Two expensive products of two variables each, without devices.
+// A graph with two expensive products, each of two variables, whose nodes name no devices.
 class AutoPlacementTest : public testing::Test {
  protected:
   AutoPlacementTest() {
@@ -45,7 +45,7 @@ TEST_F(AutoPlacementTest, StateIsSpreadAsItsUseIs) {
   EXPECT_NE(state->at("a_x"), state->at("b_x"));
 }
 
-TEST_F(AutoPlacementTest, WhatIsDecidedStays) {
+TEST_F(AutoPlacementTest, DecisionsStay) {
   const auto before = Decide(1);
   EXPECT_EQ(Decide(1), before) << "not decided again";
   for (DeviceInfo& device :
@@ -65,8 +65,8 @@ TEST_F(AutoPlacementTest, ErrorsSayThatTheWholeGraphIsPlaced) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("operation lost:"));
 }
 
-// Plays executions of lengths that a test chooses, one after the other, and counts those that are
-// measured.
+// Simulates executions, one after the other, whose times the test chooses, and counts the measured
+// ones.
 struct SampledStep {
   void Run(int executions, int64_t nanos) {
     for (int i = 0; i < executions; ++i) {
@@ -85,7 +85,7 @@ struct SampledStep {
   std::vector<int> measured, placed;
 };
 
-TEST(StepSamplingTest, FewAreMeasured) {
+TEST(StepSamplingTest, MeasuresFewExecutions) {
   SampledStep step;
   step.Run(5000, 1'000'000);
   EXPECT_EQ(step.measured, (std::vector<int>{2, 3, 4, 16, 1024, 2048, 3072, 4096}));
@@ -120,7 +120,7 @@ TEST(StepSamplingTest, NoiseIsNotMeasured) {
   EXPECT_EQ(step.measured, (std::vector<int>{2, 3, 4, 16}));
 }
 
-TEST(CheckPlacementTest, ListsWhatThereIs) {
+TEST(CheckPlacementTest, ErrorsListTheAllowedValues) {
   EXPECT_TRUE(CheckPlacement("auto").ok());
   EXPECT_TRUE(CheckPlacement("client").ok());
   EXPECT_THAT(std::string(CheckPlacement("best").message()), HasSubstr("'client' or 'auto'"));
