@@ -21,8 +21,8 @@ namespace penstock::client {
 // it.
 Output NewMutex(Program& program, const std::string& name, Output beside,
                 SourceLine line = {__builtin_FILE(), __builtin_LINE()});
-// Waits until all of `ready` have run, then for the mutexes, one after the other. Returns one lock
-// per mutex. REQUIRES: all callers lock several mutexes in the same order.
+// Adds an op that waits until all of `ready` have run, and then locks the mutexes one after the
+// other. Returns one lock per mutex. REQUIRES: all callers lock several mutexes in the same order.
 Outputs Lock(Program& program, const Outputs& mutexes, const Outputs& ready,
              SourceLine line = {__builtin_FILE(), __builtin_LINE()});
 // Returns an op that releases `locks` when all of `after` have run. REQUIRES: at least one lock.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SaverShard: what one task saves, and the nodes by which it saves and restores it. Private to
-// SaverNodes.
+// SaverShard: the variables and tables of one task, and the nodes that save and restore them.
+// Private to SaverNodes.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ struct SaverShard {
   Outputs mutexes;              // mutexes on this task
   Output file;                  // the prefix of the file names of this task
   Outputs values;               // the values to save
-  Output save;                  // op
+  Output save;                  // the op that writes them to the file
   // The ops of a background save.
   Outputs copy_ahead;  // the last op of a chain; none if no variable is large
   Output take_snapshot, save_snapshot;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The flags that all example programs that train have in common, and the task that they name.
+// Flags that all training examples have, and a parser for them and for the flags of the cluster.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -38,7 +38,7 @@ void AddTrainingFlags(CLI::App& app, Flags& flags) {
 
 // Adds the flags of a cluster to those of `app`, parses the command line, and determines this
 // process's task. Returns an exit code if the program has to end: after --help, or after a mistake,
-// which has been printed.
+// which it has printed.
 std::optional<int> ParseFlags(const char* program, CLI::App& app, int argc, char** argv,
                               TaskConfig* task);
 
