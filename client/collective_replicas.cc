@@ -131,7 +131,8 @@ std::vector<VariableGradient> CollectiveReplicas::Average(
   return averages;
 }
 
-// Makes the averages arrive only when all of them have, and the group's update has begun.
+// Replaces the averages by copies that are available only when all averages have arrived and the
+// group's update has begun.
 void CollectiveReplicas::BeginUpdate(std::vector<VariableGradient>* averages) {
   if (std::exchange(update_begins_, true)) {
     program_.Fail(FailedPrecondition(
@@ -183,7 +184,8 @@ Output CollectiveReplicas::Agree(SourceLine line) {
   return program_.Group(ops, "agreed");
 }
 
-// Adds the ops of all roles, because the group chooses the source of the values.
+// Adds the ops that send, receive and drop the values, because the group chooses at run time which
+// of them a worker runs.
 Output CollectiveReplicas::AgreeInGroup() {
   Outputs sent, received, dropped;
   for (const Variable& variable : program_.globals()) {

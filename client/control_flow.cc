@@ -61,7 +61,7 @@ bool Keeps(const PartialShape& shape, const PartialShape& invariant) {
   return both.ok() && *both == shape;
 }
 
-// Builds one loop.
+// Builds the nodes of one While.
 class LoopBuilder {
  public:
   LoopBuilder(GraphBuilder& graph, const WhileOptions& options, SourceLine line)

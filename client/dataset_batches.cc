@@ -24,7 +24,8 @@ Tensor Zero(DType dtype) {
   return zero;
 }
 
-// Returns the shape to which component `i` is padded. Fails `node` if the component cannot be.
+// Returns the shape to which component `i` is padded. Fails `node` if the component cannot be
+// padded to it.
 PartialShape PaddedShape(DatasetNode& node, const Dataset& input, size_t i,
                          const PaddedBatchOptions& options) {
   const PartialShape& shape = input.shapes()[i];

@@ -53,10 +53,10 @@ Iterator::Iterator(const Dataset& dataset, SourceLine line)
 Outputs Iterator::GetNext(SourceLine line) const {
   GraphBuilder& graph = dataset_.graph();
   const auto here = graph.SourceLineScope(line);
-  const auto beside = graph.ColocateWith(handle_);  // not valid only after a mistake
+  const auto beside = graph.ColocateWith(handle_);  // invalid only if the graph has an error
   Outputs next = CallN("IteratorGetNext", {handle_},
                        {{"output_types", dataset_.types()}, {"output_shapes", dataset_.shapes()}});
-  // After a mistake, CallN returns another number of outputs.
+  // If the graph has an error, CallN may return another number of outputs.
   if (next.size() < dataset_.elements().size()) next.resize(dataset_.elements().size(), next[0]);
   return next;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sources of datasets: numbers, tensors, files; and datasets side by side.
+// Implements the functions of Dataset that make sources (numbers, tensors, files), Zip and
+// FromVariant.
 #include <utility>
 
 #include "client/dataset_node.h"

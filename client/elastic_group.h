@@ -111,7 +111,7 @@ class ElasticGroup final : public TrainingGroup {
   // TrainingHook:
   Status SessionReady(Session& session, int64_t global_step) override;
   Status BeforeStep(int64_t global_step) override;
-  Outputs ExtraFetches(int64_t global_step) override { return {wanted_sum_}; }
+  Outputs ExtraFetches(int64_t global_step) override { return {regroup_votes_}; }
   void Fetched(std::vector<Tensor> values) override;
   Status AfterStep(const StepResult& result, bool* stop) override;
   Status StepFailed(const Status& why) override;
@@ -133,9 +133,9 @@ class ElasticGroup final : public TrainingGroup {
   Output Reduce(Output value, Output key, int instance);
   std::string Missing(const std::vector<int>& workers) const;
   int min_workers() const;
-  StatusOr<std::map<std::string, uint64_t>> Ask(const std::string& task) const;
-  std::vector<std::optional<uint64_t>> AskAll(const std::vector<int>& workers) const;
-  StatusOr<Member> Own(Session& session, bool has_values);
+  StatusOr<std::map<std::string, uint64_t>> AskIncarnation(const std::string& task) const;
+  std::vector<std::optional<uint64_t>> AskIncarnations(const std::vector<int>& workers) const;
+  StatusOr<Member> OwnMember(Session& session, bool has_values);
   StatusOr<std::vector<Member>> Gather(Session& session, const RunOptions& options, Member own);
   Status CheckGathered(const std::vector<Member>& members) const;
   void PauseNewMembers();
@@ -146,11 +146,12 @@ class ElasticGroup final : public TrainingGroup {
   const Options options_;
 
   // Nodes:
-  std::optional<Variable> size_, key_, wanted_;  // local to each worker
-  std::optional<Variable> batches_, update_;     // batches used so far; step of the last update
+  std::optional<Variable> size_, key_, regroup_flag_;  // local to each worker
+  std::optional<Variable> batches_, update_;  // batches used so far; step of the last update
   Output group_size_, group_key_, control_key_;
-  Output new_size_, new_key_, set_group_, want_;  // placeholders, and ops that set the variables
-  Output own_member_, gathered_, wanted_sum_, meet_, leave_, end_update_;
+  Output new_size_, new_key_;            // placeholders
+  Output set_group_, set_regroup_flag_;  // ops that set the variables
+  Output own_member_, gathered_, regroup_votes_, barrier_, leave_, end_update_;
   Output send_, receive_, drop_;
 
   std::vector<int> proposed_;  // indices of workers, increasing
@@ -159,19 +160,19 @@ class ElasticGroup final : public TrainingGroup {
   std::map<int, int64_t> paused_until_ns_;  // by worker: not proposed before this time
   int rank_ = 0;
   Role role_ = Role::kNone;
-  bool started_ = false;     // this worker has joined a group and has had values to train with
-  bool spoiled_ = false;     // the values are perhaps those of several steps
-  bool data_ended_ = false;  // this worker's data have ended
-  bool ends_ = false;        // the data of a member have ended
+  bool started_ = false;       // this worker has joined a group and has had values to train with
+  bool values_mixed_ = false;  // the variables may have values of several steps
+  bool data_ended_ = false;    // this worker's data have ended
+  bool ends_ = false;          // the data of a member have ended
   int64_t batches_before_ = 0, joined_at_step_ = 0;
 
   Session* session_ = nullptr;  // not null while steps may run
   bool joined_ = false;         // the session's group has formed
   bool regroup_ = false;        // the last step said that lost workers are back
-  bool want_told_ = false;
-  int64_t asked_ns_ = 0;
-  std::atomic<bool> found_lost_{false};
-  std::unique_ptr<Thread> asking_;  // sets found_lost_
+  bool regroup_requested_ = false;
+  int64_t last_asked_ns_ = 0;
+  std::atomic<bool> lost_worker_found_{false};
+  std::unique_ptr<Thread> asking_thread_;  // sets lost_worker_found_
 };
 
 }  // namespace penstock::client

@@ -54,8 +54,8 @@ struct ExactlyOnce::Section {
   bool global_step = false;
 };
 
-// Two ops, of which exactly one runs: `passed_over` if this section has applied the batch already,
-// `next` if it must be applied now.
+// Two ops. A step runs exactly one of them: `passed_over` if this section has applied the batch
+// already, `next` if it must apply the batch now.
 struct ExactlyOnce::Decision {
   Output passed_over, next;
 };
@@ -92,7 +92,7 @@ Output ExactlyOnce::Apply(Optimizer& optimizer, const std::vector<VariableGradie
 }
 
 // Returns the sections in an order that is the same in all workers' programs. Sets the program's
-// error if a variable is on another device than the first CPU of its task.
+// error if a variable is not on CPU:0 of its task.
 std::vector<ExactlyOnce::Section> ExactlyOnce::MakeSections(
     const std::vector<VariableGradient>& gradients) const {
   std::map<std::string, Section> by_host;
@@ -115,8 +115,8 @@ std::vector<ExactlyOnce::Section> ExactlyOnce::MakeSections(
 }
 
 // Adds the variable with a section's counts, and the section's mutexes. If there are several
-// sections, the variable's name contains their number, so a restore from a checkpoint with another
-// number reports a missing variable.
+// sections, the variable's name contains the number of sections, so that restoring a checkpoint
+// with another number fails because of a missing variable.
 void ExactlyOnce::AddCount(const Section& section, int of) {
   const auto there = program_.DeviceScope(section.host);
   const auto root = program_.NameScope("");
@@ -129,8 +129,9 @@ void ExactlyOnce::AddCount(const Section& section, int of) {
   }
 }
 
-// Adds the updates of the variables of one task, and returns the op that ends them. No node that
-// runs after the lock receives from another task.
+// Adds the updates of the variables of one task, and returns an op that runs after them. No node
+// that runs after the lock receives a tensor from another task, so a lost task cannot stop an
+// update halfway.
 Output ExactlyOnce::ApplyOnTask(const Section& section, int index, Optimizer& optimizer,
                                 Outputs tensors, Output position) {
   const auto there = program_.DeviceScope(section.host);
@@ -163,10 +164,10 @@ Output ExactlyOnce::ApplyOnTask(const Section& section, int index, Optimizer& op
   return Unlock(program_, lock, {CallN("Merge", {Outputs{decision.passed_over, counted}})[0]});
 }
 
-// Adds the decision about the batch at `position`. It is applied if it is the next one of this
-// section. It is passed over if an earlier incarnation of this worker may have applied it: before
-// this session began, or in the one step that was still running then. In all other cases the step
-// fails.
+// Adds the nodes that decide about the batch at `position`. If the batch is the next one of this
+// section, the step applies it. If an earlier incarnation of this worker may have applied the batch
+// (before this session began, or in the one step that was still running then), the step passes over
+// it. In all other cases the step fails.
 ExactlyOnce::Decision ExactlyOnce::DecideBatch(int index, Output position, const Outputs& lock) {
   const Output at = At(program_, position, 0), had = At(program_, position, 1 + index);
   Output next;
@@ -181,7 +182,7 @@ ExactlyOnce::Decision ExactlyOnce::DecideBatch(int index, Output position, const
   const Outputs checked = {
       check(LessEqual(at, next), "the variables are at an earlier batch than this worker"),
       check(Call("LogicalOr", {GreaterEqual(at, next), LessEqual(at, had + 1)}),
-            StrCat("ExactlyOnce: somebody else, too, trains as worker ", share_.worker, " of ",
+            StrCat("ExactlyOnce: another process also trains as worker ", share_.worker, " of ",
                    share_.workers))};
   if (checked[0].valid()) earlier_checks_.insert(program_.NodeOf(checked[0])->name());
   const auto committed =

@@ -13,8 +13,9 @@ std::string NamesOf(const std::vector<Variable>& variables) {
                        [](std::string* out, const Variable& v) { StrAppend(out, v.name()); });
 }
 
-// Returns whether output `index` has the elements of input `index`, in the same order. False for a
-// view of another type, as Bitcast makes, and for a placeholder, to which any value may be fed.
+// Returns whether output `index` has the elements of input `index`, in the same order. Returns
+// false for a view of another type, such as Bitcast's output, and for a placeholder, to which any
+// value may be fed.
 bool HasElementsOfInput(const Node& node, int index) {
   const OpDef& op = node.op();
   const bool is_view = op.is_view || (op.passes_through && index == 0);

@@ -36,9 +36,9 @@ Output Strings(GraphSink& sink, const std::vector<std::string>& values) {
   return Constant(sink, Tensor::Vector<std::string>(values));
 }
 
-// The steps of a restore. kOnly: one complete checkpoint, which gives all values. Else several
-// checkpoints: kFirst gives the rows of tables, kNext changes of rows, and kLast changes of rows
-// and all other values.
+// The steps of a restore. kOnly restores all values from one checkpoint that has all rows. A chain
+// of incremental checkpoints is restored by kFirst (all rows of tables), kNext (changed rows) and
+// kLast (changed rows and all other values).
 enum class RestoreStep { kOnly, kFirst, kNext, kLast };
 
 // Adds the nodes of one saver.
@@ -117,7 +117,7 @@ std::map<std::string, Outputs> NodeAdder::MutexesByHost() {
   return mutexes;
 }
 
-// Adds the op that makes one checkpoint of the files of all shards.
+// Adds the op that merges the files of all shards into one checkpoint.
 Output NodeAdder::AddMerge(const std::vector<SaverShard>& shards, const Outputs& saved) {
   Outputs files;
   for (const SaverShard& shard : shards) files.push_back(shard.file);
@@ -184,7 +184,7 @@ SaverNodes NodeAdder::Add(std::vector<Variable> variables) && {
   return std::move(nodes_);
 }
 
-// Returns `value`, which belongs to `owner`, as a node that fails if it is not finite.
+// Adds a node that outputs `value`, or fails if it is not finite; the error names `owner`.
 Output NodeAdder::FailIfNotFinite(Output value, const std::string& owner) {
   const Output checked =
       Call("CheckNumerics", {value}, {{"message", owner + " is not finite and is not saved"}});

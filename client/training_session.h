@@ -60,8 +60,8 @@ class TrainingSession {
   std::unique_ptr<Session> session_;
   // true if the variables have had values in a session of this loop
   bool prepared_ = false;
-  std::string said_;
-  int64_t said_ns_ = 0;
+  std::string last_line_;
+  int64_t last_line_ns_ = 0;
 };
 
 }  // namespace penstock::client

@@ -64,7 +64,7 @@ void Variable::AddHandle(string_view name) {
   if (!handle_.valid()) return;
   const Node& node = *program_->NodeOf(handle_);
   name_ = node.name();
-  line_ = program_->SourceLineOf(node);  // of an enclosing SourceLineScope, if there is one
+  line_ = program_->SourceLineOf(node);  // an enclosing SourceLineScope's line, if there is one
 }
 
 void Variable::Register() {

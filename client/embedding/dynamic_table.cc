@@ -63,8 +63,8 @@ TableView ViewOf(const DynamicTable& table) {
               }};
 }
 
-// Returns whether `ids` are int64; sets the program's error if not. An invalid output passes: then
-// the program has an error already.
+// Returns whether `ids` are int64; sets the program's error if not. Returns true for an invalid
+// output, because then the program has an error already.
 bool CheckIds(const DynamicTable& table, Output ids) {
   if (!ids.valid() || ids.dtype() == DType::kInt64) return true;
   table.program().Fail(InvalidArgument("ids of table '", table.name(), "' must be int64, '",
@@ -142,8 +142,9 @@ void DynamicTable::AddPart(int part, const TableInitializer& initializer) {
              "table");
   parts_.push_back(handle);
   if (!handle.valid()) return;
-  // A variable that is lost together with the table, so that it is initialised if and only if the
-  // table is. Its initialisation empties a table that an earlier training has left.
+  // A variable on the device of the table. Both are lost together, so the variable is initialised
+  // if and only if the table is. Its initialiser clears the rows that an earlier training has left
+  // in the table.
   const auto here = program.ColocateWith(handle);
   const Output clear = CallIn(program, "DynamicTableClear", {handle}, {}, "clear");
   const auto after = program.ControlDependencies({clear});

@@ -50,7 +50,7 @@ void AddStepFlags(CLI::App& app, Flags& flags) {
       ->capture_default_str();
 }
 
-// Adds the flags by which a training is watched and tested.
+// Adds the flags for traces, summaries and evaluations of a training.
 void AddWatchingFlags(CLI::App& app, Flags& flags) {
   app.add_option("--trace_file", flags.trace_file,
                  "where the chief writes what some of its steps did on all tasks, for "

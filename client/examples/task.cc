@@ -27,8 +27,9 @@ namespace penstock::examples {
 namespace {
 
 constexpr int64_t kShutdownMs = 5'000;
-// How long an ending task waits for sessions of other tasks that use it; and how long its whole
-// shutdown may take, with this wait: less than the 30 s after which Kubernetes kills the process.
+// kGraceMs: how long an ending task waits for other tasks' sessions that use it. kEndSeconds: how
+// long the shutdown may take, including this wait: less than the 30 s after which Kubernetes kills
+// the process.
 constexpr int64_t kGraceMs = 20'000;
 constexpr double kEndSeconds = 25;
 
@@ -45,7 +46,7 @@ void Serve(Server& server) {
   Cancellation::Token token;
   const auto end = [&](const Status&) { server.RequestShutdown("a signal asked it to"); };
   if (!stop.cancellation().Register(end, &token))
-    return;  // the signal came before this object was made
+    return;  // the end was requested before this object was made
   server.Join();
   stop.cancellation().Deregister(token);
 }
@@ -61,7 +62,7 @@ class EndWithServer {
   ~EndWithServer() {
     ended_ = true;
     server_.RequestShutdown("training has ended");
-    watcher_ = nullptr;  // waits for its end
+    watcher_ = nullptr;  // waits until the thread has ended
   }
   EndWithServer(const EndWithServer&) = delete;
   EndWithServer& operator=(const EndWithServer&) = delete;
@@ -81,7 +82,7 @@ class EndWithServer {
   std::unique_ptr<Thread> watcher_;
 };
 
-// Shuts down the workers that have only served the chief.
+// Shuts down the workers that only serve while the chief trains.
 void ShutdownServingWorkers(const TaskRole& role) {
   for (const auto& [job, tasks] : role.task.cluster.jobs()) {
     if (job == "ps") continue;
@@ -222,8 +223,8 @@ StatusOr<TaskConfig> FindTask(const CLI::App& app, const ClusterFlags& flags) {
   }
   if (task.cluster.empty() && app.count("--file_root") > 0) {
     return InvalidArgument(
-        "--file_root: holds for tasks of a cluster; a process that is none uses ",
-        "the files of whoever started it");
+        "--file_root: applies to tasks of a cluster; a process that is not a task uses ",
+        "the files of the user that started it");
   }
   if (app.count("--protocol") > 0) task.protocol = flags.protocol;
   RETURN_IF_ERROR(CheckJob(task));

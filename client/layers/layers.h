@@ -66,7 +66,7 @@ class Embedding {
 };
 
 // Sets each element to 0 with probability `rate` and scales the others by 1 / (1 - rate), so the
-// mean stays the same. For training only. REQUIRES 0 <= rate < 1. If the seed is 0, different
+// mean stays the same. For training only. `rate` must be in [0, 1). If the seed is 0, different
 // elements are dropped in each run.
 Output Dropout(const LocatedOutput& x, double rate, int64_t seed = 0);
 

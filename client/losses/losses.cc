@@ -19,7 +19,7 @@ Output Reduced(Output losses, const LossOptions& options) {
   const Output sum = SumOfAll(losses);
   if (options.reduction == Reduction::kSum) return sum;
   if (!weighted) return Call("DivNoNan", {sum, Cast(SizeOf(losses), losses.dtype())});
-  // A broadcast weight counts once for each loss that it multiplies.
+  // A weight that is broadcast counts once for each loss that it multiplies.
   const Output all = BroadcastTo(options.weights, ShapeOf(losses));
   const Output counted = Cast(Call("NotEqual", {all, ZerosLike(all)}), losses.dtype());
   return Call("DivNoNan", {sum, SumOfAll(counted)});

@@ -14,7 +14,7 @@ Output Vector(GraphSink& sink, const std::vector<int32_t>& values) {
 }
 Output Scalar(GraphSink& sink, int32_t value) { return Constant(sink, Tensor::Scalar(value)); }
 
-// Returns the number of labels per example; -1 after a mistake.
+// Returns the number of labels per example; -1 if an argument is invalid.
 int64_t LabelsOf(Program& program, const ClassTable& table, Output labels) {
   const PartialShape shape = labels.shape();
   if (labels.dtype() == DType::kInt64 && shape.known_rank() && shape.rank() == 2 &&
@@ -56,8 +56,8 @@ Output Rows(Output x, Output begin, Output size, int rank) {
   return Call("Slice", {x, Pack(from), Pack(sizes)});
 }
 
-// Subtracts a large number from the logits of sampled classes that are labels, so that they do not
-// count.
+// Subtracts a large number from the logits of sampled classes that are labels of the example, so
+// that these classes do not contribute to the loss.
 Output WithoutHits(Output logits, Output labels, Output drawn, int64_t count) {
   const Outputs hits = CallN("ComputeAccidentalHits", {labels, drawn}, {{"num_true", count}});
   const Output places = Pack({Cast(hits[0], DType::kInt64), hits[1]}, 1);

@@ -10,8 +10,8 @@
 namespace penstock::client {
 namespace {
 
-// Adds a schedule's nodes on the device of the global step. They get the step as a double, because
-// a float cannot represent every step above 2^24.
+// Adds a schedule's nodes on the device of the global step. Passes the step to them as a double,
+// because a float cannot represent every step above 2^24.
 template <class Nodes>
 Output BesideStep(Program& program, const char* name, const Nodes& nodes) {
   const auto unordered = program.ClearControlDependencies();

@@ -11,10 +11,10 @@
 namespace penstock::client {
 namespace {
 
-// A step that has waited for less did not wait for another worker.
+// A step that has waited for less than this did not wait for another worker.
 constexpr double kWaitSecondsMin = 1e-4;
 
-// Returns at least 1 ms for a timeout, because 0 ms is no limit.
+// Returns at least 1 ms for a positive timeout, because 0 ms means no limit.
 int64_t TimeoutMillis(double seconds) {
   return seconds > 0 ? std::max<int64_t>(1, Millis(seconds)) : 0;
 }
@@ -51,8 +51,8 @@ Output BoundedStaleness::Apply(Output update, SourceLine line) {
   const auto unordered = program_.ClearControlDependencies();
   const auto there = program_.ColocateWith(program_.GlobalStep().handle());
   const int64_t worker = options_.worker, workers = options_.workers;
-  // A training with another number of workers has clocks of its own, so that those of one that has
-  // ended do not matter.
+  // A training with another number of workers has clocks of its own, so that the clocks of an
+  // earlier training do not matter.
   const std::string shared_name = StrCat("bounded_staleness/clocks_of_", workers);
   const Output clocks = CallIn(program_, "WorkerClocks", {},
                                {{"workers", workers}, {"shared_name", shared_name}}, "clocks");

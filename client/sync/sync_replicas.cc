@@ -14,8 +14,8 @@ namespace {
 
 // A token with this value means that the chief has ended.
 constexpr int64_t kNoMoreSteps = -1;
-// The interval at which the chief's thread polls whether enough gradients have arrived: it doubles
-// from the minimum to the maximum while they have not.
+// The interval at which the chief's thread polls whether enough gradients have arrived. While too
+// few have arrived, the interval doubles from the minimum to the maximum.
 constexpr int64_t kPollNanosMin = 100'000, kPollNanosMax = 5'000'000;
 
 Output Int64(Program& program, int64_t value) {
@@ -104,7 +104,8 @@ Output SyncReplicas::Apply(Optimizer& optimizer, const std::vector<VariableGradi
     sums.push_back(AddSum(g, local_step));
     added.push_back(sums.back().added);
   }
-  // Counts a replica only when all sums have its gradients, so that an update includes all of them.
+  // Counts a replica only when all sums include its gradients, so that an update includes all of
+  // them.
   Sum arrivals;
   {
     const auto there = program_.ColocateWith(global_step.handle());
@@ -148,8 +149,8 @@ Output SyncReplicas::AddToken(Output arrived) {
   return local_step_->Assign(token);
 }
 
-// Gives every replica the global step as its token. A replica's area holds at most one token: the
-// newest.
+// Gives every replica the global step as its token. Each replica's staging area holds at most one
+// token, the newest.
 Output SyncReplicas::GiveTokens(const Outputs& after) {
   const auto ready = program_.ControlDependencies(after);
   const Output step = program_.GlobalStep().Read();
@@ -162,8 +163,8 @@ Output SyncReplicas::GiveTokens(const Outputs& after) {
   return program_.Group(given, "tokens_given", program_.GlobalStep().handle());
 }
 
-// Returns the numbers by which the chief decides whether to update: of the gradients that have
-// arrived, and of the replicas that have left.
+// Returns the numbers from which the chief decides whether to update: the number of gradients that
+// have arrived, and the number of replicas that have left.
 Output SyncReplicas::AddPoll(const Sum& arrivals, Output one) {
   const auto there = program_.ColocateWith(program_.GlobalStep().handle());
   Outputs numbers = {Call("ResourceAccumulatorNumAccumulated", {arrivals.accumulator})};
@@ -190,8 +191,8 @@ Gradient SyncReplicas::TakeMean(const Sum& sum, Output one) {
                   Cast(taken[2], sum.of->gradient.dense_shape.dtype()));
 }
 
-// Adds the op that sets the sums to the global step of the variables; after a restore they may have
-// a later one.
+// Adds the op that sets the global step of the sums to that of the variables. After a restore, the
+// sums may have a later one.
 Output SyncReplicas::AddRestart(const std::vector<Sum>& sums, const Sum& arrivals) {
   const Variable global_step = program_.GlobalStep();
   const Output step = global_step.Read();
@@ -228,10 +229,10 @@ void SyncReplicas::AddChiefOps(Optimizer& optimizer, const std::vector<Sum>& sum
   }
   update_ = GiveTokens({optimizer.ApplyGradients(program_, means, global_step)});
   restart_ = AddRestart(sums, arrivals);
-  // Gives tokens to the replicas that still wait, because an earlier chief ended before it gave
-  // them theirs.
+  // Gives tokens to the replicas that still wait for the token of an earlier chief, which has
+  // ended.
   resume_ = GiveTokens({restart_});
-  // The end follows the token of the last step.
+  // The token that ends a replica is put after the token of the last step.
   Outputs ends;
   for (int i = 0; i < options_.replicas; ++i) {
     ends.push_back(AddStagingOp("Stage", StrCat("token_", i), Int64(program_, kNoMoreSteps)));
@@ -272,7 +273,8 @@ void SyncReplicas::Serve(Session& session) {
     MutexLock lock(updating_);
     served_ = served;
   }
-  // Ends the chief's waiting step. If this fails, a task is lost, which also ends the step.
+  // Ends the waiting step of the chief's own replica. If this fails, a task is lost, which also
+  // ends the step.
   session.Execute(fail_).IgnoreError();
 }
 
