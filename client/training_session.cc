@@ -112,8 +112,8 @@ StatusOr<std::vector<std::string>> TrainingSession::Uninitialized() {
 Status TrainingSession::WaitForVariables() {
   ASSIGN_OR_RETURN(const std::vector<std::string> missing, Uninitialized());
   if (missing.empty()) return OkStatus();
-  return Unavailable(context_.options.chief, " (the chief) has not initialised ", SummarizeNames(missing),
-                     " yet");
+  return Unavailable(context_.options.chief, " (the chief) has not initialised ",
+                     SummarizeNames(missing), " yet");
 }
 
 Status TrainingSession::InitializeOrRestore() {
