@@ -60,9 +60,9 @@ def _impl(ctx):
 system_repository = repository_rule(
     implementation = _impl,
     attrs = {
-        # A BUILD file to append, and the package it goes to.
+        # Maps each BUILD file to the package to whose BUILD file it is appended.
         "build_files": attr.label_keyed_string_dict(),
-        # A path in the repository, and the system file or folder it links to.
+        # Maps a path in the repository to the file or folder of the system to which it links.
         "links": attr.string_dict(),
         "targets": attr.string_list_dict(),
     },

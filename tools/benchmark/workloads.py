@@ -18,7 +18,7 @@ TRANSFER_BYTES = {"1KB": 1 << 10, "4KB": 4 << 10, "64KB": 64 << 10, "1MB": 1 << 
 BATCH = 128
 TABLE_ROWS, TABLE_WIDTH, BAGS, BAG_IDS, BAG_BATCHES = 1 << 20, 64, 512, 8, 64
 ROUND_SECONDS = 0.4
-# Our side uses the same number of threads.
+# Penstock uses the same number of threads.
 THREADS = len(os.sched_getaffinity(0))
 
 

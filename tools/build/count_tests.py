@@ -16,7 +16,7 @@ import sys
 import urllib.parse
 import xml.etree.ElementTree
 
-# Bazel's exit status when there was nothing to test.
+# Bazel's exit status if there are no tests to run.
 NO_TESTS = 4
 
 

@@ -29,7 +29,7 @@ _COPTS = [
     "-Woverloaded-virtual",
     "-Wsuggest-override",
     "-Wunused",
-    # Designated initialisers leave out what has a default, on purpose.
+    # Designated initialisers leave out fields that have a default, on purpose.
     "-Wno-missing-field-initializers",
     "-Wno-unused-parameter",
     "-Wno-sign-compare",
@@ -82,7 +82,8 @@ def _together(name, srcs, hdrs, deps, copts, local_defines, testonly):
         srcs = srcs,
         hdrs = hdrs,
         deps = deps,
-        # GCC takes the .cc files for headers, where a class should not use an unnamed namespace.
+        # GCC treats the included .cc files as headers, and warns about classes that use types of an
+        # unnamed namespace.
         copts = copts + ["-Wno-subobject-linkage"],
         local_defines = local_defines,
         tags = ["manual"],

@@ -8,8 +8,8 @@ eight compilations.
 
 load(":toolchain.bzl", "CPP_TOOLCHAIN_ATTRS", "CPP_TOOLCHAIN_TYPES", "cpp_toolchain")
 
-# A larger group saves little more time, and makes the compilation after a change of one file take
-# longer.
+# A larger group would save little more time, but would make the compilation after a change of one
+# file take longer.
 _FILES_PER_GROUP = 8
 
 def _groups(files):

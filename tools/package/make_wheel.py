@@ -81,7 +81,8 @@ def packages_of(paths):
     """Returns {path: (package, version, source package)} for files of Debian packages."""
     # A package may list a file as /lib/x although /lib is a link to /usr/lib, so try both names.
     names = {name: path for path in paths for name in (path, path.removeprefix("/usr"))}
-    # No check: dpkg-query fails because it knows only one of the two names of each file.
+    # The exit status is not checked: dpkg-query fails because it knows only one of the two names of
+    # each file.
     found = subprocess.run(["dpkg-query", "--search", *names], capture_output=True, text=True,
                            check=False).stdout
     package = {names[name]: owner.split(":")[0]

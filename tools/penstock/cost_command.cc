@@ -32,7 +32,7 @@ void Print(const wire::StepCosts& step, const CostFlags& flags) {
   std::printf("%s\n", text.c_str());
 }
 
-// Prints the costs of one compiled step, from estimates and from a file of costs.
+// Prints the costs of one compiled step of a graph, estimated or read from a file of costs.
 Status CostOfFile(const CostFlags& flags) {
   if (!flags.save.empty() || !flags.session.empty()) {
     return InvalidArgument(

@@ -125,7 +125,7 @@ void LocalCluster::Exec(const Task& task, int output) {
     dup2(output, STDERR_FILENO);
   }
   std::vector<std::string> arguments = options_.command;
-  // Programs reject a flag with an empty value, so leave it out.
+  // Leaves the flag out if its value is empty, because programs reject an empty value.
   if (!ps_hosts_.empty()) arguments.push_back(StrCat("--ps_hosts=", ps_hosts_));
   arguments.push_back(StrCat("--worker_hosts=", worker_hosts_));
   if (!ps_replica_hosts_.empty()) {

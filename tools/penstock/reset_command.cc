@@ -22,7 +22,8 @@ struct Options {
 };
 
 int Reset(const Options& options) {
-  // A session call waits up to a minute for a task that is not running; AskCluster fails at once.
+  // Calls AskCluster first, which fails at once if the task is not running; a session call would
+  // wait up to a minute.
   Status status = AskCluster(options.target).status();
   if (absl::IsUnimplemented(status))
     status = OkStatus();  // the server is not Penstock's, so it does not know this call

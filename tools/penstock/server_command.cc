@@ -26,15 +26,16 @@
 namespace penstock {
 namespace {
 
-// Skips standard input. Returns at its end: when the process that started this one has ended, or
-// has closed the pipe.
+// Reads and drops standard input. Returns at its end, when the process that started this one has
+// ended or has closed the pipe.
 void ReadToTheEnd() {
   char skipped[256];
   while (read(STDIN_FILENO, skipped, sizeof(skipped)) > 0) {
   }
 }
 
-// Added to the grace period, as the time for the steps that are aborted at its end.
+// Added to the grace period: the time in which the steps that are aborted after the grace period
+// must end.
 constexpr int64_t kAbortSeconds = 5;
 constexpr char kStdinEnded[] = "standard input ended";
 
@@ -57,8 +58,8 @@ struct ServeOptions {
 };
 
 // Prints a line about the server to standard output, for the process that started it. Prints
-// nothing if the log is JSON: then events such as `server_started` say the same, and supervisors
-// read both outputs as one.
+// nothing if the log is JSON: then events such as `server_started` contain the same text, and a
+// supervisor that reads both outputs together gets only JSON.
 void Print(const Server& server, const std::string& text) {
   if (CurrentLogOptions().format == LogFormat::kJson) return;
   std::printf("%s %s\n", server.task().c_str(), text.c_str());
@@ -108,8 +109,8 @@ void End(Server& server, int64_t grace_seconds) {
   server.Stop();
 }
 
-// Prints where the server can be reached, the op libraries that it has loaded, and the settings
-// that it has found for itself.
+// Prints the addresses of the server, the op libraries that it has loaded, and the settings that it
+// has determined itself.
 void Announce(const Server& server, const ServerOptions& options) {
   Print(server, StrCat("serves at ", server.target()));
   for (const OpLibrary& library : LoadedLibraries()) {
@@ -146,7 +147,7 @@ Status Serve(const ServerOptions& options, const ServeOptions& serve) {
   Cancellation::Token token;
   if (!stop.cancellation().Register(
           [&](const Status&) { server->RequestShutdown("a signal asked it to"); }, &token)) {
-    return OkStatus();  // the signal has come already
+    return OkStatus();  // a signal has already asked the task to end
   }
   if (serve.until_stdin_ends) {
     RETURN_IF_ERROR(StartDetachedThread("stdin", [weak = std::weak_ptr<Server>(server)] {

@@ -128,7 +128,7 @@ void AddCalibrationFlag(CLI::App* app, ServerFlags* flags) {
       ->default_str(*flags->options.calibration_file);
 }
 
-// Adds the flags that bound what clients may do.
+// Adds the flags that limit clients.
 void AddClientFlags(CLI::App* app, ServerFlags* flags) {
   app->add_option("--insecure_client_address", flags->options.insecure_client_address,
                   "localhost:PORT: also listen there, without TLS and tokens, for processes of "

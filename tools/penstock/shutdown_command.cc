@@ -39,7 +39,7 @@ StatusOr<std::vector<TaskAtAddress>> TasksToEnd(const Options& options) {
     tasks.push_back({task.name(), task.address()});
     if (!task.has_other_replica()) continue;
     const wire::ClusterTask& other = task.other_replica();
-    // A task that has ended already need not be asked.
+    // Leaves out tasks that do not answer, such as those that have ended already.
     if (!other.has_error()) tasks.push_back({other.name(), other.address()});
   }
   return tasks;

@@ -31,8 +31,8 @@ int CodeOf(const Status& status) {
   return status.code() == StatusCode::kInvalidArgument ? 2 : code;
 }
 
-// While an object of this class exists, the terminal passes on each key as it is pressed. Has no
-// effect if standard input is no terminal.
+// While an object of this class exists, the terminal passes each pressed key to the program at
+// once. Has no effect if standard input is not a terminal.
 class Keys {
  public:
   Keys() : terminal_(tcgetattr(STDIN_FILENO, &before_) == 0) {
@@ -47,8 +47,8 @@ class Keys {
   Keys(const Keys&) = delete;
   Keys& operator=(const Keys&) = delete;
 
-  // Waits for `ms`, or until q is pressed or `stop` is requested. Returns whether the command shall
-  // end.
+  // Waits for `ms` milliseconds, or until the user presses q or `stop` is requested. Returns true
+  // in the latter two cases, in which the command has to end.
   bool Ends(int64_t ms, const client::StopSignal& stop) const {
     constexpr int64_t kLookMs = 100;
     for (int64_t waited = 0; waited < ms; waited += kLookMs) {
@@ -76,7 +76,7 @@ int Top(const std::string& target, double interval_seconds) {
     const auto report = AskCluster(target);
     if (!report.ok() && !answered) return CodeOf(report.status());
     answered = true;
-    // Go on after an error: this task has answered before, and may be restarting.
+    // Goes on after an error: the task has answered before, and may be restarting.
     const std::string text =
         report.ok() ? StatusText(*report) : StrCat(report.status().message(), "\n");
     std::printf("%s%s\n  every %g s; q ends\n", clear, text.c_str(), interval_seconds);

@@ -62,8 +62,8 @@ bool IsBesideAnother(const Node& node) {
 }
 
 // Assigns variables to the parameter servers in turn, as programs do (client/device_setter.h), and
-// everything else to the worker. Ignores the graph's requested devices, which are for another
-// cluster. Colocated nodes go to the device of their group.
+// all other nodes to the worker. Ignores the devices that the graph requests, which belong to
+// another cluster. Colocated nodes go to the device of their group.
 void SpreadVariables(int ps, Graph* graph) {
   const auto setter =
       client::ReplicaDeviceSetter({.ps_tasks = ps, .worker_device = CpuOf("worker", 0)});
