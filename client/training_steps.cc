@@ -128,7 +128,7 @@ void TrainingSteps::AskForRoads() const {
   if (!roads.ok()) {
     context_.Say(
         LogLevel::kWarning, "no_roads",
-        StrCat("the time line will not say how tensors travelled: ", roads.status().message()));
+        StrCat("the timeline will not name the transports of tensors: ", roads.status().message()));
   }
   options.trace->SetRoads(roads.ok() ? *std::move(roads) : StepTrace::Roads());
 }

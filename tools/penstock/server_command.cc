@@ -42,13 +42,13 @@ constexpr char kStdinEnded[] = "standard input ended";
 constexpr char kFooter[] =
     "The task waits for work until SIGTERM or Ctrl-C. The cluster may also be given as JSON in\n"
     "TF_CONFIG. A client reaches it, and through it the whole cluster, at grpc://host:port.\n\n"
-    "It listens at the address that the cluster gives this task; on all interfaces, if that is\n"
-    "not this host's: a name that resolves later, or the address of a gateway. Without TLS and\n"
-    "tokens, whoever reaches the port can run graphs, which read and write files. SECURITY.md\n"
-    "tells how to make certificates, and what is trusted. For a secured task:\n\n"
+    "The task listens at its address in the cluster. If this is not an address of this host (a\n"
+    "name that resolves later, or the address of a gateway), it listens on all interfaces.\n"
+    "Without TLS and tokens, anyone who reaches the port can run graphs, which read and write\n"
+    "files. SECURITY.md says how to make certificates, and what is trusted. A secured task:\n\n"
     "  penstock server ... --tls_ca=ca.pem --tls_cert=task.pem --tls_key=task.key \\\n"
     "      --tls_client_auth --token_file=token --file_root=/data\n\n"
-    "Without:\n\n"
+    "A task that is not secured:\n\n"
     "  penstock server --job_name=ps --task_index=0 \\\n"
     "      --ps_hosts=127.0.0.1:2220 --worker_hosts=127.0.0.1:2221,127.0.0.1:2222\n";
 
@@ -180,13 +180,13 @@ void AddServerCommand(CLI::App& app, int* exit_code) {
   auto serve = std::make_shared<ServeOptions>();
   server
       ->add_option("--grace_seconds", serve->grace_seconds,
-                   "When told to end, wait up to this many seconds for clients that use the task: "
-                   "those that are told, too, finish their step and save. A second signal ends it "
-                   "at once")
+                   "When asked to end, wait up to this many seconds for the clients that use the "
+                   "task: if they are asked to end, too, they finish their step and save. A second "
+                   "signal ends the task at once")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{0}, int64_t{1'000'000}));
   server->add_flag("--until_stdin_ends", serve->until_stdin_ends,
-                   "Also end when standard input does: with the process that started this one");
+                   "Also end at the end of standard input: when the starting process ends");
   AddLoadFlag(*server);
   AddLogFlags(*server);
   server->callback([server, flags, serve, exit_code] {
