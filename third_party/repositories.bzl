@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every external package, under the label its upstream Bazel build gives it."""
+"""Declares every external package, with the labels of its upstream Bazel build."""
 
 load("//third_party:stand_in.bzl", "stand_in_repository")
 load("//third_party/cuda:configure.bzl", "cuda_configure")
 load("//third_party/system:repository.bzl", "system_repository")
 
 def penstock_dependencies():
-    """For WORKSPACE files: this tree's, and those of trees that load it as @penstock."""
+    """Declares the packages. For this tree's WORKSPACE, and for trees that use it as @penstock."""
 
     # Bazel 4 declares these repositories in its built-in WORKSPACE suffix and would download them.
     # If the workspace has declared one of them before this call, that declaration stays.

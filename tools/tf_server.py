@@ -227,7 +227,7 @@ class Server:
 
 
 def install():
-    """Makes TensorFlow use this Server wherever it would make its own."""
+    """Makes TensorFlow use this class instead of its own Server."""
     import tensorflow as tf
     # TensorFlow's own code looks up the class in this module, which has no public name.
     from tensorflow.python.training import server_lib  # pylint: disable=g-direct-tensorflow-import

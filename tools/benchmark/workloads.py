@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The workloads that the peers of tools/bench measure, and the protocol that they speak.
 
-workloads.h and rounds.h hold the same numbers for our side.
+workloads.h and rounds.h have the same numbers for Penstock.
 """
 
 import json
@@ -23,7 +23,7 @@ THREADS = len(os.sched_getaffinity(0))
 
 
 def all_reduce_count(size):
-    """Returns how often a round of all_reduce sums tensors of this size. All ranks must agree."""
+    """Returns the number of all-reduces of `size` in a round. All ranks must use the same."""
     return min(1000, max(5, (256 << 20) // size))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps the language of comments, documents and file names (docs/glossary.md). Used by tools/tidy.
+"""Checks the language of comments, documents and file names (docs/glossary.md). Used by tools/tidy.
 
 Four rules: a comment does not begin with "What ...", "Of ..." and similar words, nor with a word
 that refers to a sentence before it ("It ...", "Those ...", "But ..."); words that the glossary

@@ -154,7 +154,7 @@ void AddDoctorCommand(CLI::App& app, int* exit_code) {
       app.add_subcommand("doctor", "Find mistakes in the setup of a cluster, running or not");
   doctor->footer(
       "Takes the flags that the tasks are started with, or TF_CONFIG. Asks each address which\n"
-      "task listens there, and checks the environment of this host; with --job_name, also the port\n"
+      "task listens there, and checks this host's environment; with --job_name, also the port\n"
       "of that task; with --checkpoint_dir, whether the directory can be written, and whether all\n"
       "running tasks see the same directory. Starts nothing. Exit codes: 0 no errors, 1 errors, 2\n"
       "a mistake in the flags.\n\n"
