@@ -4,9 +4,9 @@
 // if they may change during the training (elastic_group.h). Whenever the loop makes a session, it
 // calls these functions in this order:
 //
-Leave           ends the collectives of the old session, if there is one
+//   Leave           ends the collectives of the old session, if there is one
 //   FindMembers     chooses the members, with which the loop makes the session
-Join            forms the group; the plan says how members get the variables' values
+//   Join            forms the group; the plan says how members get the variables' values
 //   ShareValues     gives all members the same values
 //
 // If one of them returns Unavailable, the loop calls all of them again. Used by the loop's thread.

@@ -76,7 +76,7 @@ int Main(int argc, char** argv) {
   std::string target, model = "mlp";
   CLI::App app("Reads the variables of a running fashion_mnist cluster.");
   app.add_option("--target", target, "grpc://host:port of any task")->required();
-  app.add_option("--model", model, "mlp or convnet, as the training was told")
+  app.add_option("--model", model, "mlp or convnet: the --model of the training")
       ->capture_default_str();
   try {
     app.parse(argc, argv);

@@ -169,26 +169,26 @@ int RunTask(const TaskRole& role, const std::function<Status(const std::string& 
 }
 
 void AddClusterFlags(CLI::App& app, ClusterFlags* flags) {
-  app.add_option("--job_name", flags->job_name, "what this task is: ps or worker");
-  app.add_option("--task_index", flags->task_index, "which one of them, from 0");
+  app.add_option("--job_name", flags->job_name, "the task's job: ps or worker");
+  app.add_option("--task_index", flags->task_index, "the task's index in its job, from 0");
   app.add_option("--ps_hosts", flags->ps_hosts, "host:port,... of the parameter servers");
   app.add_option("--worker_hosts", flags->worker_hosts, "host:port,... of the workers");
   app.add_option("--ps_replica_hosts", flags->ps_replica_hosts,
-                 "host:port,... of a second process for each ps, which follows the first one and "
-                 "takes over when that dies; the same in all tasks");
+                 "host:port,... of a second process for each ps, a follower that takes over when "
+                 "the primary dies; the same list for all tasks");
   app.add_option("--replica_index", flags->replica_index,
-                 "of a ps with --ps_replica_hosts: 0, at --ps_hosts, or 1, at --ps_replica_hosts")
+                 "for a ps with --ps_replica_hosts: 0 at --ps_hosts, 1 at --ps_replica_hosts")
       ->capture_default_str();
   app.add_option("--listen_address", flags->listen_address,
                  "host or host:port to listen at; by default the task's address in the cluster if "
                  "it is this host's, else all interfaces");
   app.add_option("--protocol", flags->protocol,
-                 "how tensors move between tasks: auto (shared memory where two tasks can have it, "
-                 "else gRPC), shm, grpc, or verbs (RDMA, experimental); the same in all of them")
+                 "how tensors move between tasks; the same for all tasks: auto (shared memory "
+                 "between tasks of one host, else gRPC), shm, grpc, or verbs (RDMA, experimental)")
       ->capture_default_str();
   AddVerbsFlags(app);
   app.add_option("--status_port", flags->status_port,
-                 "show a status page of the cluster, and /metrics for Prometheus, at this port; 0: "
+                 "serve a status page of the cluster, and /metrics for Prometheus, at this port; 0: "
                  "nowhere")
       ->capture_default_str()
       ->check(CLI::Range(0, 65535));

@@ -22,16 +22,16 @@ void AddPlacementFlag(CLI::App& app, std::string& placement);
 // them.
 template <class Flags>
 void AddTrainingFlags(CLI::App& app, Flags& flags) {
-  AddCount(app, "--steps", flags.steps, "updates, of all workers together");
-  app.add_option("--checkpoint_dir", flags.checkpoint_dir, "where to save, and to go on from");
-  app.add_option("--save_every_seconds", flags.save_every_seconds, "0: not by time")
+  AddCount(app, "--steps", flags.steps, "number of updates, of all workers together");
+  app.add_option("--checkpoint_dir", flags.checkpoint_dir, "folder to save to and resume from");
+  app.add_option("--save_every_seconds", flags.save_every_seconds, "time between two saves; 0: not by time")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   app.add_option("--max_failed_saves", flags.max_failed_saves,
-                 "end with an error after so many saves in a row that have failed; 0: go on")
+                 "end with an error after this many saves in a row that have failed; 0: go on")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--wait_seconds", flags.wait_seconds, "for tasks that are lost or not there yet")
+  app.add_option("--wait_seconds", flags.wait_seconds, "how long to wait for lost or missing tasks")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
 }
