@@ -17,16 +17,17 @@ constexpr char kAbout[] =
 // Adds the flags of the model and of its steps.
 void AddStepFlags(CLI::App& app, Flags& flags) {
   app.add_option("--model", flags.model, "mlp or convnet")->capture_default_str();
-  app.add_option("--steps", flags.steps, "number of updates, of all workers together")->capture_default_str();
+  app.add_option("--steps", flags.steps, "number of updates, of all workers together")
+      ->capture_default_str();
   app.add_option("--batch_size", flags.batch_size, "pictures per worker and step")
       ->capture_default_str();
   app.add_option("--learning_rate", flags.learning_rate)->capture_default_str();
   app.add_flag("--sync", flags.sync, "workers take each step together (default: each by itself)");
   app.add_option("--strategy", flags.training.strategy,
-                 "ps: variables are on parameter servers; replicas: as ps, but the workers take each "
-                 "step together, and the step waits only for --replicas_to_aggregate of them; "
-                 "allreduce: there is no ps; every worker holds all variables, and in each step the "
-                 "workers average their gradients")
+                 "ps: variables are on parameter servers; replicas: as ps, but the workers take "
+                 "each step together, and the step waits only for --replicas_to_aggregate of them; "
+                 "allreduce: there is no ps; every worker holds all variables, and in each step "
+                 "the workers average their gradients")
       ->capture_default_str();
   app.add_option("--replicas_to_aggregate", flags.replicas_to_aggregate,
                  "with --strategy=replicas: the number of workers whose gradients make an update; "
@@ -36,8 +37,8 @@ void AddStepFlags(CLI::App& app, Flags& flags) {
                  "the number of steps that an asynchronous worker may be ahead of the slowest one "
                  "before it waits. 0: lockstep. Default: workers do not wait");
   app.add_option("--staleness_timeout", flags.staleness_timeout,
-                 "with --staleness_bound: if a worker has not finished a step for this many seconds, "
-                 "the others go on until it does; 0: no limit. Default: 60");
+                 "with --staleness_bound: if a worker has not finished a step for this many "
+                 "seconds, the others go on until it does; 0: no limit. Default: 60");
   AddElasticFlags(app, flags.training);
   app.add_flag("--bfloat16_transfers", flags.bfloat16_transfers,
                "round weights and gradients to 16 bits while they travel between tasks");
@@ -73,9 +74,11 @@ void AddWatchingFlags(CLI::App& app, Flags& flags) {
 
 void AddCheckpointFlags(CLI::App& app, Flags& flags) {
   app.add_option("--checkpoint_dir", flags.checkpoint_dir, "the folder to save to and resume from");
-  app.add_option("--save_every_steps", flags.save_every_steps, "steps between two saves; 0: not by steps")
+  app.add_option("--save_every_steps", flags.save_every_steps,
+                 "steps between two saves; 0: not by steps")
       ->capture_default_str();
-  app.add_option("--save_every_seconds", flags.save_every_seconds, "time between two saves; 0: not by time")
+  app.add_option("--save_every_seconds", flags.save_every_seconds,
+                 "time between two saves; 0: not by time")
       ->capture_default_str();
   app.add_option("--max_failed_saves", flags.max_failed_saves,
                  "end with an error after this many saves in a row that have failed; 0: go on")

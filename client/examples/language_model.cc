@@ -30,7 +30,7 @@ void AddFlags(CLI::App& app, LanguageModelFlags& flags) {
   AddCount(app, "--embedding", flags.size.embedding, "length of a character's vector");
   AddCount(app, "--seed", flags.size.seed, "seed of the initial weights and of the order of texts");
   AddCount(app, "--batch_size", flags.batch_size, "texts per worker and step");
-  AddCount(app, "--length_max", flags.length_max, "maximum characters of a text; longer texts are cut");
+  AddCount(app, "--length_max", flags.length_max, "characters of a text; longer texts are cut");
   app.add_flag("--sync", flags.sync, "workers take each step together (default: each by itself)");
   AddStrategyFlag(app, flags.training);
   AddElasticFlags(app, flags.training);

@@ -18,8 +18,8 @@ namespace {
 constexpr char kProgram[] = "recommender";
 constexpr char kAbout[] =
     "Trains a wide-and-deep model of film ratings: in this process, or as one task of a cluster of "
-    "parameter servers (ps) and workers. Start all tasks with the same flags, except --job_name and "
-    "--task_index.";
+    "parameter servers (ps) and workers. Start all tasks with the same flags, except --job_name "
+    "and --task_index.";
 
 void AddFlags(CLI::App& app, RecommenderFlags& flags) {
   app.add_option("--data_dir", flags.data_dir, "folder of the files of tools/movielens")
@@ -40,8 +40,8 @@ void AddFlags(CLI::App& app, RecommenderFlags& flags) {
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   app.add_option("--spill_directory", flags.spill_directory,
-                 "with --max_rows: the folder in which parameter servers keep further rows, instead "
-                 "of dropping the least recently trained rows");
+                 "with --max_rows: the folder in which parameter servers keep further rows, "
+                 "instead of dropping the least recently trained rows");
   AddCount(app, "--batch_size", flags.batch_size, "ratings per worker and step");
   app.add_option("--learning_rate", flags.learning_rate)
       ->capture_default_str()

@@ -188,7 +188,7 @@ void AddClusterFlags(CLI::App& app, ClusterFlags* flags) {
       ->capture_default_str();
   AddVerbsFlags(app);
   app.add_option("--status_port", flags->status_port,
-                 "serve a status page of the cluster, and /metrics for Prometheus, at this port; 0: "
+                 "serve a status page of the cluster and /metrics for Prometheus at this port; 0: "
                  "nowhere")
       ->capture_default_str()
       ->check(CLI::Range(0, 65535));

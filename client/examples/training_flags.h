@@ -24,7 +24,8 @@ template <class Flags>
 void AddTrainingFlags(CLI::App& app, Flags& flags) {
   AddCount(app, "--steps", flags.steps, "number of updates, of all workers together");
   app.add_option("--checkpoint_dir", flags.checkpoint_dir, "folder to save to and resume from");
-  app.add_option("--save_every_seconds", flags.save_every_seconds, "time between two saves; 0: not by time")
+  app.add_option("--save_every_seconds", flags.save_every_seconds,
+                 "time between two saves; 0: not by time")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   app.add_option("--max_failed_saves", flags.max_failed_saves,
