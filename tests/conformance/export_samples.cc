@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes the sample calls of all ops to a TFRecord file, for tests/agreement. A record is a
-// GraphDef: a Const for each input, in order, then the node. A Const that is the value of a
+// Writes the sample calls of all ops to a TFRecord file, for tests/agreement. Each record is a
+// GraphDef: a Const for each input, in order, then the op's node. A Const that is the value of a
 // variable has the attribute _variable.
 //
 //   export_samples FILE

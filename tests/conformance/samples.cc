@@ -153,7 +153,7 @@ class Sampler {
     return VariableHolding(std::move(value), StrCat(op_.name, "/", arg.name), *call_.resources);
   }
 
-  // Returns the type of a resource argument's variable, or of a list's elements.
+  // Returns the dtype of a resource argument's variable, or of a list's elements.
   DType Held() const {
     for (const char* name : {"dtype", "T", "element_dtype"}) {
       const auto it = call_.types.find(name);

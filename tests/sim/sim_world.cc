@@ -16,7 +16,7 @@
 namespace penstock::simulation {
 namespace {
 
-// Payloads are printed in an order that differs between processes.
+// Returns the status as text without payloads, whose order differs between processes.
 std::string WithoutPayloads(const Status& status) {
   return status.ToString(absl::StatusToStringMode::kWithNoExtraData);
 }
@@ -29,10 +29,10 @@ constexpr int64_t kEndsWithinMs = 240'000;
 // Leases, parked subscriptions and idle sessions must have ended after this time.
 constexpr int64_t kQuietMs = 200'000;
 constexpr int64_t kPowerOffMs = 300;  // minimum duration of a loss of power
-// All remains of the last step must have ended after this time.
+// All tasks must have ended the last step after this time.
 constexpr int64_t kStepsEndMs = 20'000;
 constexpr int64_t kWholeWithinMs = 60'000;
-// How often replicas are compared during the training.
+// The interval at which replicas are compared during the training.
 constexpr int64_t kCompareEveryMs = 2;
 constexpr int kLooksPerHealth = 50;
 constexpr int kMissesMax = 3;  // heartbeats
@@ -233,7 +233,7 @@ void World::KillSlowly(const Fault& fault) {
   const int64_t wait_ms = 50 + static_cast<int64_t>(fault.choice % 300);
   network_->set_faults({.until_ns = scheduler_.now_ns() + wait_ms * kMilli, .slowness = 20});
   Sleep(wait_ms);
-  // The primary may have lost its follower by a mishap meanwhile.
+  // Meanwhile a mishap may have separated the primary from its follower.
   if (options_.plan.replicas && !AwaitReplicas()) return;
   KillHost(fault.host, false, fault.lasts_ms);
 }
@@ -329,7 +329,7 @@ void World::CompareReplicas() {
   for (int ps = 0; ps < kPs; ++ps) {
     const std::string wrong =
         replica_checks_[ps].Look(At(StrCat("ps-", ps)), At(StrCat("ps-", ps, "b")));
-    // Keeps only the first violation, because later ones would follow from it.
+    // Records only the first violation, because later ones are its consequences.
     if (!wrong.empty() && result_.violations.empty()) {
       Violation(StrCat("the replicas of ps ", ps, " differ: ", wrong));
     }
@@ -347,7 +347,7 @@ void World::CheckAcknowledged() {
   }
 }
 
-// Checks that tasks that have missed several heartbeats count as lost.
+// Checks that each task that has missed several heartbeats counts as lost.
 void World::CheckHealth() {
   for (const auto& [host, process] : process_at_) {
     for (const HealthMonitor::Peer& peer : process->task().master().peers()) {
@@ -358,7 +358,8 @@ void World::CheckHealth() {
   }
 }
 
-// Checks that the state file names the newest checkpoint. A client that ends well has written both.
+// Checks that the state file names the newest checkpoint. A client that ends without error has
+// written both.
 void World::CheckStateFile() {
   if (seen_.damaged || !files_.FileExists("/checkpoints")) return;
   const auto prefixes = ListCheckpoints(clock_, "/checkpoints");
@@ -499,7 +500,7 @@ StatusOr<SimRunResult> RunSimulation(const SimRunOptions& options) {
   if (run.plan.hosts.empty()) run.plan.hosts = SimHosts(run.plan.replicas);
   ASSIGN_OR_RETURN(std::vector<Fault> plan, MakeFaultPlan(run.plan));
   RETURN_IF_ERROR(SimChooser::CheckNames(run.bugs));
-  // Not destroyed after a violation, because closures that wait still use it.
+  // The World is not destroyed after a violation, because waiting closures still use it.
   auto* const world = new World(run, std::move(plan));
   SimRunResult result = world->Run();
   if (result.violations.empty()) delete world;

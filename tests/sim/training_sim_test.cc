@@ -74,7 +74,7 @@ class LogSteps final : public TrainingHook {
 struct World {
   explicit World(uint64_t seed) : scheduler({.seed = seed}), env(scheduler, Env::Real()) {}
 
-  // Trains with one client that drives both workers: each step uses the batches of both.
+  // Trains with one client that runs the steps of both workers: each step uses the batches of both.
   void TrainTogether(SimCluster& cluster) {
     Program program;
     const auto devices = program.DeviceFunctionScope(
@@ -135,7 +135,7 @@ struct World {
     options.say = [&](const std::string& line) {
       cluster.network().Log(StrCat(client, ": ", line));
     };
-    // short, so that both start to train early; a step takes some milliseconds
+    // short, because a step takes some milliseconds, and both workers should start early
     options.retry_seconds = 0.001;
     options.env = &env;
     options.scheduler = &scheduler;
