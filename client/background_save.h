@@ -30,7 +30,7 @@ class BackgroundSave {
   using TakeSnapshot =
       std::function<StatusOr<int64_t>(const std::string& name, const RunOptions& options)>;
   // Starts the save: its thread begins to copy the large variables. If the saver copies none ahead,
-  // takes the snapshot at once.
+  // takes the snapshot in this call.
   BackgroundSave(Saver& saver, Session& session, std::string prefix, TakeSnapshot take_snapshot,
                  Env& env, Scheduler& scheduler);
   // Cancels the save if it has not ended, and waits until its thread and calls have ended.

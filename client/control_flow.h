@@ -43,8 +43,8 @@ Outputs Cond(GraphBuilder& graph, Output pred, const std::function<Outputs()>& t
 
 // A predicate, and the function that builds the branch.
 using CaseBranch = std::pair<Output, std::function<Outputs()>>;
-// Returns the outputs of the first of `cases` whose predicate is true at run time; those of
-// `otherwise` if there is none.
+// Returns the outputs of the first of `cases` with a true predicate at run time; the outputs of
+// `otherwise` if no predicate is true.
 Outputs Case(GraphBuilder& graph, const std::vector<CaseBranch>& cases,
              const std::function<Outputs()>& otherwise, string_view name = "case",
              SourceLine line = {__builtin_FILE(), __builtin_LINE()});

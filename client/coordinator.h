@@ -11,7 +11,8 @@
 //   }
 //   RETURN_IF_ERROR(coordinator.Join());
 //
-// Steps that use the coordinator's cancellation end at once when a stop is requested. Thread-safe.
+// Steps that use the coordinator's cancellation end immediately when a stop is requested.
+// Thread-safe.
 #pragma once
 
 #include <functional>

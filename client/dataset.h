@@ -44,7 +44,7 @@ namespace penstock::client {
 
 struct FileOptions {
   std::string compression = "";  // "", "ZLIB" or "GZIP"
-  int64_t buffer_size = 0;       // bytes read at once; 0: the runtime chooses
+  int64_t buffer_size = 0;       // bytes per read; 0: the runtime chooses
 };
 struct FixedLengthOptions {
   int64_t header_bytes = 0, footer_bytes = 0;  // skipped in each file
@@ -116,7 +116,7 @@ class Dataset {
 
   // Returns fn(element) for each element.
   Dataset Map(const MapFunction& fn, Line line = {__builtin_FILE(), __builtin_LINE()}) const;
-  // Like Map, in the same order, but makes up to `num_parallel_calls` calls of `fn` at once (-1:
+  // Like Map, in the same order, but makes up to `num_parallel_calls` concurrent calls of `fn` (-1:
   // the runtime chooses).
   Dataset ParallelMap(const MapFunction& fn, int64_t num_parallel_calls = -1,
                       Line line = {__builtin_FILE(), __builtin_LINE()}) const;
@@ -176,7 +176,7 @@ class Dataset {
       : graph_(&graph), variant_(variant), elements_(std::move(elements)) {}
 
   GraphBuilder* graph_;
-  Output variant_;  // not valid after a mistake
+  Output variant_;  // not valid if the graph has an error
   TensorSpecs elements_;
   Status repeatable_;
   std::string random_;  // the name of a random op in one of the functions; "": none

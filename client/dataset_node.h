@@ -36,7 +36,7 @@ class DatasetNode {
   Output Text(std::string value) { return Value(Tensor::Scalar(std::move(value))); }
 
   // Makes a function of `body`, whose arguments are the components of an element of `elements`.
-  // `parallel`: whether the runtime may run several calls of the function at once.
+  // `parallel`: whether the runtime may run several calls of the function concurrently.
   GraphFunction Function(const TensorSpecs& elements, const GraphFunction::Body& body,
                          bool parallel = false);
   // Places the new dataset on the device of `input`.

@@ -18,7 +18,7 @@ bool HoldsParameters(const Graph::NodeSpec& spec) {
   return op != nullptr && op->holds_parameters && !spec.attrs.contains(kLocalAttr);
 }
 
-// Returns the first input node whose state the new node works on, or null.
+// If the new node works on a variable or table, returns the node that makes it; else null.
 const Node* StateOf(const Graph::NodeSpec& spec) {
   for (const Endpoint& input : spec.inputs) {
     if (input.node == nullptr) continue;

@@ -85,7 +85,7 @@ void ElasticGroup::AddNodes() {
   const auto device = program_.DeviceFunctionScope(OnDevice(task));
   const Variable global_step = program_.GlobalStep();
   const auto names = program_.NameScope("elastic");
-  // Counts and keys live in host memory.
+  // Counts and keys are in host memory.
   auto host = std::make_optional(program_.DeviceScope(StrCat(task, "/device:CPU:0")));
   const VariableOptions local{.dtype = DType::kInt32, .local = true};
   const VariableOptions shared{.dtype = DType::kInt64, .trainable = false};
@@ -96,7 +96,8 @@ void ElasticGroup::AddNodes() {
   update_.emplace(program_, "update", Shape(), Zeros(), shared);
   group_size_ = size_->Read();
   group_key_ = key_->Read();
-  // A second group of the same workers, whose ranks are CPUs.
+  // The key of the control group, a second group of the same workers; its ranks are the workers'
+  // CPUs.
   control_key_ = group_key_ + 1;
   new_size_ = AddPlaceholder(program_, DType::kInt32, PartialShape::Scalar(), "new_size");
   new_key_ = AddPlaceholder(program_, DType::kInt32, PartialShape::Scalar(), "new_key");
@@ -113,7 +114,7 @@ void ElasticGroup::AddNodes() {
   barrier_ = Reduce(Constant(program_, Tensor::Scalar<int32_t>(0)), control_key_, 4);
   end_update_ = update_->Assign(global_step.Read());
   host.reset();
-  // The main group's ranks are the devices that compute.
+  // The ranks of the main group are the devices that compute.
   const Output leave_main = Reduce(Constant(program_, Tensor::Scalar<float>(0)), group_key_, 0);
   leave_ = program_.Group({leave_control, leave_main}, "leave");
 }

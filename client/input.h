@@ -81,10 +81,10 @@ struct ShuffleBatchOptions {
   int64_t seed = 0;  // 0: another order in each run
   bool enqueue_many = false;
   bool allow_smaller_final_batch = false;
-  // If true, the same seeds give the same batches, whatever the speed of producers and consumers,
-  // so that a training can be resumed (run_queue_runners.h). Each element is drawn from a full
-  // queue. REQUIRES: a seed and one thread. Keeps two batches ready, because the queue is refilled
-  // only after a consumer has taken an element.
+  // If true, the same seeds give the same batches, independent of the speed of producers and
+  // consumers, so that a training can be resumed (run_queue_runners.h). Each element is drawn from
+  // a full queue. REQUIRES: a seed and one thread. Keeps two batches ready, because the queue is
+  // refilled only after a consumer has taken an element.
   bool repeatable = false;
   std::string shared_name = "";
 };

@@ -86,7 +86,7 @@ Status KeptCheckpoints::Add(const std::string& checkpoint) {
     state = CheckpointState();
   }
   RETURN_IF_ERROR(state.status());
-  // Forgets what was read of an earlier checkpoint with this name.
+  // Drops the cached base of an earlier checkpoint with this name.
   bases_.erase(PathOf(directory, name));
   const bool timed = state->timestamps.size() == state->all.size();
   CheckpointState next{.latest = name, .last_preserved_timestamp = state->last_preserved_timestamp};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Mutexes for sections of steps: of all steps in all sessions, only one at a time runs the sections
-// of a mutex:
+// Mutexes for parts of steps, called sections: at any time only one step, of all sessions, is in a
+// section of a given mutex:
 //
 //   const Output mutex = NewMutex(program, "updates", variable.handle());
 //   const Outputs locks = Lock(program, {mutex}, /*ready=*/gradients);

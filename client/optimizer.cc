@@ -149,8 +149,8 @@ Output Optimizer::Apply(const Variable& variable, const Gradient& gradient) {
   Program& program = variable.program();
   const auto scope = program.NameScope(StrCat("update_", variable.name()));
   if (gradient.sparse()) {
-    // Nodes that process the gradient are placed on its device; those that update the variable are
-    // placed beside the variable.
+    // Nodes that process the gradient are placed on its device; nodes that update the variable are
+    // placed on the variable's device.
     const auto there = program.ColocateWith(gradient.values);
     return ApplySparse(variable, gradient);
   }

@@ -2,7 +2,7 @@
 //
 // Program: a client's graph under construction, and the variables in it.
 //
-// Not thread-safe. It cannot be moved, because Outputs and Variables borrow it.
+// Not thread-safe. A Program cannot be moved, because Outputs and Variables borrow it.
 #pragma once
 
 #include <string>

@@ -226,7 +226,7 @@ class Unrolling {
     const Output input = inputs_.Read(now, line_);
     RnnStep step;
     {
-      const FallbackLine fallback(line_);  // for cells whose own line is not known
+      const FallbackLine fallback(line_);  // for cells without a known line
       step = function_(input, before);
     }
     const CallerLine source(program_, line_);

@@ -10,9 +10,9 @@
 // GRUCell and BasicRNNCell, so checkpoints can be exchanged with TensorFlow.
 //
 // Errors of a cell's nodes name the line that made the cell; errors of other nodes that DynamicRnn
-// adds name the line that called it. A cell that std::make_shared makes without a `line` argument
-// has no line of its own; errors of its nodes name the line that called DynamicRnn. Nodes of a
-// program's own RnnCell have their own lines.
+// adds name the line that called it. If std::make_shared makes a cell without a `line` argument,
+// the cell's line is not known; errors of its nodes name the line that called DynamicRnn. If the
+// program defines its own RnnCell, errors of its nodes name the lines that made them.
 #pragma once
 
 #include <cstdint>

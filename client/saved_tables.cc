@@ -76,7 +76,7 @@ Outputs SavedTable::Export(SourceLine line) const {
   const auto here = program.ColocateWith(handle);
   Outputs rows = CallN("DynamicTableExport", {handle}, BucketAttrs(*this));
   rows.resize(TensorNames(/*changes=*/false).size(),
-              {&program, -1, 0});  // CallN returns fewer outputs after a mistake
+              {&program, -1, 0});  // CallN returns fewer outputs after an error
   return rows;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The dynamic tables of a program (client/embedding/dynamic_table.h), for Saver. SavedTablesOf
-// finds them as the nodes that have all attributes below.
+// returns one SavedTable for each node that has all attributes below.
 //
 // A table's rows are in buckets. A checkpoint has five tensors for each bucket, such as
 // "users/bucket_3_of_32/keys". Each part of a table holds some of the buckets, and restores these,

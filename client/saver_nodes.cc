@@ -307,7 +307,7 @@ void NodeAdder::AddSnapshot(SaverShard& shard) {
   }
   AddTableValues(shard, locks, &values);
   // Copies one variable after the other, so that the training keeps most of the cores. A second
-  // pass copies again what was changed during the first one.
+  // pass copies again the data that have changed during the first one.
   for (int pass = 0; pass < 2; ++pass) {
     for (const Variable& variable : large) {
       const auto after = program_.ControlDependencies(shard.copy_ahead);

@@ -26,7 +26,8 @@ struct SaverShard {
   Outputs copy_ahead;  // the last op of a chain; none if no variable is large
   Output take_snapshot, save_snapshot;
   // The first outputs of the ops that read the file: the values of variables, the rows of tables,
-  // and the changed rows in a checkpoint of changes. Not valid if there are none.
+  // and the changed rows in a checkpoint of changes. Each is not valid if the task has no such
+  // values.
   Output restored, rows, changes;
 
   bool saves_changes = false;  // saves contain only the changed rows of tables, if possible

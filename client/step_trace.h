@@ -8,8 +8,8 @@
 //   ... TrainingOptions{.trace = &trace} ...
 //   trace.WriteJson(env, "steps.json");
 //
-// Times are read from each task's own clock: times of two machines differ by as much as their
-// clocks. Tracing a step costs some microseconds per node. Thread-safe.
+// Times come from each task's own clock, so the times of two machines are shifted by the difference
+// of their clocks. Tracing a step costs some microseconds per node. Thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -156,7 +156,7 @@ Status TrainingLoop::TrainToEnd(Status status) {
     }
     TrainingGroup* const group = context_->options.group;
     if (group != nullptr && absl::IsOutOfRange(status) && !group->ends()) {
-      // Tells the other members, so that they end, too.
+      // The next Join tells the other members that the data have ended, so that they end, too.
       group->NoteEndOfData();
       status = Begin();
       continue;
@@ -189,7 +189,7 @@ Status TrainingLoop::TrainToEnd(Status status) {
   return steps_->prepared() ? End() : OkStatus();
 }
 
-// Makes a session in which steps can run, and tells the hooks.
+// Makes a session in which steps can run, and calls SessionReady of the hooks.
 Status TrainingLoop::Begin() {
   AbandonSavesAndSteps();
   RETURN_IF_ERROR(session_->Connect());
@@ -199,7 +199,8 @@ Status TrainingLoop::Begin() {
   return OkStatus();
 }
 
-// A save or steps can be under way here only after an error, so their results are not needed.
+// Cancels a running save, and drops steps under way. There are any only after an error, so their
+// results are not needed.
 void TrainingLoop::AbandonSavesAndSteps() {
   saves_->Cancel();
   steps_->Abandon();

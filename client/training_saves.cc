@@ -122,8 +122,8 @@ void TrainingSaves::FinishOrCancel() {
   saving_.reset();
 }
 
-// Records a complete save and tells the hooks. Returns the error of a failed save; if a value was
-// not finite, the error names the last checkpoint, too.
+// Records a complete save and calls AfterSave of the hooks. Returns the error of a failed save; if
+// a value was not finite, the error names the last checkpoint, too.
 Status TrainingSaves::Saved(StatusOr<std::string> checkpoint, int64_t step) {
   const Status& saved = checkpoint.status();
   if (saver_->IsNonFinite(saved)) {

@@ -46,8 +46,8 @@ class TrainingSaves {
   // Cancels a running save.
   void Cancel() { saving_.reset(); }
 
-  // Returns words, for the end of an error, that name the checkpoint from which training can go on;
-  // "" if this process knows of none.
+  // Returns a text to append to an error: the checkpoint from which training can go on; "" if this
+  // worker is not the chief, or there is none yet.
   std::string SavedUpToText() const;
 
  private:

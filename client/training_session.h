@@ -34,7 +34,7 @@ class TrainingSession {
   // not answer; returns DeadlineExceeded after wait_seconds, and Cancelled if RequestStop or a
   // signal ends the training meanwhile. REQUIRES: no save and no step runs.
   Status Connect();
-  // Tells the hooks that the session ends. session() stays valid until the next Connect.
+  // Calls SessionEnds of the hooks. session() stays valid until the next Connect.
   void End();
 
   // REQUIRES: Connect has made a session.

@@ -109,7 +109,7 @@ class DynamicTable {
   const std::string& name() const { return name_; }
   int64_t width() const { return width_; }
   Program& program() const { return *program_; }
-  // Returns the handles of the parts. Empty after a mistake.
+  // Returns the handles of the parts; empty if an argument of the constructor was invalid.
   const Outputs& parts() const { return parts_; }
   const Options& options() const { return options_; }
 

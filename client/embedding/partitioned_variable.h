@@ -55,7 +55,7 @@ class PartitionedVariable {
   DType dtype() const { return dtype_; }
   PartitionStrategy strategy() const { return strategy_; }
   Program& program() const { return *program_; }
-  // Returns the parts; none after a mistake.
+  // Returns the parts; empty if an argument of the constructor was invalid.
   const std::vector<Variable>& parts() const { return parts_; }
   // Returns the first row of each part, in the order of the parts.
   const std::vector<int64_t>& starts() const { return starts_; }

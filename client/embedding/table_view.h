@@ -21,7 +21,7 @@ struct TableView {
   Program* program = nullptr;
   std::string name;
   PartialShape shape;  // shape of the complete table; dimension 0 counts the ids
-  int parts = 0;       // 0 after a mistake
+  int parts = 0;       // 0 if the table is invalid
   std::function<Places(Output ids)> places;
   std::function<Output(int part, Output rows)> rows_of;
 };

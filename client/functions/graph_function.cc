@@ -189,7 +189,7 @@ class Writer {
   std::map<std::pair<int, int>, std::string> arguments_;  // names, by node and output
 };
 
-// Checks what `body` has built: its results, and that all its nodes are in the function.
+// Checks the results of `body`, and that all nodes that it has built are in the function.
 Status CheckBuilt(const GraphBuilder& graph, const FunctionContext& context, int first_id,
                   const Outputs& results, const std::string& name) {
   if (results.empty()) return InvalidArgument("function '", name, "' returns no tensor");

@@ -84,7 +84,8 @@ Logits SampledLogits(const ClassTable& table, const LocatedOutput& located, Outp
   const Output biases = EmbeddingLookup(table.biases, classes);
   const Output number = SizeOf(flat);
 
-  // [batch, labels, units], and [sampled, units].
+  // The weights of the true classes, [batch, labels, units], and of the sampled ones, [sampled,
+  // units].
   const Output true_rows = Rows(weights, zero, number, 2);
   const Output units = Gather(ShapeOf(inputs), Scalar(program, 1), zero);
   const Output by_example =

@@ -169,7 +169,7 @@ TEST_F(LibraryLines, OfACellWithoutALineAreThoseOfTheNetwork) {
   }
 }
 
-// A cell of the program's own, whose nodes have their own lines.
+// An RnnCell that the program defines; its nodes have the lines that make them.
 class DoublingCell final : public RnnCell {
  public:
   static constexpr int kLine = __LINE__ + 2;

@@ -44,8 +44,8 @@ struct OpSignature {
   std::vector<Option> options;  // the options except the node's name
   std::vector<Attribute> attributes;
   std::vector<Result> results;
-  // True if the caller must pass the graph, because the inputs may contain no tensor that knows the
-  // graph.
+  // True if the caller must pass the graph, because possibly no input is a tensor, from which the
+  // function could get the graph.
   bool needs_graph = false;
 
  private:

@@ -134,7 +134,7 @@ void Announce(const Server& server, const ServerOptions& options) {
 }
 
 Status Serve(const ServerOptions& options, const ServeOptions& serve) {
-  // In effect until the server has been destroyed.
+  // Declared before the server, so that the time limit applies until the server has been destroyed.
   std::optional<client::ExitDeadline> exit_deadline;
   // A shared pointer, because the thread that reads standard input cannot be woken up and may
   // outlive this function.
