@@ -19,7 +19,7 @@ namespace penstock {
 namespace {
 
 // Returns the value of the variable that a handle names.
-StatusOr<Tensor> Held(const Tensor& handle) {
+StatusOr<Tensor> VariableValue(const Tensor& handle) {
   auto& resource = *handle.scalar<ResourceHandle>().resource;
   return static_cast<Variable&>(resource).Read();
 }
@@ -29,7 +29,7 @@ Status AddInput(const Tensor& tensor, const std::string& name, tensorflow::Graph
   tensorflow::NodeDef& node = *graph->add_node();
   auto& attrs = *node.mutable_attr();
   if (tensor.dtype() == DType::kResource) {
-    ASSIGN_OR_RETURN(value, Held(tensor));
+    ASSIGN_OR_RETURN(value, VariableValue(tensor));
     attrs["_variable"].set_b(true);
   }
   node.set_name(name);

@@ -146,7 +146,7 @@ class Sampler {
     if (arg.type.list) dtype = DType::kFloat;
     const bool resource = dtype == DType::kResource;
     const bool list = dtype == DType::kVariant;
-    if (resource || list) dtype = Held();
+    if (resource || list) dtype = ElementType();
     ASSIGN_OR_RETURN(Tensor value, Make(example, k, dtype));
     if (list) return Lists(value, arg.name == "input_handles");
     if (!resource && !arg.type.ref) return value;
@@ -154,7 +154,7 @@ class Sampler {
   }
 
   // Returns the dtype of a resource argument's variable, or of a list's elements.
-  DType Held() const {
+  DType ElementType() const {
     for (const char* name : {"dtype", "T", "element_dtype"}) {
       const auto it = call_.types.find(name);
       if (it != call_.types.end()) return it->second;

@@ -32,7 +32,7 @@ class Lines:
         for base in ([folder, self.root] if quoted else []) + [pathlib.Path(s) for s in SYSTEM]:
             if (base / name).is_file():
                 return base / name
-        return None  # generated, or of another system
+        return None  # a generated header, or a header of another system
 
     def _read(self, path):
         if path not in self.files:

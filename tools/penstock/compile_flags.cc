@@ -96,9 +96,11 @@ StatusOr<RatesOfCpus> CompileFlags::ReadCpuRates() const {
   const RatesOfCpus typical = {DefaultRates("CPU"), "typical"};
   if (calibration_file == "none") return typical;
   const std::string path = calibration_file.value_or(DefaultCalibrationFile());
-  const auto kept = ReadCalibration(Env::Real(), path, MachineIdentity(Env::Real()));
-  if (kept.ok()) return RatesOfCpus{kept->cpu, StrCat("measured on this machine, from ", path)};
-  if (calibration_file.has_value()) return Annotate(kept.status(), "--calibration_file");
+  const auto calibration = ReadCalibration(Env::Real(), path, MachineIdentity(Env::Real()));
+  if (calibration.ok()) {
+    return RatesOfCpus{calibration->cpu, StrCat("measured on this machine, from ", path)};
+  }
+  if (calibration_file.has_value()) return Annotate(calibration.status(), "--calibration_file");
   return typical;
 }
 
