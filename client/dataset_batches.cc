@@ -72,7 +72,7 @@ Tensor DimsOf(const PartialShape& shape) {
 Dataset Dataset::Batch(int64_t batch_size, const DatasetBatchOptions& options, Line line) const {
   DatasetNode node(*this, "batch", line);
   node.AtLeast("batch_size", batch_size, 1);
-  if (!graph_->status().ok()) return *this;  // a shape cannot have a negative size
+  if (!graph_->status().ok()) return *this;  // BatchShape needs a valid size
   TensorSpecs batches = elements_;
   for (PartialShape& shape : batches.shapes) {
     shape = BatchShape(batch_size, options.drop_remainder, shape);

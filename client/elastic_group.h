@@ -172,7 +172,7 @@ class ElasticGroup final : public TrainingGroup {
   bool regroup_requested_ = false;
   int64_t last_asked_ns_ = 0;
   std::atomic<bool> lost_worker_found_{false};
-  std::unique_ptr<Thread> asking_thread_;  // sets lost_worker_found_
+  std::unique_ptr<Thread> asking_thread_;  // asks lost workers; sets lost_worker_found_
 };
 
 }  // namespace penstock::client

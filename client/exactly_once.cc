@@ -18,12 +18,12 @@ Output Number(Program& program, int64_t value) {
   return Constant(program, Tensor::Scalar<int64_t>(value));
 }
 // Returns a vector with 1 at `index` and 0 elsewhere.
-Output OneAt(Program& program, int index, int size) {
+Output OneHot(Program& program, int index, int size) {
   std::vector<int64_t> numbers(size);
   numbers[index] = 1;
   return Constant(program, Tensor::Vector(numbers));
 }
-Output At(Program& program, Output numbers, int index) {
+Output ElementAt(Program& program, Output numbers, int index) {
   return Gather(numbers, Number(program, index), Number(program, 0));
 }
 
@@ -78,7 +78,7 @@ Output ExactlyOnce::Apply(Optimizer& optimizer, const std::vector<VariableGradie
                     VariableOptions{.dtype = DType::kInt64, .local = true});
   Output position;
   {
-    const Output begun = position_->AssignAdd(OneAt(program_, 0, numbers));
+    const Output begun = position_->AssignAdd(OneHot(program_, 0, numbers));
     const auto after = program_.ControlDependencies({begun});
     position = position_->Read();
   }
@@ -118,7 +118,7 @@ std::vector<ExactlyOnce::Section> ExactlyOnce::MakeSections(
 // sections, the variable's name contains the number of sections, so that restoring a checkpoint
 // with another number fails because of a missing variable.
 void ExactlyOnce::AddCount(const Section& section, int of) {
-  const auto there = program_.DeviceScope(section.host);
+  const auto device_scope = program_.DeviceScope(section.host);
   const auto root = program_.NameScope("");
   const std::string name =
       of == 1 ? "batches_taken" : StrCat("batches_taken_", taken_.size() + 1, "_of_", of);
@@ -134,7 +134,7 @@ void ExactlyOnce::AddCount(const Section& section, int of) {
 // update halfway.
 Output ExactlyOnce::ApplyOnTask(const Section& section, int index, Optimizer& optimizer,
                                 Outputs tensors, Output position) {
-  const auto there = program_.DeviceScope(section.host);
+  const auto device_scope = program_.DeviceScope(section.host);
   Outputs arrived;
   const auto move = [&](Output* value) {
     if (value->valid()) arrived.push_back(*value = Call("Identity", {*value}));
@@ -156,7 +156,7 @@ Output ExactlyOnce::ApplyOnTask(const Section& section, int index, Optimizer& op
     Outputs updates = optimizer.Update(program_, gradients, tensors);
     if (section.finishes) updates = optimizer.FinishUpdates(program_, updates);
     const auto updated = program_.ControlDependencies(updates);
-    Outputs counts = {taken_[index].AssignAdd(OneAt(program_, share_.worker, share_.workers))};
+    Outputs counts = {taken_[index].AssignAdd(OneHot(program_, share_.worker, share_.workers))};
     if (section.global_step) counts.push_back(program_.GlobalStep().AssignAdd(Number(program_, 1)));
     const auto all = program_.ControlDependencies(counts);
     counted = Identity(decision.next);
@@ -169,7 +169,8 @@ Output ExactlyOnce::ApplyOnTask(const Section& section, int index, Optimizer& op
 // (before this session began, or in the one step that was still running then), the step passes over
 // it. In all other cases the step fails.
 ExactlyOnce::Decision ExactlyOnce::DecideBatch(int index, Output position, const Outputs& lock) {
-  const Output at = At(program_, position, 0), had = At(program_, position, 1 + index);
+  const Output batch = ElementAt(program_, position, 0);
+  const Output count_before = ElementAt(program_, position, 1 + index);
   Output next;
   {
     const auto locked = program_.ControlDependencies(lock);
@@ -177,36 +178,36 @@ ExactlyOnce::Decision ExactlyOnce::DecideBatch(int index, Output position, const
   }
   const auto check = [&](Output condition, const std::string& otherwise) {
     const Output text = Constant(program_, Tensor::Scalar<std::string>(otherwise));
-    return Call("Assert", {condition, Outputs{text, at, next}});
+    return Call("Assert", {condition, Outputs{text, batch, next}});
   };
   const Outputs checked = {
-      check(LessEqual(at, next), "the variables are at an earlier batch than this worker"),
-      check(Call("LogicalOr", {GreaterEqual(at, next), LessEqual(at, had + 1)}),
+      check(LessEqual(batch, next), "the variables are at an earlier batch than this worker"),
+      check(Call("LogicalOr", {GreaterEqual(batch, next), LessEqual(batch, count_before + 1)}),
             StrCat("ExactlyOnce: another process also trains as worker ", share_.worker, " of ",
                    share_.workers))};
   if (checked[0].valid()) earlier_checks_.insert(program_.NodeOf(checked[0])->name());
   const auto committed =
       program_.ControlDependencies({Commit(program_, taken_[index].handle(), checked)});
-  const Output is_next = Equal(at, next);
+  const Output is_next = Equal(batch, next);
   const Outputs sides = CallN("Switch", {is_next, is_next});
   return {Identity(sides[0]), Identity(sides[1])};
 }
 
 Output ExactlyOnce::BatchesTaken(const Variable& taken) const {
-  const auto here = program_.ColocateWith(taken.handle());
-  return At(program_, taken.Read(), share_.worker);
+  const auto device_scope = program_.ColocateWith(taken.handle());
+  return ElementAt(program_, taken.Read(), share_.worker);
 }
 
 // Adds the op that sets `position_` from this worker's counts: first their minimum over all tasks,
 // then the count of each task.
 void ExactlyOnce::AddBegin() {
   const auto unordered = program_.ClearControlDependencies();
-  Outputs had;
-  for (const Variable& taken : taken_) had.push_back(BatchesTaken(taken));
-  Output all = had[0];
-  for (const Output& there : had) all = Minimum(all, there);
-  had.insert(had.begin(), all);
-  begin_ = position_->Assign(Pack(had));
+  Outputs counts_before;
+  for (const Variable& taken : taken_) counts_before.push_back(BatchesTaken(taken));
+  Output all = counts_before[0];
+  for (const Output& there : counts_before) all = Minimum(all, there);
+  counts_before.insert(counts_before.begin(), all);
+  begin_ = position_->Assign(Pack(counts_before));
 }
 
 StatusOr<int64_t> ExactlyOnce::Begin(Session& session) const {

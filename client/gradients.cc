@@ -33,7 +33,7 @@ ClippedGradients ClipByGlobalNorm(const std::vector<VariableGradient>& gradients
   for (const VariableGradient& g : gradients) {
     // Each sum is computed on the device of its gradient; only scalars are sent to other devices.
     if (g.gradient.none()) continue;
-    const auto here = g.variable.program().ColocateWith(g.gradient.values);
+    const auto device_scope = g.variable.program().ColocateWith(g.gradient.values);
     squares.push_back(SumOfSquares(g.gradient.values));
   }
   if (squares.empty()) return clipped;
@@ -45,7 +45,7 @@ ClippedGradients ClipByGlobalNorm(const std::vector<VariableGradient>& gradients
       limit / Maximum(clipped.global_norm, limit) + (clipped.global_norm - clipped.global_norm);
   for (VariableGradient& g : clipped.gradients) {
     if (g.gradient.none()) continue;
-    const auto here = g.variable.program().ColocateWith(g.gradient.values);
+    const auto device_scope = g.variable.program().ColocateWith(g.gradient.values);
     g.gradient.values = g.gradient.values * scale;
   }
   return clipped;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Optimizer: adds to a program the ops that change its variables so that a loss goes down. The
-// methods are in optimizers.h.
+// Optimizer: adds to a program the ops that change its variables so that a loss goes down.
+// optimizers.h has the methods, such as GradientDescent and Adam.
 //
 //   GradientDescent optimizer(0.1);
 //   Output train = optimizer.Minimize(program, loss);  // run it once per step

@@ -38,7 +38,7 @@ class Progress {
 
   // Call this after each step. `measures` ("loss", "accuracy") are shown in order of name.
   void Step(int64_t step, const std::map<std::string, double>& measures = {});
-  // Prints a line of its own; on a terminal, above the line that is updated in place.
+  // Prints `line` as a separate line; on a terminal, above the line that is updated in place.
   void Say(const std::string& line);
   // Shows the last step if it was not shown yet. The line stays on the screen.
   void Finish();

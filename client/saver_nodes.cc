@@ -80,9 +80,10 @@ Output NodeAdder::Placeholder(string_view name) {
 
 void NodeAdder::NoteInterleaved(const Variable& variable) {
   if (!variable.part() || !variable.part()->interleaved) return;
-  const auto box = ShapeAndSlice::Parse(variable.saved_slice());
-  CHECK_OK(box.status());
-  nodes_.interleaved[variable.saved_name()].insert(box->slice.Within(box->shape)->ToString());
+  const auto shape_and_slice = ShapeAndSlice::Parse(variable.saved_slice());
+  CHECK_OK(shape_and_slice.status());
+  nodes_.interleaved[variable.saved_name()].insert(
+      shape_and_slice->slice.Within(shape_and_slice->shape)->ToString());
 }
 
 // Divides variables and tables among the tasks that hold them.
@@ -300,7 +301,7 @@ void NodeAdder::AddSnapshot(SaverShard& shard) {
     }
     large.push_back(variable);
     // The copy is made on the device of the variable.
-    const auto here = program_.ColocateWith(variable.handle());
+    const auto device_scope = program_.ColocateWith(variable.handle());
     values.push_back(Call("SnapshotCut", {nodes_.snapshot_name, Outputs{variable.handle()}},
                           {{"shared_name", StrCat(snapshot, "/", variable.name())},
                            {"dtypes", std::vector<DType>{variable.dtype()}}}));
@@ -311,7 +312,7 @@ void NodeAdder::AddSnapshot(SaverShard& shard) {
   for (int pass = 0; pass < 2; ++pass) {
     for (const Variable& variable : large) {
       const auto after = program_.ControlDependencies(shard.copy_ahead);
-      const auto here = program_.ColocateWith(variable.handle());
+      const auto device_scope = program_.ColocateWith(variable.handle());
       shard.copy_ahead = {Call("SnapshotCopyAhead",
                                {nodes_.snapshot_name, Outputs{variable.handle()}},
                                {{"shared_name", StrCat(snapshot, "/", variable.name())}})};
@@ -352,7 +353,7 @@ Outputs NodeAdder::AddAssigns(const SaverShard& shard, const Outputs& imported) 
   }
   const auto after = program_.ControlDependencies(imported);
   for (const Variable& ready : shard.ready) {
-    const auto here = program_.ColocateWith(ready.handle());
+    const auto device_scope = program_.ColocateWith(ready.handle());
     assigned.push_back(ready.Assign(Constant(program_, Tensor::Scalar(true))));
   }
   return assigned;

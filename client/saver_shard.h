@@ -30,7 +30,7 @@ struct SaverShard {
   // values.
   Output restored, rows, changes;
 
-  bool saves_changes = false;  // saves contain only the changed rows of tables, if possible
+  bool saves_changes = false;  // if true, saves with a base have only the changed rows of tables
   // Return name, slice and type of each saved tensor: first the variables, then the tensors of the
   // tables.
   std::vector<std::string> Names() const;

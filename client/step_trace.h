@@ -57,8 +57,8 @@ class StepTrace {
   // Returns a line such as "20 steps in 0.16 s, 1.9 at a time; busy: /job:ps/task:0/device:CPU:0 35
   // %, ..."
   std::string Describe() const;
-  // Sets the transports that the file names for transfers. `roads`: the transport by the names of
-  // the sending and the receiving task, as AskRoads (distributed/rpc/ask_cluster.h) returns them; a
+  // Sets the transport of each transfer, for the file. `roads`: the transport by the names of the
+  // sending and the receiving task, as AskRoads (distributed/rpc/ask_cluster.h) returns them; a
   // TrainingLoop calls AskRoads after the first traced step.
   using Roads = std::map<std::pair<std::string, std::string>, std::string>;
   void SetRoads(Roads roads);

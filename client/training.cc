@@ -176,14 +176,14 @@ Status TrainingLoop::TrainToEnd(Status status) {
   }
   // Returns whether this is a normal end: OK, the end of the data, or a wait or step that a signal
   // has cancelled.
-  const auto in_order = [this](const Status& s) {
+  const auto is_normal_end = [this](const Status& s) {
     return s.ok() || absl::IsOutOfRange(s) || (context_->stopping() && absl::IsCancelled(s));
   };
-  while (in_order(status) && steps_->under_way()) {
+  while (is_normal_end(status) && steps_->under_way()) {
     const Status ended = steps_->Finish();
-    if (!in_order(ended)) status = ended;
+    if (!is_normal_end(ended)) status = ended;
   }
-  if (!in_order(status)) return status;
+  if (!is_normal_end(status)) return status;
   EndForcedExit();
   ended_ = true;
   return steps_->prepared() ? End() : OkStatus();

@@ -81,8 +81,8 @@ struct TrainingStep {
   // The name of the measure that must stay finite: see stop_on_nan. InvalidArgument if no measure
   // has this name, unless it is "loss", the default.
   std::string loss = "loss";
-  // Must be set if `train` comes from ExactlyOnce::Apply: then a checkpoint shows the variables of
-  // each parameter server between two steps.
+  // Must be set if `train` is the result of ExactlyOnce::Apply. Then each checkpoint shows the
+  // variables of each parameter server between two steps.
   const ExactlyOnce* once = nullptr;
 };
 

@@ -41,8 +41,8 @@ struct VariablePart {
 struct VariableOptions {
   DType dtype = DType::kFloat;  // not used if an initial value is given
   bool trainable = true;        // if true, optimizers change the variable by default
-  // True: each worker has its own variable, on its own device, and initialises it. The variable is
-  // neither saved nor trainable.
+  // If true, each worker has its own variable, on its own device, and initialises it. A local
+  // variable is neither saved nor trainable.
   bool local = false;
   // If true, uses a ref edge (VariableV2) instead of a resource, as TensorFlow 1 did by default.
   bool ref = false;

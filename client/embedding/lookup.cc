@@ -37,7 +37,7 @@ Places PlacesOf(const PartitionedVariable& table, Output ids) {
 }
 
 Output RowsOfPart(const Variable& part, Output rows) {
-  const auto there = part.program().ColocateWith(part.handle());
+  const auto device_scope = part.program().ColocateWith(part.handle());
   if (part.ref()) return Gather(Identity(part), rows, Scalar(*rows.sink, 0));
   return Call("ResourceGather", {part.handle(), rows}, {{"dtype", part.dtype()}});
 }

@@ -23,7 +23,7 @@ namespace penstock::examples {
 struct AllReduceFlags {
   std::string strategy = "ps";  // or "allreduce"; fashion_mnist has more strategies
   bool elastic = false;
-  int min_workers = 0;  // with elastic; 0: more than half
+  int min_workers = 0;  // if elastic: minimum number of workers; 0: more than half
 
   bool all_reduce() const { return strategy == "allreduce"; }
 };

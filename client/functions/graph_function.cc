@@ -233,7 +233,7 @@ GraphFunction GraphFunction::Build(GraphBuilder& graph, string_view name,
   const auto inside = graph.ContextScope(&context);
   Outputs placeholders;
   {
-    const auto here = graph.SourceLineScope(line);
+    const auto line_scope = graph.SourceLineScope(line);
     for (size_t i = 0; i < arguments.size(); ++i) {
       placeholders.push_back(CallIn(graph, "PlaceholderV2", {},
                                     {{"dtype", arguments.types[i]}, {"shape", arguments.shapes[i]}},

@@ -4,7 +4,7 @@
 // call. LocatedOutput (core/op/output.h) is the same for one tensor.
 //
 //   Output AddN(const LocatedOutputs& inputs);
-//   AddN({x, y});      // tensors, variables and whatever else converts to an Output
+//   AddN({x, y});      // tensors, variables and other types that convert to an Output
 //   AddN(gradients);   // an Outputs, or another range of them
 #pragma once
 

@@ -17,7 +17,7 @@ Output BesideStep(Program& program, const char* name, const Nodes& nodes) {
   const auto unordered = program.ClearControlDependencies();
   const Variable step = program.GlobalStep();
   const auto scope = program.NameScope(name);
-  const auto here = program.ColocateWith(step.handle());
+  const auto device_scope = program.ColocateWith(step.handle());
   return nodes(Cast(step, DType::kDouble));
 }
 

@@ -19,8 +19,8 @@ int64_t TimeoutMillis(double seconds) {
   return seconds > 0 ? std::max<int64_t>(1, Millis(seconds)) : 0;
 }
 
-BoundedStalenessOptions Checked(Program& program, const BoundedStalenessOptions& options,
-                                SourceLine line) {
+BoundedStalenessOptions CheckedOptions(Program& program, const BoundedStalenessOptions& options,
+                                       SourceLine line) {
   const bool good_worker =
       options.workers >= 1 && options.worker >= 0 && options.worker < options.workers;
   if (good_worker && options.bound >= 0 && options.timeout_seconds >= 0) return options;
@@ -39,7 +39,7 @@ BoundedStalenessOptions Checked(Program& program, const BoundedStalenessOptions&
 }  // namespace
 
 BoundedStaleness::BoundedStaleness(Program& program, const Options& options, SourceLine line)
-    : program_(program), options_(Checked(program, options, line)) {}
+    : program_(program), options_(CheckedOptions(program, options, line)) {}
 
 Output BoundedStaleness::Apply(Output update, SourceLine line) {
   const CallerLine source(program_, line);
@@ -49,7 +49,7 @@ Output BoundedStaleness::Apply(Output update, SourceLine line) {
     return {&program_, -1, 0};
   }
   const auto unordered = program_.ClearControlDependencies();
-  const auto there = program_.ColocateWith(program_.GlobalStep().handle());
+  const auto device_scope = program_.ColocateWith(program_.GlobalStep().handle());
   const int64_t worker = options_.worker, workers = options_.workers;
   // A training with another number of workers has clocks of its own, so that the clocks of an
   // earlier training do not matter.

@@ -12,9 +12,9 @@
 //
 // Each worker has a clock, the number of steps that it has finished, on the device of the global
 // step. Each step first applies its update, which raises the worker's clock, and then waits until
-// the clock is at most `bound` ahead of the clock of the slowest worker that counts. So clocks
-// differ by at most bound + 1. The wait is a part of the step; a signal, the step's timeout and the
-// end of the session end it. With bound 0 the workers take their steps in lockstep.
+// the clock is at most `bound` ahead of the clock of the slowest worker that counts (see below). So
+// clocks differ by at most bound + 1. The wait is a part of the step; a signal, the step's timeout
+// and the end of the session end it. With bound 0 the workers take their steps in lockstep.
 //
 // A worker delays the others only while it counts: from its first step until its loop ends, which
 // is after the last save. A worker that dies or cannot be reached during a step stops counting as

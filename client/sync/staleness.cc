@@ -13,7 +13,7 @@ Staleness::Staleness(Program& program, Output train, SourceLine line) {
   const CallerLine source(program, line);
   const auto names = program.NameScope("staleness");
   const auto unordered = program.ClearControlDependencies();
-  const auto there = program.ColocateWith(program.GlobalStep().handle());
+  const auto device_scope = program.ColocateWith(program.GlobalStep().handle());
   // This read has no inputs, so it runs at the start of the step, like the reads of variables.
   const Output before = program.GlobalStep().Read();
   const auto after = program.ControlDependencies({train, before});

@@ -9,7 +9,7 @@
 // primary died. If there are two primaries, the one with the lower epoch must still wait for its
 // follower; it must not have continued alone.
 //
-// Look does not block and changes nothing. Look borrows its arguments only during the call.
+// Check does not block and changes nothing. Check borrows its arguments only during the call.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +26,10 @@ class ReplicaCheck {
  public:
   // Compares the two processes of a parameter server; either may be null. Returns a text that says
   // what is wrong; "" if nothing is wrong, or if the replicas cannot be compared at this moment.
-  std::string Look(SimProcess* one, SimProcess* other);
+  std::string Check(SimProcess* one, SimProcess* other);
   // If the global step is a variable of this parameter server, checks that a follower that may take
-  // over has a global step of at least `step`. Returns what is wrong, as Look does.
-  std::string LookAtStep(SimProcess* one, SimProcess* other, int64_t step);
+  // over has a global step of at least `step`. Returns what is wrong, as Check does.
+  std::string CheckStep(SimProcess* one, SimProcess* other, int64_t step);
 
  private:
   // A variable at the last moment at which both replicas were compared. Versions of the two

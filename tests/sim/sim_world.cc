@@ -328,7 +328,7 @@ void World::CompareReplicas() {
   if (++num_looks_ % kLooksPerHealth == 0) CheckHealth();
   for (int ps = 0; ps < kPs; ++ps) {
     const std::string wrong =
-        replica_checks_[ps].Look(At(StrCat("ps-", ps)), At(StrCat("ps-", ps, "b")));
+        replica_checks_[ps].Check(At(StrCat("ps-", ps)), At(StrCat("ps-", ps, "b")));
     // Records only the first violation, because later ones are its consequences.
     if (!wrong.empty() && result_.violations.empty()) {
       Violation(StrCat("the replicas of ps ", ps, " differ: ", wrong));
@@ -341,7 +341,7 @@ void World::CompareReplicas() {
 // Checks that the followers have a step that the client has just seen acknowledged.
 void World::CheckAcknowledged() {
   for (int ps = 0; ps < kPs; ++ps) {
-    const std::string wrong = replica_checks_[ps].LookAtStep(
+    const std::string wrong = replica_checks_[ps].CheckStep(
         At(StrCat("ps-", ps)), At(StrCat("ps-", ps, "b")), seen_.step);
     if (!wrong.empty() && result_.violations.empty()) Violation(wrong);
   }

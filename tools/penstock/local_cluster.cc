@@ -249,13 +249,13 @@ int LocalCluster::Wait(const std::atomic<bool>& stop) {
     exit_code = ReapAll();
   }
   if (options_.keep_running && exit_code == 0 && !stop) {
-    return Keep(stop);
+    return WaitUntilStopped(stop);
   }
   Shutdown();
   return stop ? kStoppedByUser : exit_code;
 }
 
-int LocalCluster::Keep(const std::atomic<bool>& stop) {
+int LocalCluster::WaitUntilStopped(const std::atomic<bool>& stop) {
   if (CurrentLogOptions().format == LogFormat::kText) {
     std::printf("The parameter servers go on serving at: %s\nCtrl-C ends them.\n",
                 ps_hosts_.c_str());

@@ -81,7 +81,7 @@ class LocalCluster {
   int ReapAll();
   bool WorkersDone() const;
   // Waits until `stop` is set, and returns 0; or until a task fails, and returns its exit code.
-  int Keep(const std::atomic<bool>& stop);
+  int WaitUntilStopped(const std::atomic<bool>& stop);
   void Shutdown();
 
   LocalClusterOptions options_;
