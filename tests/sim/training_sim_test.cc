@@ -71,8 +71,9 @@ class LogSteps final : public TrainingHook {
 };
 
 // A simulated cluster, and the results of training on it.
-struct World {
-  explicit World(uint64_t seed) : scheduler({.seed = seed}), env(scheduler, Env::Real()) {}
+struct SimulatedTrainings {
+  explicit SimulatedTrainings(uint64_t seed)
+      : scheduler({.seed = seed}), env(scheduler, Env::Real()) {}
 
   // Trains with one client that runs the steps of both workers: each step uses the batches of both.
   void TrainTogether(SimCluster& cluster) {
@@ -174,10 +175,10 @@ struct World {
   std::vector<float> weights;
 };
 
-std::unique_ptr<World> Train(uint64_t seed, bool together) {
-  auto world = std::make_unique<World>(seed);
-  world->Run(together);
-  return world;
+std::unique_ptr<SimulatedTrainings> Train(uint64_t seed, bool together) {
+  auto simulation = std::make_unique<SimulatedTrainings>(seed);
+  simulation->Run(together);
+  return simulation;
 }
 
 // Returns the first line in which the logs differ; "" if they are equal.
