@@ -111,11 +111,12 @@ Findings ExamineCheckpoints(const std::string& directory, const ClusterSpec& clu
   }
   Findings findings;
   struct statvfs disk;
-  const double room = statvfs(directory.c_str(), &disk) == 0
-                          ? static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize)
-                          : kLittleSpace;
-  const std::string left = absl::StrFormat("%.1f GB are free", room / kGigabyte);
-  if (room < kLittleSpace) {
+  const bool known = statvfs(directory.c_str(), &disk) == 0;
+  const double free_bytes =
+      known ? static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize) : 0;
+  const std::string left = known ? absl::StrFormat("%.1f GB are free", free_bytes / kGigabyte)
+                                 : "its free space is not known";
+  if (known && free_bytes < kLittleSpace) {
     findings.push_back({Level::kWarning, subject, left,
                         "a checkpoint takes the size of all variables, and the previous one is "
                         "kept while it is written"});

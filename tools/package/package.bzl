@@ -37,8 +37,8 @@ def _whole_libraries_impl(ctx):
         _HeldInfo(owners = {input.owner: True for input in inputs if input.libraries}),
     ]
 
-# Combines every object of `deps` and of their dependencies. A binary that links this contains all
-# their functions, even if it does not call them.
+# Combines every object of `deps` and of their dependencies. A binary that links the result contains
+# all their functions, even if it does not call them.
 whole_libraries = rule(
     implementation = _whole_libraries_impl,
     attrs = dict(CPP_TOOLCHAIN_ATTRS, deps = attr.label_list(providers = [CcInfo])),
@@ -62,8 +62,8 @@ def _linked_against_impl(ctx):
         linking_context = cc_common.create_linking_context(linker_inputs = depset(rest)),
     )]
 
-# Provides `deps`, but with libraries that are in `held` replaced by `shared_library`, which
-# contains them.
+# Provides `deps`, but replaces the libraries that are in `held` by `shared_library`, which contains
+# them.
 linked_against = rule(
     implementation = _linked_against_impl,
     attrs = {
