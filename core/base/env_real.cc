@@ -36,7 +36,8 @@ Status FileError(int error, string_view doing, const std::string& path) {
   const std::string what = StrCat("cannot ", doing, " '", path, "'");
   const Status status = absl::ErrnoToStatus(error, what);
   if (error != EFBIG) return status;
-  // Abseil's code for EFBIG is OutOfRange, which a training loop takes for the end of its data.
+  // Abseil's code for EFBIG is OutOfRange, which would make a training loop believe that its data
+  // has ended.
   return ResourceExhausted(status.message(), FileSizeLimit());
 }
 
@@ -65,7 +66,8 @@ class Descriptor {
   int fd_;
 };
 
-// Does not block: opening a FIFO would wait until another process opens its other end.
+// Opens with O_NONBLOCK, because opening a FIFO would else block until another process opens its
+// other end.
 StatusOr<Descriptor> Open(const std::string& path, int flags, string_view doing) {
   for (;;) {
     const int fd = open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0666);

@@ -107,8 +107,8 @@ class Reader {
   }
 
  private:
-  // Returns the offset in the file of the bytes that are loaded at `address`; the end of the file
-  // if there are none.
+  // Returns the offset in the file of the bytes that would be loaded at `address`; the end of the
+  // file if no bytes of the file belong there.
   uint64_t OffsetOf(uint64_t address) const {
     for (const Elf64_Phdr& segment : segments_) {
       if (segment.p_type == PT_LOAD && address >= segment.p_vaddr &&

@@ -150,7 +150,7 @@ Status Variable::Assign(Tensor value, bool validate_shape, const UpdateOrigin& o
 }
 
 Status Variable::MakeExclusive() {
-  // Foreign memory must not be written, even if this is the only reference.
+  // A buffer without allocator is foreign memory, which must not be written even by its sole owner.
   if (value_.unique() && value_.buffer()->allocator() != nullptr) return OkStatus();
   ASSIGN_OR_RETURN(value_, value_.TryCloneInItsMemory());
   return OkStatus();
@@ -172,13 +172,14 @@ Status Variable::Update(absl::Span<Variable* const> variables, const UpdateOrigi
   const absl::Cleanup unlock = [&once]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
     for (Variable* variable : once) variable->mu_.Unlock();
   };
-  // Check all first, so that no value is copied for an update that fails.
+  // Check all variables before MakeExclusive, so that an update that fails copies no value.
   for (Variable* variable : once) RETURN_IF_ERROR(variable->CheckInitialized());
   for (Variable* variable : once) RETURN_IF_ERROR(variable->MakeExclusive());
 
   absl::InlinedVector<Tensor*, 4> values;
   for (Variable* variable : variables) values.push_back(&variable->value_);
-  const WatchedLoops unwatched(nullptr);  // a loop that ends early would leave half an update
+  // A cancelled step must not end a loop of `fn` early, which would leave half an update.
+  const WatchedLoops unwatched(nullptr);
   RETURN_IF_ERROR(fn(values));
   bool logged = false;
   for (Variable* variable : once) {
