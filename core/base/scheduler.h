@@ -55,10 +55,10 @@ class Scheduler {
   virtual void Schedule(Closure closure) = 0;
 
   // Returns the scheduler for closures that wait for files. It has a few threads, separate from
-  // those that compute.
+  // those of this scheduler.
   virtual Scheduler& files() = 0;
 
-  // Runs `body`, which may block, on a new thread. `name` shows in debuggers and traces.
+  // Runs `body`, which may block, on a new thread. Debuggers and traces show `name`.
   virtual std::unique_ptr<Thread> StartThread(const std::string& name, Closure body) = 0;
 
   // Calls fn(begin, end) on disjoint ranges that cover [0, total), on this thread and on idle

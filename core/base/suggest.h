@@ -2,8 +2,8 @@
 //
 // Suggestions for errors about an unknown name.
 //
-// core/op/registry.cc declares the function itself instead of including this header, because then
-// every compilation that depends on core/op would depend on this header.
+// Files of widely used libraries, such as core/op/registry.cc, declare the function themselves: if
+// they included this header, all compilations that depend on the library would depend on it.
 #pragma once
 
 #include <string>

@@ -29,7 +29,7 @@ struct Scopes {
   std::string colocated_device;
   SourceLine line;  // of new nodes, if it is known
   GraphBuilder::Context* context = nullptr;
-  std::shared_ptr<const Scopes> outside;  // the settings when the context was opened
+  std::shared_ptr<const Scopes> outside;  // the settings outside of the context's scope
 };
 
 // Returns `inner` with the components that it lacks taken from `outer`.
@@ -170,7 +170,7 @@ int GraphBuilder::AddNode(string_view op, const std::vector<NodeInput>& inputs, 
                .control_inputs = state_->scopes.back().control_inputs};
   Context* const context = state_->scopes.back().context;
   if (context != nullptr) {
-    const Scope here = SourceLineScope(line);  // of the nodes through which the inputs enter
+    const Scope here = SourceLineScope(line);  // nodes that Adapt adds get the line of this node
     if (const Status status = context->Adapt(&node); !status.ok()) Fail(status);
     if (!state_->status.ok()) return -1;
     if (node.existing >= 0) return node.existing;

@@ -27,8 +27,8 @@ Output FlowContext::Import(Output output) {
   return imported_[{output.node, output.index}] = entry_output;
 }
 
-// A control edge must not come from outside. Returns the node through which an output of `node`
-// enters instead.
+// Returns a node inside the context that can replace `node` as a control input, because control
+// edges must not come from outside: the node through which an output of `node` enters.
 StatusOr<Node*> FlowContext::ImportControl(Node* node) {
   if (own_.contains(node->id())) return node;
   Output value = builder_.OutputOf(node);
@@ -41,7 +41,7 @@ StatusOr<Node*> FlowContext::ImportControl(Node* node) {
   RETURN_IF_ERROR(builder_.status());
   Node* const entry_output = builder_.NodeOf(value);
   if (FlowOpOf(*entry_output) != FlowOp::kSwitch) return entry_output;
-  // A Switch runs for both sides; the Identity runs only if its side is taken.
+  // The Switch runs whichever branch is taken; an Identity after it runs only if its branch is.
   const auto alone = builder_.ClearControlDependencies();
   const Output taken = Identity(value);
   RETURN_IF_ERROR(builder_.status());
@@ -112,7 +112,7 @@ Output LoopContext::EnterInvariant(Output value) {
   Output entered;
   if (inside) {
     const auto outside = builder_.OutsideScope();
-    // A handle must enter on the device of its resource.
+    // The Enter of a handle must be on the device of the handle's resource.
     const bool handle = value.type().refers_to_state();
     const auto here = handle ? builder_.ColocateWith(value) : builder_.ClearControlDependencies();
     entered = AddEnter(value, /*is_constant=*/true);

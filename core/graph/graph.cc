@@ -10,8 +10,8 @@ namespace penstock {
 
 namespace {
 
-// Returns "input 1 ('b')", with the declared argument to which input `index` belongs, if there is
-// one.
+// Returns "input 1 ('b')": the number of the input, and the name of the declared argument to which
+// it belongs, if there is one.
 std::string DescribeInput(const Node& node, int index) {
   int end = 0;
   for (const ArgDef& arg : node.op().inputs) {

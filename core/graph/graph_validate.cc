@@ -35,7 +35,7 @@ int ForwardEdgesInto(const Node& node) {
   return count;
 }
 
-// Returns a predecessor of `node` that could not be ordered either.
+// Returns a node from which an edge leads to `node` and which is not ordered either.
 const Node* UnorderedInput(const Node& node, const std::vector<int>& pending) {
   for (const Endpoint& input : node.inputs()) {
     if (input.node == nullptr || IsLoopBackEdge(*input.node, node)) continue;

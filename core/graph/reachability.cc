@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Finds strongly connected components by Tarjan's algorithm, with an explicit stack, because graphs
-// can be deeper than a thread's stack. It walks from nodes to their inputs, and so finishes a
-// component after all components that lead to it.
+// can be deeper than a thread's stack. The algorithm walks from nodes to their inputs, and so
+// finishes a component after all components from which edges lead to it.
 #include "core/graph/reachability.h"
 
 #include <algorithm>
@@ -96,36 +96,36 @@ Reachability::Reachability(const Graph& graph, Source source) {
     for (const Node* control : node->control_inputs()) from.push_back(control->id());
   }
   Tarjan tarjan(inputs);
-  part_of_ = tarjan.Run(graph);
+  component_of_ = tarjan.Run(graph);
   sources_.resize(tarjan.num_parts());
 
   first_input_.assign(tarjan.num_parts() + 1, 0);
   const auto for_each_edge = [&](auto fn) {
     for (const Node* node : graph.nodes()) {
-      const int part = part_of_[node->id()];
+      const int part = component_of_[node->id()];
       for (const int input : inputs[node->id()]) {
-        if (part_of_[input] != part) fn(part_of_[input], part);
+        if (component_of_[input] != part) fn(component_of_[input], part);
       }
     }
   };
   for_each_edge([this](int, int part) { ++first_input_[part + 1]; });
   for (size_t i = 1; i < first_input_.size(); ++i) first_input_[i] += first_input_[i - 1];
-  part_inputs_.resize(first_input_.back());
+  component_inputs_.resize(first_input_.back());
   std::vector<int> next(first_input_.begin(), first_input_.end() - 1);
-  for_each_edge([&](int input, int part) { part_inputs_[next[part]++] = input; });
+  for_each_edge([&](int input, int part) { component_inputs_[next[part]++] = input; });
 }
 
 void Reachability::Find(absl::Span<const Seed> seeds) {
   std::fill(sources_.begin(), sources_.end(), Sources());
   int first = static_cast<int>(sources_.size());
   for (const Seed& seed : seeds) {
-    const int part = part_of_[seed.node->id()];
+    const int part = component_of_[seed.node->id()];
     sources_[part].set(seed.source);
     first = std::min(first, part);
   }
   for (int part = first; part < static_cast<int>(sources_.size()); ++part) {
     for (int i = first_input_[part]; i < first_input_[part + 1]; ++i) {
-      sources_[part] |= sources_[part_inputs_[i]];
+      sources_[part] |= sources_[component_inputs_[i]];
     }
   }
 }

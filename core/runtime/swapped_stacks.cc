@@ -14,11 +14,11 @@ bool AsksForSwap(const Node* node) {
   return swap != nullptr && *swap;
 }
 
-// Sets of values that may be equal. Each set of stack handles is linked to a second set: the values
-// that are pushed on those stacks.
-class Values {
+// A partition of the nodes' outputs into sets of values that may be equal. Each set of stack
+// handles is linked to a second set: the values that are pushed on these stacks.
+class AliasSets {
  public:
-  explicit Values(int count) : parent_(count), content_(count, kNone) {
+  explicit AliasSets(int count) : parent_(count), content_(count, kNone) {
     for (int i = 0; i < count; ++i) parent_[i] = i;
   }
 
@@ -66,7 +66,7 @@ SwappedStacks SwappedStacks::Find(const Graph& graph) {
   const std::vector<Node*> nodes = graph.nodes();
   if (std::none_of(nodes.begin(), nodes.end(), AsksForSwap)) return found;
 
-  Values values(graph.max_id());  // the outputs of a node count as one value
+  AliasSets values(graph.max_id());  // all outputs of a node count as one value
   for (const Node* node : nodes) {
     const FlowOp flow = FlowOpOf(*node);
     if (flow != FlowOp::kNone || node->op().passes_through) {

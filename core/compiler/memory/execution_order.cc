@@ -14,7 +14,7 @@ namespace {
 // Equal to the constant in core/runtime/executable.cc.
 constexpr double kExpensiveNanos = 4'000;
 
-// Counts, for each node, the inputs and control inputs that have not run yet.
+// Counts, for each node, the data and control inputs whose nodes have not run yet.
 class PendingInputs {
  public:
   explicit PendingInputs(const Graph& graph) : left_(graph.max_id()) {
@@ -56,7 +56,7 @@ Node* TakeLast(std::vector<Node*>* nodes) {
   return last;
 }
 
-// Says which of the ready nodes a greedy order takes.
+// How a greedy order chooses among the ready nodes.
 enum class GreedyRule {
   kFreesFirst,   // a node that frees memory, else the first in the known order
   kLeastMemory,  // the node that takes the least memory
@@ -94,7 +94,7 @@ std::vector<Node*> GreedyOrder(const MemoryModel& model, const Graph& graph,
   return order;
 }
 
-// Sorts nodes that wait for nothing: the nodes with which the executor begins come first.
+// Sorts nodes without inputs into the order in which the executor starts them.
 void SortByUrgency(const std::vector<double>& urgency, std::vector<Node*>* roots) {
   const auto of = [&](const Node* node) {
     const auto id = static_cast<size_t>(node->id());

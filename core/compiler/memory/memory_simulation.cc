@@ -11,7 +11,8 @@ namespace {
 
 using Kind = Sharing::Kind;
 
-// Returns the size of a variable by its attributes; 0 if they do not tell it.
+// Returns the bytes of a variable by its attributes `dtype` and `shape`; 0 if they are missing or
+// the shape is not fully known.
 double StateBytes(const Node& state) {
   const EdgeType* const type = state.attr<EdgeType>("dtype");
   const PartialShape* const partial = state.attr<PartialShape>("shape");
@@ -226,8 +227,8 @@ void MemorySimulation::CountUses(const Node& node, int output, int buffer) {
   }
 }
 
-// Records the updates that the node makes. If snapshots are still to be read, they keep the old
-// value, and the update writes into a copy.
+// Records the updates that the node makes. If other nodes have still to read snapshots of a
+// variable, adds a buffer for the copy into which the update writes.
 void MemorySimulation::CopyStateThatIsRead(const Node& node) {
   for (int i = 0; i < node.num_inputs(); ++i) {
     if (!Updates(node, i)) continue;

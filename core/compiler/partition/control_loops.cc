@@ -18,8 +18,8 @@ class ControlLoopAdder {
       devices[frames.of_node[node->id()]].insert(node->assigned_device());
       devices[frames.of_outputs[node->id()]].insert(node->assigned_device());
     }
-    // An iteration of the outer loop on a device begins the inner loop there, so the outer loop
-    // runs on that device, too.
+    // On each device, an iteration of the outer loop begins the inner loop. So the outer loop needs
+    // a control loop on each device of the inner loop.
     for (int frame = static_cast<int>(devices.size()) - 1; frame > 0; --frame) {
       devices[frames.frames[frame].parent].insert(devices[frame].begin(), devices[frame].end());
     }

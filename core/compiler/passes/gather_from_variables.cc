@@ -19,7 +19,7 @@ bool PassesOn(const OpDef& op) {
   return op.passes_through || op.flow == FlowOp::kSwitch || op.flow == FlowOp::kEnter;
 }
 
-// A handle that passes through more nodes counts as unknown.
+// If a handle passes through more nodes than this, its resource counts as unknown.
 constexpr int kHandleHopsMax = 100;
 
 // Identifies the resource of a handle: its container, and its name in the container.
@@ -50,9 +50,9 @@ bool MayUpdate(const Node& node, const std::optional<StateName>& variable) {
   return false;
 }
 
-// Finds the nodes that run before a node. The total length of the walks is limited. An untrusted
-// graph may have a million lookups behind a million nodes, and the pass must not take quadratic
-// time.
+// Finds the nodes that run before a node. Limits the total number of nodes visited by all calls,
+// because the pass must not take quadratic time for an untrusted graph with a million lookups after
+// a million nodes.
 class Ancestors {
  public:
   explicit Ancestors(const Graph& graph)
@@ -93,7 +93,7 @@ struct Lookup {
 };
 
 // Returns whether the node takes rows of a tensor. Compares names of ops, because the pass replaces
-// exactly these two, by ResourceGather, which has the same arguments except for the axis.
+// exactly these two ops by ResourceGather, whose arguments are the same except for the axis.
 bool TakesRows(const Node& gather) {
   if (gather.op_name() == "Gather") return true;
   if (gather.op_name() != "GatherV2" || *gather.attr<int64_t>("batch_dims") != 0) return false;
@@ -104,8 +104,8 @@ bool TakesRows(const Node& gather) {
                                          : value->flat<int32_t>()[0] == 0;
 }
 
-// Returns the Gather with its path if it can be replaced, else nullopt. `beside` are the names of
-// nodes with which other nodes must be colocated.
+// Returns the Gather with its path if it can be replaced, else nullopt. `beside` has the names of
+// nodes that other nodes name in their colocation attributes.
 std::optional<Lookup> FindLookup(Node* gather, const absl::flat_hash_set<std::string>& beside) {
   if (!TakesRows(*gather) || beside.contains(gather->name())) return std::nullopt;
   Lookup lookup{.gather = gather};
@@ -131,8 +131,8 @@ std::vector<Node*> ReplacedNodes(const Lookup& lookup) {
   return nodes;
 }
 
-// Returns true if an update runs before the Gather but need not run before the read, or if finding
-// out would take too long.
+// Returns true if an update of the variable runs before the Gather but need not run before the
+// read, or if the graph is too large to tell.
 bool MayMissUpdate(const Lookup& lookup, Ancestors* ancestors) {
   const std::optional<StateName> variable = StateBehind(lookup.read()->input(0));
   const auto before_gather = ancestors->Of(lookup.gather);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A consumer cannot hold a transfer back: the producer pushes a value to the consumer's task as
-// soon as it is computed. So a transfer is delayed by a control edge to its sender, which costs a
-// message. This pays for values that would be in the consumer's memory for long before they are
-// needed, such as the weights of late layers.
+// A consumer cannot delay a transfer: the producer sends a value to the consumer's task as soon as
+// the value is computed. So this pass delays a transfer by a control edge from a node of the
+// consumer's task to the sending node. The edge costs a message. It is useful for values that would
+// otherwise be in the consumer's memory long before their use, such as the weights of late layers.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -19,13 +19,14 @@ namespace penstock {
 namespace {
 
 constexpr double kBytesMin = 64 << 10;
-// A delayed transfer begins so early that it may take kSafety times as long as predicted, and
-// kSafetyNanos more.
+// A delayed transfer begins early enough even if it takes kSafety times the predicted time plus
+// kSafetyNanos.
 constexpr double kSafety = 2, kSafetyNanos = 50'000;
 // Delays must lower the predicted peak of some device's memory by the share kPeakShareMin and by
 // kPeakBytesMin, and may lengthen the predicted step by at most the share kStepShareMax.
 constexpr double kPeakShareMin = 0.1, kPeakBytesMin = 1 << 20, kStepShareMax = 0.01;
-// Sums of the same bytes, added in another order, differ by less than this share.
+// The rounding error of sums: sums of the same bytes in another order differ by less than this
+// share.
 constexpr double kRounding = 1e-9;
 
 bool SpansDevices(const Graph& graph) {
@@ -67,15 +68,15 @@ class TransferSchedule {
   struct Delay {
     int node = 0, output = 0;  // `output` of the graph's node
     int to = 0;                // device
-    int after = 0;             // the node on `to` that the transfer waits for
+    int after = 0;             // the node on `to` for which the transfer waits
   };
 
   StatusOr<PlacedProblem> Describe(const Graph& graph) {
     return DescribePlaced(graph, context_.devices, context_.costs, context_.options.client_device);
   }
 
-  // Finds, by device and in order of their predicted ends, the nodes that run in every step and do
-  // not wait for other parts of the step or of the cluster.
+  // Finds, by device and in order of their predicted ends, the nodes that run in every step and
+  // cannot wait for events outside of the step.
   void FindCertainNodes() {
     certain_nodes_.resize(context_.devices.size());
     std::vector<bool> is_certain(undelayed_.order.size());
@@ -141,8 +142,8 @@ class TransferSchedule {
   }
 
   // Returns a copy of the graph with the delays, and records the sizes of the added outputs in
-  // `costs`. All added edges go forward in the predicted time, as the edges of the graph do, so
-  // they make no cycle.
+  // `costs`. Like the edges of the graph, all added edges lead from nodes that are predicted to run
+  // earlier to nodes that run later, so they make no cycle.
   StatusOr<Graph> WithDelays(CostTable* costs) const {
     Graph graph = context_.graph->Clone();
     for (const Delay& delay : delays_) {

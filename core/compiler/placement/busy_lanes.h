@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BusyLanes: tells when a device has a free lane, including the gaps between nodes placed earlier.
-// Remembers only the last few gaps, so that a query takes constant time.
+// BusyLanes: finds times at which a device has a free lane, including the gaps between nodes placed
+// earlier. Keeps only the last few gaps, so that a query takes constant time.
 #pragma once
 
 #include <cstddef>

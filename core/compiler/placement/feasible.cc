@@ -102,8 +102,8 @@ std::vector<bool> FeasibleDevices::DevicesExcludedBy(const Node& node) const {
   const bool has_job = groups_.constraint(node.id()).job.has_value();
   std::vector<bool> excluded;
   for (const DeviceInfo& device : devices_) {
-    // As in Matching, only the client's task counts if the group names no job. No single node is
-    // named as the reason for that.
+    // As in Matching, only the client's task counts if the group names no job. The error does not
+    // name a node as the reason for that.
     const bool only_client_task = !has_job && !options_.any_task;
     const bool ignored = only_client_task && !device.name.SameTask(options_.client_device);
     excluded.push_back(ignored || !constraint.Matches(device.name) ||

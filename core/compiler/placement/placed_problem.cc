@@ -35,7 +35,7 @@ std::vector<PlacementProblem::Input> InputsOf(const Node& node, const PlacedProb
   std::vector<PlacementProblem::Input> inputs;
   for (const Endpoint& in : node.inputs()) {
     const int source = placed.index[in.node->id()];
-    if (source < 0 || IsCopied(*in.node)) continue;  // the far end of a loop's back edge
+    if (source < 0 || IsCopied(*in.node)) continue;  // source < 0: the back edge of a loop
     inputs.push_back({source, placed.first_output[source] + in.index});
   }
   for (const Node* control : node.control_inputs()) {

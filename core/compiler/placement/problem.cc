@@ -6,7 +6,7 @@
 namespace penstock {
 namespace {
 
-// The quickest and the average time of a node over the devices of its group.
+// The shortest and the average time of a node over the devices of its group.
 struct Times {
   double least = 0, mean = 0;
 };

@@ -77,9 +77,9 @@ class Greedy {
     return lanes_[device].StartFor(ready, problem_.Nanos(node, device));
   }
 
-  // Returns when an input arrives on a device. Counts a transfer once for each node that needs it,
-  // although it is sent once per device. This avoids transfers a little too much, but a table of
-  // transfers would take more time than it is worth.
+  // Returns the time at which an input arrives on a device. Counts a transfer once for each node
+  // that needs it, although it is sent once per device. So the greedy search overestimates the cost
+  // of transfers a little; a table of transfers would be exact, but slow down the search.
   double Arrival(const Input& input, int device) const {
     const int from = groups_[problem_.group[input.node]].device;
     const double end = ends_[input.node];
@@ -239,7 +239,7 @@ std::vector<int> FreeGroups(const PlacementProblem& problem, const std::vector<d
   return groups;
 }
 
-// The factor by which a new placement must be quicker to replace an earlier one.
+// The factor by which a new placement must be faster to replace an earlier one.
 constexpr double kMoveFactorMin = 1.1;
 
 bool IsPlacement(const PlacementProblem& problem, const std::vector<int>& devices) {
