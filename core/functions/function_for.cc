@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Expands For into a While, and makes the functions that the While needs besides the body of the
-// For.
+// Expands a For into a While, and makes the condition function and the body function of the While.
 #include <string>
 #include <utility>
 #include <vector>
@@ -67,8 +66,9 @@ class FunctionMaker {
   FunctionProto made_;
 };
 
-// (start, limit, delta) -> the same as int64, in which adding delta cannot overflow. Fails unless
-// start reaches limit by steps of delta.
+// Makes the function (start, limit, delta) -> the same numbers as int64, in which adding delta
+// cannot overflow. The function fails unless start equals limit or steps of delta lead from start
+// towards limit.
 FunctionProto CheckFunction(const std::string& name) {
   FunctionMaker f(name);
   const std::vector<std::string> arguments = {"start", "limit", "delta"};
@@ -104,7 +104,7 @@ std::vector<std::string> AddLoopArguments(const std::vector<DataType>& types, Fu
   return values;
 }
 
-// (i, limit, delta, values) -> whether i has not reached limit.
+// Makes the function (i, limit, delta, values) -> whether i has not reached limit.
 FunctionProto ConditionFunction(const std::string& name, const std::vector<DataType>& types) {
   FunctionMaker f(name);
   AddLoopArguments(types, &f);
@@ -117,7 +117,7 @@ FunctionProto ConditionFunction(const std::string& name, const std::vector<DataT
   return f.Take();
 }
 
-// (i, limit, delta, values) -> (i + delta, limit, delta, body(i, values)).
+// Makes the function (i, limit, delta, values) -> (i + delta, limit, delta, body(i, values)).
 FunctionProto TurnFunction(const std::string& name, const std::vector<DataType>& types,
                            const tensorflow::NameAttrList& body) {
   FunctionMaker f(name);

@@ -96,7 +96,7 @@ Output BackwardLoop::End() {
 
 void BackwardLoop::Push(Output stack, Output value) {
   if (!stack.valid() || !value.valid()) return;
-  // Each iteration pushes after the one before, as in the forward loop.
+  // As in the forward loop, the push of an iteration runs after that of the iteration before.
   const auto in_turn = builder_.ControlDependencies({pivot()});
   const auto here = builder_.ColocateWith(stack);
   const Output push =
@@ -109,7 +109,7 @@ Output BackwardLoop::PopMatching(Output stack, Output value) {
   const BranchPath& path = graph_.PathOf(value);
   Output handle = stack;
   if (!path.empty()) {
-    // If the other side was taken, the forward iteration pushed nothing.
+    // If the forward iteration took the other side, it pushed nothing, so pop only on this side.
     const Endpoint predicate = path.back().predicate;
     handle = AddSwitch(stack, builder_.OutputOf(predicate.node, predicate.index))[path.back().side];
   }
@@ -142,7 +142,7 @@ Output BackwardLoop::ShapeOfForward(Output value, DType type) {
 
 int BackwardLoop::FromShapeOnly(const GraphBuilder::NewNode& node, Output value) {
   const auto unordered = builder_.ClearControlDependencies();
-  // Compares names: gradient functions ask for shapes and constants by these very ops.
+  // Compares names of ops, because gradient functions get shapes by exactly these ops.
   if (node.op == "Shape") {
     const auto type = node.attrs.find("out_type");
     const EdgeType* given = type == node.attrs.end() ? nullptr : type->second.get<EdgeType>();

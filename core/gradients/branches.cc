@@ -10,7 +10,8 @@ bool Contains(const BranchPath& path, const Branch& branch) {
   return std::find(path.begin(), path.end(), branch) != path.end();
 }
 
-// Adds the branches of `other`. In nested conditionals one path is a prefix of the other.
+// Adds the branches of `other` to `*path`. One of the two paths is a prefix of the other, because
+// conditionals are nested.
 void Join(BranchPath* path, const BranchPath& other) {
   const BranchPath shorter = path->size() < other.size() ? std::exchange(*path, other) : other;
   for (const Branch& branch : shorter) {
@@ -49,7 +50,7 @@ void Branches::Record(Endpoint output, Endpoint like) {
 BranchPath Branches::PathInto(const Node& node) const {
   BranchPath path;
   for (const Node* control : node.control_inputs()) {
-    // A control edge from a Switch selects no side: the Switch runs for both.
+    // A control edge from a Switch puts the node on no side, because the Switch runs for both.
     if (FlowOpOf(*control) != FlowOp::kSwitch) Join(&path, Of({const_cast<Node*>(control), 0}));
   }
   const bool merges = FlowOpOf(node) == FlowOp::kMerge;

@@ -140,15 +140,16 @@ Output ForwardLoop::StackOf(Output value) {
   const auto bare = builder.BareScope();
   const auto here = builder.ColocateWith(value);
   const Output handle = Enter(stack, /*is_constant=*/true);
-  // Each iteration pushes after the one before: the next iteration's number waits for all pushes of
-  // this iteration, and each push waits for the number of its iteration.
+  // The push of an iteration runs after that of the iteration before, because the next iteration's
+  // number waits for all pushes of this iteration, and each push waits for the number of its
+  // iteration.
   const auto in_turn = builder.ControlDependencies({next_number_});
   const Output push =
       CallIn(builder, "StackPushV2", {handle, value}, {{"swap_memory", swap_memory_}});
   if (!builder.status().ok()) return stack;
   Graph& graph = builder.mutable_graph();
   if (pushed_ == nullptr) {
-    // The node must run in every iteration, also if a push is on an untaken side and does not run.
+    // The node must run in every iteration, even if a push is on an untaken side and does not run.
     const auto alone = builder.BareScope();
     const auto after = builder.ControlDependencies({push});
     const Output all = CallIn(builder, "ControlTrigger", {});

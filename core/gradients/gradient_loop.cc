@@ -23,8 +23,8 @@ PartialShape RowShape(Output rows) {
   return shape;
 }
 
-// Returns `value` with `shape` as its static shape, which leaves dimensions unknown that may differ
-// among iterations.
+// Returns `value` with the static shape `shape`. In `shape`, dimensions that may differ among
+// iterations are unknown.
 Output WithStaticShape(Output value, const PartialShape& shape) {
   const PartialShape known = value.shape();
   const StatusOr<PartialShape> both = known.Merge(shape);
@@ -92,9 +92,9 @@ bool GradientWalk::UsesKeptValues(int frame) const {
   });
 }
 
-// Called when the gradient of `frame` has been built. The loops that pushed values for `frame` then
-// wait for one loop less. If `backward` leaves gradients for the backward loops of those loops,
-// they must run after `backward`.
+// Called when the gradient of `frame` has been built. Decrements the pending counts of the loops
+// that pushed values for `frame`. If `backward` pushes gradients for the backward loops of these
+// loops, makes them run after `backward`.
 void GradientWalk::OnLoopGradientBuilt(int frame, BackwardLoop* backward) {
   const std::vector<int>& of_node = forward_->frames().of_node;
   for (const auto& [push, pop] : kept_.pairs()) {
@@ -110,8 +110,8 @@ void GradientWalk::OnLoopGradientBuilt(int frame, BackwardLoop* backward) {
   }
 }
 
-// Keeps `dy`, the gradient of the value that `push` pushed, for the backward loop of the loop that
-// pushed. Backward loops run in reverse order of the forward loops: the gradient of the value
+// Keeps `dy`, the gradient of the value that `push` pushed, for the backward loop of the loop with
+// `push`. Backward loops run in reverse order of the forward loops: the gradient of the value
 // popped last is computed first, so the gradients pass through a stack of their own.
 void GradientWalk::KeepGradient(const Node& push, Output dy) {
   const Endpoint value = push.input(1);

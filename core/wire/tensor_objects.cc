@@ -212,7 +212,7 @@ Status PackObjects(const Tensor& tensor, TensorBudget* budget, TensorProto* prot
       HandleToProto(handle, proto->add_resource_handle_val());
     }
   }
-  // Only variants are checked here: the code that sends a tensor checks its total size.
+  // Check only tensors in variants: the code that sends a tensor checks the tensor's total size.
   return budget->depth == 0 ? OkStatus() : ChargeBudget(proto->ByteSizeLong(), budget);
 }
 
