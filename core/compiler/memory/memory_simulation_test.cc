@@ -23,7 +23,8 @@ class MemorySimulationTest : public testing::Test {
     order_.push_back(node);
     return node;
   }
-  // Runs all nodes in their order. Returns the change that was announced for each.
+  // Runs all nodes in their order. Returns the results of ChangeInBytes, which it calls before each
+  // node runs.
   std::vector<double> Changes() const {
     const MemoryModel model(program_.graph, costs_);
     MemorySimulation simulation(model, {});
@@ -34,7 +35,7 @@ class MemorySimulationTest : public testing::Test {
     }
     return changes;
   }
-  // Returns the memory of the device after each node, if each node changes the memory as announced.
+  // Returns the sums of these changes: the memory of the device after each node.
   std::vector<double> Sums() const {
     std::vector<double> sums;
     double now = 0;
@@ -77,7 +78,7 @@ TEST_F(MemorySimulationTest, AFetchKeepsItsInput) {
   EXPECT_EQ(Changes(), (std::vector<double>{1000, 0}));
 }
 
-// The sums of the announced changes equal the memory that the whole walk finds between the nodes.
+// The sums of the predicted changes equal the memory that Run finds between the nodes.
 TEST_F(MemorySimulationTest, AgreesWithTheProfileOfTheWholeStep) {
   Node* x = Add("x", "Input", {}, 100);
   std::vector<Node*> kept;

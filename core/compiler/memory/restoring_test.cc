@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests single attempts to free a buffer for a while: what they change, what they refuse, and that
-// Undo takes all of it back.
+// Tests single attempts to free a buffer for a part of the step: their changes, the cases in which
+// they fail, and that Undo undoes all changes.
 #include "core/compiler/memory/restoring.h"
 
 #include <string>

@@ -175,7 +175,8 @@ TEST(WorstCaseTest, NoOrderTakesMore) {
   EXPECT_GT(differ, 0);
 }
 
-// The predicted order is well within the limit, but other orders exceed it. So the order is kept.
+// The predicted order is well within the limit, but other orders exceed it. So the plan adds
+// control edges.
 TEST(WorstCaseTest, AnOrderThatMattersIsKept) {
   std::mt19937 random(2);
   int kept = 0, loose = 0;

@@ -139,8 +139,8 @@ TEST_F(CostTableTest, AThrottledDeviceIsSlow) {
   EXPECT_GT(costs_.NodeNanos(*never, cpu_), 1.3 * before) << "estimates follow";
 }
 
-// The nodes themselves take longer. When the table has learnt that, the device does not count as
-// slow any more.
+// All nodes take longer in every step. When the table has learnt the new times, the device does not
+// count as slow any more.
 TEST_F(CostTableTest, NodesThatHaveGrownAreNotCountedTwice) {
   costs_.Estimate(p_.graph, shapes_);
   for (int step = 0; step < 12; ++step) costs_.RecordStep(cpu_.name, {{"product", 1000}});

@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
-// Compiles, and returns "source -> device" for each rounded value.
+// Returns "source -> device" for each value that the pass rounds.
 std::vector<std::string> Rounded(const TestProgram& p) {
   std::vector<std::string> found;
   for (const Node* node : p.After("compress").nodes()) {

@@ -17,7 +17,7 @@ TEST(DropControlsTest, DropsWhatADataEdgeSays) {
   EXPECT_EQ(y->control_inputs()[0]->name(), "other");
 }
 
-// A Merge waits for one of its inputs only.
+// A Merge keeps its control edges, because it waits for only one of its data inputs.
 TEST(DropControlsTest, AMergeKeepsItsOrder) {
   TestProgram program;
   Node* x = program.Add("x", "Noise");
@@ -29,7 +29,7 @@ TEST(DropControlsTest, AMergeKeepsItsOrder) {
   EXPECT_EQ(program.After("controls").FindNode("y")->control_inputs().size(), 1u);
 }
 
-// A control edge between devices needs a message of its own, so it stays even beside a data edge.
+// A control edge between devices stays even beside a data edge.
 TEST(DropControlsTest, AnOrderBetweenDevicesStays) {
   TestProgram program;
   Node* x = program.Add("x", "Noise", {}, {.device = kPs});

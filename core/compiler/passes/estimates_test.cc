@@ -79,7 +79,8 @@ TEST_F(EstimatesTest, AFeedWithoutAnExpectedShapeIsUnknown) {
   EXPECT_EQ(FeedBytes({PartialShape(), PartialShape()}), unknown);
 }
 
-// The step fails if it is fed such a tensor; it may be fed another one.
+// The expected shape does not fit the graph. The step must compile, because it may be fed a tensor
+// of another shape.
 TEST_F(EstimatesTest, ExpectedShapesThatDoNotFitAreNotUsed) {
   const double unknown = FeedBytes({});
   EXPECT_EQ(FeedBytes({PartialShape(), PartialShape({3, 3})}), unknown);

@@ -10,7 +10,7 @@ using ::testing::HasSubstr;
 
 constexpr double kBytes = 1'000'000;
 
-// Five tensors, each of which is used twice: in the forward pass and in the backward pass.
+// A step with five large tensors. Each is used in the forward pass and again in the backward pass.
 struct Chain : TestProgram {
   Chain() {
     Node* x = Add("in", "Noise");

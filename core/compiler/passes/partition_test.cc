@@ -24,7 +24,7 @@ struct PlacedProgram : TestProgram {
   }
 };
 
-// A copy would take as long as all other passes together.
+// The pass moves a graph for one device: a copy would take as long as all other passes together.
 TEST(PartitionPassTest, AGraphOfOneDeviceIsMoved) {
   PlacedProgram p;
   Node* const x = p.AddOn(kWorker, "x", "Input");
@@ -60,7 +60,8 @@ TEST(PartitionPassTest, UrgencyOrdersTheNodesThatWaitForNothing) {
   EXPECT_LT(ps.FindNode("b")->id(), ps.FindNode("a")->id());
 }
 
-// The executor would report the error later, without the names of the program.
+// Without the check here, the executor would report the error later, and could not name the nodes
+// of the program.
 TEST(PartitionPassTest, AWrongLoopOfOneDeviceIsAnError) {
   PlacedProgram p;
   Node* const x = p.AddOn(kWorker, "x", "Input");

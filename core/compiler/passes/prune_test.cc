@@ -12,7 +12,8 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(PruneTest, KeepsOnlyWhatFeedsAndFetchesNeed) {
-  // The example in the white paper's figure: feed b, fetch f; d and e do not run.
+  // The example in a figure of TensorFlow's white paper: with feed b and fetch f, the nodes d and e
+  // do not run.
   TestProgram p;
   Node* a = p.Add("a", "Input");
   Node* b = p.Add("b", "Heavy", {{a, 0}});
@@ -140,7 +141,7 @@ TEST(PruneTest, OfResultsApartOnlyWhatIsUsedRuns) {
   EXPECT_EQ(nodes({"both:1"}, "use:0"), "");
 }
 
-// The executor begins with the first roots of the graph. See Pruner::Visit.
+// The order of the copies is depth first: see Pruner::Visit.
 TEST(PruneTest, WeightsAreSentInTheOrderOfTheLayers) {
   TestProgram p;
   Node* y = p.Add("x", "Input", {}, {.device = kWorker});

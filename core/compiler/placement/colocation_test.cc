@@ -77,7 +77,7 @@ TEST(ColocationTest, TheSmallestSetInConflictIsNamed) {
                         "these must be where the next one is: 'ps', 'task', 'between', 'worker'."));
 }
 
-// "read" asks for another device than its variable; the variable's device counts.
+// "read" requests another device than its variable. The variable's device has priority.
 TEST(ColocationTest, ConstraintsThatGaveWayAreNotNamed) {
   Graph graph(TestOps());
   const auto add = [&](Graph::NodeSpec spec) {

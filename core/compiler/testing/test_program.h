@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A world for tests of the compiler: a registry of small ops with kernels, a cluster of three
-// devices, and TestProgram, which builds graphs from one-liners and compiles them.
+// TestProgram: a graph for tests of the compiler, with functions that build and compile it. Also a
+// registry of small ops with kernels, and a cluster of three devices.
 #pragma once
 
 #include <map>
