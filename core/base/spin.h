@@ -49,7 +49,7 @@ class SpinHabit {
 
  private:
   static constexpr unsigned kFailuresMax = 4, kTryEach = 16;
-  unsigned failures_in_row_ = 0;  // failed attempts in a row
+  unsigned failures_in_row_ = 0;  // how often in succession spinning was useless
 };
 
 }  // namespace penstock

@@ -44,7 +44,7 @@ class Callable : public std::enable_shared_from_this<Callable> {
     const FunctionName& function;  // with the values of its attributes
     const std::string& device;     // full name, of a CPU
     Scheduler* threads = nullptr;  // borrowed by the Callable and its Calls
-    Env* env = nullptr;            // borrowed, as `threads`
+    Env* env = nullptr;            // borrowed by the Callable and its Calls
   };
   // Compiles the function. Errors name the function and say what is wrong with it.
   static StatusOr<std::shared_ptr<const Callable>> Make(const Spec& spec);

@@ -23,7 +23,7 @@ struct BundleEntry {
   int64_t offset = 0;
   int64_t size = 0;  // bytes
   uint32_t masked_crc = 0;
-  std::vector<TensorSlice> slices;  // each with an entry of its own, under SliceKey
+  std::vector<TensorSlice> slices;  // each has an entry of its own, under the key SliceKey(...)
 };
 
 std::string SerializeBundleEntry(const BundleEntry& entry);

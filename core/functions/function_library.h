@@ -86,8 +86,8 @@ class FunctionLibrary {
   const Registry& registry_;
   std::map<std::string, const tensorflow::FunctionDef*> functions_;
   std::vector<std::shared_ptr<const tensorflow::FunctionDef>> added_;
-  std::map<std::string, std::string> gradients_;  // the registered ones, by function
-  std::set<std::string> with_effects_;            // names of functions
+  std::map<std::string, std::string> gradients_;  // registered gradient functions, by function
+  std::set<std::string> with_effects_;            // functions in which HasEffects(some node)
 };
 
 }  // namespace penstock

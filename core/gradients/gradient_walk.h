@@ -35,7 +35,7 @@ class GradientWalk {
   // The unit for which the walk counts consumers: a node, or a loop with all its nodes.
   struct Unit {
     const Node* node = nullptr;
-    int frame = 0;  // if node is null
+    int frame = 0;  // the loop's frame, if `node` is null
   };
 
   // Defined in gradient_marks.cc: find the nodes between xs and ys, and the number of consumers of
@@ -104,7 +104,7 @@ class GradientWalk {
   std::vector<bool> depends_on_xs_;                          // by node id: depends on an x
   std::vector<bool> between_;       // by node id: depends on an x, and a y depends on it
   std::vector<int> pending_nodes_;  // by node id: consumers in between_ that have not contributed
-  std::vector<int> pending_loops_;  // by frame
+  std::vector<int> pending_loops_;  // the same for loops, by frame
   std::deque<Unit> ready_;
   absl::flat_hash_map<Key, std::vector<Gradient>> parts_;
   absl::flat_hash_map<Key, Gradient> sums_;

@@ -52,7 +52,7 @@ struct KernelInit {
   template <class T>
   Status Attr(string_view attr, T* value) const;
   Status Attr(string_view attr, DType* value) const;
-  Status Attr(string_view attr, int* value) const;  // range-checked
+  Status Attr(string_view attr, int* value) const;  // InvalidArgument if out of the range of int
   Status Attr(string_view attr, std::vector<DType>* value) const;
 };
 

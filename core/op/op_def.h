@@ -192,7 +192,7 @@ struct OpDef {
   bool stateful = false;  // the compiler never merges, folds or repeats a node of the op
   bool commutative = false;
   bool aggregate = false;                   // adds up all inputs, in the order of the inputs
-  bool allows_uninitialized_input = false;  // its ref inputs need not have values yet
+  bool allows_uninitialized_input = false;  // ref inputs may refer to variables without values
 
   // Traits that the compiler, the executor and the tests read instead of comparing op names.
   FlowOp flow = FlowOp::kNone;
@@ -204,7 +204,7 @@ struct OpDef {
   bool passes_through = false;  // output 0 is input 0, unchanged; implies is_view
   bool is_view = false;         // output i has the buffer of input i, perhaps under another shape
   Reuse reuses = Reuse::kNone;  // the inputs whose buffers output 0 may take
-  bool only_orders = false;     // has only control edges; the executor runs no kernel for it
+  bool only_orders = false;     // only the node's control edges matter; it has no kernel to run
   bool runs_dead = false;       // runs even if an input is dead
   bool only_reads = false;      // does not change the state behind its ref and handle inputs
   bool reads_variable = false;  // output 0 is a snapshot of the variable behind input 0
@@ -215,13 +215,13 @@ struct OpDef {
   int used_input = 0;  // the input with the handle of the resource to which resource_use applies
   // The op returns elements in an order that its attributes `seed` and `seed2` determine.
   bool shuffles = false;
-  bool in_session = false;  // its state belongs to the session, independently of its attributes
+  bool in_session = false;  // the op's state belongs to the session, whatever its attributes are
   // The op's state is a part of the model. Training programs place such ops on parameter servers.
   bool holds_parameters = false;
   // For training ops: the rule by which the op changes the state behind input 0, such as "Adam".
   // The dense and sparse ops of one optimizer have the same rule. Empty: not a training op.
   std::string update_rule = "";
-  bool acts_outside = false;  // ends the process, prints, or uses files that its inputs name
+  bool acts_outside = false;  // the op ends the process, prints, or uses files named by its inputs
   // The op that does with references what this op does with values, such as RefSwitch for Switch.
   // Empty: none.
   std::string ref_form = "";

@@ -105,7 +105,8 @@ class Resource {
   void Record(const UpdateOrigin& origin, const char* action, std::vector<Tensor> values) const;
 
   std::atomic<int64_t> version_{0};
-  std::unique_ptr<const Place> place_;  // null: not logged. Set before *this is shared
+  // Null if changes are not logged. Set before other threads can access this object.
+  std::unique_ptr<const Place> place_;
 };
 
 class ResourceStore {

@@ -32,7 +32,7 @@ class Executable {
     uint32_t dst;
     uint32_t slot;
     uint32_t output : 30;
-    uint32_t merges : 1;  // the edge counts down dst as a Merge
+    uint32_t merges : 1;  // dst has kMerges: its pending word has the fields of a Merge
     uint32_t last : 1;    // the output's last edge: it moves the tensor, other edges copy it
   };
 
@@ -44,11 +44,11 @@ class Executable {
     kReadsVariables = 4,  // reads the variables behind ref edges
     kCopiesInputs = 8,    // needs copies of inputs between host and device
     kHostOutputs = 16,    // leaves some outputs in host memory
-    kMayBeDead = 32,      // may leave an output without a value, which is then dead
+    kMayBeDead = 32,      // may set no value for an output; the output is then dead
     kRunsDead = 64,       // runs even if an input is dead
-    kFlow = 128,          // the executor runs it; `flow` is the kind of node
+    kFlow = 128,          // a control-flow node, without a kernel; Item::flow is its kind
     kFeedsMerge = 256,    // an edge leads to a node with kMerges
-    kMerges = 512,        // runs when the first of its inputs that is alive arrives
+    kMerges = 512,        // runs when its first live input arrives, or all inputs are dead
     kFetch = 1024,
     kCommits = 2048,  // the nodes after it run even if the step has failed
   };

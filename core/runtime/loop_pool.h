@@ -25,7 +25,7 @@ struct Frame {
   // A loop constant: a value that enters every iteration.
   struct Constant {
     const Executable::Item* item = nullptr;  // the Enter; null: it has not run yet
-    Tensor value;                            // invalid: dead
+    Tensor value;                            // invalid if the value is dead
   };
 
   // Begins a run of the loop inside the iteration `around`.

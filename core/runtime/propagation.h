@@ -3,7 +3,7 @@
 // Propagation: passes a node's outputs on to its consumers and counts down their pending counts.
 // Consumers with count zero go to the ready queues. Private to this folder.
 //
-// Threads: any number of threads of the step at the same time, each with queues of its own. Takes
+// Threads: any number of threads of the step may use it at once, each with queues of its own. Takes
 // no lock, and allocates only if a queue grows. Owns nothing. The code is in a header so that the
 // compiler inlines it, because function calls are a large share of the cost of a cheap node.
 #pragma once

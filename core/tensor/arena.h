@@ -37,7 +37,7 @@ class MemorySource {
 class Arena {
  public:
   struct Options {
-    size_t granule = 4096;              // block sizes are multiples of it; a power of two
+    size_t granule = 4096;              // block sizes are multiples of this power of two
     size_t region_bytes = 64ull << 20;  // minimum size of a region; a power of two
     size_t cached_bytes_max = SIZE_MAX;
     size_t bytes_limit = 0;  // limit for all regions together; 0: no limit

@@ -84,7 +84,7 @@ class CachingAllocator final : public Allocator {
   std::atomic<int64_t> in_use_{0};       // excludes bytes that threads have not published yet
   std::atomic<int64_t> peak_{0};
   std::atomic<int64_t> allocations_{0};  // those of ended threads, and those that use no cache
-  mutable Mutex threads_mu_;             // locked before the arena's
+  mutable Mutex threads_mu_;             // locked before the lock of the arena
   std::vector<ThreadCache*> threads_ ABSL_GUARDED_BY(threads_mu_);
 };
 

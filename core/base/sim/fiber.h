@@ -7,8 +7,8 @@
 //   fiber.Resume();  // returns at Suspend
 //   fiber.Resume();  // returns at the end
 //
-// Used by one thread only. A fiber may be started again after its end. Destroying a fiber that has
-// not ended frees its stack without destroying the objects on it.
+// Only one thread may use a fiber. A fiber may be started again after its end. Destroying a fiber
+// that has not ended frees its stack without destroying the objects on it.
 #pragma once
 
 #include <ucontext.h>

@@ -26,7 +26,7 @@ class SimScheduler final : public Scheduler {
  public:
   struct Options {
     uint64_t seed = 0;
-    int num_threads = 2;  // returned by num_threads()
+    int num_threads = 2;  // the value that num_threads() returns; all closures run on one thread
     // The simulated time after which a run counts as hung.
     int64_t limit_ns = int64_t{3600} * 1'000'000'000;
   };

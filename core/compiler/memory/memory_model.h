@@ -28,7 +28,7 @@ struct MemoryProfile {
   // A buffer that lives from the position of the node that makes it to the position of the last
   // node that needs it.
   struct Buffer {
-    Endpoint value;  // the output for which it was allocated
+    Endpoint value;  // the output for which the buffer was allocated
     int device = 0;
     double bytes = 0;
     int begin = 0, end = 0;  // positions; `end` is the number of nodes if the buffer outlives all
@@ -51,7 +51,7 @@ struct MemoryProfile {
   };
   std::vector<Device> devices;  // indexed as MemoryModel::devices()
   std::vector<Buffer> buffers;  // in the order in which the nodes make them
-  std::vector<Update> updates;  // in order
+  std::vector<Update> updates;  // in the order in which the nodes run
 
   // Returns by how much, and for how long, devices exceed `limit`: the sum, over devices and
   // positions, of the bytes above the limit. 0 if the step fits.

@@ -90,8 +90,8 @@ class MemoryPlan {
   MemoryModel model_;
   std::vector<Node*> order_;
   MemoryProfile profile_;
-  std::vector<bool> near_limit_;   // by device: now, or in an earlier order
-  std::vector<bool> conditional_;  // by node id: may be dead
+  std::vector<bool> near_limit_;   // by device: true if it is or was near the limit
+  std::vector<bool> conditional_;  // by node id: true if the node may be dead
   int num_recomputed_ = 0, num_swapped_ = 0;
   int64_t visits_left_;  // how many more nodes the search may simulate
 };

@@ -59,7 +59,7 @@ class MemorySimulation {
       buffer_of_;  // by node id and output: the buffer on the device that made it
   std::map<std::pair<std::pair<int, int>, int>, int> received_;  // (node, output), memory -> copy
   std::vector<const Node*> state_of_;  // by node id: the state that its outputs refer to
-  std::map<int, int> state_buffer_;    // by id of the state's node: shared by snapshots
+  std::map<int, int> state_buffer_;    // by id of the state's node: the buffer of its value
 };
 
 }  // namespace penstock

@@ -37,7 +37,7 @@ class NodeAncestors {
 
   const absl::Span<Node* const> order_;
   std::vector<int> row_of_;     // by node id: the position in the order
-  std::vector<int> column_of_;  // by node id; -1: none
+  std::vector<int> column_of_;  // by node id; -1 for nodes that are not in `before`
   size_t words_ = 0;            // number of words in a row
   std::vector<uint64_t> bits_;
 };

@@ -35,8 +35,8 @@ struct PlacementReport {
     double start_ns = 0, end_ns = 0;
     std::string op = "";
     double flops = 0;
-    double bytes = 0;       // total bytes of its outputs
-    bool measured = false;  // false: the time is an estimate
+    double bytes = 0;       // total bytes of the node's outputs
+    bool measured = false;  // true if the node's time was measured, false if it is an estimate
   };
   struct Transfer {
     std::string node;  // the node whose output is sent
@@ -59,14 +59,14 @@ struct MemoryReport {
   struct Tensor {
     std::string name;  // "conv1/Relu:0"
     double bytes = 0;
-    bool received = false;  // true if it comes from another task
+    bool received = false;  // true if the tensor comes from another task
   };
   struct Device {
     std::string device;
     double peak_bytes = 0;        // peak bytes of the step's tensors, in the predicted order
     double peak_own_bytes = 0;    // the peak without tensors from other tasks
     double worst_bytes = 0;       // an upper bound for all orders and numbers of threads
-    double naive_bytes = 0;       // the peak without a limit
+    double naive_bytes = 0;       // the peak of the step without changes for a limit
     double state_bytes = 0;       // variables that the step uses
     double fed_bytes = 0;         // feeds that enter the step on this device
     std::string peak_node;        // the node that runs at the peak

@@ -105,7 +105,7 @@ class CostTable {
   struct NodeWork {
     double flops = 0;
     double bytes = 0;         // bytes that the node reads and writes
-    size_t first_output = 0;  // in output_bytes_
+    size_t first_output = 0;  // the index of output 0 in output_bytes_
   };
   const MeasuredNode* FindMeasured(const Node& node) const;
   // Returns the time that was recorded for the node on the device; null if there is none.
@@ -116,7 +116,7 @@ class CostTable {
   absl::flat_hash_map<std::string, MeasuredNode> measured_;  // by name
   std::vector<Link> links_;                                  // in order of the first transfer
   std::vector<NodeWork> work_;                               // by node id
-  std::vector<double> output_bytes_;                         // estimated
+  std::vector<double> output_bytes_;                         // the estimated sizes of all outputs
   LearnedRates learned_;
   DeviceSlowness slowness_;
 };

@@ -20,7 +20,7 @@ class DeviceSlowness {
   static constexpr size_t kStepsKept = 12;   // steps kept per device; older steps do not count
   static constexpr size_t kStepsMin = 3;     // with fewer steps the factor is 1
   static constexpr double kFactorMin = 1.1;  // a smaller factor counts as noise
-  static constexpr double kFactorMax = 8;    // the maximum for one step
+  static constexpr double kFactorMax = 8;    // a step with a larger factor counts with this one
 
   // Adds one measured step: the total time of its nodes on the device, and the sum of the times
   // that were known for these nodes before the step. Does nothing unless `known_ns` is above 0.

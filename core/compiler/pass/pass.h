@@ -43,7 +43,7 @@ struct PassContext {
   // graph's order.
   std::vector<double> urgency = {};
   std::vector<Partition> partitions = {};  // in order of device name; empty before "partition"
-  std::optional<ShapeMap> shapes = {};     // see Shapes
+  std::optional<ShapeMap> shapes = {};     // the result of Shapes(), if it was called
 };
 
 struct Pass {

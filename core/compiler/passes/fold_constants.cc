@@ -173,7 +173,7 @@ class Folder {
   }
 
   Graph& graph_;
-  int64_t bytes_left_ = 256 << 20;  // for all folded constants
+  int64_t bytes_left_ = 256 << 20;  // how many more bytes folded constants may take
   Env& env_;
   Scheduler& threads_;
   ResourceStore resources_;

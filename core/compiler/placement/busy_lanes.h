@@ -26,7 +26,7 @@ class BusyLanes {
   void AddGap(Span gap);
 
   std::vector<double> free_;  // by lane: the time from which it is free
-  std::vector<Span> gaps_;    // a ring buffer
+  std::vector<Span> gaps_;    // the last gaps, as a ring buffer
   size_t oldest_ = 0;
 };
 

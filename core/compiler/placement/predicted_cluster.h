@@ -22,7 +22,7 @@ struct PredictedCluster {
     double compute = 0, send = 0, receive = 0;
   };
   double step_ns = 0;           // duration of one worker's step
-  double steps_per_second = 0;  // of all workers together
+  double steps_per_second = 0;  // the rate of all workers together
   Load worker, ps;
   std::vector<double>
       ps_bytes;  // by parameter server: bytes sent and received per step of one worker

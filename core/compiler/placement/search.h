@@ -19,7 +19,7 @@ namespace penstock {
 struct FoundPlacement {
   struct Candidate {
     int device = 0;
-    double end_ns = 0;  // if the greedy search placed the group there
+    double end_ns = 0;  // when the group would end there, by the greedy search
   };
   struct Group {
     int device = 0;
@@ -28,8 +28,8 @@ struct FoundPlacement {
     std::vector<Candidate> candidates;
   };
   std::vector<Group> groups;
-  double step_ns = 0;  // predicted; 0 if no group has a choice
-  bool kept = false;   // all groups have their previous devices
+  double step_ns = 0;  // predicted time of the step; 0 if no group has a choice
+  bool kept = false;   // true if all groups have their devices of `before`
 };
 
 // How many node executions the search may simulate after the greedy placement. For small graphs
