@@ -70,18 +70,19 @@ Status GradientWalk::WalkBody(LoopGradient* loop) {
   const auto inside = builder_.ContextScope(loop->backward.get());
   std::deque<Unit> outside;
   outside.swap(ready_);
-  LoopGradient* const around = std::exchange(loop_, loop);
+  LoopGradient* const outer_loop = std::exchange(loop_, loop);
   for (const LoopGradient::Active& active : loop->active) {
     Contribute(*active.variable.next, 0, active.gradient.now);
   }
   for (const auto& [push, pop] : kept_.pairs()) {
-    const bool here = forward_->frames().of_node[push->id()] == loop->forward.frame();
+    const bool in_this_loop = forward_->frames().of_node[push->id()] == loop->forward.frame();
     const Unit unit{.node = push};
-    if (here && MatchingPush(*pop) != nullptr && PendingCount(unit) == 0) ready_.push_back(unit);
+    if (in_this_loop && MatchingPush(*pop) != nullptr && PendingCount(unit) == 0)
+      ready_.push_back(unit);
   }
   RETURN_IF_ERROR(ProcessReady());
   ready_ = std::move(outside);
-  loop_ = around;
+  loop_ = outer_loop;
   return OkStatus();
 }
 
@@ -102,7 +103,7 @@ void GradientWalk::OnLoopGradientBuilt(int frame, BackwardLoop* backward) {
     const auto stack = kept_gradients_.find(push);
     if (stack != kept_gradients_.end() && backward != nullptr) {
       const auto after = builder_.ControlDependencies({backward->End()});
-      const auto here = builder_.ColocateWith(stack->second);
+      const auto in_this_loop = builder_.ColocateWith(stack->second);
       stack->second = Identity(stack->second);
     }
     const Unit unit{.frame = of_node[push->id()]};

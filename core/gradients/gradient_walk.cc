@@ -79,7 +79,7 @@ StatusOr<std::vector<Gradient>> GradientWalk::SwitchGradient(const Node& node,
         dys[side].none() ? ZerosOf(builder_.OutputOf(&node, side), dtype) : Dense(dys[side]);
     // Without this control edge, a gradient that depends on no value of its side would be alive
     // even if the other side was taken.
-    const auto there = builder_.ControlDependencies({forward_->PivotOf({predicate, side})});
+    const auto branch_scope = builder_.ControlDependencies({forward_->PivotOf({predicate, side})});
     sides.push_back(Identity(dy));
   }
   return std::vector<Gradient>{CallN("Merge", {sides})[0], {}};

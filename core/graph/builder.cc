@@ -83,15 +83,15 @@ struct GraphBuilder::State {
 
   // Nodes and name scopes share one set of names.
   std::string UniqueName(const std::string& base) {
-    const auto taken = [this](const std::string& name) {
+    const auto is_taken = [this](const std::string& name) {
       return graph.FindNode(name) != nullptr || scope_names.contains(name);
     };
-    if (!taken(base)) return base;
+    if (!is_taken(base)) return base;
     int& suffix = suffixes[base];
     std::string name;
     do {
       name = StrCat(base, "_", ++suffix);
-    } while (taken(name));
+    } while (is_taken(name));
     return name;
   }
 
@@ -170,7 +170,8 @@ int GraphBuilder::AddNode(string_view op, const std::vector<NodeInput>& inputs, 
                .control_inputs = state_->scopes.back().control_inputs};
   Context* const context = state_->scopes.back().context;
   if (context != nullptr) {
-    const Scope here = SourceLineScope(line);  // nodes that Adapt adds get the line of this node
+    const Scope line_scope =
+        SourceLineScope(line);  // nodes that Adapt adds get the line of this node
     if (const Status status = context->Adapt(&node); !status.ok()) Fail(status);
     if (!state_->status.ok()) return -1;
     if (node.existing >= 0) return node.existing;

@@ -42,7 +42,7 @@ StatusOr<Node*> FlowContext::ImportControl(Node* node) {
   Node* const entry_output = builder_.NodeOf(value);
   if (FlowOpOf(*entry_output) != FlowOp::kSwitch) return entry_output;
   // The Switch runs whichever branch is taken; an Identity after it runs only if its branch is.
-  const auto alone = builder_.ClearControlDependencies();
+  const auto no_control_scope = builder_.ClearControlDependencies();
   const Output taken = Identity(value);
   RETURN_IF_ERROR(builder_.status());
   return builder_.NodeOf(taken);
@@ -82,7 +82,7 @@ BranchContext::BranchContext(GraphBuilder& builder, Output predicate, bool side)
 
 Output BranchContext::AddEntry(Output outside) {
   const auto scope = builder_.OutsideScope();
-  const auto here = builder_.ColocateWith(outside);
+  const auto colocation_scope = builder_.ColocateWith(outside);
   return AddSwitch(outside, predicate_)[side_];
 }
 
@@ -114,7 +114,8 @@ Output LoopContext::EnterInvariant(Output value) {
     const auto outside = builder_.OutsideScope();
     // The Enter of a handle must be on the device of the handle's resource.
     const bool handle = value.type().refers_to_state();
-    const auto here = handle ? builder_.ColocateWith(value) : builder_.ClearControlDependencies();
+    const auto handle_scope =
+        handle ? builder_.ColocateWith(value) : builder_.ClearControlDependencies();
     entered = AddEnter(value, /*is_constant=*/true);
   } else {
     entered = AddEnter(value, /*is_constant=*/true);

@@ -54,11 +54,11 @@ constexpr int64_t kInlinedBytesMax = int64_t{1} << 31;
 // Returns ResourceExhausted if the task has no memory for the graph. Without this check the process
 // might be killed.
 Status CheckMemoryFor(const tensorflow::GraphDef& def) {
-  const int64_t wanted =
+  const int64_t needed =
       kNodeBytes * def.node_size() + 2 * static_cast<int64_t>(def.ByteSizeLong());
   const int64_t available = MemoryAccount::Task().available();
-  if (wanted <= available) return OkStatus();
-  return ResourceExhausted("the graph's ", def.node_size(), " nodes take about ", wanted,
+  if (needed <= available) return OkStatus();
+  return ResourceExhausted("the graph's ", def.node_size(), " nodes take about ", needed,
                            " bytes, and this task (--memory_limit) has ", available, " left");
 }
 

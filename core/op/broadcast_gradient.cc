@@ -21,8 +21,8 @@ struct Reduction {
 // result of rank `rank`; 0 if `shape` has no such dimension. Shapes are aligned at their last
 // dimensions.
 int64_t AlignedDim(const PartialShape& shape, int i, int rank) {
-  const int own = i - (rank - shape.rank());
-  return own < 0 ? 0 : shape.dim(own);
+  const int own_dim = i - (rank - shape.rank());
+  return own_dim < 0 ? 0 : shape.dim(own_dim);
 }
 
 // Returns the reduction for operand `x`, which is broadcast with `other`; nullopt if the known

@@ -100,9 +100,9 @@ Status CheckKernel(const OpDef& op, const KernelDef& kernel) {
         "a kernel of ", op.name, " is for ", attr, "=", Name(dtype), ", which the op excludes"));
   }
   for (const std::string& arg : kernel.host_args) {
-    const auto is_it = [&](const ArgDef& def) { return def.name == arg; };
-    RETURN_IF_ERROR(Expect(std::any_of(op.inputs.begin(), op.inputs.end(), is_it) ||
-                               std::any_of(op.outputs.begin(), op.outputs.end(), is_it),
+    const auto has_name = [&](const ArgDef& def) { return def.name == arg; };
+    RETURN_IF_ERROR(Expect(std::any_of(op.inputs.begin(), op.inputs.end(), has_name) ||
+                               std::any_of(op.outputs.begin(), op.outputs.end(), has_name),
                            "a kernel of ", op.name, " keeps '", arg,
                            "' on the host, which the op has not"));
   }

@@ -58,9 +58,9 @@ string_view Minor(const OpLibraryBuild& build) {
   return version.substr(0, version.rfind('.'));
 }
 
-bool Fits(const OpLibraryBuild& library, const OpLibraryBuild& here) {
-  return Minor(library) == Minor(here) && library.abseil == here.abseil &&
-         library.new_strings == here.new_strings && library.sanitizers == here.sanitizers;
+bool Fits(const OpLibraryBuild& library, const OpLibraryBuild& process) {
+  return Minor(library) == Minor(process) && library.abseil == process.abseil &&
+         library.new_strings == process.new_strings && library.sanitizers == process.sanitizers;
 }
 
 Status CheckNotes(const std::vector<std::string>& notes) {
@@ -69,13 +69,13 @@ Status CheckNotes(const std::vector<std::string>& notes) {
         "it is no op library of Penstock: one of its source files has to include "
         "core/op/op_library.h");
   }
-  const OpLibraryBuild here = ThisBuild();
+  const OpLibraryBuild process = ThisBuild();
   for (const std::string& note : notes) {
     OpLibraryBuild build;
     std::memcpy(&build, note.data(), std::min(note.size(), sizeof(build)));
-    if (note.size() != sizeof(build) || !Fits(build, here)) {
+    if (note.size() != sizeof(build) || !Fits(build, process)) {
       return FailedPrecondition("it was built for ", Describe(build), ", and this process is ",
-                                Describe(here), ": build it again with the headers of this one");
+                                Describe(process), ": build it again with the headers of this one");
     }
   }
   return OkStatus();
@@ -84,8 +84,8 @@ Status CheckNotes(const std::vector<std::string>& notes) {
 // Returns the file that this code was loaded from: a program, or libpenstock.so.
 std::string OwnFile() {
   Dl_info info = {};
-  static const char here = 0;
-  return dladdr(&here, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
+  static const char anchor = 0;
+  return dladdr(&anchor, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
 }
 
 // Rejects libraries that need libpenstock.so if the program is linked with Penstock's objects:

@@ -30,10 +30,10 @@ namespace {
 
 bool Fits(const KernelDef& kernel, string_view device_type, const Attrs& attrs) {
   if (kernel.device != device_type) return false;
-  return std::all_of(kernel.types.begin(), kernel.types.end(), [&](const auto& wanted) {
-    const auto it = attrs.find(wanted.first);
+  return std::all_of(kernel.types.begin(), kernel.types.end(), [&](const auto& required) {
+    const auto it = attrs.find(required.first);
     const EdgeType* type = it == attrs.end() ? nullptr : it->second.template get<EdgeType>();
-    return type != nullptr && type->dtype == wanted.second;
+    return type != nullptr && type->dtype == required.second;
   });
 }
 

@@ -27,9 +27,9 @@ constexpr int64_t kSampleNanosMax = 2 * kExpensiveNanos;
 
 StatusOr<std::unique_ptr<Executable>> Executable::Make(Graph graph, Device& device,
                                                        KernelCache* cache) {
-  KernelCache own;
+  KernelCache own_cache;
   std::unique_ptr<Executable> executable(new Executable(std::move(graph)));
-  executable->cache_ = cache != nullptr ? cache : &own;
+  executable->cache_ = cache != nullptr ? cache : &own_cache;
   ASSIGN_OR_RETURN(std::vector<Node*> order, executable->graph_.TopologicalOrder());
   ASSIGN_OR_RETURN(const LoopFrames frames, FindLoopFrames(executable->graph_));
   const auto frame_of = [&frames](const Node* node) { return frames.of_node[node->id()]; };

@@ -196,9 +196,9 @@ Status SimFiles::SyncDirectory(const std::string& path) {
   RETURN_IF_ERROR(PassTimeOrFail("sync directory", path));
   std::vector<Change> left;
   for (Change& change : changes_) {
-    const bool here = DirectoryOf(change.path) == path ||
-                      (!change.from.empty() && DirectoryOf(change.from) == path);
-    if (here) {
+    const bool in_directory = DirectoryOf(change.path) == path ||
+                              (!change.from.empty() && DirectoryOf(change.from) == path);
+    if (in_directory) {
       Apply(change, &durable_);
     } else {
       left.push_back(std::move(change));

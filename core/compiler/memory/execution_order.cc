@@ -83,7 +83,7 @@ std::vector<Node*> GreedyOrder(const MemoryModel& model, const Graph& graph,
     auto best = ready.begin();
     auto least = cost(*best);
     for (auto it = best + 1; it != ready.end(); ++it) {
-      if (auto its = cost(*it); its < least) std::tie(best, least) = std::pair(it, its);
+      if (auto value = cost(*it); value < least) std::tie(best, least) = std::pair(it, value);
     }
     Node* const node = *best;
     ready.erase(best);
@@ -129,8 +129,8 @@ StatusOr<std::vector<Node*>> ExecutorOrder(const Graph& graph, const CostTable& 
   PendingInputs pending(graph);
   std::vector<Node*> roots, other_tasks, cheap, costly, order;
   const auto add = [&](Node* node) {
-    const bool here = node->assigned_device().starts_with(client_task);
-    (!here ? other_tasks : expensive[node->id()] ? costly : cheap).push_back(node);
+    const bool on_client_task = node->assigned_device().starts_with(client_task);
+    (!on_client_task ? other_tasks : expensive[node->id()] ? costly : cheap).push_back(node);
   };
   for (Node* node : topological) {
     if (pending.IsReady(*node)) roots.push_back(node);
@@ -151,14 +151,14 @@ std::vector<Node*> LowPeakOrder(const MemoryModel& model, const Graph& graph,
                                 const std::vector<Node*>& known, const std::vector<bool>& ordered,
                                 double limit) {
   std::vector<Node*> best = known;
-  const auto worth = [&](const std::vector<Node*>& order) {
+  const auto cost_of = [&](const std::vector<Node*>& order) {
     const MemoryProfile profile = model.Profile(order);
     return std::pair(profile.Excess(limit), PeakOf(profile));
   };
-  auto least = worth(best);
+  auto least = cost_of(best);
   for (const GreedyRule greed : {GreedyRule::kFreesFirst, GreedyRule::kLeastMemory}) {
     std::vector<Node*> order = GreedyOrder(model, graph, known, ordered, greed);
-    if (auto its = worth(order); its < least) std::tie(best, least) = std::pair(order, its);
+    if (auto value = cost_of(order); value < least) std::tie(best, least) = std::pair(order, value);
   }
   return best;
 }

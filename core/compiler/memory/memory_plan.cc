@@ -130,16 +130,16 @@ Status MemoryPlan::LowerBy(Method means) {
 std::vector<int> MemoryPlan::CandidatesAt(int device, int position) const {
   std::vector<std::pair<double, int>> found;
   for (size_t b = 0; b < profile_.buffers.size(); ++b) {
-    const Buffer& its = profile_.buffers[b];
-    if (!its.counted || its.received || its.device != device || its.bytes < MinBufferBytes() ||
-        its.begin >= position || its.end <= position) {
+    const Buffer& buffer = profile_.buffers[b];
+    if (!buffer.counted || buffer.received || buffer.device != device ||
+        buffer.bytes < MinBufferBytes() || buffer.begin >= position || buffer.end <= position) {
       continue;
     }
-    found.emplace_back(-its.bytes * (its.end - its.begin), static_cast<int>(b));
+    found.emplace_back(-buffer.bytes * (buffer.end - buffer.begin), static_cast<int>(b));
   }
   std::sort(found.begin(), found.end());
   std::vector<int> candidates;
-  for (const auto& [worth, buffer] : found) candidates.push_back(buffer);
+  for (const auto& [weight, buffer] : found) candidates.push_back(buffer);
   return candidates;
 }
 
@@ -179,8 +179,8 @@ std::vector<bool> MemoryPlan::NodesToOrder() const {
     for (const Endpoint& value : buffer.values) {
       if (!buffer.received) to_order[value.node->id()] = true;
       for (const OutEdge& edge : value.node->out_edges()) {
-        const bool here = model_.DeviceOf(*edge.dst) == buffer.device;
-        if (edge.src_index == value.index && here) to_order[edge.dst->id()] = true;
+        const bool same_device = model_.DeviceOf(*edge.dst) == buffer.device;
+        if (edge.src_index == value.index && same_device) to_order[edge.dst->id()] = true;
       }
     }
   }

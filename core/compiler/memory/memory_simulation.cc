@@ -204,15 +204,15 @@ int MemorySimulation::UsesOf(const Node& node, int buffer) const {
 // Counts the inputs that read the output. Makes a buffer for the received copy if an input is in
 // another memory.
 void MemorySimulation::CountUses(const Node& node, int output, int buffer) {
-  const int here = MemoryOf(node);
+  const int memory = MemoryOf(node);
   for (const OutEdge& edge : node.out_edges()) {
     if (edge.src_index != output) continue;
-    const int there = MemoryOf(*edge.dst);
-    if (there == here || node.op().is_constant) {
+    const int reader_memory = MemoryOf(*edge.dst);
+    if (reader_memory == memory || node.op().is_constant) {
       ++uses_[buffer].left;
       continue;
     }
-    const auto [found, added] = received_.try_emplace({{node.id(), output}, there}, kNone);
+    const auto [found, added] = received_.try_emplace({{node.id(), output}, reader_memory}, kNone);
     if (added) {
       const int device = model_.DeviceOf(*edge.dst);
       const double bytes = model_.Bytes({const_cast<Node*>(&node), output});

@@ -83,12 +83,12 @@ bool Restoring::FindReaders() {
     for (const OutEdge& edge : value.node->out_edges()) {
       if (edge.src_index != value.index) continue;
       const int at = position_of_[edge.dst->id()];
-      const bool here = plan_.model_.DeviceOf(*edge.dst) == device;
+      const bool same_device = plan_.model_.DeviceOf(*edge.dst) == device;
       if (at < position_) {
-        last_early_ = std::max(last_early_, here ? at : 0);
+        last_early_ = std::max(last_early_, same_device ? at : 0);
         continue;
       }
-      if (!here) continue;  // the other device got a copy as soon as the value was computed
+      if (!same_device) continue;  // the other device got a copy as soon as the value was computed
       const bool plain = IsPlainValue(edge.dst->input_type(edge.dst_index));
       if (at == position_ || !plain || plan_.conditional_[edge.dst->id()]) return false;
       readers_.push_back({edge.dst, edge.dst_index, value});

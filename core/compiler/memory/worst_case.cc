@@ -85,8 +85,8 @@ class WorstCase {
   template <class Add>
   void ForReaders(const Buffer& buffer, const Endpoint& value, Add add) const {
     for (const OutEdge& edge : value.node->out_edges()) {
-      const bool here = model_.ShareMemory(model_.DeviceOf(*edge.dst), buffer.device);
-      if (edge.src_index == value.index && here) add(edge.dst);
+      const bool same_memory = model_.ShareMemory(model_.DeviceOf(*edge.dst), buffer.device);
+      if (edge.src_index == value.index && same_memory) add(edge.dst);
     }
   }
 
@@ -194,10 +194,10 @@ class WorstCase {
 
   void MergeIfSure(const NodeAncestors& ancestors, const Reuse& reuse) {
     Range &from = ranges_[Merged(reuse.from)], &to = ranges_[reuse.to];
-    const bool sure = std::ranges::all_of(from.users, [&](const Node* user) {
+    const bool always_reuses = std::ranges::all_of(from.users, [&](const Node* user) {
       return user == reuse.node || ancestors.Precedes(*user, *reuse.node);
     });
-    if (!sure) return;
+    if (!always_reuses) return;
     from.users.insert(from.users.end(), to.users.begin(), to.users.end());
     to.bytes = 0;
     merged_[reuse.to] = Merged(reuse.from);

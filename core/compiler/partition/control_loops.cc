@@ -47,9 +47,9 @@ class ControlLoopAdder {
     Attrs two = type;
     two["N"] = 2;
     ASSIGN_OR_RETURN(Node * merge, AddNode("Merge", {{entered, 0}, {}}, two, frame, frame, device));
-    const Endpoint go_on{graph_.node(loop.loop_cond->id()), 0};
+    const Endpoint condition{graph_.node(loop.loop_cond->id()), 0};
     ASSIGN_OR_RETURN(Node * choice,
-                     AddNode("Switch", {{merge, 0}, go_on}, type, frame, frame, device));
+                     AddNode("Switch", {{merge, 0}, condition}, type, frame, frame, device));
     ASSIGN_OR_RETURN(Node * next,
                      AddNode("NextIteration", {{choice, 1}}, type, frame, frame, device));
     loops_.iterations[{frame, device}] = merge;

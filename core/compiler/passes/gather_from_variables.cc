@@ -110,16 +110,16 @@ std::optional<Lookup> FindLookup(Node* gather, const absl::flat_hash_set<std::st
   if (!TakesRows(*gather) || beside.contains(gather->name())) return std::nullopt;
   Lookup lookup{.gather = gather};
   for (Node* node = gather->input(0).node;; node = node->input(0).node) {
-    const bool only_feeds_this = node->out_edges().size() == 1 && node->control_outputs().empty();
-    if (!only_feeds_this || beside.contains(node->name())) return std::nullopt;
+    const bool has_one_consumer = node->out_edges().size() == 1 && node->control_outputs().empty();
+    if (!has_one_consumer || beside.contains(node->name())) return std::nullopt;
     lookup.path.push_back(node);
     if (node->op().reads_variable) break;
     if (!node->op().passes_through) return std::nullopt;
   }
   const auto* group = gather->attr<std::vector<std::string>>(kColocationAttr);
   const auto* reads = lookup.read()->attr<std::vector<std::string>>(kColocationAttr);
-  const bool placed_with_another = group != nullptr && (reads == nullptr || *reads != *group);
-  return placed_with_another ? std::nullopt : std::optional(lookup);
+  const bool colocated_elsewhere = group != nullptr && (reads == nullptr || *reads != *group);
+  return colocated_elsewhere ? std::nullopt : std::optional(lookup);
 }
 
 // Returns the nodes whose control inputs the new node must take over. The axis is among them: it

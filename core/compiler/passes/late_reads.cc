@@ -103,11 +103,11 @@ class LateReads {
       if (!updates_.contains(variable)) continue;
       for (Node* view : views) {
         for (const OutEdge& edge : view->out_edges()) {
-          const bool here = edge.dst->assigned_device() == view->assigned_device();
+          const bool same_device = edge.dst->assigned_device() == view->assigned_device();
           // The initial values of a loop are read before any node of the loop runs.
           const bool begins =
               FlowOpOf(*view) == FlowOp::kEnter && FlowOpOf(*edge.dst) == FlowOp::kMerge;
-          if (here && !begins) uses_[variable].push_back({view, edge});
+          if (same_device && !begins) uses_[variable].push_back({view, edge});
         }
       }
     }

@@ -82,15 +82,16 @@ class TransferSchedule {
     std::vector<bool> is_certain(undelayed_.order.size());
     for (size_t i = 0; i < undelayed_.order.size(); ++i) {
       const Node& node = *undelayed_.order[i];
-      const auto from_certain = [&](const Node* source) {
+      const auto is_certain_source = [&](const Node* source) {
         const int index = undelayed_.index[source->id()];
         return is_certain[index];
       };
-      is_certain[i] =
-          FlowOpOf(node) == FlowOp::kNone && (!node.op().stateful || OnlyMakesOrReadsState(node)) &&
-          std::all_of(node.inputs().begin(), node.inputs().end(),
-                      [&](const Endpoint& in) { return from_certain(in.node); }) &&
-          std::all_of(node.control_inputs().begin(), node.control_inputs().end(), from_certain);
+      is_certain[i] = FlowOpOf(node) == FlowOp::kNone &&
+                      (!node.op().stateful || OnlyMakesOrReadsState(node)) &&
+                      std::all_of(node.inputs().begin(), node.inputs().end(),
+                                  [&](const Endpoint& in) { return is_certain_source(in.node); }) &&
+                      std::all_of(node.control_inputs().begin(), node.control_inputs().end(),
+                                  is_certain_source);
       if (is_certain[i]) {
         certain_nodes_[undelayed_.device[i]].emplace_back(step_.runs[i].end_ns,
                                                           static_cast<int>(i));
@@ -107,9 +108,10 @@ class TransferSchedule {
       if (FlowOpOf(source) != FlowOp::kNone) continue;
       if (problem.devices[sent.from].task == problem.devices[sent.to].task) continue;
       const LinkRates link = problem.Link(sent.from, sent.to);
-      const double lasts = link.latency_ns + problem.output_bytes[sent.output] / link.bytes_per_ns;
+      const double transfer_ns =
+          link.latency_ns + problem.output_bytes[sent.output] / link.bytes_per_ns;
       const double message = problem.Link(sent.to, sent.from).latency_ns;
-      const double latest = NeededAt(sent) - kSafety * (lasts + message) - kSafetyNanos;
+      const double latest = NeededAt(sent) - kSafety * (transfer_ns + message) - kSafetyNanos;
       const int after = LastCertainBefore(sent.to, latest);
       if (after < 0 || step_.runs[after].end_ns <= sent.start_ns) continue;
       const int output = sent.output - undelayed_.first_output[sent.node];
@@ -176,13 +178,13 @@ class TransferSchedule {
     const PredictedStep step = PredictStep(late.problem, late.device, UpwardRanks(late.problem));
     if (step.end_ns > (1 + kStepShareMax) * step_.end_ns) return OkStatus();
     const std::vector<double> before = PeakBytes(undelayed_, step_), after = PeakBytes(late, step);
-    bool pays = false;
+    bool lowers_peak = false;
     for (size_t d = 0; d < before.size(); ++d) {
       if (after[d] > (1 + kRounding) * before[d]) return OkStatus();
       const double saved = before[d] - after[d];
-      pays |= saved >= kPeakBytesMin && saved >= kPeakShareMin * before[d];
+      lowers_peak |= saved >= kPeakBytesMin && saved >= kPeakShareMin * before[d];
     }
-    if (!pays) return OkStatus();
+    if (!lowers_peak) return OkStatus();
     *context_.graph = std::move(graph);
     context_.costs = std::move(costs);
     context_.urgency.resize(context_.graph->max_id(), 0);

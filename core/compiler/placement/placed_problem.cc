@@ -131,11 +131,11 @@ std::vector<double> PeakBytes(const PlacedProblem& placed, const PredictedStep& 
     for (int i = problem.first_input[node]; i < problem.first_input[node + 1]; ++i) {
       const PlacementProblem::Input& in = problem.inputs[i];
       const bool passed_on = PassesOn(*placed.order[in.node]);
-      const bool here = placed.device[in.node] == placed.device[node];
-      if (in.output < 0 || (passed_on && here)) continue;
+      const bool same_device = placed.device[in.node] == placed.device[node];
+      if (in.output < 0 || (passed_on && same_device)) continue;
       Span& span = spans[{in.output, placed.device[node]}];
       span.end_ns = std::max(span.end_ns, step.runs[node].end_ns);
-      if (!here) continue;
+      if (!same_device) continue;
       span.begin_ns = step.runs[in.node].start_ns;
       span.bytes = problem.output_bytes[in.output];
     }

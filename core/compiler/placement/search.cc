@@ -125,12 +125,12 @@ class Improvement {
   // For each device, moves all groups that may run on it there; the other groups stay.
   void TryEachDeviceAlone() {
     for (int device = 0; device < static_cast<int>(problem_.devices.size()); ++device) {
-      std::vector<int> alone = best_;
+      std::vector<int> placement = best_;
       for (int group = 0; group < problem_.num_groups(); ++group) {
         const std::vector<int>& may = problem_.candidates[group];
-        if (std::find(may.begin(), may.end(), device) != may.end()) alone[group] = device;
+        if (std::find(may.begin(), may.end(), device) != may.end()) placement[group] = device;
       }
-      if (!Try(std::move(alone))) return;
+      if (!Try(std::move(placement))) return;
     }
   }
 
@@ -181,8 +181,8 @@ class Improvement {
     std::minstd_rand random;
     std::vector<int> known_best = best_;
     double known_best_ns = best_ns_;
-    const int most_in_vain = 16 * static_cast<int>(groups.size());
-    for (int in_vain = 0; in_vain < most_in_vain && budget_ > 0; ++in_vain) {
+    const int failures_max = 16 * static_cast<int>(groups.size());
+    for (int failures = 0; failures < failures_max && budget_ > 0; ++failures) {
       best_ = known_best;
       for (int i = 0; i < 3; ++i) {
         const int group = groups[random() % groups.size()];
@@ -194,7 +194,7 @@ class Improvement {
       if (best_ns_ >= known_best_ns) continue;
       known_best = best_;
       known_best_ns = best_ns_;
-      in_vain = 0;
+      failures = 0;
     }
     best_ = std::move(known_best);
     best_ns_ = known_best_ns;
