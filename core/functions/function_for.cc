@@ -118,8 +118,8 @@ FunctionProto ConditionFunction(const std::string& name, const std::vector<DataT
 }
 
 // Makes the function (i, limit, delta, values) -> (i + delta, limit, delta, body(i, values)).
-FunctionProto TurnFunction(const std::string& name, const std::vector<DataType>& types,
-                           const tensorflow::NameAttrList& body) {
+FunctionProto IterationFunction(const std::string& name, const std::vector<DataType>& types,
+                                const tensorflow::NameAttrList& body) {
   FunctionMaker f(name);
   std::vector<std::string> inputs = AddLoopArguments(types, &f);
   f.AddCast("number", {"i"}, kLong, kInt);
@@ -156,7 +156,7 @@ Status FunctionExpansion::ExpandFor(const NodeProto& node, bool in_flow, int dep
   const auto name = [&](const char* part) { return StrCat(node.name(), "/", part); };
   RETURN_IF_ERROR(library_.Add(CheckFunction(name("check_function"))));
   RETURN_IF_ERROR(library_.Add(ConditionFunction(name("cond_function"), types)));
-  RETURN_IF_ERROR(library_.Add(TurnFunction(name("body_function"), types, *body)));
+  RETURN_IF_ERROR(library_.Add(IterationFunction(name("body_function"), types, *body)));
 
   FunctionCall check{.name = name("range"),
                      .device = node.device(),

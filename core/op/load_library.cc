@@ -53,13 +53,13 @@ std::string Describe(const OpLibraryBuild& build) {
 }
 
 // Returns "0.1" for "0.1.2".
-string_view Minor(const OpLibraryBuild& build) {
+string_view MinorVersion(const OpLibraryBuild& build) {
   const string_view version(build.version, strnlen(build.version, sizeof(build.version)));
   return version.substr(0, version.rfind('.'));
 }
 
 bool Fits(const OpLibraryBuild& library, const OpLibraryBuild& process) {
-  return Minor(library) == Minor(process) && library.abseil == process.abseil &&
+  return MinorVersion(library) == MinorVersion(process) && library.abseil == process.abseil &&
          library.new_strings == process.new_strings && library.sanitizers == process.sanitizers;
 }
 
@@ -111,7 +111,7 @@ void ShowOwnSymbols() {
   }
 }
 
-Status CannotLink() {
+Status CannotLinkError() {
   const char* said = dlerror();
   const std::string why = said == nullptr ? "the dynamic linker does not say why" : said;
   if (!absl::StrContains(why, "undefined symbol")) return InvalidArgument(why);
@@ -170,7 +170,7 @@ StatusOr<OpLibrary> Open(const std::string& path, const std::vector<OpLibrary>& 
   // The library is never closed, because graphs and resources may use its code.
   void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   const Declarations declared = TakeDeclarations();
-  if (handle == nullptr) return CannotLink();
+  if (handle == nullptr) return CannotLinkError();
   return Register(path, declared, libraries);
 }
 

@@ -45,7 +45,7 @@ Status ComputeFlow(Iteration& it, const Executable::Item& item, Tensor* outputs)
 
 // Returns TensorFlow's message, with the location added: the nearest Switch or _Recv before the
 // fetch.
-Status DeadFetch(const Node& fetch) {
+Status DeadFetchError(const Node& fetch) {
   std::vector<const Node*> nodes = {fetch.input(0).node};
   std::vector<bool> seen(fetch.id() + 1);
   const Node* branch = nullptr;

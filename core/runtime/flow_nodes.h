@@ -15,6 +15,6 @@ Status ComputeFlow(Iteration& it, const Executable::Item& item, Tensor* outputs)
 
 // Returns the error of a _Fetch whose input is dead: it names the input, and the nearest Switch or
 // _Recv before it, if there is one.
-Status DeadFetch(const Node& fetch);
+Status DeadFetchError(const Node& fetch);
 
 }  // namespace penstock

@@ -144,7 +144,7 @@ void NodeRunner::ProcessSpecial(Runner& runner, uint32_t node) {
   Tensor* const outputs = runner.outputs.get();
   Status status;
   if (dead) {
-    if ((special & Executable::kFetch) != 0) status = DeadFetch(*item.node);
+    if ((special & Executable::kFetch) != 0) status = DeadFetchError(*item.node);
   } else if ((special & Executable::kCommits) != 0) {
     step_.Commit();
   } else if ((special & Executable::kNoOp) == 0) {

@@ -33,16 +33,16 @@ inline void ReleaseInputs(Iteration& it, const Executable::Item& item) {
 
 // Returns an Internal error that says that the kernel left output `i` without a value, or with a
 // value of the wrong type `found`.
-Status WrongOutput(const Executable::Item& item, uint32_t i, DType found);
+Status WrongOutputError(const Executable::Item& item, uint32_t i, DType found);
 
-// Returns WrongOutput for an output that does not have its type in the graph, or that has no value
-// although it must not be dead; else OK.
+// Returns WrongOutputError for an output that does not have its type in the graph, or that has no
+// value although it must not be dead; else OK.
 inline Status CheckOutputs(const Executable::Item& item, const Tensor* outputs) {
   for (uint32_t i = 0; i < item.num_outputs; ++i) {
     const DType found = outputs[i].dtype();
     if (found == item.output_dtypes[i]) continue;
     if (found == DType::kInvalid && (item.special & Executable::kMayBeDead) != 0) continue;
-    return WrongOutput(item, i, found);
+    return WrongOutputError(item, i, found);
   }
   return OkStatus();
 }

@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-bool AsksForSwap(const Node* node) {
+bool HasSwapMemory(const Node* node) {
   const bool* const swap = IsStackPush(*node) ? node->attr<bool>("swap_memory") : nullptr;
   return swap != nullptr && *swap;
 }
@@ -64,7 +64,7 @@ class AliasSets {
 SwappedStacks SwappedStacks::Find(const Graph& graph) {
   SwappedStacks found;
   const std::vector<Node*> nodes = graph.nodes();
-  if (std::none_of(nodes.begin(), nodes.end(), AsksForSwap)) return found;
+  if (std::none_of(nodes.begin(), nodes.end(), HasSwapMemory)) return found;
 
   AliasSets values(graph.max_id());  // all outputs of a node count as one value
   for (const Node* node : nodes) {
@@ -85,7 +85,7 @@ SwappedStacks SwappedStacks::Find(const Graph& graph) {
   std::vector<bool> swapped(graph.max_id());  // by stack
   const auto stack = [&](const Node* user) { return values.Find(user->input(0).node->id()); };
   for (const Node* node : nodes) {
-    if (AsksForSwap(node)) swapped[stack(node)] = true;
+    if (HasSwapMemory(node)) swapped[stack(node)] = true;
   }
   found.used_by_.resize(graph.max_id());
   for (const Node* node : nodes) {

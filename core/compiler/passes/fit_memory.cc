@@ -47,7 +47,7 @@ MemoryReport::Device Describe(const MemoryPlan& plan, int device) {
   return report;
 }
 
-Status DoesNotFit(const MemoryReport& report) {
+Status DoesNotFitError(const MemoryReport& report) {
   std::string list;
   for (const MemoryReport::Device& device : report.devices) {
     if (device.peak_bytes <= report.limit_bytes) continue;
@@ -114,7 +114,7 @@ Status FitMemory(PassContext& context) {
     report.devices.back().worst_bytes = worst[d];
     report.devices.back().naive_bytes = naive.devices[d].peak_bytes;
   }
-  return limit > 0 && !plan.Fits() ? DoesNotFit(report) : OkStatus();
+  return limit > 0 && !plan.Fits() ? DoesNotFitError(report) : OkStatus();
 }
 
 }  // namespace penstock

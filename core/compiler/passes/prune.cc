@@ -93,7 +93,7 @@ class Pruner {
     return !feeds_.empty() && feeds_.count({e.node->id(), e.index}) > 0;
   }
   Node* CopyOf(const Node* node) const { return copies_[node->id()]; }
-  bool Copyable(const Endpoint& e) const { return Fed(e) || CopyOf(e.node) != nullptr; }
+  bool IsAvailable(const Endpoint& e) const { return Fed(e) || CopyOf(e.node) != nullptr; }
 
   // Copies `root` and the nodes that it needs. Visits depth first, a node's first input before its
   // second, without recursion, because graphs can be deeper than the stack. The order of the copies
@@ -120,7 +120,7 @@ class Pruner {
     const size_t before = stack->size();
     for (const Endpoint& consumed : node->inputs()) {
       const Endpoint input = SourceInStep(consumed, feeds_);
-      if (!Copyable(input) && !IsLoopBackEdge(*input.node, *node)) stack->push_back(input.node);
+      if (!IsAvailable(input) && !IsLoopBackEdge(*input.node, *node)) stack->push_back(input.node);
     }
     for (Node* control : node->control_inputs()) {
       if (CopyOf(control) == nullptr && !IsFedPlaceholder(*control, feeds_))
@@ -146,8 +146,8 @@ class Pruner {
     for (int i = 0; i < node->num_inputs(); ++i) {
       const Endpoint input = SourceInStep(node->input(i), feeds_);
       if (Fed(input)) RETURN_IF_ERROR(AddFeed(input));
-      if (!Copyable(input)) back_edges_.emplace_back(node, i);
-      spec.inputs.push_back(Copyable(input) ? CopiedEndpoint(input) : Endpoint{});
+      if (!IsAvailable(input)) back_edges_.emplace_back(node, i);
+      spec.inputs.push_back(IsAvailable(input) ? CopiedEndpoint(input) : Endpoint{});
     }
     for (Node* control : node->control_inputs()) {
       if (IsFedPlaceholder(*control, feeds_)) {

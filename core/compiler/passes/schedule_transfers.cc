@@ -61,7 +61,7 @@ class TransferSchedule {
     step_ = PredictStep(undelayed_.problem, undelayed_.device, ranks);
     FindCertainNodes();
     FindDelays();
-    return delays_.empty() ? OkStatus() : DelayIfItPays();
+    return delays_.empty() ? OkStatus() : ApplyDelaysIfUseful();
   }
 
  private:
@@ -170,7 +170,7 @@ class TransferSchedule {
     return graph;
   }
 
-  Status DelayIfItPays() {
+  Status ApplyDelaysIfUseful() {
     CostTable costs = context_.costs;
     ASSIGN_OR_RETURN(Graph graph, WithDelays(&costs));
     ASSIGN_OR_RETURN(const PlacedProblem late, DescribePlaced(graph, context_.devices, costs,

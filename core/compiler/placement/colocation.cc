@@ -117,7 +117,7 @@ Status ColocationGroups::Join(const Node& a, const Node& b, bool handle) {
     Overrule(from);
     both = groups_[into].constraint;
   }
-  if (!both.ok()) return Conflict(a, b);
+  if (!both.ok()) return ConflictError(a, b);
   if (groups_[into].size < groups_[from].size) std::swap(into, from);
   groups_[from].parent = into;
   groups_[into].size += groups_[from].size;
@@ -159,7 +159,7 @@ std::string ColocationGroups::ChainBetween(const Node& a, const Node& b) const {
 // Returns the error for two constraints that contradict each other in a component of the device
 // name (the job, the index, ...). The error names a node with each of the two values, and the chain
 // between these nodes.
-Status ColocationGroups::Conflict(const Node& a, const Node& b) const {
+Status ColocationGroups::ConflictError(const Node& a, const Node& b) const {
   const std::map<const Node*, std::vector<const Node*>> neighbours = Neighbours();
   std::map<DeviceName, std::vector<const Node*>> wanted;  // by constraint: the nodes of a's group
   for (const auto& [node, its] : neighbours) {

@@ -51,7 +51,7 @@ class ColocationGroups {
   // Returns, for each node, the nodes with which it was joined.
   std::map<const Node*, std::vector<const Node*>> Neighbours() const;
   // Returns the error for nodes `a` and `b` that cannot be joined.
-  Status Conflict(const Node& a, const Node& b) const;
+  Status ConflictError(const Node& a, const Node& b) const;
 
   bool soft_ = false;
   std::vector<Group> groups_;

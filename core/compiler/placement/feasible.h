@@ -48,11 +48,11 @@ class FeasibleDevices {
   bool HasKernel(const Node& node, const std::string& type) const;
   // Returns the devices among `devices` on which every member has a kernel.
   std::vector<int> Capable(const std::vector<const Node*>& members, std::vector<int> devices) const;
-  Status NoDevice(const Node& node, const DeviceName& constraint);
+  Status NoDeviceError(const Node& node, const DeviceName& constraint);
   // Returns the error of a group for which no device has kernels for all members. `device` is a
   // device that matches the group's constraint.
-  Status NoKernels(const std::vector<const Node*>& members, int device) const;
-  Status NoKernel(const Node& node, const DeviceName& constraint, int device) const;
+  Status NoKernelsError(const std::vector<const Node*>& members, int device) const;
+  Status NoKernelError(const Node& node, const DeviceName& constraint, int device) const;
   // Returns, by device, whether the node cannot run there: because the node's own constraint
   // excludes the device (type and index are ignored if Options::soft), the device has no kernel for
   // the node, or the node may use only the client's task.

@@ -21,7 +21,7 @@ namespace {
 using Problem = PlacementProblem;
 using Reason = PlacementReport::Reason;
 
-bool EquallyFast(const DeviceInfo& a, const DeviceInfo& b, const CostTable& costs) {
+bool HaveEqualSpeed(const DeviceInfo& a, const DeviceInfo& b, const CostTable& costs) {
   return costs.Slowness(a.name) == costs.Slowness(b.name) && a.name.type == b.name.type &&
          a.rates.flops_per_ns == b.rates.flops_per_ns &&
          a.rates.bytes_per_ns == b.rates.bytes_per_ns && a.rates.launch_ns == b.rates.launch_ns;
@@ -71,7 +71,7 @@ class Placer {
       const int next_task = static_cast<int>(tasks.size());
       const int task = tasks.try_emplace(device.name.Task(), next_task).first->second;
       const auto kind = std::find_if(kinds_.begin(), kinds_.end(), [&](const DeviceInfo* known) {
-        return EquallyFast(*known, device, costs_);
+        return HaveEqualSpeed(*known, device, costs_);
       });
       problem_.devices.push_back({.task = task,
                                   .kind = static_cast<int>(kind - kinds_.begin()),

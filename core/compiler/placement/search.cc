@@ -17,9 +17,9 @@ using Input = PlacementProblem::Input;
 
 // Places one node after another where it would end soonest, and tracks when lanes and links are
 // free.
-class Greedy {
+class GreedyPlacement {
  public:
-  Greedy(const PlacementProblem& problem, const std::vector<double>& ranks)
+  GreedyPlacement(const PlacementProblem& problem, const std::vector<double>& ranks)
       : problem_(problem),
         ranks_(ranks),
         sends_free_(problem.num_tasks),
@@ -114,10 +114,10 @@ class Greedy {
 };
 
 // Compares complete placements by prediction until the budget is spent.
-class Improvement {
+class PlacementImprover {
  public:
-  Improvement(const PlacementProblem& problem, const std::vector<double>& ranks, int budget,
-              std::vector<int> start)
+  PlacementImprover(const PlacementProblem& problem, const std::vector<double>& ranks, int budget,
+                    std::vector<int> start)
       : problem_(problem), ranks_(ranks), budget_(budget), best_(std::move(start)) {
     best_ns_ = PredictStep(problem_, best_, ranks_).end_ns;
   }
@@ -259,9 +259,9 @@ std::vector<int> DevicesOf(const std::vector<FoundPlacement::Group>& groups) {
 
 void Search(const PlacementProblem& problem, const std::vector<double>& ranks,
             const std::vector<int>& free, int budget, FoundPlacement* found) {
-  found->groups = Greedy(problem, ranks).Run();
+  found->groups = GreedyPlacement(problem, ranks).Run();
   const std::vector<int> greedy = DevicesOf(found->groups);
-  Improvement improvement(problem, ranks, budget, greedy);
+  PlacementImprover improvement(problem, ranks, budget, greedy);
   if (!improvement.TryAll(free)) {
     improvement.TryEachDeviceAlone();
     improvement.TryMoves(free);
