@@ -169,7 +169,7 @@ class RealRandomAccessFile final : public RandomAccessFile {
       if (got > 0) {
         done += got;
       } else if (got == 0) {
-        return PastEnd(offset, count, offset + done);  // truncated after it was opened
+        return PastEnd(offset, count, offset + done);  // another process has truncated the file
       } else if (errno != EINTR) {
         return FileError(errno, "read", path_);
       }
@@ -249,7 +249,7 @@ class RealEnv final : public Env {
     std::string contents;
     try {
       RETURN_IF_ERROR(ReadInto(path, &contents));
-    } catch (const std::exception&) {  // strings throw if there is no memory
+    } catch (const std::exception&) {  // a string that gets no memory throws
       return FileError(ENOMEM, "read", path);
     }
     return contents;

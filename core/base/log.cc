@@ -127,7 +127,7 @@ std::string JsonOf(const LogLine& line, const std::string& task, int64_t wall_mi
 class Logger {
  public:
   static Logger& Process() {
-    static Logger* const logger = new Logger;  // may be used while the process ends
+    static Logger* const logger = new Logger;  // never destroyed: used until the process ends
     return *logger;
   }
 

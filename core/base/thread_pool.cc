@@ -56,7 +56,7 @@ struct Loop {
   absl::FunctionRef<void(int64_t, int64_t)> fn;
   const int64_t total;
   const int64_t block;
-  const LoopWatch* const watch;  // or null
+  const LoopWatch* const watch;  // null: the loop is not watched
   int wanted;                    // threads that may still join; guarded by the pool's lock
   std::atomic<int64_t> next{0};  // the first index that no thread has taken
   std::atomic<int> helpers{0};   // threads that joined and have not left; changed under the lock

@@ -102,7 +102,7 @@ class GraphCall final : public Callable::Call {
     return true;
   }
 
-  const std::shared_ptr<const Callable> callable_;  // owns the device
+  const std::shared_ptr<const Callable> callable_;  // keeps the device alive
   const std::shared_ptr<Executor> executor_;
 };
 

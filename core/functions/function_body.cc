@@ -166,7 +166,7 @@ StatusOr<NodeProto> FunctionBody::Copy(const NodeProto& node) const {
     waits |= arguments_.count(input.substr(0, input.find(':'))) == 0;
   }
   for (const std::string& before : inputs.control) {
-    if (arguments_.count(before) > 0) continue;  // the call has already waited for it
+    if (arguments_.count(before) > 0) continue;  // arguments run before the call
     copy.add_input(StrCat("^", Rename(before)));
     waits = true;
   }

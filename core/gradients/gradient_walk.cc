@@ -108,7 +108,7 @@ StatusOr<std::vector<Gradient>> GradientWalk::InputGradients(const Node& node,
   const auto line = builder_.SourceLineScope(builder_.SourceLineOf(node));
   StatusOr<std::vector<Gradient>> result;
   switch (FlowOpOf(node)) {
-    case FlowOp::kEnter:  // the Enter of a loop that is being built
+    case FlowOp::kEnter:  // only for a loop that is being built; ProcessLoop handles others
       result = {dys[0]};
       break;
     case FlowOp::kMerge:

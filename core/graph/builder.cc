@@ -27,7 +27,7 @@ struct Scopes {
   std::vector<Node*> control_inputs;
   std::vector<std::string> colocate;  // "loc:@x"
   std::string colocated_device;
-  SourceLine line;  // of new nodes, if it is known
+  SourceLine line;  // the source line of new nodes, if it is known
   GraphBuilder::Context* context = nullptr;
   std::shared_ptr<const Scopes> outside;  // the settings outside of the context's scope
 };
@@ -98,7 +98,7 @@ struct GraphBuilder::State {
   Graph graph;
   ShapeInference shapes{graph};
   Status status;
-  std::vector<Scopes> scopes{1};  // the settings in force are last
+  std::vector<Scopes> scopes{1};  // the last element has the settings in force
   SourceLine next_line;           // the source line of the next node
   std::vector<SourceLine> lines;  // by node id; may be shorter
   absl::flat_hash_set<std::string> scope_names;
@@ -148,7 +148,7 @@ StatusOr<int> GraphBuilder::TryAddNode(NewNode node) {
   if (!device.ok()) return at_node(device.status());
   spec.device = *std::move(device);
 
-  RETURN_IF_ERROR(state_->shapes.Update());  // for nodes added through mutable_graph()
+  RETURN_IF_ERROR(state_->shapes.Update());  // infers nodes added through mutable_graph()
   ASSIGN_OR_RETURN(Node * added, state_->graph.AddNode(std::move(spec)));
   const Status shapes = state_->shapes.Update();
   if (!shapes.ok()) {

@@ -83,7 +83,7 @@ bool IsLoopBackEdge(const Node& src, const Node& dst) {
 
 StatusOr<std::vector<Node*>> Graph::TopologicalOrder() const {
   std::vector<int> pending(nodes_.size(), 0);
-  std::vector<Node*> order;  // also the queue of the search
+  std::vector<Node*> order;  // the search visits the nodes in this order
   order.reserve(num_nodes_);
   for (const auto& node : nodes_) {
     if (node == nullptr) continue;

@@ -108,7 +108,7 @@ void ShapeInference::Evaluate(const Node& node) {
 
 Status ShapeInference::Infer(const Node& node) {
   shapes_[node.id()].assign(node.num_outputs(), PartialShape());
-  for (int i = 0; i < node.num_outputs(); ++i) {  // from the previous round
+  for (int i = 0; i < node.num_outputs(); ++i) {  // remove the results of the previous round
     constants_.erase({node.id(), i});
     elements_.erase({node.id(), i});
   }

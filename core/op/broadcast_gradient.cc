@@ -43,7 +43,7 @@ std::optional<Reduction> StaticReduction(const PartialShape& x, const PartialSha
       reduction.axes.push_back(i);
       reduction.reshape = true;
     } else if (x.dim(i - added) == PartialShape::kUnknown) {
-      return std::nullopt;  // unknown whether x has 1 here and the result more
+      return std::nullopt;  // x may be broadcast along this dimension or not
     }
   }
   return reduction;

@@ -188,7 +188,7 @@ StatusOr<OpLibrary> LoadLibrary(const std::string& path) {
   const auto named = [&](const Status& status) {
     return Annotate(status, StrCat("library '", path, "'"));
   };
-  if (!opening_path.empty()) {  // this thread holds the lock already
+  if (!opening_path.empty()) {  // this thread already holds the lock
     return named(FailedPrecondition("an initialiser of the library '", opening_path,
                                     "' loads it, and one library is loaded at a time"));
   }

@@ -74,7 +74,7 @@ StatusOr<const KernelDef*> Registry::FindKernel(string_view op, string_view devi
                                                 const Attrs& attrs) const {
   ASSIGN_OR_RETURN(const OpDef* def, GetOp(op));
   const std::vector<const KernelDef*> candidates = kernels(op);
-  const KernelDef* best = nullptr;  // the one that names the most types
+  const KernelDef* best = nullptr;  // the matching kernel that names the most types
   for (const KernelDef* kernel : candidates) {
     if (!Fits(*kernel, device_type, attrs)) continue;
     if (best == nullptr || kernel->types.size() > best->types.size()) best = kernel;

@@ -26,7 +26,7 @@ struct KeyHash {
 // An entry of the table: a value that waits for its receiver, or a receiver that waits for its
 // value.
 struct Waiting {
-  Rendezvous::Received received;  // null: this is a value
+  Rendezvous::Received received;  // null if the entry is a value
   Tensor value;
   bool is_dead = false;
 };

@@ -92,7 +92,7 @@ bool WaitingNodes::CopyInputs(Iteration& it, const Executable::Item& item) {
 }
 
 void WaitingNodes::CopyToDevice(const Executable::Item& item, Tensor& input) {
-  if (!input.valid()) return;  // dead
+  if (!input.valid()) return;  // the input is dead
   Tensor copy;
   threads_.AddActive();
   step_.device().CopyFromHost(input, &copy, Done([this, &item](const Status& status) {
@@ -104,7 +104,7 @@ void WaitingNodes::CopyToDevice(const Executable::Item& item, Tensor& input) {
 
 void WaitingNodes::CopyToHost(NodeWait& wait, Tensor& input) {
   const auto ended = [this, &wait](const Status& status) { CopyEnded(wait, status); };
-  if (!input.valid()) return ended(OkStatus());  // dead
+  if (!input.valid()) return ended(OkStatus());  // the input is dead
   Tensor copy;
   step_.device().CopyToHost(input, &copy, Done(ended));
   input = std::move(copy);

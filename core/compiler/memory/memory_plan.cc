@@ -35,7 +35,7 @@ MemoryPlan::MemoryPlan(Graph* graph, const CostTable& costs, std::vector<Node*> 
 }
 
 void MemoryPlan::FindNearLimit() {
-  if (limit_ <= 0) return;  // without a limit, the plan only predicts
+  if (limit_ <= 0) return;  // there is no limit: the plan only predicts
   const std::vector<double> worst = WorstPeakBytes();
   for (size_t d = 0; d < near_limit_.size(); ++d) {
     const bool near =

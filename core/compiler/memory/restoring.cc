@@ -111,7 +111,7 @@ int Restoring::BufferOf(const Endpoint& value) const {
 // Returns whether a value is in memory anyway when the first late reader runs.
 bool Restoring::IsInMemory(const Endpoint& value) const {
   const int b = BufferOf(value);
-  if (b < 0) return true;  // from another task, or takes no memory
+  if (b < 0) return true;  // the value is from another task, or takes no memory
   const MemoryProfile::Buffer& its = plan_.profile_.buffers[b];
   if (!its.counted || (b != index_ && its.bytes <= buffer_.bytes / 8)) return true;
   if (b == index_ || its.end < first_late_) return false;

@@ -238,12 +238,12 @@ class WorstCase {
   const MemoryModel& model_;
   const absl::Span<Node* const> order_;
   const MemoryProfile profile_;
-  double least_ = 0;           // the size below which buffers are added to small_
+  double least_ = 0;           // smaller buffers are only added up, in small_
   std::vector<double> small_;  // by device
   std::map<int, std::vector<const Buffer*>> state_buffers_;  // by id of the handle's node
   std::map<int, std::vector<const Node*>> updates_;          // by id of the handle's node
   std::vector<Range> ranges_;
-  std::vector<Reuse> reuses_;  // in order
+  std::vector<Reuse> reuses_;  // in the order of the nodes
   std::map<int, int> merged_;  // by range: the range whose memory it reuses
 };
 

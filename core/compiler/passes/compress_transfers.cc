@@ -135,7 +135,7 @@ class Compressor {
       ASSIGN_OR_RETURN(const bool same, SameTask(source->assigned_device(), device));
       if (!same) transfers[{edge.src_index, device}].push_back(edge);
     }
-    std::map<int, Node*> rounded;  // by output: the Cast
+    std::map<int, Node*> rounded;  // by output: the Cast that rounds it
     for (const auto& [to, edges] : transfers) {
       // If one consumer needs the exact tensor, all consumers on that device use it.
       if (absl::c_any_of(edges, [&](const OutEdge& e) { return MustBeExact(e); })) continue;

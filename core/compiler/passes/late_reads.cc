@@ -165,7 +165,7 @@ class LateReads {
       ASSIGN_OR_RETURN(inputs[0].node, ReferenceTo(inputs[0].node));
     }
     Attrs attrs = view->attrs();
-    attrs.erase("message");  // an attribute of PreventGradient
+    attrs.erase("message");  // PreventGradient has it; the reference form does not
     ASSIGN_OR_RETURN(Node * reference, graph_.AddNode({.name = graph_.UniqueName(view->name()),
                                                        .op = view->op().ref_form,
                                                        .inputs = std::move(inputs),

@@ -25,7 +25,7 @@ Status RemoveDeadNodes(PassContext& context) {
   Graph* const graph = context.graph;
   const std::vector<std::string>& targets = context.options.targets;
   const absl::flat_hash_set<string_view> wanted(targets.begin(), targets.end());
-  std::vector<const Node*> needed;  // also the queue of the search
+  std::vector<const Node*> needed;  // the search visits the nodes in this order
   std::vector<bool> seen(graph->max_id());
   const auto need = [&](const Node* node) {
     if (!seen[node->id()]) needed.push_back(node);

@@ -66,8 +66,8 @@ class TransferSchedule {
 
  private:
   struct Delay {
-    int node = 0, output = 0;  // `output` of the graph's node
-    int to = 0;                // device
+    int node = 0, output = 0;  // the delayed value: a node of the problem, and its output
+    int to = 0;                // the receiving device
     int after = 0;             // the node on `to` for which the transfer waits
   };
 

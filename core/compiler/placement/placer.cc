@@ -230,7 +230,7 @@ class Placer {
   std::vector<std::vector<int>> feasible_;  // by group's node
   std::vector<int> group_of_;               // by group's node: group of the problem
   std::vector<const DeviceInfo*> kinds_;    // one device of each kind
-  std::vector<double> nanos_;               // by kind: of the node that is being added
+  std::vector<double> nanos_;               // by kind: the time of the node that is being added
   std::vector<Problem::DeviceTime> device_times_;
   std::vector<int> previous_devices_;  // by group: the device that it was on, or -1
   Problem problem_;

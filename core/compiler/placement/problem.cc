@@ -78,7 +78,7 @@ std::vector<double> UpwardRanks(const PlacementProblem& problem) {
     ranks[node] += TimesOf(problem, node).mean;
     for (int i = problem.first_input[node]; i < problem.first_input[node + 1]; ++i) {
       const PlacementProblem::Input& input = problem.inputs[i];
-      double& before = ranks[input.node];  // so far: the longest path from its end
+      double& before = ranks[input.node];  // the longest path from the node's end, so far
       before = std::max(before, ranks[node] + MeanTransfer(problem, input, node));
     }
   }
