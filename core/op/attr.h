@@ -46,10 +46,11 @@ class AttrValue {
                              std::vector<EdgeType>, std::vector<PartialShape>, std::vector<Tensor>,
                              std::vector<FunctionName>, EmptyList>;
 
-  AttrValue() = default;                                       // no value: the attribute is absent
-  AttrValue(int64_t v) : value_(v) {}                          // NOLINT: all are implicit, so
-  AttrValue(int v) : value_(int64_t{v}) {}                     // NOLINT: that programs can
-  AttrValue(float v) : value_(v) {}                            // NOLINT: write {"axis", 1}
+  AttrValue() = default;  // no value: the attribute is absent
+  // These constructors are implicit, so that programs can write {"axis", 1}.
+  AttrValue(int64_t v) : value_(v) {}                          // NOLINT
+  AttrValue(int v) : value_(int64_t{v}) {}                     // NOLINT
+  AttrValue(float v) : value_(v) {}                            // NOLINT
   AttrValue(double v) : value_(static_cast<float>(v)) {}       // NOLINT
   AttrValue(bool v) : value_(v) {}                             // NOLINT
   AttrValue(const char* v) : value_(std::string(v)) {}         // NOLINT
