@@ -94,8 +94,7 @@ class GraphBuilder : public GraphSink {
   Scope ControlDependencies(const std::vector<Output>& after);
   Scope ClearControlDependencies();
   // Opens a scope in which new nodes are colocated with the node of `with`. Devices and colocation
-  // of outer scopes have no effect inside, as with TensorFlow's `colocate_with(op,
-  // ignore_existing=True)`.
+  // of outer scopes have no effect inside (TensorFlow's colocate_with(op, ignore_existing=True)).
   Scope ColocateWith(Output with);
   // Opens a scope in which `context`, which is borrowed, adapts new nodes; the contexts of outer
   // scopes do not. Control dependencies of outer scopes have no effect inside.

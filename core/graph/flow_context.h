@@ -2,8 +2,7 @@
 //
 // Flow contexts: adapt nodes that are built inside a branch or a loop. A context adds one Switch or
 // constant Enter for each tensor from outside that its nodes use. Nodes without inputs get a
-// control edge from the context's pivot, so that they run only when the branch or the iteration
-// runs.
+// control edge from the context's pivot, so that they run only if the branch or iteration does.
 //
 //   LoopContext loop(builder, "while", {.parallel_iterations = 10});
 //   const Output x = loop.Enter(x0);  ... Merge, Switch ...

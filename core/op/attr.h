@@ -48,23 +48,23 @@ class AttrValue {
 
   AttrValue() = default;  // no value: the attribute is absent
   // These constructors are implicit, so that programs can write {"axis", 1}.
-  AttrValue(int64_t v) : value_(v) {}                          // NOLINT
-  AttrValue(int v) : value_(int64_t{v}) {}                     // NOLINT
-  AttrValue(float v) : value_(v) {}                            // NOLINT
-  AttrValue(double v) : value_(static_cast<float>(v)) {}       // NOLINT
-  AttrValue(bool v) : value_(v) {}                             // NOLINT
-  AttrValue(const char* v) : value_(std::string(v)) {}         // NOLINT
-  AttrValue(std::string v) : value_(std::move(v)) {}           // NOLINT
-  AttrValue(DType v) : value_(EdgeType{v}) {}                  // NOLINT
-  AttrValue(EdgeType v) : value_(v) {}                         // NOLINT
-  AttrValue(PartialShape v) : value_(std::move(v)) {}          // NOLINT
-  AttrValue(const Shape& v) : value_(PartialShape(v)) {}       // NOLINT
-  AttrValue(Tensor v) : value_(std::move(v)) {}                // NOLINT
-  AttrValue(FunctionName v) : value_(std::move(v)) {}          // NOLINT
-  AttrValue(EmptyList v) : value_(v) {}                        // NOLINT
-  AttrValue(std::vector<int64_t> v) : value_(std::move(v)) {}  // NOLINT
-  AttrValue(std::vector<float> v) : value_(std::move(v)) {}    // NOLINT
-  AttrValue(std::vector<bool> v) : value_(std::move(v)) {}     // NOLINT
+  AttrValue(int64_t v) : value_(v) {}                               // NOLINT
+  AttrValue(int v) : value_(int64_t{v}) {}                          // NOLINT
+  AttrValue(float v) : value_(v) {}                                 // NOLINT
+  AttrValue(double v) : value_(static_cast<float>(v)) {}            // NOLINT
+  AttrValue(bool v) : value_(v) {}                                  // NOLINT
+  AttrValue(const char* v) : value_(std::string(v)) {}              // NOLINT
+  AttrValue(std::string v) : value_(std::move(v)) {}                // NOLINT
+  AttrValue(DType v) : value_(EdgeType{v}) {}                       // NOLINT
+  AttrValue(EdgeType v) : value_(v) {}                              // NOLINT
+  AttrValue(PartialShape v) : value_(std::move(v)) {}               // NOLINT
+  AttrValue(const Shape& v) : value_(PartialShape(v)) {}            // NOLINT
+  AttrValue(Tensor v) : value_(std::move(v)) {}                     // NOLINT
+  AttrValue(FunctionName v) : value_(std::move(v)) {}               // NOLINT
+  AttrValue(EmptyList v) : value_(v) {}                             // NOLINT
+  AttrValue(std::vector<int64_t> v) : value_(std::move(v)) {}       // NOLINT
+  AttrValue(std::vector<float> v) : value_(std::move(v)) {}         // NOLINT
+  AttrValue(std::vector<bool> v) : value_(std::move(v)) {}          // NOLINT
   AttrValue(std::vector<std::string> v) : value_(std::move(v)) {}   // NOLINT
   AttrValue(std::vector<EdgeType> v) : value_(std::move(v)) {}      // NOLINT
   AttrValue(const std::vector<DType>& v);                           // NOLINT

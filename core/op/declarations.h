@@ -23,8 +23,7 @@ Declarations TakeDeclarations();
 // Makes a registry with the present ops and kernels and the added ones, which Registry::Global()
 // returns from now on. Registries that it returned before do not change. InvalidArgument if the
 // declarations contradict each other or registered ones. AlreadyExists if a node would match an
-// added and a registered kernel. After an error the registry is the same as before. Calls must not
-// overlap.
+// added and a registered kernel. An error changes nothing. Calls must not overlap.
 Status ExtendGlobalRegistry(const Declarations& added);
 
 }  // namespace penstock

@@ -12,10 +12,9 @@
 //   KERNEL(BiasAdd, BiasAdd, float, double);
 //
 // One Kernel object executes one node of one compiled graph in all steps, and several steps may run
-// at once. So Compute must not change the object; state belongs in resources. Every kernel checks
-// ranks, types, indices and divisors itself before it touches memory, and does not rely on shape
-// inference, because graphs are not trusted. A kernel's errors name the input and its value; the
-// executor adds the node's name.
+// at once. So Compute must not change the object; state belongs in resources. Graphs are not
+// trusted: before it touches memory, a kernel itself checks ranks, types, indices and divisors.
+// Its errors name the input and its value; the executor adds the node's name.
 #pragma once
 
 #include <memory>
@@ -46,9 +45,8 @@ struct KernelInit {
   const std::vector<EdgeType>& input_types;
   const std::vector<EdgeType>& output_types;
 
-  // Copies an attribute into *value. If it is missing or of another kind, returns an
-  // InvalidArgument that names the node, the attribute and the kind found. If `value` is a DType,
-  // copies the base type of the attribute's value (without "ref").
+  // Copies an attribute into *value; into a DType, its base type (without "ref"). InvalidArgument
+  // if the attribute is missing or of another kind; names node, attribute and the kind found.
   template <class T>
   Status Attr(string_view attr, T* value) const;
   Status Attr(string_view attr, DType* value) const;
@@ -76,8 +74,7 @@ struct StepContext {
 
 class KernelContext {
  public:
-  // Filled in by the executor. The context borrows the arrays until Compute returns, or until an
-  // AsyncKernel has called its Done.
+  // Filled in by the executor. The arrays are borrowed until Compute returns or Done is called.
   struct Params {
     StepContext* step = nullptr;
     const std::string* node_name = nullptr;
@@ -113,8 +110,7 @@ class KernelContext {
   Status Allocate(int i, const Shape& shape, Tensor** output);
   // Does the same as Allocate, but reuses the buffer of input `from` if nothing else refers to the
   // buffer, its size and type match, and it is in the right memory (host or device). Input `from`
-  // stays readable and aliases the output, so only kernels that read each element before they write
-  // it may call this.
+  // stays readable and aliases the output: for kernels that read each element before they write it.
   Status ForwardOrAllocate(int from, int i, const Shape& shape, Tensor** output);
   void SetOutput(int i, Tensor value) { p_.outputs[i] = std::move(value); }
   // Returns scratch memory on the device; ResourceExhausted if there is not enough.
@@ -158,13 +154,11 @@ class Kernel {
 // thread.
 class AsyncKernel : public Kernel {
  public:
-  // The kernel must call `done` once, on any thread; `ctx` lives until then. A kernel that waits
-  // must register with ctx.step().cancellation, and when cancelled call `done` with the
-  // cancellation's status.
+  // The kernel must call `done` once, on any thread; `ctx` lives until then. If it waits, it must
+  // register with ctx.step().cancellation; when cancelled, it ends with the cancellation's status.
   virtual void ComputeAsync(KernelContext& ctx, Done done) = 0;
-  // Returns whether the kernel may wait for another node. False if it waits only for files, for
-  // threads of its own, or for nothing. If this returns true, the op must have the trait may_wait
-  // or be internal.
+  // Returns whether the kernel may wait for another node, and not only for files or threads of its
+  // own. If it returns true, the op must have the trait may_wait or be internal.
   virtual bool WaitsForNodes() const { return true; }
   Status Compute(KernelContext& ctx) final { return Internal("async kernel run synchronously"); }
   AsyncKernel* AsAsync() final { return this; }

@@ -15,8 +15,7 @@
 //     };
 //   }
 //
-// Names, attributes and semantics are TensorFlow's, so that a GraphDef of TensorFlow means the same
-// here.
+// Names, attributes and semantics are TensorFlow's, so that TensorFlow's GraphDefs can run here.
 #pragma once
 
 #include <cstdint>
@@ -105,8 +104,7 @@ struct TensorList {};
 struct FunctionList {};
 
 // An attribute that is not a type. Declare it with a kind if every node must set the attribute, or
-// with a default value if it is optional. Use the kind OneOf for a string with a list of allowed
-// values.
+// with a default value if it is optional. OneOf is a string with a list of allowed values.
 struct AttrDef {
   using Kind =
       std::variant<Ints, Floats, Bools, Strings, OneOf, Shapes, Tensors, Functions, IntList,
@@ -146,9 +144,8 @@ struct ExampleTensor {
 struct Example {
   std::vector<std::vector<ExampleTensor>> inputs;  // per argument; a list argument has several
   Attrs attrs = {};                                // without attributes that the inputs determine
-  // Whether the conformance test compares the gradient with central differences. False if these do
-  // not work, because the op is random, or is discontinuous or integer-valued at the example's
-  // inputs.
+  // False if a test cannot compare the gradient with central differences, because the op is random,
+  // or is discontinuous or integer-valued at the example's inputs.
   bool check_gradient = true;
 };
 

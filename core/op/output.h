@@ -39,8 +39,7 @@ struct Output {
   DType dtype() const { return type().dtype; }
   PartialShape shape() const;  // as far as shape inference knows it
   std::string name() const;    // "node:0"
-  // Returns the output's value if it is known while the graph is built (a constant, a known shape),
-  // else null.
+  // Returns the value if it is known while the graph is built (a constant, a known shape), or null.
   const Tensor* constant() const;
   bool operator==(const Output&) const = default;
 };
@@ -119,10 +118,10 @@ struct LocatedSink {
   SourceLine line;
 };
 
-// Call adds a node and returns its first output; CallN returns all outputs. They add it to the sink
-// of the first input that has a sink. After an error, Call returns an invalid Output that still
-// has its sink, and CallN several such Outputs, so that code may index the result before it reads
-// the sink's status. `name` has the same meaning as for AddNode.
+// Call adds a node and returns its first output; CallN returns all outputs. They use the sink of
+// the first input that has one. After an error, Call returns an invalid Output that has this sink,
+// and CallN several such Outputs, so that code may index the result before it reads the sink's
+// status. `name` has the same meaning as for AddNode.
 Output Call(string_view op, const std::vector<NodeInput>& inputs, Attrs attrs = {},
             string_view name = "");
 Outputs CallN(string_view op, const std::vector<NodeInput>& inputs, Attrs attrs = {});

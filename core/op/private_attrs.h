@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Private attributes: attributes of nodes that the nodes' ops do not declare. Client code, workers
-// and the compiler write them. The code that knows an attribute reads it; all other code ignores
-// it.
+// and the compiler write them. Code that does not know an attribute ignores it.
 #pragma once
 
 namespace penstock {

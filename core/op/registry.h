@@ -87,9 +87,8 @@ std::unique_ptr<Kernel> Make() {
   return std::make_unique<K>();
 }
 // Returns one kernel for each type in Ts: the kernel K<T> for nodes whose attribute `attr` is T.
-// Has internal linkage: if two files have alias templates of the same name in their unnamed
-// namespaces, GCC gives their instantiations the same symbol, and the linker would keep only one of
-// them.
+// Has internal linkage: if two files have alias templates of one name in their unnamed namespaces,
+// GCC gives their instantiations the same symbol, and the linker would keep only one of them.
 template <template <class> class K, class... Ts>
 static std::vector<KernelDef> KernelsByType(const char* op, const char* attr) {
   return {KernelDef{.op = op, .types = {{attr, kDTypeOf<Ts>}}, .make = Make<K<Ts>>}...};

@@ -30,9 +30,8 @@ namespace penstock {
 
 class Variable final : public Resource {
  public:
-  // `shape` is the shape of the variable's values. Assigning a value of a shape that is not
-  // compatible with it is an error, unless the op has validate_shape=false or MayReplaceShape
-  // returns true.
+  // `shape` is the shape of the variable's values. Assigning a value of an incompatible shape is an
+  // error, unless the op has validate_shape=false or MayReplaceShape returns true.
   Variable(std::string name, DType dtype, PartialShape shape);
 
   const char* TypeName() const override { return "Variable"; }

@@ -104,7 +104,7 @@ std::vector<NodeStats::Memory> NewOutputs(const Iteration& it, const Executable:
 }
 
 int64_t RecordNode(const RunningStep& step, const Iteration& it, const Executable::Item& item,
-                int64_t start_ns, const Tensor* outputs, std::vector<NodeStats::Memory> memory) {
+                   int64_t start_ns, const Tensor* outputs, std::vector<NodeStats::Memory> memory) {
   const int64_t end_ns = step.NowNanos();
   const Node& node = *item.node;
   if (item.kernel != nullptr && (item.special & Executable::kAsync) == 0) {

@@ -15,7 +15,7 @@ namespace penstock {
 // Records that a node, which began at `start_ns` and allocated `memory`, has ended with `outputs`.
 // Call this before the node's inputs are released. Returns the nanoseconds that the node took.
 int64_t RecordNode(const RunningStep& step, const Iteration& it, const Executable::Item& item,
-                int64_t start_ns, const Tensor* outputs, std::vector<NodeStats::Memory> memory);
+                   int64_t start_ns, const Tensor* outputs, std::vector<NodeStats::Memory> memory);
 
 // Returns the memory that the outputs occupy, by allocator. Leaves out outputs that share a buffer
 // with an input, and foreign memory.

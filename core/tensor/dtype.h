@@ -2,8 +2,7 @@
 //
 // DType: the element types of tensors, with the numbers of TensorFlow's DataType; half and
 // bfloat16; and the map between C++ types and DTypes. An edge that carries a reference to a
-// variable instead of the variable's value has a reference type: its number is that of the value's
-// type + 100.
+// variable, not its value, has a reference type, with the number of the value's type + 100.
 #pragma once
 
 #include <complex>

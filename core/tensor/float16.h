@@ -98,8 +98,7 @@ PENSTOCK_FLOAT16(bfloat16, float16::FloatToBfloat16(f), float16::FloatOf(uint32_
 
 }  // namespace penstock
 
-// Without these specialisations, generic code that uses numeric_limits would get zeros without an
-// error.
+// Without these specialisations, generic code would get zeros from numeric_limits without an error.
 #define PENSTOCK_LIMITS(Type, kDigits, kMin, kMax, kEpsilon, kInfinity, kNan, kDenormMin)         \
   template <>                                                                                     \
   struct std::numeric_limits<penstock::Type> {                                                    \

@@ -29,8 +29,7 @@ struct ResourceHandle {
   // Types and shapes of the resource's contents, as far as they are known.
   std::vector<Element> elements;
 
-  // Null in a handle that arrived in a message: ResolveHandle (core/op/resource.h) then looks up
-  // the resource by name.
+  // Null in a handle from a message; ResolveHandle (core/op/resource.h) then looks up the name.
   std::shared_ptr<Resource> resource;
 };
 static_assert(sizeof(ResourceHandle) == kResourceHandleBytes);

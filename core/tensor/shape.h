@@ -24,9 +24,8 @@ inline constexpr int kMaxRank = 254;
 using Dims = absl::InlinedVector<int64_t, 4>;
 
 // Returns the product of `dims`; InvalidArgument if a dimension is negative, or if the product of
-// the nonzero dimensions overflows int64. (Zeros are left out of that test, so that any subset of
-// the dimensions can be multiplied without overflow.) All size arithmetic on untrusted numbers uses
-// this function.
+// the nonzero dimensions overflows int64, so that any subset of the dimensions can be multiplied
+// without overflow. All size arithmetic on untrusted numbers uses this function.
 StatusOr<int64_t> CheckedProduct(absl::Span<const int64_t> dims);
 
 class Shape {
