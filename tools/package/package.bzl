@@ -129,11 +129,12 @@ _oldest_processor = transition(implementation = _oldest_impl, inputs = [_COPT], 
 # A level that the build compiles for anyway leaves its options as they are: its variant is then the
 # library of the image NAME, and is not compiled twice.
 def _newer_impl(settings, attr):
-    marches = [copt for copt in settings[_COPT] if copt.startswith("-march=")]
-    usual = marches[-1] if marches else None
+    usual = settings[_COPT]
+    marches = [copt for copt in usual if copt.startswith("-march=")]
+    options = {level: usual + ["-march=" + level] for level in attr.levels}
     return {
-        level: {_COPT: settings[_COPT] + ([] if "-march=" + level == usual else ["-march=" + level])}
-        for level in attr.levels
+        level: {_COPT: usual if marches[-1:] == option[-1:] else option}
+        for level, option in options.items()
     }
 
 _newer_processors = transition(implementation = _newer_impl, inputs = [_COPT], outputs = [_COPT])
