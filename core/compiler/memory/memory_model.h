@@ -5,7 +5,8 @@
 //
 // An output takes memory from the start of its node until the last node that reads the output has
 // ended, unless it shares the memory of another output (buffer_sharing.h). A tensor from another
-// task takes memory as soon as it is computed there. An update copies the variable's value if a
+// task takes memory as soon as it is computed there; where it is computed, it takes memory until
+// its reader in the other task has ended, because only then is it certain to be sent. An update copies the variable's value if a
 // snapshot of the value is still to be read. Not counted: memory that a kernel takes only while it
 // runs, the keys of tensors, and the contents of strings. A loop counts as one iteration, and a
 // branch as taken.

@@ -35,10 +35,10 @@ MemoryPlan::MemoryPlan(Graph* graph, const CostTable& costs, std::vector<Node*> 
 
 void MemoryPlan::FindNearLimit() {
   if (limit_ <= 0) return;  // without a limit, the plan only predicts
-  const std::vector<double> worst = WorstPeakBytes();
+  const std::vector<WorstPeak> worst = AtWorst();
   for (size_t d = 0; d < near_limit_.size(); ++d) {
     const bool near =
-        profile_.devices[d].peak_bytes > kNearLimitShare * limit_ || worst[d] > limit_;
+        profile_.devices[d].peak_bytes > kNearLimitShare * limit_ || worst[d].bytes > limit_;
     near_limit_[d] = near_limit_[d] || near;
   }
 }
@@ -168,13 +168,17 @@ StatusOr<bool> MemoryPlan::LowerOnce(Method means) {
   return false;
 }
 
-std::vector<bool> MemoryPlan::NodesToOrder() const {
+bool MemoryPlan::AlwaysFits() const {
+  return std::ranges::all_of(AtWorst(), [&](const WorstPeak& p) { return p.bytes <= limit_; });
+}
+
+std::vector<bool> MemoryPlan::NodesToOrder(double bytes_min) const {
   std::vector<bool> matter(graph_.max_id()), changes(graph_.max_id());
   for (const MemoryProfile::Update& update : profile_.updates) changes[update.state->id()] = true;
   for (const Buffer& buffer : profile_.buffers) {
     // A variable takes memory twice while a node still needs the value before an update.
     const bool counted = buffer.counted || changes[buffer.value.node->id()];
-    if (!counted || buffer.bytes < MinBufferBytes()) continue;
+    if (!counted || buffer.bytes < bytes_min) continue;
     for (const Endpoint& value : buffer.values) {
       if (!buffer.received) matter[value.node->id()] = true;
       for (const OutEdge& edge : value.node->out_edges()) {
@@ -190,14 +194,19 @@ std::vector<bool> MemoryPlan::NodesToOrder() const {
 }
 
 void MemoryPlan::KeepOrder() {
-  const std::vector<bool> matter = NodesToOrder();
   FindNearLimit();
+  Chain(NodesToOrder(MinBufferBytes()));
+  if (!AlwaysFits()) Chain(std::vector<bool>(graph_.max_id(), true));
+}
+
+// Adds control edges between the wanted nodes of each device that is near the limit.
+void MemoryPlan::Chain(const std::vector<bool>& wanted) {
   OrderChain chain(&graph_, order_);
   std::vector<OrderChain::Ends> ends(model_.devices().size());  // by device
   for (Node* node : order_) {
     chain.Visit(*node);
     const int device = model_.DeviceOf(*node);
-    if (!near_limit_[device] || !matter[node->id()] || conditional_[node->id()]) continue;
+    if (!near_limit_[device] || !wanted[node->id()] || conditional_[node->id()]) continue;
     if (IsSwapOut(*node)) {
       chain.AddEnd(node, &ends[device]);
     } else if (IsSwapIn(*node)) {
