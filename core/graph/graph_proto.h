@@ -37,8 +37,7 @@ void ExportGraph(const Graph& graph, tensorflow::GraphDef* def, int first_id = 0
 
 // Reads a binary or a text file (told apart by content).
 StatusOr<Graph> ReadGraphFile(Env& env, const std::string& path, const Registry& registry);
-// Writes text if the path ends in ".pbtxt", else binary. Equal graphs give equal files. A graph that
-// a GraphDef cannot hold is written in pieces (graph_pieces.h).
+// Writes text if the path ends in ".pbtxt", else binary. Equal graphs give equal files.
 Status WriteGraphFile(Env& env, const Graph& graph, const std::string& path);
 
 }  // namespace penstock
