@@ -11,11 +11,11 @@
 namespace penstock {
 namespace {
 
-// Bound the time of WorstByAncestors to about a second, and its memory to 64 MiB.
+// Bound the time of ImproveByAncestors to about a second, and its memory to 64 MiB.
 constexpr double kPairsMax = 5e7, kBitsMax = 5e8;
-// WorstByAncestors counts buffers smaller than this share of all bytes as if they were always in
-// memory.
-constexpr double kSmallPart = 1.0 / 4096;
+// ImproveByAncestors counts buffers smaller than a share of all bytes as if they were always in
+// memory: the first of these shares for which it does not exceed its bounds.
+constexpr double kSmallShares[] = {0, 1.0 / 65536, 1.0 / 4096};
 
 bool OutlivesStep(const Node& user) { return user.op().end == EndOp::kFetch; }
 
@@ -39,17 +39,13 @@ bool MayLive(const NodeAncestors& ancestors, const BufferRange& range, const Nod
 }
 
 // Improves `peaks` by the bounds that follow from which nodes wait for which. Looks only at nodes
-// that make a buffer, because memory grows only when such a node begins.
-void ImproveByAncestors(const MemoryModel& model, absl::Span<Node* const> order,
-                        const MemoryProfile& profile, std::vector<WorstPeak>* peaks) {
-  double all = 0;
-  for (const MemoryProfile::Buffer& buffer : profile.buffers) {
-    if (buffer.counted) all += buffer.bytes;
-  }
-  const BufferRanges made(model, profile, all * kSmallPart);
+// that make a buffer, because memory grows only when such a node begins. Does nothing and returns
+// false if that would take too much time or memory.
+bool ImproveByAncestors(absl::Span<Node* const> order, const BufferRanges& made,
+                        std::vector<WorstPeak>* peaks) {
   const auto num_ranges = static_cast<double>(made.size());
   NodeAncestors ancestors(order, made.Nodes());
-  if (num_ranges * num_ranges > kPairsMax || ancestors.num_bits() > kBitsMax) return;
+  if (num_ranges * num_ranges > kPairsMax || ancestors.num_bits() > kBitsMax) return false;
   ancestors.Find();
   const std::vector<BufferRange> ranges =
       made.Get([&](const Node& a, const Node& b) { return ancestors.Precedes(a, b); });
@@ -80,6 +76,7 @@ void ImproveByAncestors(const MemoryModel& model, absl::Span<Node* const> order,
     };
     AddTensors(ranges, static_cast<int>(d), may_live, &(*peaks)[d]);
   }
+  return true;
 }
 
 // Returns the phases in which the buffer may be in memory: the first, and the one after the last.
@@ -132,7 +129,14 @@ std::vector<WorstPeak> WorstPeaks(const MemoryModel& model, absl::Span<Node* con
   for (size_t d = 0; d < model.devices().size(); ++d) {
     peaks.push_back(WorstByChain(model, order, all, static_cast<int>(d)));
   }
-  ImproveByAncestors(model, order, profile, &peaks);
+  double bytes = 0;
+  for (const MemoryProfile::Buffer& buffer : profile.buffers) {
+    if (buffer.counted) bytes += buffer.bytes;
+  }
+  for (const double share : kSmallShares) {
+    const BufferRanges large(model, profile, bytes * share);
+    if (ImproveByAncestors(order, large, &peaks)) break;
+  }
   return peaks;
 }
 
