@@ -118,7 +118,7 @@ struct MasterService::NewSession {
   std::shared_ptr<GraphCall> call;
   SessionOptions options;
   Graph graph;
-  ClientLimits::Place place;
+  ClientLimits::Permit permit;
 
   void Finish(const Status& status) { call->Finish(ShowNode(status)); }
 };
@@ -144,8 +144,8 @@ void MasterService::CreateSession(std::shared_ptr<GraphCall> call) {
 }
 
 Status MasterService::ReadNewSession(NewSession* wanted) {
-  ForgetPlaces();
-  ASSIGN_OR_RETURN(wanted->place, limits_->AddSession(ClientOf(wanted->call->context())));
+  DropUnusedPermits();
+  ASSIGN_OR_RETURN(wanted->permit, limits_->AddSession(ClientOf(wanted->call->context())));
   tensorflow::CreateSessionRequest request;
   RETURN_IF_ERROR(Parse(&wanted->call->request(), &request));
   tensorflow::ConfigProto config = default_config_;
@@ -180,16 +180,16 @@ void MasterService::LogIgnoredOptionsOnce(const std::string& where,
   LogIgnoredOptions(where, options);
 }
 
-void MasterService::KeepPlace(const std::shared_ptr<MasterSession>& session,
-                              ClientLimits::Place place) {
-  if (place == nullptr) return;
-  MutexLock lock(places_mu_);
-  places_.push_back({session, std::move(place)});
+void MasterService::KeepPermit(const std::shared_ptr<MasterSession>& session,
+                               ClientLimits::Permit permit) {
+  if (permit == nullptr) return;
+  MutexLock lock(permits_mu_);
+  permits_.push_back({session, std::move(permit)});
 }
 
-void MasterService::ForgetPlaces() {
-  MutexLock lock(places_mu_);
-  std::erase_if(places_, [](const TakenPlace& taken) { return taken.session.expired(); });
+void MasterService::DropUnusedPermits() {
+  MutexLock lock(permits_mu_);
+  std::erase_if(permits_, [](const HeldPermit& taken) { return taken.session.expired(); });
 }
 
 void MasterService::MakeSession(std::shared_ptr<NewSession> wanted,
@@ -199,7 +199,7 @@ void MasterService::MakeSession(std::shared_ptr<NewSession> wanted,
     const auto session = master_->CreateSession(wanted->options, std::move(wanted->graph),
                                                 std::move(tasks), call.context().peer());
     if (!session.ok()) return wanted->Finish(session.status());
-    KeepPlace(*session, std::move(wanted->place));
+    KeepPermit(*session, std::move(wanted->permit));
     if (call.given_up()) {  // the client does not know the session, so it would never be closed
       (void)master_->CloseSession((*session)->handle());
       return wanted->Finish(Cancelled("the client does not wait for the session any more"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OneDevice: compiles a step for one CPU, and runs it on an executor, without sessions. With one
+// OneDevice: compiles a step for one CPU, and runs it on an executor, without a session. With one
 // thread, the order of nodes does not depend on timing.
 #pragma once
 

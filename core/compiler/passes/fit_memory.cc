@@ -45,13 +45,13 @@ std::vector<MemoryReport::Tensor> LargestOf(const WorstPeak& worst) {
 }
 
 MemoryReport::Device Describe(const MemoryPlan& plan, int device) {
-  const MemoryProfile::Device& its = plan.profile().devices[device];
+  const MemoryProfile::Device& profile = plan.profile().devices[device];
   MemoryReport::Device report = {.device = plan.model().devices()[device],
-                                 .peak_bytes = its.peak_bytes,
-                                 .peak_own_bytes = its.peak_own_bytes,
-                                 .state_bytes = its.state_bytes,
-                                 .fed_bytes = its.fed_bytes};
-  if (its.peak_bytes > 0) report.peak_node = plan.order()[its.peak_at]->name();
+                                 .peak_bytes = profile.peak_bytes,
+                                 .peak_own_bytes = profile.peak_own_bytes,
+                                 .state_bytes = profile.state_bytes,
+                                 .fed_bytes = profile.fed_bytes};
+  if (profile.peak_bytes > 0) report.peak_node = plan.order()[profile.peak_at]->name();
   for (const MemoryProfile::Buffer* buffer : BuffersAtPeak(plan.profile(), device)) {
     if (report.largest.size() == MemoryReport::kTensorsMax || buffer->bytes == 0) break;
     report.largest.push_back({NameOf(buffer->value), buffer->bytes, buffer->received});
@@ -68,7 +68,7 @@ std::string Lines(const std::vector<MemoryReport::Tensor>& tensors) {
   return lines;
 }
 
-Status DoesNotFit(const MemoryReport& report) {
+Status DoesNotFitError(const MemoryReport& report) {
   std::string list;
   for (const MemoryReport::Device& device : report.devices) {
     if (device.peak_bytes <= report.limit_bytes) continue;
@@ -89,7 +89,7 @@ Status DoesNotFit(const MemoryReport& report) {
 }
 
 // Returns the error for a step whose planned order fits, although control edges cannot keep it.
-Status MayNotFit(const MemoryReport& report, const std::vector<WorstPeak>& worst) {
+Status MayNotFitError(const MemoryReport& report, const std::vector<WorstPeak>& worst) {
   std::string list;
   for (size_t d = 0; d < worst.size(); ++d) {
     if (worst[d].bytes <= report.limit_bytes) continue;
@@ -153,9 +153,9 @@ Status FitMemory(PassContext& context) {
     report.devices.back().naive_bytes = naive.devices[d].peak_bytes;
   }
   if (limit == 0) return OkStatus();
-  if (!plan.Fits()) return DoesNotFit(report);
+  if (!plan.Fits()) return DoesNotFitError(report);
   const auto exceeds = [&](const WorstPeak& peak) { return peak.bytes > limit; };
-  return std::ranges::any_of(worst, exceeds) ? MayNotFit(report, worst) : OkStatus();
+  return std::ranges::any_of(worst, exceeds) ? MayNotFitError(report, worst) : OkStatus();
 }
 
 }  // namespace penstock
