@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "core/compiler/memory/node_ancestors.h"
-#include "core/compiler/testing/world.h"
+#include "core/compiler/testing/test_program.h"
 #include "gtest/gtest.h"
 
 namespace penstock {
 namespace {
 
-struct Steps : World {
+struct Steps : TestProgram {
   Node* Run(const std::string& op, std::vector<Endpoint> inputs, const char* device = kWorker) {
     order.push_back(Add(StrCat("n", order.size()), op, std::move(inputs)));
     graph.set_assigned_device(order.back(), device);

@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "core/compiler/memory/memory_plan.h"
-#include "core/compiler/testing/world.h"
+#include "core/compiler/testing/test_program.h"
 #include "gtest/gtest.h"
 
 namespace penstock {
 namespace {
 
 // A graph whose nodes are added in an order in which they may run.
-struct OrderedStep : World {
+struct OrderedStep : TestProgram {
   Node* Run(const std::string& name, const std::string& op, std::vector<Endpoint> inputs,
             double bytes, const std::string& device = kWorker) {
     Attrs attrs;

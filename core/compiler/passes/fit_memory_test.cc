@@ -161,7 +161,7 @@ TEST(FitMemoryTest, RefusesWhatCannotFit) {
 // The worker's order can be kept, but nothing tells when the parameter server takes the tensors
 // that it is sent. The predicted order assumes that it takes them at once.
 TEST(FitMemoryTest, RefusesWhatAnotherTaskMayPileUp) {
-  World w;
+  TestProgram w;
   CostTable costs;
   w.options.costs = &costs;
   Node* last = nullptr;
