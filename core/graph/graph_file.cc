@@ -70,9 +70,8 @@ Status ReadPieces(PieceFileReader& reader, Graph* graph) {
       RETURN_IF_ERROR(constants.Add("", def));
       continue;
     }
-    RETURN_IF_ERROR(constants.Import("", &def, graph, [](const auto& nodes, Graph* into) {
-      return ImportGraph(nodes, into);
-    }));
+    RETURN_IF_ERROR(constants.Import(
+        "", &def, graph, [](const auto& nodes, Graph* into) { return ImportGraph(nodes, into); }));
     if (reader.at_end()) return OkStatus();
     return DataLoss("bytes follow the graph");
   }

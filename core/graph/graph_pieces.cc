@@ -56,7 +56,8 @@ StatusOr<Piece> ParsePiece(const tensorflow::NodeDef& node) {
   ASSIGN_OR_RETURN(piece.dtype, DTypeFromNumber(dtype->second.type()));
   ASSIGN_OR_RETURN(const PartialShape declared, ShapeFromProto(shape->second.shape()));
   if (!IsPlain(piece.dtype) || !declared.fully_known()) {
-    return InvalidArgument("a piece of a constant of type ", Name(piece.dtype), declared.ToString());
+    return InvalidArgument("a piece of a constant of type ", Name(piece.dtype),
+                           declared.ToString());
   }
   ASSIGN_OR_RETURN(piece.shape, Shape::Make(declared.dims()));
   piece.offset = offset->second.i();
@@ -154,8 +155,9 @@ Status ConstantPieces::AddPiece(const tensorflow::NodeDef& node, Arrivings* arri
     // Divides, because a product of numbers from another process may overflow.
     const auto size = static_cast<int64_t>(SizeOf(piece.dtype));
     if (piece.shape.num_elements() > (bytes_max_ - bytes_) / size) {
-      return ResourceExhausted("the constants of this session that arrive in pieces take more than ",
-                               bytes_max_, " bytes");
+      return ResourceExhausted(
+          "the constants of this session that arrive in pieces take more than ", bytes_max_,
+          " bytes");
     }
     ASSIGN_OR_RETURN(Tensor value, Tensor::Make(CpuAllocator(), piece.dtype, piece.shape));
     bytes_ += BytesOf(value);

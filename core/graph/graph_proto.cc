@@ -257,7 +257,8 @@ void ExportGraph(const Graph& graph, tensorflow::GraphDef* def, int first_id) {
   def->Clear();
   def->mutable_versions()->set_producer(kGraphDefProducer);
   for (int id = first_id; id < graph.max_id(); ++id) {
-    if (const Node* node = graph.node(id)) ExportNode(*node, ConstantValue::kWritten, def->add_node());
+    if (const Node* node = graph.node(id))
+      ExportNode(*node, ConstantValue::kWritten, def->add_node());
   }
 }
 

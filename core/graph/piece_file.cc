@@ -57,8 +57,7 @@ Status PieceFileReader::Read(std::string* bytes) {
                     " more");
   }
   bytes->resize(length);
-  RETURN_IF_ERROR(
-      file_->Read(offset_ + kHeadBytes, static_cast<int64_t>(length), bytes->data()));
+  RETURN_IF_ERROR(file_->Read(offset_ + kHeadBytes, static_cast<int64_t>(length), bytes->data()));
   if (MaskCrc(Crc32c(*bytes)) != ReadLittleEndian(head + 8, 4)) {
     return DataLoss("the piece at byte ", offset_, " has a wrong checksum");
   }

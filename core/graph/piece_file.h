@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The file of a graph that is too large for one GraphDef: the line "PenstockGraph 1", then pieces,
-// each with its length (8 bytes) and checksum (4 bytes, masked CRC-32C), both little-endian. A piece
-// is a serialized GraphDef (graph_pieces.h). Private to this folder.
+// each with its length (8 bytes) and checksum (4 bytes, masked CRC-32C), both little-endian. A
+// piece is a serialized GraphDef (graph_pieces.h). Private to this folder.
 #pragma once
 
 #include <cstdint>

@@ -51,8 +51,8 @@ bool ApplyLevel(const tensorflow::GraphOptions& graph, std::vector<std::string>*
   if (config.opt_level() != tensorflow::OptimizerOptions::L0) return true;
   const RewriterConfig& rewrites = graph.rewrite_options();
   const bool folds = config.do_constant_folding() || IsOn(rewrites.constant_folding());
-  const bool merges = config.do_common_subexpression_elimination() ||
-                      IsOn(rewrites.common_subgraph_elimination());
+  const bool merges =
+      config.do_common_subexpression_elimination() || IsOn(rewrites.common_subgraph_elimination());
   if (!folds && !merges) return false;
   for (const Pass& pass : Passes()) {
     const string_view name = pass.name;

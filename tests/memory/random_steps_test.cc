@@ -75,10 +75,11 @@ struct RandomStep {
 };
 
 StatusOr<OneDevice::Ran> RunStep(const RandomStep& step, int64_t limit, int num_threads = 1) {
-  return OneDevice(num_threads).Run(
-      step.g.graph(),
-      {.feeds = {{step.feed.output->name(), step.feed.value}}, .fetches = {step.result.name()}},
-      limit);
+  return OneDevice(num_threads)
+      .Run(
+          step.g.graph(),
+          {.feeds = {{step.feed.output->name(), step.feed.value}}, .fetches = {step.result.name()}},
+          limit);
 }
 
 TEST(RandomStepsTest, ALimitChangesNoResult) {

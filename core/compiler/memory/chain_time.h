@@ -23,8 +23,8 @@ class ChainTime {
   bool Precedes(const Node& before, const Node& node) const {
     return &before != &node && before_[before.id()] <= after_[node.id()];
   }
-  // Phase 2 * i lasts from the end of the chain's node i - 1 to the start of node i; phase 2 * i + 1
-  // lasts while node i runs. The last phase begins when the last node of the chain has ended.
+  // Phase 2 * i lasts from the end of the chain's node i - 1 to the start of node i; phase 2 * i +
+  // 1 lasts while node i runs. The last phase begins when the last node of the chain has ended.
   int num_phases() const { return 2 * static_cast<int>(chain_.size()) + 1; }
   // Returns the first phase in which the node may run.
   int FirstPhase(const Node& node) const;
