@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
+#include <memory>
 #include <string>
 
 #include "absl/strings/match.h"
+#include "core/graph/graph_pieces.h"
 #include "core/graph/graph_proto.h"
+#include "core/graph/piece_file.h"
 #include "core/wire/deterministic_bytes.h"
 #include "core/wire/message_file.h"
 #include "google/protobuf/text_format.h"
@@ -12,6 +16,10 @@ namespace penstock {
 
 namespace {
 
+// Graphs that a single message can hold are written as one, which other programs can read.
+constexpr PieceLimits kFileLimits = {.whole_bytes_max = int64_t{7} << 28,
+                                     .piece_bytes_max = int64_t{64} << 20};
+
 StatusOr<std::string> Serialize(const tensorflow::GraphDef& def, bool text) {
   std::string contents;
   if (text) {
@@ -19,17 +27,67 @@ StatusOr<std::string> Serialize(const tensorflow::GraphDef& def, bool text) {
     return Internal("cannot be printed");
   }
   if (def.ByteSizeLong() > INT32_MAX) {
-    return ResourceExhausted("takes ", def.ByteSizeLong(), " bytes, a message holds 2 GiB at most");
+    return ResourceExhausted("takes ", def.ByteSizeLong(),
+                             " bytes without its large constants of numbers, a message holds 2 GiB "
+                             "at most");
   }
   return DeterministicBytes(def);
+}
+
+Status WritePieces(GraphPieces pieces, WritableFile& file) {
+  RETURN_IF_ERROR(WritePieceFileHeader(file));
+  tensorflow::GraphDef def;
+  while (pieces.Next(&def)) {
+    ASSIGN_OR_RETURN(const std::string bytes, Serialize(def, /*text=*/false));
+    RETURN_IF_ERROR(WritePiece(bytes, file));
+  }
+  return file.Sync();
+}
+
+Status WritePieceFile(Env& env, GraphPieces pieces, const std::string& path) {
+  const std::string temporary = StrCat(path, ".tmp.", absl::Hex(env.RandomU64()));
+  ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, env.NewWritableFile(temporary));
+  Status status = WritePieces(std::move(pieces), *file);
+  const Status closed = file->Close();
+  if (status.ok()) status = closed;
+  if (status.ok()) status = env.Rename(temporary, path);
+  if (!status.ok()) {
+    env.RemoveFile(temporary).IgnoreError();  // the first error is reported
+    return status;
+  }
+  const size_t slash = path.rfind('/');
+  return env.SyncDirectory(slash == std::string::npos ? "." : path.substr(0, slash + 1));
+}
+
+Status ReadPieces(PieceFileReader& reader, Graph* graph) {
+  ConstantPieces constants;
+  std::string bytes;
+  while (true) {
+    RETURN_IF_ERROR(reader.Read(&bytes));
+    tensorflow::GraphDef def;
+    if (!def.ParseFromString(bytes)) return DataLoss("a piece is not a GraphDef");
+    if (ConstantPieces::IsPiece(def)) {
+      RETURN_IF_ERROR(constants.Add("", def));
+      continue;
+    }
+    RETURN_IF_ERROR(constants.Import(
+        "", &def, graph, [](const auto& nodes, Graph* into) { return ImportGraph(nodes, into); }));
+    if (reader.at_end()) return OkStatus();
+    return DataLoss("bytes follow the graph");
+  }
 }
 
 }  // namespace
 
 StatusOr<Graph> ReadGraphFile(Env& env, const std::string& path, const Registry& registry) {
+  Graph graph(registry);
+  const StatusOr<std::unique_ptr<PieceFileReader>> pieces = PieceFileReader::Open(env, path);
+  if (pieces.ok() && *pieces != nullptr) {
+    RETURN_IF_ERROR(Annotate(ReadPieces(**pieces, &graph), StrCat("'", path, "'")));
+    return graph;
+  }
   ASSIGN_OR_RETURN(const std::string contents, env.ReadFile(path));
   tensorflow::GraphDef def;
-  Graph graph(registry);
   RETURN_IF_ERROR(
       Annotate(ParseMessage(contents, UnknownFields::kRefused, &def), StrCat("'", path, "'")));
   RETURN_IF_ERROR(Annotate(ImportGraph(def, &graph), StrCat("'", path, "'")));
@@ -37,10 +95,25 @@ StatusOr<Graph> ReadGraphFile(Env& env, const std::string& path, const Registry&
 }
 
 Status WriteGraphFile(Env& env, const Graph& graph, const std::string& path) {
+  return WriteGraphFile(env, graph, path, kFileLimits);
+}
+
+Status WriteGraphFile(Env& env, const Graph& graph, const std::string& path,
+                      const PieceLimits& limits) {
+  const auto annotate = [&](const Status& status) {
+    return Annotate(status, StrCat("the graph for '", path, "'"));
+  };
+  GraphPieces pieces(graph, /*first_id=*/0, limits);
+  const bool text = absl::EndsWith(path, ".pbtxt");
+  if (!pieces.whole() && text) {
+    return annotate(ResourceExhausted("has more than ", limits.whole_bytes_max,
+                                      " bytes of constants: only a binary file can hold it"));
+  }
+  if (!pieces.whole()) return annotate(WritePieceFile(env, std::move(pieces), path));
   tensorflow::GraphDef def;
-  ExportGraph(graph, &def);
-  const StatusOr<std::string> contents = Serialize(def, absl::EndsWith(path, ".pbtxt"));
-  if (!contents.ok()) return Annotate(contents.status(), StrCat("the graph for '", path, "'"));
+  pieces.Next(&def);
+  const StatusOr<std::string> contents = Serialize(def, text);
+  if (!contents.ok()) return annotate(contents.status());
   return env.WriteFileAtomically(path, *contents);
 }
 

@@ -9,6 +9,7 @@
 #include "core/base/error_origin.h"
 #include "core/base/version.h"
 #include "core/functions/function_inliner.h"
+#include "core/graph/export_node.h"
 #include "core/graph/tensor_name.h"
 #include "core/tensor/memory_account.h"
 #include "core/wire/attr_proto.h"
@@ -210,7 +211,9 @@ Status Importer::Connect(const DeferredEdge& edge) {
   return OkStatus();
 }
 
-void ExportNode(const Node& node, tensorflow::NodeDef* def) {
+}  // namespace
+
+void ExportNode(const Node& node, ConstantValue value, tensorflow::NodeDef* def) {
   def->set_name(node.name());
   def->set_op(node.op_name());
   def->set_device(node.assigned_device().empty() ? node.requested_device()
@@ -221,10 +224,17 @@ void ExportNode(const Node& node, tensorflow::NodeDef* def) {
   }
   for (const Node* before : node.control_inputs()) def->add_input(StrCat("^", before->name()));
   if (node.op_name() == kFilledConstOp) return WriteFilledConst(node, def);
-  for (const auto& [name, value] : node.attrs()) AttrToProto(value, &(*def->mutable_attr())[name]);
+  for (const auto& [name, attr] : node.attrs()) {
+    tensorflow::AttrValue& written = (*def->mutable_attr())[name];
+    if (value == ConstantValue::kWritten || name != "value") {
+      AttrToProto(attr, &written);
+      continue;
+    }
+    tensorflow::TensorProto* const empty = written.mutable_tensor();
+    empty->set_dtype(static_cast<tensorflow::DataType>(Number(attr.get<Tensor>()->dtype())));
+    ShapeToProto(Shape({0}), empty->mutable_tensor_shape());
+  }
 }
-
-}  // namespace
 
 Status ImportGraph(const tensorflow::GraphDef& def, Graph* graph, const ImportLimits& limits) {
   tensorflow::GraphDef inlined;
@@ -247,7 +257,8 @@ void ExportGraph(const Graph& graph, tensorflow::GraphDef* def, int first_id) {
   def->Clear();
   def->mutable_versions()->set_producer(kGraphDefProducer);
   for (int id = first_id; id < graph.max_id(); ++id) {
-    if (const Node* node = graph.node(id)) ExportNode(*node, def->add_node());
+    if (const Node* node = graph.node(id))
+      ExportNode(*node, ConstantValue::kWritten, def->add_node());
   }
 }
 

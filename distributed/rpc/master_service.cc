@@ -72,9 +72,12 @@ void MasterService::Listen(Master& master, Scheduler& threads, CompletionLoop& l
   master_ = &master;
   threads_ = &threads;
   tensorflow::ConfigProto default_config = default_config_;
-  // Clears two fields that have an effect in the server's default: NumThreadsOf uses them.
-  default_config.clear_intra_op_parallelism_threads();
-  default_config.clear_inter_op_parallelism_threads();
+  // If both are set, the server sets its number of threads by them (NumThreadsOf).
+  if (default_config.intra_op_parallelism_threads() != 0 &&
+      default_config.inter_op_parallelism_threads() != 0) {
+    default_config.clear_intra_op_parallelism_threads();
+    default_config.clear_inter_op_parallelism_threads();
+  }
   LogIgnoredOptions("the server's default_session_config sets",
                     OptionsWithoutEffect(default_config));
   AcceptCalls(loop, queue);

@@ -105,6 +105,28 @@ TEST(ServerTest, ListensAtItsListenAddress) {
   }
 }
 
+// The number of threads of the server follows from both counts together.
+TEST(ServerTest, OneCountOfThreadsAloneIsNamedAsWithoutEffect) {
+  for (const bool both : {false, true}) {
+    ServerOptions options = At("127.0.0.1:0");
+    options.default_session_config = "intra_op_parallelism_threads: 2";
+    if (both) options.default_session_config += " inter_op_parallelism_threads: 3";
+    testing::internal::CaptureStderr();
+    {
+      auto server = Server::Create(options);
+      ASSERT_TRUE(server.ok()) << server.status();
+      ASSERT_TRUE((*server)->Start().ok());
+    }
+    const auto named = HasSubstr("no effect here (docs/session_options.md): intra_op_parallelism");
+    const std::string log = testing::internal::GetCapturedStderr();
+    if (both) {
+      EXPECT_THAT(log, Not(named));
+    } else {
+      EXPECT_THAT(log, named);
+    }
+  }
+}
+
 // The port that a server listens at may differ from its port in the cluster, for example behind a
 // gateway that maps ports.
 TEST(ServerTest, ThePortMayDifferFromTheOneInTheCluster) {

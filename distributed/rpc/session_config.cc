@@ -30,19 +30,29 @@ std::vector<std::string> DisabledPasses(const RewriterConfig& config) {
     if (optimizer.name() != kOurOptimizer) continue;
     const auto given = optimizer.parameter_map().find(kDisabledPasses);
     if (given == optimizer.parameter_map().end()) continue;
+    if (given->second.value_case() != tensorflow::AttrValue::kList) {
+      passes.emplace_back("(disabled_passes must be a list of strings)");  // refused as unknown
+    }
     const auto& names = given->second.list().s();
     passes.insert(passes.end(), names.begin(), names.end());
   }
   return passes;
 }
 
+bool IsOn(RewriterConfig::Toggle toggle) {
+  return toggle == RewriterConfig::ON || toggle == RewriterConfig::AGGRESSIVE;
+}
+
 // Applies opt_level. As in TensorFlow, L0 disables the optional passes that no other field switches
 // on. Returns false if that disables all optional passes; else adds the disabled ones to
 // `disabled`.
-bool ApplyLevel(const tensorflow::OptimizerOptions& config, std::vector<std::string>* disabled) {
+bool ApplyLevel(const tensorflow::GraphOptions& graph, std::vector<std::string>* disabled) {
+  const tensorflow::OptimizerOptions& config = graph.optimizer_options();
   if (config.opt_level() != tensorflow::OptimizerOptions::L0) return true;
-  const bool folds = config.do_constant_folding();
-  const bool merges = config.do_common_subexpression_elimination();
+  const RewriterConfig& rewrites = graph.rewrite_options();
+  const bool folds = config.do_constant_folding() || IsOn(rewrites.constant_folding());
+  const bool merges =
+      config.do_common_subexpression_elimination() || IsOn(rewrites.common_subgraph_elimination());
   if (!folds && !merges) return false;
   for (const Pass& pass : Passes()) {
     const string_view name = pass.name;
@@ -106,7 +116,7 @@ void ToProto(const SessionOptions& options, tensorflow::ConfigProto* config) {
 
 SessionOptions FromProto(const tensorflow::ConfigProto& config) {
   std::vector<std::string> disabled = DisabledPasses(config.graph_options().rewrite_options());
-  const bool optimizes = ApplyLevel(config.graph_options().optimizer_options(), &disabled);
+  const bool optimizes = ApplyLevel(config.graph_options(), &disabled);
   return {.operation_timeout_ms = LimitTimeout(config.operation_timeout_in_ms()),
           .allow_soft_placement = config.allow_soft_placement(),
           .log_device_placement = config.log_device_placement(),

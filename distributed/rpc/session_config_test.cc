@@ -98,6 +98,23 @@ TEST(SessionConfigTest, SwitchesOfPassesApplyAtLevelZero) {
   EXPECT_THAT(FromProto(config).disabled_passes, Contains("fold"));
   optimizer.clear_do_common_subexpression_elimination();
   EXPECT_FALSE(FromProto(config).optimize);
+  auto& rewrites = *config.mutable_graph_options()->mutable_rewrite_options();
+  rewrites.set_constant_folding(tensorflow::RewriterConfig::ON);
+  EXPECT_THAT(FromProto(config).disabled_passes, Not(Contains("fold")));
+  EXPECT_THAT(FromProto(config).disabled_passes, Contains("merge"));
+  rewrites.set_common_subgraph_elimination(tensorflow::RewriterConfig::AGGRESSIVE);
+  EXPECT_THAT(FromProto(config).disabled_passes, Not(Contains("merge")));
+}
+
+TEST(SessionConfigTest, DisabledPassesAreAList) {
+  tensorflow::ConfigProto config;
+  auto* const ours =
+      config.mutable_graph_options()->mutable_rewrite_options()->add_custom_optimizers();
+  ours->set_name("penstock");
+  (*ours->mutable_parameter_map())["disabled_passes"].set_s("fold");
+  const Status refused = CheckDisabledPasses(FromProto(config).disabled_passes);
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("must be a list of strings"));
 }
 
 TEST(SessionConfigTest, TheLargerThreadCountIsTheServers) {

@@ -18,7 +18,8 @@ StatusOr<std::vector<TensorName>> Parse(const std::vector<std::string>& texts) {
 
 }  // namespace
 
-OneDevice::OneDevice() : timer_(NewThreadTimer(Env::Real(), threads_)) {
+OneDevice::OneDevice(int num_threads)
+    : threads_("one", num_threads), timer_(NewThreadTimer(Env::Real(), threads_)) {
   auto devices = MakeDevices({.task = *DeviceName::Parse("/job:localhost/task:0"), .gpus_max = 0});
   CHECK_OK(devices.status());
   devices_ = *std::move(devices);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OneDevice: compiles a step for one CPU, and runs it on an executor with one thread, without a
-// session, so that the order of nodes does not depend on timing.
+// OneDevice: compiles a step for one CPU, and runs it on an executor, without a session. With one
+// thread, the order of nodes does not depend on timing.
 #pragma once
 
 #include <memory>
@@ -28,13 +28,13 @@ class OneDevice {
     int64_t peak_bytes = 0;  // peak bytes of the tensors of the second run, from the memory account
   };
 
-  OneDevice();
+  explicit OneDevice(int num_threads = 1);
   // Runs the step twice. `limit`: see CompileOptions::memory_limit. Variables live as long as this
   // object.
   StatusOr<Ran> Run(const Graph& graph, const Step& step, int64_t limit);
 
  private:
-  ThreadPool threads_{"one", 1};
+  ThreadPool threads_;
   const std::unique_ptr<DeadlineTimer> timer_;
   std::vector<std::unique_ptr<Device>> devices_;
 };

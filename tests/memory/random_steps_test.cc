@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tests that random graphs have the same results, bit for bit, with and without a memory limit, and
-// take no more memory than predicted.
+// take no more memory than predicted, on one thread and on several.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -74,11 +74,12 @@ struct RandomStep {
   Output result;
 };
 
-StatusOr<OneDevice::Ran> RunStep(const RandomStep& step, int64_t limit) {
-  return OneDevice().Run(
-      step.g.graph(),
-      {.feeds = {{step.feed.output->name(), step.feed.value}}, .fetches = {step.result.name()}},
-      limit);
+StatusOr<OneDevice::Ran> RunStep(const RandomStep& step, int64_t limit, int num_threads = 1) {
+  return OneDevice(num_threads)
+      .Run(
+          step.g.graph(),
+          {.feeds = {{step.feed.output->name(), step.feed.value}}, .fetches = {step.result.name()}},
+          limit);
 }
 
 TEST(RandomStepsTest, ALimitChangesNoResult) {
@@ -107,6 +108,12 @@ TEST(RandomStepsTest, ALimitChangesNoResult) {
       EXPECT_LE(limited->peak_bytes, limit);
       const double predicted = limited->predicted.devices[0].peak_bytes;
       EXPECT_NEAR(static_cast<double>(limited->peak_bytes), predicted, 0.1 * predicted);
+      EXPECT_LE(limited->predicted.devices[0].worst_bytes, static_cast<double>(limit));
+      // Several threads run nodes in other orders, and some at the same time.
+      const auto threaded = RunStep(step, limit, /*num_threads=*/4);
+      ASSERT_TRUE(threaded.ok()) << threaded.status();
+      EXPECT_EQ(std::memcmp(a.raw_data(), threaded->fetched[0].raw_data(), a.bytes()), 0);
+      EXPECT_LE(threaded->peak_bytes, limit);
     }
   }
   std::printf("%d of 45 fitted, %d nodes run again, %d tensors swapped\n", fitted, recomputed,

@@ -5,10 +5,12 @@
 //
 // An output takes memory from the start of its node until the last node that reads the output has
 // ended, unless it shares the memory of another output (buffer_sharing.h). A tensor from another
-// task takes memory on the receiving device as soon as the other task has computed it. An update of
-// a variable copies the value if a node has still to read a snapshot of it. Not counted: memory
-// that a kernel takes only while it runs, names of tensors in messages, and the contents of
-// strings. The model assumes one iteration of each loop, and that every branch is taken.
+// task takes memory on the receiving device as soon as the other task has computed it. On the
+// sending device it takes memory until its reader in the other task has ended, because only then it
+// has surely been sent. An update of a variable copies the value if a node has still to read a
+// snapshot of it. Not counted: memory that a kernel takes only while it runs, names of tensors in
+// messages, and the contents of strings. The model assumes one iteration of each loop, and that
+// every branch is taken.
 #pragma once
 
 #include <string>

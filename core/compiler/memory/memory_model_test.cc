@@ -84,7 +84,8 @@ TEST(MemoryModelTest, WhatAnotherTaskReadsIsThereTwice) {
   s.Run("c", "Sum2", {{a, 0}, {a, 0}}, 4, kWorker);
   s.Run("d", "Heavy", {{b, 0}}, 5, kPs);
   const MemoryProfile profile = s.Profile();
-  EXPECT_EQ(s.On(profile, kPs).during, (std::vector<double>{1000, 30, 30, 35}));
+  EXPECT_EQ(s.On(profile, kPs).during, (std::vector<double>{1000, 1030, 1030, 35}))
+      << "a is there until c has received it";
   EXPECT_EQ(s.On(profile, kWorker).during, (std::vector<double>{1000, 1000, 1004, 0}));
   EXPECT_EQ(s.On(profile, kWorker).peak_own_bytes, 4);
 }

@@ -36,10 +36,10 @@ MemoryPlan::MemoryPlan(Graph* graph, const CostTable& costs, std::vector<Node*> 
 
 void MemoryPlan::FindNearLimit() {
   if (limit_ <= 0) return;  // there is no limit: the plan only predicts
-  const std::vector<double> worst = WorstPeakBytes();
+  const std::vector<WorstPeak> worst = AtWorst();
   for (size_t d = 0; d < near_limit_.size(); ++d) {
     const bool near =
-        profile_.devices[d].peak_bytes > kNearLimitShare * limit_ || worst[d] > limit_;
+        profile_.devices[d].peak_bytes > kNearLimitShare * limit_ || worst[d].bytes > limit_;
     near_limit_[d] = near_limit_[d] || near;
   }
 }
@@ -169,13 +169,17 @@ StatusOr<bool> MemoryPlan::LowerOnce(Method means) {
   return false;
 }
 
-std::vector<bool> MemoryPlan::NodesToOrder() const {
+bool MemoryPlan::AlwaysFits() const {
+  return std::ranges::all_of(AtWorst(), [&](const WorstPeak& p) { return p.bytes <= limit_; });
+}
+
+std::vector<bool> MemoryPlan::NodesToOrder(double bytes_min) const {
   std::vector<bool> to_order(graph_.max_id()), updated(graph_.max_id());
   for (const MemoryProfile::Update& update : profile_.updates) updated[update.state->id()] = true;
   for (const Buffer& buffer : profile_.buffers) {
     // Variables that the step updates count, too: an update may need a copy.
     const bool counted = buffer.counted || updated[buffer.value.node->id()];
-    if (!counted || buffer.bytes < MinBufferBytes()) continue;
+    if (!counted || buffer.bytes < bytes_min) continue;
     for (const Endpoint& value : buffer.values) {
       if (!buffer.received) to_order[value.node->id()] = true;
       for (const OutEdge& edge : value.node->out_edges()) {
@@ -191,14 +195,19 @@ std::vector<bool> MemoryPlan::NodesToOrder() const {
 }
 
 void MemoryPlan::KeepOrder() {
-  const std::vector<bool> to_order = NodesToOrder();
   FindNearLimit();
+  Chain(NodesToOrder(MinBufferBytes()));
+  if (!AlwaysFits()) Chain(std::vector<bool>(graph_.max_id(), true));
+}
+
+// Adds control edges between the wanted nodes of each device that is near the limit.
+void MemoryPlan::Chain(const std::vector<bool>& wanted) {
   OrderChain chain(&graph_, order_);
   std::vector<OrderChain::Ends> ends(model_.devices().size());  // by device
   for (Node* node : order_) {
     chain.Visit(*node);
     const int device = model_.DeviceOf(*node);
-    if (!near_limit_[device] || !to_order[node->id()] || conditional_[node->id()]) continue;
+    if (!near_limit_[device] || !wanted[node->id()] || conditional_[node->id()]) continue;
     if (IsSwapOut(*node)) {
       chain.AddEnd(node, &ends[device]);
     } else if (IsSwapIn(*node)) {

@@ -57,11 +57,14 @@ class MemoryPlan {
   // Adds control edges to devices that are near the limit, or were near it in an earlier order.
   // With these edges, the executors keep the order of all nodes that make or read much memory.
   // Leaves out edges that could make a node wait for itself by way of a queue or a collective
-  // (order_chain.h).
+  // (order_chain.h). First chains only the nodes that make or read buffers of MinBufferBytes() or
+  // more; if other orders may then still exceed the limit, all nodes.
   void KeepOrder();
-  // Returns, by device, an upper bound of the bytes that the step can take in any order of
+  // Returns, by device, an upper bound of the memory that the step can take in any order of
   // execution.
-  std::vector<double> WorstPeakBytes() const { return WorstPeaks(model_, order_); }
+  std::vector<WorstPeak> AtWorst() const { return WorstPeaks(model_, order_); }
+  // Returns whether no order of execution can exceed the limit.
+  bool AlwaysFits() const;
 
   const MemoryModel& model() const { return model_; }
   const MemoryProfile& profile() const { return profile_; }
@@ -80,7 +83,9 @@ class MemoryPlan {
   StatusOr<std::vector<Node*>> Split(Node* sum);
   std::vector<int> CandidatesAt(int device, int position) const;
   StatusOr<bool> LowerOnce(Method means);
-  std::vector<bool> NodesToOrder() const;  // by id
+  // Returns, by id, the nodes that make or read a buffer of at least `bytes_min` bytes.
+  std::vector<bool> NodesToOrder(double bytes_min) const;
+  void Chain(const std::vector<bool>& wanted);
   // Adds to near_limit_ the devices that are near the limit now.
   void FindNearLimit();
 

@@ -52,12 +52,12 @@ void MemorySimulation::RunNode(const Node& node) {
     device.peak_bytes = bytes_[d];
     device.peak_at = position_;
   }
-  // A fetched tensor is kept until the step has ended.
-  if (node.op().end != EndOp::kFetch) {
-    for (int i = 0; i < node.num_inputs(); ++i) {
-      const int buffer = InputBuffer(node, i);
-      if (buffer != kNone) Release(buffer, 1);
-    }
+  for (int i = 0; i < node.num_inputs(); ++i) {
+    // The tensor has been sent at the latest when its reader runs.
+    if (const int sent = SentBuffer(node, i); sent != kNone) Release(sent, 1);
+    // A fetched tensor is kept until the step has ended.
+    const int buffer = node.op().end == EndOp::kFetch ? kNone : InputBuffer(node, i);
+    if (buffer != kNone) Release(buffer, 1);
   }
   for (int i = 0; i < node.num_outputs(); ++i) {
     const int buffer = buffer_of_[node.id()][i];
@@ -108,6 +108,13 @@ int MemorySimulation::Find(const Endpoint& value, int memory) const {
 int MemorySimulation::InputBuffer(const Node& node, int input) const {
   const Endpoint value = node.input(input);
   return value.node == nullptr ? kNone : Find(value, MemoryOf(node));
+}
+
+int MemorySimulation::SentBuffer(const Node& node, int input) const {
+  const Endpoint value = node.input(input);
+  if (value.node == nullptr || value.node->op().is_constant) return kNone;
+  const int memory = MemoryOf(*value.node);
+  return memory == MemoryOf(node) ? kNone : Find(value, memory);
 }
 
 int MemorySimulation::NewBuffer(const Endpoint& value, int device, double bytes, bool counted) {
@@ -181,14 +188,21 @@ void MemorySimulation::MakeOutputs(const Node& node) {
   }
 }
 
+// Returns whether the buffer holds, or held, the value of a variable.
+bool MemorySimulation::IsState(int buffer) const {
+  const Endpoint& value = profile_.buffers[buffer].value;
+  return value.node->output_type(value.index).refers_to_state();
+}
+
 // Returns the buffer of an input that the output takes over, by the rules of
-// KernelContext::ForwardOrAllocate; kNone if there is none.
+// KernelContext::ForwardOrAllocate; kNone if there is none. Never an old value of a variable: it
+// is free to be reused only if an update has copied it before, which not every order does.
 int MemorySimulation::ReusedBuffer(const Node& node, int output, const Sharing& sharing) const {
   const double bytes = model_.Bytes({const_cast<Node*>(&node), output});
   for (int i = 0; i < node.num_inputs(); ++i) {
     if (sharing.input >= 0 && i != sharing.input) continue;
     const int b = InputBuffer(node, i);
-    if (b == kNone || !uses_[b].counted || uses_[b].left != 1) continue;
+    if (b == kNone || !uses_[b].counted || uses_[b].left != 1 || IsState(b)) continue;
     const bool same_type = node.input_type(i).dtype == node.output_type(output).dtype;
     if (same_type && profile_.buffers[b].bytes == bytes) return b;
   }
@@ -201,17 +215,15 @@ int MemorySimulation::UsesOf(const Node& node, int buffer) const {
   return uses;
 }
 
-// Counts the inputs that read the output. Makes a buffer for the received copy if an input is in
-// another memory.
+// Counts the inputs that read the output, or to which it is sent. Makes a buffer for the received
+// copy if an input is in another memory.
 void MemorySimulation::CountUses(const Node& node, int output, int buffer) {
   const int memory = MemoryOf(node);
   for (const OutEdge& edge : node.out_edges()) {
     if (edge.src_index != output) continue;
     const int reader_memory = MemoryOf(*edge.dst);
-    if (reader_memory == memory || node.op().is_constant) {
-      ++uses_[buffer].left;
-      continue;
-    }
+    ++uses_[buffer].left;
+    if (reader_memory == memory || node.op().is_constant) continue;
     const auto [found, added] = received_.try_emplace({{node.id(), output}, reader_memory}, kNone);
     if (added) {
       const int device = model_.DeviceOf(*edge.dst);

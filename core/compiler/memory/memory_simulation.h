@@ -37,8 +37,12 @@ class MemorySimulation {
   int Find(const Endpoint& value, int memory) const;
   // Returns the buffer that the node reads as this input, or kNone.
   int InputBuffer(const Node& node, int input) const;
+  // Returns the buffer from which this input is sent to the node's task; kNone if the node reads
+  // that buffer itself.
+  int SentBuffer(const Node& node, int input) const;
   int NewBuffer(const Endpoint& value, int device, double bytes, bool counted);
   void MakeOutputs(const Node& node);
+  bool IsState(int buffer) const;
   int ReusedBuffer(const Node& node, int output, const Sharing& sharing) const;
   int UsesOf(const Node& node, int buffer) const;
   void CountUses(const Node& node, int output, int buffer);

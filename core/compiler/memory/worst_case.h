@@ -13,11 +13,25 @@
 
 namespace penstock {
 
-// Returns the bound for each device of the model, in bytes, including tensors from other tasks. It
-// is the maximum, over all nodes, of the sum of the buffers that may be in memory while the node
-// runs: those whose producer need not wait for the node, and of which a consumer may end after the
-// node. `order` is any order in which the nodes may run. The bound leaves out the same memory as
-// MemoryModel. For steps with very many large tensors it is the sum of all tensors.
-std::vector<double> WorstPeaks(const MemoryModel& model, absl::Span<Node* const> order);
+// The bound for one device.
+struct WorstPeak {
+  struct Tensor {
+    Endpoint value;  // for a copy that an update makes: the variable's handle
+    double bytes = 0;
+    bool received = false;  // true if it comes from another task
+  };
+  double bytes = 0;  // tensors from other tasks included
+  // A node that runs, or waits to run, when the bound may be reached; null if `bytes` is 0.
+  const Node* at = nullptr;
+  std::vector<Tensor> tensors = {};  // that may then be in memory; small ones may be missing
+};
+
+// Returns the bound for each device of the model. For every node, the bound adds up the buffers
+// that may be in memory while the node runs: those whose producer need not wait for the node, and
+// of which a consumer may end after the node. `order` is an order in which the nodes may run. What
+// MemoryModel does not count is not counted here, either. If a chain of control edges keeps the
+// order of the nodes that make and read memory, the bound is the peak of that order. For steps
+// with very many large tensors, the order of nodes outside of the longest chain counts as unknown.
+std::vector<WorstPeak> WorstPeaks(const MemoryModel& model, absl::Span<Node* const> order);
 
 }  // namespace penstock

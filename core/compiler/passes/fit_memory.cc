@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,8 +29,19 @@ std::vector<const MemoryProfile::Buffer*> BuffersAtPeak(const MemoryProfile& pro
   return buffers;
 }
 
-std::string NameOf(const MemoryProfile::Buffer& buffer) {
-  return StrCat(buffer.value.node->name(), ":", buffer.value.index);
+std::string NameOf(const Endpoint& value) { return StrCat(value.node->name(), ":", value.index); }
+
+// Returns the tensors that may be in memory at worst, largest first.
+std::vector<MemoryReport::Tensor> LargestOf(const WorstPeak& worst) {
+  std::vector<MemoryReport::Tensor> tensors;
+  for (const WorstPeak::Tensor& tensor : worst.tensors) {
+    if (tensor.bytes > 0) {
+      tensors.push_back({NameOf(tensor.value), tensor.bytes, tensor.received});
+    }
+  }
+  std::ranges::stable_sort(tensors, std::greater<>(), &MemoryReport::Tensor::bytes);
+  if (tensors.size() > MemoryReport::kTensorsMax) tensors.resize(MemoryReport::kTensorsMax);
+  return tensors;
 }
 
 MemoryReport::Device Describe(const MemoryPlan& plan, int device) {
@@ -42,9 +54,18 @@ MemoryReport::Device Describe(const MemoryPlan& plan, int device) {
   if (profile.peak_bytes > 0) report.peak_node = plan.order()[profile.peak_at]->name();
   for (const MemoryProfile::Buffer* buffer : BuffersAtPeak(plan.profile(), device)) {
     if (report.largest.size() == MemoryReport::kTensorsMax || buffer->bytes == 0) break;
-    report.largest.push_back({NameOf(*buffer), buffer->bytes, buffer->received});
+    report.largest.push_back({NameOf(buffer->value), buffer->bytes, buffer->received});
   }
   return report;
+}
+
+std::string Lines(const std::vector<MemoryReport::Tensor>& tensors) {
+  std::string lines;
+  for (const MemoryReport::Tensor& tensor : tensors) {
+    absl::StrAppendFormat(&lines, "\n  %12.0f bytes  %s%s", tensor.bytes, tensor.name,
+                          tensor.received ? " (received)" : "");
+  }
+  return lines;
 }
 
 Status DoesNotFitError(const MemoryReport& report) {
@@ -56,10 +77,7 @@ Status DoesNotFitError(const MemoryReport& report) {
                           "was changed):",
                           device.device, device.peak_bytes, device.peak_node,
                           device.peak_bytes - report.limit_bytes, device.naive_bytes);
-    for (const MemoryReport::Tensor& tensor : device.largest) {
-      absl::StrAppendFormat(&list, "\n  %12.0f bytes  %s%s", tensor.bytes, tensor.name,
-                            tensor.received ? " (received)" : "");
-    }
+    list += Lines(device.largest);
   }
   return ResourceExhausted(
       absl::StrFormat(
@@ -67,6 +85,26 @@ Status DoesNotFitError(const MemoryReport& report) {
           "its order was chosen for that, %d nodes would run again and %d tensors would "
           "be swapped. Raise the limit or make the batch smaller.",
           report.limit_bytes, report.num_recomputed, report.num_swapped),
+      list);
+}
+
+// Returns the error for a step whose planned order fits, although control edges cannot keep it.
+Status MayNotFitError(const MemoryReport& report, const std::vector<WorstPeak>& worst) {
+  std::string list;
+  for (size_t d = 0; d < worst.size(); ++d) {
+    if (worst[d].bytes <= report.limit_bytes) continue;
+    absl::StrAppendFormat(&list,
+                          "\n%s: up to %.0f bytes when '%s' runs, %.0f too many (%.0f in the "
+                          "planned order):",
+                          report.devices[d].device, worst[d].bytes, worst[d].at->name(),
+                          worst[d].bytes - report.limit_bytes, report.devices[d].peak_bytes);
+    list += Lines(LargestOf(worst[d]));
+  }
+  return ResourceExhausted(
+      absl::StrFormat("memory_limit: the step may take more than %.0f bytes on a device, because "
+                      "other tasks, branches or blocking nodes leave its order open. Raise the "
+                      "limit or make the batch smaller.",
+                      report.limit_bytes),
       list);
 }
 
@@ -108,13 +146,16 @@ Status FitMemory(PassContext& context) {
   MemoryPlan plan(context.graph, context.costs, std::move(order), limit);
   const MemoryProfile naive = plan.profile();
   if (limit > 0 && plan.IsNearLimit()) RETURN_IF_ERROR(LowerToLimit(&plan, &report));
-  const std::vector<double> worst = plan.WorstPeakBytes();
+  const std::vector<WorstPeak> worst = plan.AtWorst();
   for (size_t d = 0; d < naive.devices.size(); ++d) {
     report.devices.push_back(Describe(plan, static_cast<int>(d)));
-    report.devices.back().worst_bytes = worst[d];
+    report.devices.back().worst_bytes = worst[d].bytes;
     report.devices.back().naive_bytes = naive.devices[d].peak_bytes;
   }
-  return limit > 0 && !plan.Fits() ? DoesNotFitError(report) : OkStatus();
+  if (limit == 0) return OkStatus();
+  if (!plan.Fits()) return DoesNotFitError(report);
+  const auto exceeds = [&](const WorstPeak& peak) { return peak.bytes > limit; };
+  return std::ranges::any_of(worst, exceeds) ? MayNotFitError(report, worst) : OkStatus();
 }
 
 }  // namespace penstock

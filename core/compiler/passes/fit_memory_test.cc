@@ -158,6 +158,35 @@ TEST(FitMemoryTest, RefusesWhatCannotFit) {
   EXPECT_THAT(text, HasSubstr("kept"));
 }
 
+// The worker's order can be kept, but nothing tells when the parameter server takes the tensors
+// that it is sent. The predicted order assumes that it takes them at once.
+TEST(FitMemoryTest, RefusesWhatAnotherTaskMayPileUp) {
+  TestProgram w;
+  CostTable costs;
+  w.options.costs = &costs;
+  Node* last = nullptr;
+  std::vector<std::string> targets;
+  for (int i = 0; i < 6; ++i) {
+    const std::string made = StrCat("made", i), read = StrCat("read", i);
+    Node* const node = w.Add(made, "Noise", {}, {.device = kWorker});
+    if (last != nullptr) w.graph.AddControlEdge(last, node);
+    last = node;
+    w.Add(read, "Use", {{node, 0}}, {.device = kPs});
+    costs.RecordOutput(made, 0, kBytes);
+    costs.RecordOutput(read, 0, 10);
+    targets.push_back(read);
+  }
+  w.options.memory_limit = static_cast<int64_t>(7 * kBytes);
+  EXPECT_TRUE(w.Compile({}, {}, targets).ok());
+  w.options.memory_limit = static_cast<int64_t>(3 * kBytes);
+  const Status status = w.Compile({}, {}, targets).status();
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+  const std::string text(status.message());
+  EXPECT_THAT(text, HasSubstr("memory_limit: the step may take more than 3000000 bytes"));
+  EXPECT_THAT(text, HasSubstr(kWorker));
+  EXPECT_THAT(text, HasSubstr("made0:0"));
+}
+
 TEST(FitMemoryTest, RefusesLoopsAndNonsense) {
   LoopTestProgram p;
   p.options.memory_limit = 1;
