@@ -8,8 +8,8 @@
 //   const Outputs batch = iterator.GetNext();
 //   RETURN_IF_ERROR(session->Execute(iterator.initializer()));
 //
-// An iterator and its position belong to a session. The position is not in checkpoints: a Saver
-// does not save it.
+// An iterator and its position belong to a session. A Saver saves the position if it is told to:
+// SaverOptions::iterators.
 #pragma once
 
 #include "client/dataset.h"

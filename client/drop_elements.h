@@ -5,14 +5,17 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "client/exactly_once.h"
 
 namespace penstock::client {
 
 // Drops the elements that earlier steps have used, by running `taken`, a tensor or an op that takes
-// one element. Their number is the count that `once` keeps; if `once` is null, it is `global_step`.
-// FailedPrecondition if the input ends before all of them are dropped.
-Status DropElements(Session& session, Output taken, const ExactlyOnce* once, int64_t global_step);
+// one element, with the options `run`. Their number is the count that `once` keeps; if `once` is
+// null, it is `global_step`. FailedPrecondition if the input ends before all of them are dropped.
+// Cancelled if `stopping`, which may be null, returns true before that.
+Status DropElements(Session& session, Output taken, const ExactlyOnce* once, int64_t global_step,
+                    const RunOptions& run, const std::function<bool()>& stopping);
 
 }  // namespace penstock::client

@@ -218,7 +218,7 @@ TEST(ExactlyOnceMistakesTest, AreNamed) {
   const QueueRunners runners(program);
   RunQueueRunners run(runners, {}, &once);
   const auto session = Session::New(program);
-  EXPECT_EQ(run.SessionReady(**session, 0).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(run.SessionBegins({**session}).code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(once.Begin(**session).status().code(), StatusCode::kFailedPrecondition);
 }
 

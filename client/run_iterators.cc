@@ -10,7 +10,7 @@ namespace penstock::client {
 RunIterators::RunIterators(std::vector<Iterator> iterators, Output taken, const ExactlyOnce* once)
     : iterators_(std::move(iterators)), taken_(taken), once_(once) {}
 
-Status RunIterators::SessionReady(Session& session, int64_t global_step) {
+Status RunIterators::SessionBegins(const HookSession& begun) {
   if (once_ != nullptr && !taken_.valid()) {
     return InvalidArgument("RunIterators with ExactlyOnce must be given what a step takes");
   }
@@ -20,9 +20,12 @@ Status RunIterators::SessionReady(Session& session, int64_t global_step) {
     if (!taken_.valid()) continue;
     RETURN_IF_ERROR(Annotate(iterator.dataset().repeatable(), "the input cannot be resumed"));
   }
-  if (!initializers.empty()) RETURN_IF_ERROR(session.Run({}, {}, initializers).status());
+  if (!initializers.empty()) {
+    RETURN_IF_ERROR(begun.session.Run({}, {}, initializers, begun.run).status());
+  }
   if (!taken_.valid()) return OkStatus();
-  const Status dropped = DropElements(session, taken_, once_, global_step);
+  const Status dropped =
+      DropElements(begun.session, taken_, once_, begun.global_step, begun.run, begun.stopping);
   return dropped.ok() ? OkStatus() : StepFailed(dropped);
 }
 

@@ -22,7 +22,7 @@
 //
 // If the input ends before all elements of earlier steps are dropped, the loop ends with
 // FailedPrecondition. Possible causes: files are missing, or other workers have raised the global
-// step too.
+// step too. If the training is told to end meanwhile, no more elements are dropped.
 #pragma once
 
 #include <vector>
@@ -40,7 +40,7 @@ class RunIterators : public TrainingHook {
   explicit RunIterators(std::vector<Iterator> iterators, Output taken = {},
                         const ExactlyOnce* once = nullptr);
 
-  Status SessionReady(Session& session, int64_t global_step) override;
+  Status SessionBegins(const HookSession& begun) override;
   Status StepFailed(const Status& why) override;
 
  private:

@@ -132,12 +132,42 @@ TEST(RunIterators, WhatIsLeftToChanceCannotBeResumed) {
   }
 }
 
+TEST(RunIterators, ATrainingThatIsToldToEndDropsNoMoreElements) {
+  Program program;
+  const Iterator iterator(Dataset::Range(program, 0, 100));
+  RunIterators input({iterator}, iterator.GetNext()[0]);
+  const auto session = Session::New(program);
+  int asked = 0;
+  const Status status = input.SessionBegins(
+      {.session = **session, .global_step = 8, .stopping = [&] { return ++asked == 3; }});
+  EXPECT_EQ(status.code(), StatusCode::kCancelled) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("2 of the 8 elements"));
+}
+
+TEST(RunIterators, ACancellationEndsTheDropping) {
+  Program program;
+  // No element passes, so the first one is never dropped.
+  const Iterator iterator(Dataset::Range(program, 0, int64_t{1} << 60).Filter([](const Outputs& x) {
+    return Less(x[0], Constant(*x[0].sink, Tensor::Scalar<int64_t>(0)));
+  }));
+  RunIterators input({iterator}, iterator.GetNext()[0]);
+  const auto session = Session::New(program);
+  Cancellation cancellation;
+  const auto thread = Scheduler::Real().StartThread("cancels", [&] {
+    Env::Real().SleepForNanos(100'000'000);
+    cancellation.Cancel(Cancelled("told to end"));
+  });
+  const Status status = input.SessionBegins(
+      {.session = **session, .global_step = 8, .run = {.cancellation = &cancellation}});
+  EXPECT_EQ(status.code(), StatusCode::kCancelled) << status;
+}
+
 TEST(RunIterators, ExactlyOnceNeedsToKnowWhatIsTaken) {
   Program program;
   const ExactlyOnce once(program);
   RunIterators input({Iterator(Dataset::Range(program, 0, 3))}, {}, &once);
   const auto session = Session::New(program);
-  EXPECT_EQ(input.SessionReady(**session, 0).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(input.SessionBegins({**session}).code(), StatusCode::kInvalidArgument);
 }
 
 // Two workers of a cluster each read half of the numbers. One of them is started again in the

@@ -5,7 +5,7 @@
 
 namespace penstock::client {
 
-Status RunQueueRunners::SessionReady(Session& session, int64_t global_step) {
+Status RunQueueRunners::SessionBegins(const HookSession& begun) {
   if (once_ != nullptr && !taken_.valid()) {
     return InvalidArgument(
         "RunQueueRunners with ExactlyOnce must be given the batch that is taken");
@@ -14,9 +14,10 @@ Status RunQueueRunners::SessionReady(Session& session, int64_t global_step) {
     RETURN_IF_ERROR(Annotate(runners_.CheckRepeatable(taken_), "the input cannot be resumed"));
   }
   coordinator_ = std::make_unique<Coordinator>(scheduler_);
-  runners_.Start(session, *coordinator_);
+  runners_.Start(begun.session, *coordinator_);
   if (!taken_.valid()) return OkStatus();
-  const Status dropped = DropElements(session, taken_, once_, global_step);
+  const Status dropped =
+      DropElements(begun.session, taken_, once_, begun.global_step, begun.run, begun.stopping);
   return dropped.ok() ? OkStatus() : StepFailed(dropped);
 }
 

@@ -36,7 +36,7 @@ class RunQueueRunners : public TrainingHook {
                            Scheduler& scheduler = Scheduler::Real())
       : runners_(runners), taken_(taken), once_(once), scheduler_(scheduler) {}
 
-  Status SessionReady(Session& session, int64_t global_step) override;
+  Status SessionBegins(const HookSession& begun) override;
   Status StepFailed(const Status& why) override;
   void SessionEnds() override { coordinator_ = nullptr; }
   Status End(Session& session, int64_t global_step) override { return Stop(); }

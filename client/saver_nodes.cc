@@ -59,9 +59,11 @@ class NodeAdder {
   void CheckValues(const SaverShard& shard, Outputs& values);
   SaverShard AddShard(SaverShard shard, int index, int count);
   void AddTableValues(const SaverShard& shard, const Outputs& locks, Outputs* values);
+  void AddPositionValues(const SaverShard& shard, Outputs* values);
   void AddReads(SaverShard& shard);
   Outputs AddImports(const SaverShard& shard, RestoreStep step);
   Outputs AddAssigns(const SaverShard& shard, const Outputs& imported);
+  Outputs AddPositionRestores(const SaverShard& shard);
   void AddSnapshot(SaverShard& shard);
   Output AddSave(const SaverShard& shard, Outputs values, bool background);
   Output AddRestores(const std::vector<SaverShard>& shards, RestoreStep step);
@@ -86,7 +88,7 @@ void NodeAdder::NoteInterleaved(const Variable& variable) {
       shape_and_slice->slice.Within(shape_and_slice->shape)->ToString());
 }
 
-// Divides variables and tables among the tasks that hold them.
+// Divides variables, tables and iterators among the tasks that hold them.
 NodeAdder::Shards NodeAdder::Divide(const std::vector<Variable>& variables,
                                     std::vector<SavedTable> tables) {
   Shards by_host;
@@ -105,6 +107,15 @@ NodeAdder::Shards NodeAdder::Divide(const std::vector<Variable>& variables,
     }
     by_host[HostOf(variable.device())].variables.push_back(variable);
     NoteInterleaved(variable);
+  }
+  for (const Iterator& iterator : options_.iterators) {
+    if (iterator.handle().sink != &program_) {
+      program_.Fail(InvalidArgument("saver: an iterator belongs to another program"));
+      continue;
+    }
+    const Node* const node = program_.NodeOf(iterator.handle());
+    if (node == nullptr) continue;  // the program has an error
+    by_host[HostOf(node->requested_device())].iterators.push_back(iterator);
   }
   return by_host;
 }
@@ -223,6 +234,7 @@ SaverShard NodeAdder::AddShard(SaverShard shard, int index, int count) {
   {
     Outputs unlocked;
     if (!locks.empty()) unlocked.push_back(Unlock(program_, locks, shard.values));
+    AddPositionValues(shard, &shard.values);
     const auto after = program_.ControlDependencies(unlocked);
     shard.save = AddSave(shard, shard.values, /*background=*/false);
   }
@@ -256,6 +268,18 @@ void NodeAdder::AddReads(SaverShard& shard) {
     }
     (changes ? shard.changes : shard.rows) =
         read(names, std::vector<std::string>(names.size()), types);
+  }
+  names = shard.PositionNames();
+  shard.positions = read(names, std::vector<std::string>(names.size()),
+                         std::vector<DType>(names.size(), DType::kVariant));
+}
+
+// Appends the positions of the shard's iterators to `*values`. They are read without locks, because
+// an iterator answers only after a GetNext that waits for its input.
+void NodeAdder::AddPositionValues(const SaverShard& shard, Outputs* values) {
+  for (const Iterator& iterator : shard.iterators) {
+    const auto here = program_.ColocateWith(iterator.handle());
+    values->push_back(Call("SerializeIterator", {iterator.handle()}));
   }
 }
 
@@ -318,9 +342,11 @@ void NodeAdder::AddSnapshot(SaverShard& shard) {
                                {{"shared_name", StrCat(snapshot, "/", variable.name())}})};
     }
   }
-  Outputs ends = {
-      Call("SnapshotKeep", {nodes_.snapshot_name, values}, {{"shared_name", snapshot}})};
+  Outputs ends;
   if (!locks.empty()) ends.push_back(Unlock(program_, locks, values));
+  AddPositionValues(shard, &values);
+  ends.insert(ends.begin(),
+              Call("SnapshotKeep", {nodes_.snapshot_name, values}, {{"shared_name", snapshot}}));
   shard.take_snapshot = program_.Group(ends, "take_snapshot_part", ends[0]);
   const Outputs taken = CallN("SnapshotTake", {nodes_.snapshot_name},
                               {{"shared_name", snapshot}, {"dtypes", shard.Types()}});
@@ -359,6 +385,22 @@ Outputs NodeAdder::AddAssigns(const SaverShard& shard, const Outputs& imported) 
   return assigned;
 }
 
+// Adds the ops that initialise the shard's iterators and move them to their saved positions.
+Outputs NodeAdder::AddPositionRestores(const SaverShard& shard) {
+  const auto unordered = program_.ClearControlDependencies();
+  Outputs restored;
+  for (size_t i = 0; i < shard.iterators.size(); ++i) {
+    const Iterator& iterator = shard.iterators[i];
+    const auto here = program_.ColocateWith(iterator.handle());
+    const Output position = shard.positions.Sibling(static_cast<int>(i));
+    const auto read = program_.ControlDependencies({position});
+    const Output made = Call("MakeIterator", {iterator.dataset().variant(), iterator.handle()});
+    const auto after = program_.ControlDependencies({made});
+    restored.push_back(Call("DeserializeIterator", {iterator.handle(), position}));
+  }
+  return restored;
+}
+
 Output NodeAdder::AddRestores(const std::vector<SaverShard>& shards, RestoreStep step) {
   const bool ends = step == RestoreStep::kOnly || step == RestoreStep::kLast;
   Outputs restored;
@@ -367,6 +409,10 @@ Output NodeAdder::AddRestores(const std::vector<SaverShard>& shards, RestoreStep
     Outputs reads, turn;
     if (shard.restored.valid() && ends) reads.push_back(shard.restored);
     if (!shard.tables.empty()) reads.push_back(merges ? shard.changes : shard.rows);
+    if (ends) {
+      const Outputs positions = AddPositionRestores(shard);
+      restored.insert(restored.end(), positions.begin(), positions.end());
+    }
     if (reads.empty()) continue;
     const Outputs locks = Lock(program_, shard.mutexes, reads);
     if (!locks.empty()) turn = {Commit(program_, locks[0], locks)};

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
+#include "client/dataset_iterator.h"
 #include "client/program.h"
 #include "core/base/env.h"
 
@@ -13,6 +15,14 @@ namespace penstock::client {
 struct SaverOptions {
   int keep = 5;          // number of newest checkpoints to keep; 0: all
   Outputs mutexes = {};  // held while variables are saved or restored: client/mutex.h
+  // Iterators whose positions are saved with the variables, by the names of their nodes. A save
+  // fails with FailedPrecondition if one of them was not initialised. A restore initialises them:
+  // each goes on in its own dataset, after the last element that it returned before the save, and
+  // ends with InvalidArgument if the pipeline differs from the saved one. Elements that the dataset
+  // has read ahead, such as those of a shuffle, are in the checkpoint. Save between two steps:
+  // otherwise a step may have taken an element whose update is not in the checkpoint. Random ops
+  // in the datasets' functions begin anew.
+  std::vector<Iterator> iterators = {};
   // In addition, one checkpoint per this many hours is never deleted. 0: none.
   double keep_every_hours = 0;
   // After a checkpoint with all rows of dynamic tables, up to this many checkpoints hold only the

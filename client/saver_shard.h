@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "client/dataset_iterator.h"
 #include "client/program.h"
 #include "client/saved_tables.h"
 
@@ -18,6 +19,7 @@ struct SaverShard {
   std::vector<Variable> variables;
   std::vector<SavedTable> tables;
   std::vector<Variable> ready;  // initialised when the tables are ready
+  std::vector<Iterator> iterators;
   Outputs mutexes;              // mutexes on this task
   Output file;                  // the prefix of the file names of this task
   Outputs values;               // the values to save
@@ -26,16 +28,18 @@ struct SaverShard {
   Outputs copy_ahead;  // the last op of a chain; none if no variable is large
   Output take_snapshot, save_snapshot;
   // The first outputs of the ops that read the file: the values of variables, the rows of tables,
-  // and the changed rows in a checkpoint of changes. Each is not valid if the task has no such
-  // values.
-  Output restored, rows, changes;
+  // the changed rows in a checkpoint of changes, and the positions of iterators. Each is not valid
+  // if the task has no such values.
+  Output restored, rows, changes, positions;
 
   bool saves_changes = false;  // if true, saves with a base have only the changed rows of tables
   // Return name, slice and type of each saved tensor: first the variables, then the tensors of the
-  // tables.
+  // tables, then the iterators.
   std::vector<std::string> Names() const;
   std::vector<std::string> Slices() const;
   std::vector<DType> Types() const;
+  // Returns the names of the iterators' positions.
+  std::vector<std::string> PositionNames() const;
 };
 
 }  // namespace penstock::client

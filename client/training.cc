@@ -193,9 +193,11 @@ Status TrainingLoop::TrainToEnd(Status status) {
 Status TrainingLoop::Begin() {
   AbandonSavesAndSteps();
   RETURN_IF_ERROR(session_->Connect());
-  for (TrainingHook* hook : context_->hooks) {
-    RETURN_IF_ERROR(hook->SessionReady(session(), context_->global_step));
-  }
+  const HookSession begun{.session = session(),
+                          .global_step = context_->global_step,
+                          .run = context_->StepOptions(),
+                          .stopping = [this] { return context_->stopping(); }};
+  for (TrainingHook* hook : context_->hooks) RETURN_IF_ERROR(hook->SessionBegins(begun));
   return OkStatus();
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -21,12 +22,27 @@ struct StepResult {
   std::map<std::string, double> measures;  // keyed by the names given to the loop
 };
 
+// A session in which a training begins or goes on.
+struct HookSession {
+  Session& session;
+  int64_t global_step = 0;
+  // The options of steps that a hook runs before the training's steps: the timeout of these, and
+  // the cancellation of a signal whose grace period is over.
+  RunOptions run = {};
+  // Returns whether the training was told to end. Null: never.
+  std::function<bool()> stopping = nullptr;
+};
+
 class TrainingHook {
  public:
   virtual ~TrainingHook() = default;
   // Called at the start and after each recovery, when a session is ready and the variables have
-  // values.
+  // values. A hook that works for more than a moment here overrides SessionBegins instead, and
+  // returns Cancelled as soon as `begun.stopping` returns true.
   virtual Status SessionReady(Session& session, int64_t global_step) { return OkStatus(); }
+  virtual Status SessionBegins(const HookSession& begun) {
+    return SessionReady(begun.session, begun.global_step);
+  }
   virtual Status BeforeStep(int64_t global_step) { return OkStatus(); }
   // Returns tensors that the next step, which begins with `global_step`, has to fetch as well, such
   // as summaries. Each different list of tensors makes another prepared step. The loop calls

@@ -2,6 +2,7 @@
 #include "absl/strings/str_format.h"
 #include "core/checkpoint/bundle_entry.h"
 #include "core/checkpoint/slice_proto.h"
+#include "core/checkpoint/variant_bytes.h"
 #include "proto/tensorflow/checkpoint.pb.h"
 
 namespace penstock {
@@ -19,6 +20,12 @@ Status CheckSize(const BundleEntry& entry) {
     // bytes.
     if (entry.size - 4 < elements) {
       return DataLoss("size ", entry.size, " is too small for ", elements, " strings");
+    }
+    return OkStatus();
+  }
+  if (entry.dtype == DType::kVariant) {
+    if (entry.size / kVariantFileBytesMin < elements) {
+      return DataLoss("size ", entry.size, " is too small for ", elements, " variants");
     }
     return OkStatus();
   }

@@ -13,6 +13,7 @@
 #include "core/checkpoint/testing/crash_env.h"
 #include "core/checkpoint/testing/damage.h"
 #include "core/checkpoint/testing/test_tensors.h"
+#include "core/checkpoint/testing/test_variant.h"
 #include "core/checkpoint/varint.h"
 
 namespace penstock {
@@ -24,7 +25,9 @@ std::vector<std::pair<std::string, Tensor>> Tensors() {
   return {{"weights", Counting<float>({5, 7})},
           {"names", Tensor::Vector<std::string>({"a", "", "long enough to be seen"})},
           {"flags", Tensor::Vector<bool>({true, false})},
-          {"step", Tensor::Scalar<int64_t>(7)}};
+          {"step", Tensor::Scalar<int64_t>(7)},
+          {"state", Tensor::Vector<Variant>({TestVariant::Of("t", {Counting<int32_t>({3})}),
+                                             TestVariant::Of("", {}), Variant()})}};
 }
 
 Status Save(Env& env) {

@@ -7,6 +7,7 @@
 
 #include "core/base/crc32c.h"
 #include "core/checkpoint/tensor_bytes.h"
+#include "core/checkpoint/variant_bytes.h"
 
 namespace penstock {
 namespace {
@@ -115,15 +116,17 @@ StatusOr<std::string> ReadBytes(const RandomAccessFile& file, const BundleEntry&
   return bytes;
 }
 
-Status ReadStringPart(const RandomAccessFile& file, const BundleEntry& entry,
-                      const TensorSlice& from, const TensorSlice& to, Tensor* tensor) {
+// Reads elements that are not plain bytes, with ReadStrings or ReadVariants.
+template <class T, class Read>
+Status ReadObjects(const RandomAccessFile& file, const BundleEntry& entry, const TensorSlice& from,
+                   const TensorSlice& to, Tensor* tensor, Read read) {
   ASSIGN_OR_RETURN(const std::string bytes, ReadBytes(file, entry));
-  std::vector<std::string> strings(entry.shape.num_elements());
+  std::vector<T> objects(entry.shape.num_elements());
   RETURN_IF_ERROR(
-      ReadStrings(bytes, static_cast<int64_t>(strings.size()), entry.masked_crc, strings.data()));
-  std::string* const out = tensor->mutable_data<std::string>();
+      read(bytes, static_cast<int64_t>(objects.size()), entry.masked_crc, objects.data()));
+  T* const out = tensor->mutable_data<T>();
   ForEachCommonRun(from, to, [&](int64_t from_element, int64_t to_element, int64_t count) {
-    std::move(strings.begin() + from_element, strings.begin() + from_element + count,
+    std::move(objects.begin() + from_element, objects.begin() + from_element + count,
               out + to_element);
   });
   return OkStatus();
@@ -133,7 +136,12 @@ Status ReadStringPart(const RandomAccessFile& file, const BundleEntry& entry,
 
 Status ReadPart(const RandomAccessFile& file, const BundleEntry& entry, const TensorSlice& from,
                 const TensorSlice& to, Tensor* tensor) {
-  if (entry.dtype == DType::kString) return ReadStringPart(file, entry, from, to, tensor);
+  if (entry.dtype == DType::kString) {
+    return ReadObjects<std::string>(file, entry, from, to, tensor, ReadStrings);
+  }
+  if (entry.dtype == DType::kVariant) {
+    return ReadObjects<Variant>(file, entry, from, to, tensor, ReadVariants);
+  }
   RETURN_IF_ERROR(ReadPlain(file, entry, from, to, tensor));
   if (entry.dtype == DType::kBool) {
     // A bool must not contain a byte that is neither 0 nor 1.
@@ -144,9 +152,11 @@ Status ReadPart(const RandomAccessFile& file, const BundleEntry& entry, const Te
 }
 
 Status VerifyPart(const RandomAccessFile& file, const BundleEntry& entry) {
-  if (entry.dtype == DType::kString) {
+  if (!IsPlain(entry.dtype)) {
     ASSIGN_OR_RETURN(const std::string bytes, ReadBytes(file, entry));
-    return ReadStrings(bytes, entry.shape.num_elements(), entry.masked_crc, nullptr);
+    const int64_t count = entry.shape.num_elements();
+    return entry.dtype == DType::kString ? ReadStrings(bytes, count, entry.masked_crc, nullptr)
+                                         : ReadVariants(bytes, count, entry.masked_crc, nullptr);
   }
   return RunCopier(file, entry).Finish();
 }

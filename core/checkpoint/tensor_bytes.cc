@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/crc32c.h"
+#include "core/checkpoint/variant_bytes.h"
 #include "core/checkpoint/varint.h"
 
 namespace penstock {
@@ -44,13 +45,8 @@ class Stream {
     }
     return OkStatus();
   }
-  // Appends the encoded lengths. Their checksum, `crc_of_lengths`, is not that of these bytes, but
-  // that of lengths of fixed size (ExtendWithLength).
-  Status AppendLengths(string_view bytes, uint32_t crc_of_lengths) {
-    RETURN_IF_ERROR(Append(bytes));
-    crc_ = crc_of_lengths;
-    return OkStatus();
-  }
+  // Replaces the checksum of all bytes so far by one that the caller has computed.
+  void set_crc(uint32_t crc) { crc_ = crc; }
 
   WrittenBytes written() const { return {written_.size, MaskCrc(crc_)}; }
 
@@ -67,7 +63,9 @@ Status WriteStrings(absl::Span<const std::string> strings, Stream& stream) {
     AppendVarint(text.size(), &lengths);
     crc = ExtendWithLength(crc, text.size());
   }
-  RETURN_IF_ERROR(stream.AppendLengths(lengths, crc));
+  RETURN_IF_ERROR(stream.Append(lengths));
+  // The checksum is not that of these bytes, but of lengths of fixed size (ExtendWithLength).
+  stream.set_crc(crc);
   RETURN_IF_ERROR(stream.Append(BytesOf(MaskCrc(crc))));
   std::string piece;  // collects many short strings into one write
   for (const std::string& text : strings) {
@@ -88,6 +86,11 @@ StatusOr<WrittenBytes> WriteTensorBytes(const Tensor& tensor,
     RETURN_IF_ERROR(WriteStrings(tensor.flat<std::string>(), stream));
   } else if (IsPlain(tensor.dtype())) {
     RETURN_IF_ERROR(stream.Append({static_cast<const char*>(tensor.raw_data()), tensor.bytes()}));
+  } else if (tensor.dtype() == DType::kVariant) {
+    ASSIGN_OR_RETURN(const uint32_t crc,
+                     WriteVariants(tensor.flat<Variant>(),
+                                   [&stream](string_view bytes) { return stream.Append(bytes); }));
+    stream.set_crc(crc);
   } else {
     return Unimplemented("tensors of type ", Name(tensor.dtype()), " cannot be saved");
   }

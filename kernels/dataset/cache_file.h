@@ -5,7 +5,8 @@
 // FILENAME.cache is a file of records (core/record/FORMAT.md, with checksums). The first record
 // describes the dataset; then follows one record for each component of each element: "c" and a
 // serialized TensorProto; the last record is "e" and the number of elements. Until it is complete,
-// the file has another name, and FILENAME.lockfile names its writer.
+// the file has another name, and FILENAME.lockfile names its writer: a token, which is part of that
+// other name, and the process (process_identity.h).
 //
 // One caller at a time.
 #pragma once
@@ -27,8 +28,9 @@ bool CacheExists(Env& env, const std::string& filename);
 
 class CacheWriter {
  public:
-  // AlreadyExists if there is a lockfile: another iterator is writing the cache, or a process ended
-  // while it wrote the cache. Borrows `env`.
+  // AlreadyExists if there is a lockfile: another iterator is writing the cache, or a process on
+  // another machine ended while it wrote the cache. If a process of this machine has ended while it
+  // wrote the cache, takes over its lockfile, and removes its unfinished file. Borrows `env`.
   static StatusOr<std::unique_ptr<CacheWriter>> Create(Env& env, const std::string& filename,
                                                        const ElementSpec& spec);
   // Removes the lockfile, and the unfinished file unless Finish has returned OK.
@@ -43,14 +45,18 @@ class CacheWriter {
   CacheWriter(Env& env, std::string filename, std::string token)
       : env_(env), filename_(std::move(filename)), token_(std::move(token)) {}
   Status Lock();
+  Status CheckLockWasLeft(const std::string& lock_text) const;
   std::string LockPath() const { return filename_ + ".lockfile"; }
-  std::string PartialPath() const { return StrCat(filename_, ".cache.", token_); }
+  std::string PartialPath(const std::string& token) const {
+    return StrCat(filename_, ".cache.", token);
+  }
+  std::string PartialPath() const { return PartialPath(token_); }
 
   Env& env_;
   const std::string filename_;
   const std::string token_;  // an unfinished file's name, which no other writer has
   std::unique_ptr<RecordWriter> records_;
-  bool locked_ = false;
+  std::string lock_text_;  // the contents of the lockfile; empty: no lockfile was written
   int64_t elements_ = 0;
 };
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <charconv>
+#include <utility>
 
+#include "absl/strings/str_split.h"
 #include "core/record/input_stream.h"
 #include "core/wire/tensor_proto.h"
 #include "kernels/dataset/cache_file.h"
+#include "kernels/dataset/process_identity.h"
 #include "proto/tensorflow/tensor.pb.h"
 
 namespace penstock {
@@ -40,23 +42,44 @@ StatusOr<std::unique_ptr<CacheWriter>> CacheWriter::Create(Env& env, const std::
 // own.
 Status CacheWriter::Lock() {
   if (env_.FileExists(LockPath())) {
-    return AlreadyExists("There appears to be a concurrent caching iterator running - cache ",
-                         "lockfile already exists ('", LockPath(), "'), and the cache is ",
-                         "incomplete. If no other iterator writes it, delete the lockfile and ",
-                         "re-initialize the iterator.");
+    const StatusOr<std::string> left = env_.ReadFile(LockPath());
+    if (left.ok()) {
+      RETURN_IF_ERROR(CheckLockWasLeft(*left));
+    } else if (!absl::IsNotFound(left.status())) {
+      return left.status();
+    }
   }
-  locked_ = true;
-  return env_.WriteFileAtomically(LockPath(), token_);
+  const StatusOr<ProcessIdentity> here = ProcessIdentity::OfThisProcess(env_);
+  lock_text_ = StrCat(token_, "\n", here.ok() ? here->ToString() : "");
+  return env_.WriteFileAtomically(LockPath(), lock_text_);
+}
+
+// Returns OK if the process that wrote a lockfile with this text has ended, and removes its
+// unfinished file. Otherwise returns AlreadyExists.
+Status CacheWriter::CheckLockWasLeft(const std::string& lock_text) const {
+  const std::pair<std::string, std::string> lines =
+      absl::StrSplit(lock_text, absl::MaxSplits('\n', 1));
+  const std::optional<ProcessIdentity> owner = ProcessIdentity::Parse(lines.second);
+  if (owner && owner->LifeNow(env_) == ProcessIdentity::Life::kEnded) {
+    // After a boot the file stays: another machine of the same name may be writing it.
+    if (owner->IsOfThisBoot(env_)) (void)env_.RemoveFile(PartialPath(lines.first));
+    return OkStatus();
+  }
+  return AlreadyExists("There appears to be a concurrent caching iterator running - cache ",
+                       "lockfile already exists ('", LockPath(), "'",
+                       owner ? StrCat(", of process ", owner->pid, " on '", owner->host, "'") : "",
+                       "), and the cache is incomplete. If no other iterator writes it, delete ",
+                       "the lockfile and re-initialize the iterator.");
 }
 
 CacheWriter::~CacheWriter() {
-  if (!locked_) return;
+  if (lock_text_.empty()) return;
   if (records_ != nullptr) {
     (void)records_->Close();
     (void)env_.RemoveFile(PartialPath());
   }
   const StatusOr<std::string> owner = env_.ReadFile(LockPath());
-  if (owner.ok() && *owner == token_) (void)env_.RemoveFile(LockPath());
+  if (owner.ok() && *owner == lock_text_) (void)env_.RemoveFile(LockPath());
 }
 
 Status CacheWriter::Write(const Element& element) {

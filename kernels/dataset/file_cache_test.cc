@@ -3,7 +3,10 @@
 // Tests CacheDataset with a file name.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "kernels/dataset/process_identity.h"
 #include "kernels/dataset/testing/iterate.h"
 
 namespace penstock {
@@ -82,7 +85,53 @@ TEST_F(FileCacheTest, OneIteratorWritesAtATime) {
   EXPECT_THAT(Rest(place, *refused), ElementsAre("0", "1", "end"));
 }
 
-TEST_F(FileCacheTest, ALockfileThatWasLeftIsAnError) {
+// Returns the pid of a process that has ended.
+int64_t EndedProcess() {
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  CHECK(child > 0);
+  int status = 0;
+  CHECK(waitpid(child, &status, 0) == child);
+  return child;
+}
+
+TEST_F(FileCacheTest, ALockfileOfAnEndedProcessIsTakenOver) {
+  ProcessIdentity ended = *ProcessIdentity::OfThisProcess(Env::Real());
+  ended.pid = EndedProcess();
+  ProcessIdentity earlier = *ProcessIdentity::OfThisProcess(Env::Real());
+  earlier.start -= 1;  // an ended process that had this one's pid
+  for (const ProcessIdentity& owner : {ended, earlier}) {
+    CHECK_OK(
+        Env::Real().WriteFileAtomically(Path("a.lockfile"), StrCat("123\n", owner.ToString())));
+    CHECK_OK(Env::Real().WriteFileAtomically(Path("a.cache.123"), "unfinished"));
+    EXPECT_THAT(All(Cache(Range(3))), ElementsAre("0", "1", "2", "end"));
+    EXPECT_THAT(Files(), ElementsAre("a.cache"));
+    CHECK_OK(Env::Real().RemoveFile(Path("a.cache")));
+  }
+}
+
+TEST_F(FileCacheTest, ALockfileOfAnEarlierBootIsTakenOver) {
+  ProcessIdentity owner = *ProcessIdentity::OfThisProcess(Env::Real());
+  owner.boot = "another";
+  CHECK_OK(Env::Real().WriteFileAtomically(Path("a.lockfile"), StrCat("1\n", owner.ToString())));
+  EXPECT_THAT(All(Cache(Range(1))), ElementsAre("0", "end"));
+  EXPECT_THAT(Files(), ElementsAre("a.cache"));
+}
+
+TEST_F(FileCacheTest, ALockfileOfAProcessThatMayRunIsAnError) {
+  const ProcessIdentity here = *ProcessIdentity::OfThisProcess(Env::Real());
+  ProcessIdentity elsewhere = here;
+  elsewhere.host = "elsewhere";
+  for (const ProcessIdentity& owner : {here, elsewhere}) {
+    CHECK_OK(Env::Real().WriteFileAtomically(Path("a.lockfile"), StrCat("1\n", owner.ToString())));
+    Place place;
+    EXPECT_THAT(Next(place, *NewIterator(place, Cache(Range(2)))),
+                HasSubstr(StrCat("of process ", owner.pid, " on '", owner.host, "'")));
+    EXPECT_THAT(Files(), ElementsAre("a.lockfile"));
+  }
+}
+
+TEST_F(FileCacheTest, ALockfileOfAnUnknownProcessIsAnError) {
   CHECK_OK(Env::Real().WriteFileAtomically(Path("a.lockfile"), "of a process that is gone"));
   Place place;
   const IteratorPtr iterator = NewIterator(place, Cache(Range(2)));

@@ -293,6 +293,12 @@ void VariablesOfOtherKinds() {
   scene.Watch("AssignVariableOp", {{state, Tensor::Vector<int64_t>({1, 2, 3})}});
   scene.Watch("RngReadAndSkip", {{state, Int(1), Tensor::Scalar<uint64_t>(5)}});
   scene.Watch("RngSkip", {{state, Long(1), Long(6)}});
+  const Tensor size = Tensor::Vector<int64_t>({3});
+  for (const char* op : {"StatefulUniform", "StatefulStandardNormalV2", "StatefulTruncatedNormal",
+                         "StatefulUniformFullInt"}) {
+    scene.Watch(op, {{state, Long(1), size}});
+  }
+  scene.Watch("StatefulUniformInt", {{state, Long(1), size, Long(2), Long(9)}});
   scene.Watch("DestroyResourceOp", {{state}});
   const Attrs attrs = {
       {"dtype", DType::kFloat}, {"shape", PartialShape({2})}, {"var_name", "temporary"}};

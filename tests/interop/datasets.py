@@ -382,6 +382,29 @@ def ragged_elements(cluster):
 
 
 @program("resource", "v2")
+def saved_iterators(cluster):
+    """A Saver saves the position of an iterator in the middle of a round, and restores it."""
+    with tf.device("/job:worker/task:0"):
+        dataset = Dataset.range(20).shuffle(8, seed=3).repeat(2).map(lambda x: x + 1).batch(4)
+        iterator = v1.data.make_initializable_iterator(dataset)
+        batch = iterator.get_next()
+        count = v1.get_variable("count", initializer=0.)
+        step = v1.assign_add(count, 1.)
+    v1.add_to_collection(v1.GraphKeys.SAVEABLE_OBJECTS,
+                         tf.data.experimental.make_saveable_from_iterator(iterator))
+    saver = v1.train.Saver()
+    with cluster.session() as session:
+        session.run([v1.global_variables_initializer(), iterator.initializer])
+        before = [session.run([batch, step]) for _ in range(3)]
+        path = saver.save(session, os.path.join(cluster.folder, "model"))
+        after = [session.run([batch, step]) for _ in range(4)]
+        saver.restore(session, path)
+        again = [session.run([batch, step]) for _ in range(7)]
+    np.testing.assert_array_equal(after[0][0], again[0][0])
+    return before, after, again
+
+
+@program("resource", "v2")
 def trained_from_a_dataset(cluster):
     def input_fn():
         x = np.linspace(-1, 1, 64).astype(np.float32)

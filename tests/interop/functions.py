@@ -103,6 +103,27 @@ def random_generators(cluster):
 
 
 @program("resource")
+def early_random_generators(cluster):
+    """The ops that tf.random.Generator used in its first versions draw from its state."""
+    with tf.device("/job:ps/task:0"):
+        generator = tf.random.Generator.from_seed(7, alg="philox")
+        given = {"resource": generator.state.handle, "algorithm": 1, "shape": [2, 3]}
+        ops = tf.raw_ops
+        draws = [
+            ops.StatefulUniform(**given, dtype=tf.float32),
+            ops.StatefulUniform(**given, dtype=tf.float64),
+            ops.StatefulStandardNormalV2(**given, dtype=tf.float32),
+            ops.StatefulTruncatedNormal(**given, dtype=tf.float64),
+            ops.StatefulUniformFullInt(**given, dtype=tf.uint64),
+            ops.StatefulUniformFullInt(**given, dtype=tf.int32),
+            ops.StatefulUniformInt(**given, minval=tf.constant(-3, tf.int64),
+                                   maxval=tf.constant(90, tf.int64))]
+    with cluster.session() as session:
+        session.run(v1.global_variables_initializer())
+        return [session.run([draw, generator.state]) for draw in draws + draws[:1]]
+
+
+@program("resource")
 def serialized_tensors(cluster):
     with tf.device("/job:worker/task:1"):
         tensors = [tf.constant([[1., 2.], [3., 4.]]), tf.constant([["a", ""], ["bc", "d"]]),

@@ -28,7 +28,6 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 # By default TensorFlow's use of oneDNN, which gives other results, depends on the processor.
 os.environ["TF_ENABLE_ONEDNN_OPTS"] = "1"
-os.environ["TF_USE_LEGACY_KERAS"] = "1"
 for proxy in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "grpc_proxy"):
     os.environ.pop(proxy, None)
 
@@ -48,6 +47,9 @@ def _find_tensorflow():
 
 
 _find_tensorflow()
+
+if importlib.util.find_spec("tf_keras") is not None:
+    os.environ["TF_USE_LEGACY_KERAS"] = "1"
 
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests Keras models in sessions, with tf_keras, which supports graph mode."""
+"""Tests Keras models in sessions, with Keras 2, which supports graph mode."""
 
 import numpy as np
 import tensorflow as tf
-import tf_keras
 from harness import program, v1
+from keras2 import tf_keras
 
 
 def _data():

@@ -3,8 +3,8 @@
 
 import numpy as np
 import tensorflow as tf
-import tf_keras
 from harness import program, v1
+from keras2 import tf_keras
 from models import train
 
 ops = tf.raw_ops

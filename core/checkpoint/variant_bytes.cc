@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/checkpoint/variant_bytes.h"
+
+#include <cstring>
+#include <limits>
+
+#include "core/base/crc32c.h"
+#include "core/checkpoint/varint.h"
+#include "core/tensor/tensor.h"
+#include "core/wire/tensor_proto.h"
+#include "proto/tensorflow/tensor.pb.h"
+
+namespace penstock {
+namespace {
+
+// A value's tensors may take this many times the bytes of its message. In a message, a small number
+// takes one byte and an empty string two, instead of 8 and 32 in memory.
+constexpr int64_t kExpansionMax = 32;
+constexpr int64_t kMemoryMin = 1 << 20;
+
+// Extends the checksum with a length: in the checksum, lengths have eight bytes.
+uint32_t ExtendWithLength(uint32_t crc, uint64_t length) {
+  return ExtendCrc32c(crc, {reinterpret_cast<const char*>(&length), sizeof length});
+}
+
+StatusOr<std::string> Serialize(const Variant& variant) {
+  tensorflow::TensorProto proto;
+  RETURN_IF_ERROR(TensorToProto(Tensor::Scalar(variant), &proto));
+  std::string bytes;
+  if (!proto.variant_val(0).SerializeToString(&bytes)) {
+    return InvalidArgument(variant.value->ToString(), " is too large to be saved");
+  }
+  return bytes;
+}
+
+StatusOr<Variant> Parse(string_view bytes) {
+  tensorflow::TensorProto proto;
+  proto.set_dtype(tensorflow::DT_VARIANT);
+  proto.mutable_tensor_shape();  // a scalar
+  if (bytes.size() > std::numeric_limits<int>::max() ||
+      !proto.add_variant_val()->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return DataLoss("not a VariantTensorDataProto");
+  }
+  const auto memory_max = kMemoryMin + kExpansionMax * static_cast<int64_t>(bytes.size());
+  ASSIGN_OR_RETURN(const Tensor tensor, TensorFromProto(proto, memory_max));
+  return tensor.scalar<Variant>();
+}
+
+// Takes the next variant's message from the front of `*rest`. Extends `*crc` with it.
+StatusOr<string_view> TakeMessage(string_view* rest, uint32_t* crc) {
+  uint64_t length = 0;
+  uint32_t stored = 0;
+  if (!TakeVarint(rest, &length) || length > rest->size() ||
+      rest->size() - length < sizeof stored) {
+    return DataLoss("malformed lengths of variants");
+  }
+  const string_view message = rest->substr(0, length);
+  *crc = ExtendCrc32c(ExtendWithLength(*crc, length), message);
+  rest->remove_prefix(length);
+  std::memcpy(&stored, rest->data(), sizeof stored);
+  if (stored != MaskCrc(*crc)) return DataLoss("the checksum of a variant is wrong");
+  *crc = ExtendCrc32c(*crc, rest->substr(0, sizeof stored));
+  rest->remove_prefix(sizeof stored);
+  return message;
+}
+
+}  // namespace
+
+StatusOr<uint32_t> WriteVariants(absl::Span<const Variant> variants,
+                                 absl::FunctionRef<Status(string_view)> append) {
+  uint32_t crc = 0;
+  for (const Variant& variant : variants) {
+    ASSIGN_OR_RETURN(const std::string message, Serialize(variant));
+    std::string length;
+    AppendVarint(message.size(), &length);
+    crc = ExtendCrc32c(ExtendWithLength(crc, message.size()), message);
+    const uint32_t masked = MaskCrc(crc);
+    const string_view checksum(reinterpret_cast<const char*>(&masked), sizeof masked);
+    crc = ExtendCrc32c(crc, checksum);
+    for (const string_view piece : {string_view(length), string_view(message), checksum}) {
+      RETURN_IF_ERROR(append(piece));
+    }
+  }
+  return crc;
+}
+
+Status ReadVariants(string_view bytes, int64_t count, uint32_t masked_crc, Variant* variants) {
+  // Two passes: no value is parsed before all checksums have been verified.
+  for (const bool parse : {false, true}) {
+    if (parse && variants == nullptr) return OkStatus();
+    string_view rest = bytes;
+    uint32_t crc = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      ASSIGN_OR_RETURN(const string_view message, TakeMessage(&rest, &crc));
+      if (!parse) continue;
+      ASSIGN_OR_RETURN(variants[i], Parse(message));
+    }
+    if (!rest.empty()) return DataLoss("there are bytes after the last variant");
+    if (MaskCrc(crc) != masked_crc) return DataLoss("the checksum is wrong");
+  }
+  return OkStatus();
+}
+
+}  // namespace penstock
