@@ -10,8 +10,9 @@
 //   ... std::puts(staleness.Describe().c_str());
 //
 // A TrainingHook that counts the measure "staleness" of each step. Progress lines show the measure,
-// too. During the training, histograms of the steps of this worker go to an event file
-// (WriteHistograms).
+// too. The task that computes the step also records it (RecordStaleness): `penstock status` shows
+// the staleness of each task, and /metrics a histogram. During the training, histograms of the steps
+// of this worker go to an event file (WriteHistograms).
 #pragma once
 
 #include <cstdint>
