@@ -31,10 +31,10 @@ class TrainingSession {
       : context_(context), nodes_(std::move(nodes)), saves_(saves), steps_(steps) {}
 
   // Makes a new session in which steps can run, and sets the global step. Waits for tasks that do
-  // not answer, at most wait_seconds; then the error is DeadlineExceeded. Returns Cancelled if the
-  // training is told to stop meanwhile. REQUIRES: no save and no step runs.
+  // not answer; returns DeadlineExceeded after wait_seconds, and Cancelled if RequestStop or a
+  // signal ends the training meanwhile. REQUIRES: no save and no step runs.
   Status Connect();
-  // Tells the hooks that the session ends. It stays valid until the next Connect.
+  // Calls SessionEnds of the hooks. session() stays valid until the next Connect.
   void End();
 
   // REQUIRES: Connect has made a session.
@@ -60,8 +60,8 @@ class TrainingSession {
   std::unique_ptr<Session> session_;
   // true if the variables have had values in a session of this loop
   bool prepared_ = false;
-  std::string said_;
-  int64_t said_ns_ = 0;
+  std::string last_line_;
+  int64_t last_line_ns_ = 0;
 };
 
 }  // namespace penstock::client

@@ -56,7 +56,7 @@ Status Staleness::WriteHistogram(int64_t global_step) {
   return OkStatus();
 }
 
-// Groups the counts in intervals, each twice as long as the one before.
+// Groups the counts by staleness into intervals, each twice as long as the one before.
 std::string Staleness::Describe() const {
   int64_t total = 0;
   double sum = 0;

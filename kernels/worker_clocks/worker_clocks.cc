@@ -157,7 +157,7 @@ void WorkerClocks::ChangeAndAdvance(Change change) {
   Finish(ended);
 }
 
-bool WorkerClocks::DoNotCount(int64_t worker) {
+bool WorkerClocks::StopCounting(int64_t worker) {
   counting_.erase({workers_[worker].clock, worker});
   return std::exchange(workers_[worker].counts, false);
 }
@@ -209,7 +209,7 @@ bool WorkerClocks::StopSlowest() {
     if (alarm_ != nullptr && until_ns < alarm_ns_) alarm_->Set(alarm_ns_ = until_ns);
     return false;
   }
-  DoNotCount(slowest);
+  StopCounting(slowest);
   Log({.level = LogLevel::kWarning,
        .event = "worker_left_behind",
        .text = absl::StrFormat(
@@ -236,12 +236,12 @@ void WorkerClocks::Advance(int64_t worker, const Limits& limits, Receive receive
 void WorkerClocks::StepEnded(int64_t worker, int64_t step_id) {
   ChangeAndAdvance([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     std::set<int64_t>& steps = workers_[worker].steps;
-    return steps.erase(step_id) > 0 && steps.empty() && DoNotCount(worker);
+    return steps.erase(step_id) > 0 && steps.empty() && StopCounting(worker);
   });
 }
 
 void WorkerClocks::Leave(int64_t worker) {
-  ChangeAndAdvance([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return DoNotCount(worker); });
+  ChangeAndAdvance([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return StopCounting(worker); });
 }
 
 void WorkerClocks::AddHolder(int64_t worker) {
@@ -251,7 +251,7 @@ void WorkerClocks::AddHolder(int64_t worker) {
 
 void WorkerClocks::RemoveHolder(int64_t worker) {
   ChangeAndAdvance([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return --workers_[worker].holders == 0 && DoNotCount(worker);
+    return --workers_[worker].holders == 0 && StopCounting(worker);
   });
 }
 
@@ -278,7 +278,7 @@ std::string WorkerClocks::NameOf(int64_t worker) const {
   return label.empty() ? StrCat("worker ", worker) : StrCat("worker ", worker, " (", label, ")");
 }
 
-// Says who waits for whom: `penstock why` shows it.
+// Lists which workers wait for which other workers; `penstock why` prints this text.
 std::string WorkerClocks::DebugString() const {
   MutexLock lock(mu_);
   std::string text = StrCat(kType, " '", name(), "'");
