@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/worker_clocks/worker_clocks.h"
 
-#include <algorithm>
 #include <limits>
 #include <utility>
 
