@@ -20,6 +20,9 @@
 // Without `once`, the number is the global step. That is exact only if this is the only worker, has
 // no concurrent steps, and is not killed within a step while a parameter server survives.
 //
+// Without iterators, `once` alone is for steps whose batches are fed: the object only calls
+// ExactlyOnce::Begin and Explain, and the program feeds each step the batch of its global step.
+//
 // If the input ends before all elements of earlier steps are dropped, the loop ends with
 // FailedPrecondition. Possible causes: files are missing, or other workers have raised the global
 // step too. If the training is told to end meanwhile, no more elements are dropped.
@@ -36,7 +39,7 @@ namespace penstock::client {
 class RunIterators : public TrainingHook {
  public:
   // `taken` is a tensor or an op with which a step takes one element of each iterator; it must be
-  // given if `once` is. Borrows `once`.
+  // given if `once` and iterators are. Borrows `once`.
   explicit RunIterators(std::vector<Iterator> iterators, Output taken = {},
                         const ExactlyOnce* once = nullptr);
 

@@ -11,6 +11,7 @@
 #include "client/training_saves.h"
 #include "client/training_session.h"
 #include "client/training_steps.h"
+#include "client/unsaved_stream.h"
 
 namespace penstock::client {
 namespace {
@@ -80,6 +81,7 @@ Status TrainingLoop::CheckOptions() const {
         ": replicas that average their gradients take one step at a time: ", "set it to 1");
   }
   RETURN_IF_ERROR(CheckGroup());
+  RETURN_IF_ERROR(CheckDeterministic());
   if (options.max_failed_saves_in_a_row < 0) {
     return InvalidArgument("max_failed_saves_in_a_row=", options.max_failed_saves_in_a_row,
                            ": expected 0, for no limit, or more");
@@ -112,6 +114,40 @@ Status TrainingLoop::CheckGroup() const {
     if (mistake.wrong) return InvalidArgument("TrainingOptions::group: ", mistake.text);
   }
   return OkStatus();
+}
+
+// InvalidArgument if the training must be deterministic, but cannot be.
+Status TrainingLoop::CheckDeterministic() const {
+  const TrainingOptions& options = context_->options;
+  if (!options.deterministic) return OkStatus();
+  const bool replicas = options.agree.valid();
+  const struct {
+    bool wrong;
+    const char* text;
+  } mistakes[] = {
+      {options.checkpoint_dir.empty(),
+       "goes back to a checkpoint after a failure; set "
+       "checkpoint_dir"},
+      {!replicas && context_->step.once == nullptr,
+       "the late update of a failed step must not count; use ExactlyOnce, and set "
+       "TrainingStep::once"},
+      {!replicas && !options.is_chief,
+       "the result depends on the speed of workers that train by themselves; let the chief take "
+       "all "
+       "steps (BuildTowers)"},
+      {options.group != nullptr,
+       "the result depends on which members the group has; leave `group` out"},
+  };
+  for (const auto& mistake : mistakes) {
+    if (mistake.wrong) return InvalidArgument("TrainingOptions::deterministic: ", mistake.text);
+  }
+  const std::string random = FindUnsavedStream(context_->program, context_->step.train);
+  if (random.empty()) return OkStatus();
+  return InvalidArgument(
+      "TrainingOptions::deterministic: ", random,
+      " draws from a stream whose position no checkpoint contains, so a training that goes back "
+      "would draw other numbers; use a stateless op, such as StatelessRandomUniformV2, whose seed "
+      "is made of the global step");
 }
 
 Status TrainingLoop::Run() {

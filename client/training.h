@@ -126,6 +126,16 @@ struct TrainingOptions {
   // the training, must always succeed.
   int max_failed_saves_in_a_row = 0;
 
+  // true: a training that loses tasks ends with the same bits as an undisturbed one. After each
+  // failure the chief restores the newest checkpoint, even if no variable was lost, because the
+  // failed step may have been applied on some parameter servers only. If there is no checkpoint
+  // yet, it initialises the variables again. One client must take all steps (BuildTowers), or
+  // replicas together (`agree`); batches must depend only on their number, and initial values have
+  // seeds. InvalidArgument without checkpoint_dir; without TrainingStep::once, which makes late
+  // updates of a failed step harmless (not needed with `agree`); if this worker is not the chief;
+  // with `group`; or if the train op runs a random op whose position in its stream is not saved.
+  bool deterministic = false;
+
   int64_t max_steps = 0;  // limit of the global step; 0: no limit
   // Ends the training with FailedPrecondition after this many steps in a row that leave the global
   // step unchanged, if the train op has no node that changes it. A warning is printed earlier. 0:
@@ -190,6 +200,7 @@ class TrainingLoop {
  private:
   Status CheckOptions() const;
   Status CheckGroup() const;
+  Status CheckDeterministic() const;
   void ExitAfterGrace();
   void EndForcedExit();
   Status Train();

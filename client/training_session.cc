@@ -118,14 +118,17 @@ Status TrainingSession::WaitForVariables() {
 
 Status TrainingSession::InitializeOrRestore() {
   ASSIGN_OR_RETURN(const std::vector<std::string> missing, Uninitialized());
-  if (prepared_ && missing.empty()) {
+  const bool deterministic = context_.options.deterministic;
+  if (prepared_ && missing.empty() && !deterministic) {
     context_.Say(LogLevel::kInfo, "resumed", "no variable was lost: going on");
     return OkStatus();
   }
   bool restored = false;
   RETURN_IF_ERROR(saves_.RestoreNewest(*session_, &restored));
   if (restored) return OkStatus();
-  if (prepared_) {
+  if (prepared_ && deterministic) {
+    context_.Say(LogLevel::kWarning, "resumed", "there is no checkpoint yet: beginning again");
+  } else if (prepared_) {
     return FailedPrecondition("the values of ", SummarizeNames(missing),
                               " were lost with their task, and there is no checkpoint to go on "
                               "from; give the training a checkpoint directory");

@@ -83,6 +83,9 @@ void AddCheckpointFlags(CLI::App& app, Flags& flags) {
   app.add_option("--max_failed_saves", flags.max_failed_saves,
                  "end with an error after this many saves in a row that have failed; 0: go on")
       ->capture_default_str();
+  app.add_flag("--deterministic", flags.deterministic,
+               "go back to the last checkpoint after every failure, so that the weights are those "
+               "of an undisturbed training, bit for bit; on a cluster with --sync");
 }
 
 // Adds the flags in the order in which --help lists them.
@@ -203,6 +206,23 @@ Status CheckStaleness(const Flags& flags) {
   return OkStatus();
 }
 
+Status CheckDeterministic(const Flags& flags) {
+  if (!flags.deterministic) return OkStatus();
+  const Mistake mistakes[] = {
+      {flags.checkpoint_dir.empty(), "", "goes back to checkpoints; say --checkpoint_dir as well"},
+      {flags.training.strategy != "ps", " and --strategy",
+       "only steps on parameter servers need it; say ps"},
+      {flags.distributed() && !flags.sync, "",
+       "workers that train by themselves update in any order; say --sync as well"},
+      {flags.concurrent_steps > 1, " and --concurrent_steps", "one step is taken at a time; say 1"},
+  };
+  for (const Mistake& mistake : mistakes) {
+    if (!mistake.given) continue;
+    return InvalidArgument("--deterministic", mistake.flag, ": ", mistake.instead);
+  }
+  return OkStatus();
+}
+
 Status CheckSummaries(const Flags& flags) {
   const Mistake mistakes[] = {
       {flags.tensorboard && flags.summary_dir.empty(), "--tensorboard",
@@ -242,6 +262,7 @@ StatusOr<std::optional<Flags>> ParseFlags(int argc, char** argv) {
   RETURN_IF_ERROR(CheckReplicas(flags));
   RETURN_IF_ERROR(CheckStepsTogether(flags));
   RETURN_IF_ERROR(CheckStaleness(flags));
+  RETURN_IF_ERROR(CheckDeterministic(flags));
   RETURN_IF_ERROR(CheckSummaries(flags));
   for (const auto& [flag, given] :
        {std::pair("--sync", flags.sync), std::pair("--server", !flags.server.empty())}) {

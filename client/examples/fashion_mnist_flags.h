@@ -38,6 +38,7 @@ struct Flags {
   int64_t save_every_steps = 0;
   double save_every_seconds = 60;
   int max_failed_saves = 0;
+  bool deterministic = false;
   std::string input = "idx";  // or tfrecord
   std::string data_dir = "/usr/share/datasets/fashion-mnist";
   int64_t seed = 1;

@@ -128,7 +128,8 @@ struct Trainer {
       return;
     }
     // If several steps read records at the same time, the position cannot be resumed exactly.
-    if (!fed() && flags.concurrent_steps == 1) once.emplace(program, Share());
+    const bool counts_batches = !fed() || flags.deterministic;
+    if (counts_batches && flags.concurrent_steps == 1) once.emplace(program, Share());
     step.once = once ? &*once : nullptr;
     step.train = once ? once->Apply(optimizer, towers.gradients)
                       : optimizer.ApplyGradients(program, towers.gradients, program.GlobalStep());
@@ -154,6 +155,7 @@ struct Trainer {
   // Returns the hook that initialises the iterators.
   client::RunIterators RunInput() {
     if (!once) return client::RunIterators(iterators);
+    if (fed()) return client::RunIterators({}, {}, step.once);
     return client::RunIterators(iterators, program.Group(taken, "taken"), step.once);
   }
 
@@ -234,6 +236,7 @@ client::TrainingOptions LoopOptions(const Flags& flags, const std::string& targe
                                   .save_every_steps = flags.save_every_steps,
                                   .save_every_seconds = flags.save_every_seconds,
                                   .max_failed_saves_in_a_row = flags.max_failed_saves,
+                                  .deterministic = flags.deterministic,
                                   .max_steps = flags.steps,
                                   .concurrent_steps = flags.concurrent_steps,
                                   .wait_seconds = flags.wait_seconds};

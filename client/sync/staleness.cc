@@ -13,12 +13,17 @@ Staleness::Staleness(Program& program, Output train, SourceLine line) {
   const CallerLine source(program, line);
   const auto names = program.NameScope("staleness");
   const auto unordered = program.ClearControlDependencies();
-  const auto device_scope = program.ColocateWith(program.GlobalStep().handle());
-  // This read has no inputs, so it runs at the start of the step, like the reads of variables.
-  const Output before = program.GlobalStep().Read();
-  const auto after = program.ControlDependencies({train, before});
-  const Output own = Constant(program, Tensor::Scalar<int64_t>(1));
-  measure_ = program.GlobalStep().Read() - before - own;
+  Output staleness;
+  {
+    const auto there = program.ColocateWith(program.GlobalStep().handle());
+    // This read has no inputs, so it runs at the start of the step, like the reads of variables.
+    const Output before = program.GlobalStep().Read();
+    const auto after = program.ControlDependencies({train, before});
+    const Output own = Constant(program, Tensor::Scalar<int64_t>(1));
+    staleness = program.GlobalStep().Read() - before - own;
+  }
+  // Runs on the worker, which shows its own updates.
+  measure_ = Call("RecordStaleness", {staleness});
 }
 
 Status Staleness::AfterStep(const StepResult& result, bool* stop) {

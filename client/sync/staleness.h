@@ -10,8 +10,9 @@
 //   ... std::puts(staleness.Describe().c_str());
 //
 // A TrainingHook that counts the values of the measure "staleness". Progress lines show the
-// measure, too. If WriteHistograms is called, histograms of this worker's steps go to an event file
-// during the training.
+// measure, too. The task that computes the step also records it (RecordStaleness): `penstock
+// status` shows the staleness of each task's updates, and /metrics a histogram. If WriteHistograms
+// is called, histograms of this worker's steps go to an event file during the training.
 #pragma once
 
 #include <cstdint>

@@ -82,7 +82,10 @@ class UnaryCall final : public Operation,
   }
 
   // Answers the call: with response() if `status` is OK, else with the error. Must be called once.
-  void Finish(const Status& status) {
+  // Calls `unsent`, which must not block, if the answer is not sent, because the caller has given
+  // up or its connection is broken.
+  void Finish(const Status& status, std::function<void()> unsent = nullptr) {
+    unsent_ = std::move(unsent);
     std::function<void()> dropped;
     {
       MutexLock lock(mu_);
@@ -108,7 +111,9 @@ class UnaryCall final : public Operation,
     }
     endpoint_->handler(this->shared_from_this());
   }
-  void Finished(bool) {
+  void Finished(bool sent) {
+    const std::function<void()> unsent = std::exchange(unsent_, nullptr);
+    if (!sent && unsent) unsent();
     if (!refused_) endpoint_->loop->End(this);
   }
   // Called when the call is over: this server has answered, or the client has given up.
@@ -132,6 +137,7 @@ class UnaryCall final : public Operation,
   EventOf<UnaryCall> finished_{&UnaryCall::Finished};
   EventOf<UnaryCall> done_{&UnaryCall::CallEnded};
   bool refused_ = false;
+  std::function<void()> unsent_;  // set by Finish
   Mutex mu_;
   bool given_up_ ABSL_GUARDED_BY(mu_) = false;
   std::function<void()> cancelled_ ABSL_GUARDED_BY(mu_);

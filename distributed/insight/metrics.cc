@@ -21,6 +21,7 @@ class Metrics {
   std::string Text() {
     AddTask();
     AddSteps();
+    AddStaleness();
     AddPeers();
     AddReplica();
     AddCheckpoints();
@@ -82,16 +83,33 @@ class Metrics {
         Family("penstock_step_seconds",
                "Times of steps, except those that run in their client's own process.",
                MetricType::Histogram);
+    AddHistogram(seconds, steps, steps.seconds());
+  }
+  // Adds the counts of a report that has the fields `bound` and `count`.
+  template <class Report>
+  static void AddHistogram(MetricFamily& family, const Report& report, double sum) {
     ClientMetric metric;
     uint64_t so_far = 0;
-    for (int i = 0; i < steps.count_size(); ++i) {
-      so_far += static_cast<uint64_t>(steps.count(i));
+    for (int i = 0; i < report.count_size(); ++i) {
+      so_far += static_cast<uint64_t>(report.count(i));
       // The serializer adds the last bucket, which has no bound.
-      if (i < steps.bound_size()) metric.histogram.bucket.push_back({so_far, steps.bound(i)});
+      if (i < report.bound_size()) {
+        metric.histogram.bucket.push_back({so_far, static_cast<double>(report.bound(i))});
+      }
     }
     metric.histogram.sample_count = so_far;
-    metric.histogram.sample_sum = steps.seconds();
-    seconds.metric.push_back(std::move(metric));
+    metric.histogram.sample_sum = sum;
+    family.metric.push_back(std::move(metric));
+  }
+
+  void AddStaleness() {
+    if (!task_.has_staleness()) return;
+    MetricFamily& family =
+        Family("penstock_update_staleness",
+               "How many other updates came between a step's read of the variables and its own "
+               "update, by asynchronous steps that recorded it here.",
+               MetricType::Histogram);
+    AddHistogram(family, task_.staleness(), static_cast<double>(task_.staleness().sum()));
   }
 
   void AddPeers() {

@@ -17,8 +17,8 @@ struct StatusTable {
   std::vector<std::vector<std::string>> rows;  // each as long as the header
 };
 
-// Returns the tables of tasks, replicas, programs that differ, sessions, checkpoints, queues,
-// variables and traffic. Tables without rows are left out, except that of tasks.
+// Returns the tables of tasks, replicas, programs that differ, sessions, staleness, checkpoints,
+// queues, variables and traffic. Tables without rows are left out, except that of tasks.
 std::vector<StatusTable> StatusTables(const wire::ClusterReport& cluster);
 // Returns "3 tasks, all answer; 2 sessions, 1 step in flight, 120.0 steps/s, 34 MB of variables".
 std::string StatusLine(const wire::ClusterReport& cluster);

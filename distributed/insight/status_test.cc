@@ -119,6 +119,28 @@ TEST(StatusTest, TheLastCheckpoints) {
   EXPECT_THAT(StatusPage(cluster), HasSubstr("<td>run/model.ckpt-120</td>"));
 }
 
+TEST(StatusTest, TheStalenessOfUpdates) {
+  wire::ClusterReport cluster = Cluster();
+  EXPECT_THAT(StatusText(cluster), Not(HasSubstr("Staleness")));
+  wire::TaskReport& worker = *cluster.mutable_task(1)->mutable_report();
+  EXPECT_THAT(MetricsText(worker), Not(HasSubstr("staleness")));
+  wire::StalenessReport& staleness = *worker.mutable_staleness();
+  for (const int64_t bound : {0, 1, 3}) staleness.add_bound(bound);
+  for (const int64_t count : {2, 0, 5, 1}) staleness.add_count(count);
+  staleness.set_sum(22);
+  EXPECT_THAT(StatusText(cluster),
+              AllOf(HasSubstr("Staleness of updates"),
+                    ContainsRegex("/job:worker/task:0 +8 +2.8 +0: 25 %, 2-3: 62 %, 4 and more: "
+                                  "12 %")));
+  EXPECT_THAT(MetricsText(worker),
+              AllOf(HasSubstr("# TYPE penstock_update_staleness histogram"),
+                    HasSubstr("penstock_update_staleness_count 8"),
+                    HasSubstr("penstock_update_staleness_sum 22"),
+                    HasSubstr("penstock_update_staleness_bucket{le=\"1\"} 2"),
+                    HasSubstr("penstock_update_staleness_bucket{le=\"3\"} 7"),
+                    HasSubstr("penstock_update_staleness_bucket{le=\"+Inf\"} 8")));
+}
+
 TEST(StatusTest, TheMemoryOfTensors) {
   wire::ClusterReport cluster;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(

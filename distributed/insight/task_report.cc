@@ -16,6 +16,7 @@
 #include "core/checkpoint/finished_checkpoints.h"
 #include "core/op/awaited_variables.h"
 #include "core/op/element_holder.h"
+#include "core/op/noted_staleness.h"
 #include "core/op/variable.h"
 #include "distributed/insight/part_report.h"
 
@@ -50,6 +51,7 @@ class Reporter {
     AddTask();
     AddSessions();
     AddSteps();
+    AddStaleness();
     AddParts();
     AddResources();
     AddPeers();
@@ -194,6 +196,21 @@ class Reporter {
     for (const double bound : StepCounters::kBounds) steps->add_bound(bound);
     for (const uint64_t count : counters.buckets()) steps->add_count(static_cast<int64_t>(count));
     steps->set_seconds(counters.seconds());
+  }
+
+  void AddStaleness() {
+    NotedStaleness all;
+    for (const Worker::Store& store : task_.worker().stores()) {
+      const NotedStaleness noted = StalenessOf(store.device);
+      for (size_t i = 0; i < noted.counts.size(); ++i) all.counts[i] += noted.counts[i];
+      all.updates += noted.updates;
+      all.sum += noted.sum;
+    }
+    if (all.updates == 0) return;
+    wire::StalenessReport* const report = report_.mutable_staleness();
+    for (const int64_t bound : NotedStaleness::kBounds) report->add_bound(bound);
+    for (const int64_t count : all.counts) report->add_count(count);
+    report->set_sum(all.sum);
   }
 
   void AddParts() {

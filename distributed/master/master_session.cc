@@ -382,6 +382,10 @@ Status MasterSession::RunPartial(const std::string& handle, const RunOptions& op
   return wait.Get();
 }
 
+void MasterSession::EndPartialRun(const std::string& handle, const Status& why) {
+  partial_runs_->End(handle, why);
+}
+
 void MasterSession::RunPartialAsync(const std::string& handle, AsyncRun* run, Done done) {
   partial_runs_->Run(handle, run->options, run->feeds, run->fetches, &run->outputs,
                      std::move(done));

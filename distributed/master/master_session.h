@@ -101,6 +101,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   Status RunPartial(const std::string& handle, const RunOptions& options, const Feeds& feeds,
                     const std::vector<std::string>& fetches, std::vector<Tensor>* outputs);
   void RunPartialAsync(const std::string& handle, AsyncRun* run, Done done);
+  // Ends a partial run with `why`, without waiting, because its client does not have the handle.
+  void EndPartialRun(const std::string& handle, const Status& why);
 
   std::vector<DeviceInfo> devices() const;
 

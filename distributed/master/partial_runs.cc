@@ -112,6 +112,20 @@ void PartialRuns::Forget(const std::string& handle) {
   runs_.erase(found);
 }
 
+void PartialRuns::End(const std::string& handle, const Status& why) {
+  std::shared_ptr<PartialRun> run;
+  {
+    MutexLock lock(mu_);
+    const auto found = runs_.find(handle);
+    if (found == runs_.end()) return;
+    run = std::move(found->second);
+    runs_.erase(found);
+  }
+  // On the pool, as in InstalmentGuard.
+  options_.services.threads->Schedule(
+      [run = std::move(run), why] { run->Cancel(why, Done([](const Status&) {})); });
+}
+
 void PartialRuns::Clear() {
   std::map<std::string, std::shared_ptr<PartialRun>> cleared;  // destroyed after the lock
   MutexLock lock(mu_);

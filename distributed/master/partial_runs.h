@@ -48,6 +48,9 @@ class PartialRuns : public std::enable_shared_from_this<PartialRuns> {
   void Run(const std::string& handle, const RunOptions& options, const Feeds& feeds,
            const std::vector<std::string>& fetches, std::vector<Tensor>* outputs, Done done)
       ABSL_LOCKS_EXCLUDED(mu_);
+  // Ends a partial run, whose client is gone, with `why`, and forgets it. Does not block. Does
+  // nothing if there is no such run.
+  void End(const std::string& handle, const Status& why) ABSL_LOCKS_EXCLUDED(mu_);
   // Forgets all partial runs. Does not end them.
   void Clear() ABSL_LOCKS_EXCLUDED(mu_);
 

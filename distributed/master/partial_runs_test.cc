@@ -167,6 +167,25 @@ TEST_F(PartialRunsTest, AnInstalmentThatWasCancelledBeforeItBeganEndsTheStepAndI
   });
 }
 
+TEST_F(PartialRunsTest, TheOneOfAClientThatIsGoneIsEndedAndForgotten) {
+  WithRuns([&] {
+    const auto hold = std::make_shared<int>();
+    const std::string handle = Begin(hold);
+    runs_->End("another", Cancelled("the client is gone"));
+    Pass(1);
+    EXPECT_TRUE(ps_->log.empty());
+    runs_->End(handle, Cancelled("the client is gone"));
+    Pass(1);
+    EXPECT_THAT(ps_->log, ElementsAre(HasSubstr("the client is gone")));
+    Feed(handle, {"a"});
+    EXPECT_EQ(ended_, Unknown(handle));
+    EXPECT_EQ(hold.use_count(), 2);
+    End(Cancelled("aborted"));
+    EXPECT_EQ(hold.use_count(), 1);
+    EXPECT_TRUE(steps_->running().empty());
+  });
+}
+
 TEST_F(PartialRunsTest, TooManyAreRefusedUntilOneHasEnded) {
   WithRuns([&] {
     for (size_t i = 0; i < PartialRuns::kRunsMax; ++i) Begin();

@@ -26,6 +26,14 @@ const FaultPoint kLostRecord(FaultPoint::kBug, "replica/record-lost",
 // Changes of a running step are sent when this many bytes of them wait, or when the step ends.
 constexpr int64_t kSendAheadBytes = 1 << 20;
 
+std::string RefusedText(const ResourceChange& change, const UpdateOrigin& origin) {
+  return StrCat(origin.node.empty() ? "a step" : StrCat("node '", origin.node, "'"), " uses ",
+                change.resource.type, " '", change.resource.name,
+                "' on a parameter server with replicas: ", change.opaque,
+                ", so a follower could not take it over; place the node on a worker (device ",
+                "\"/job:worker/task:0\")");
+}
+
 KeptChange::Part KeepPart(const ResourceChange& change) {
   return {.container = std::string(change.resource.container),
           .name = std::string(change.resource.name),
@@ -54,7 +62,7 @@ void ReplicaLog::Record(const StateChange& change) {
   KeptChange kept{.step_id = change.origin.step_id, .incarnation = change.origin.incarnation};
   for (const ResourceChange& part : change.parts) {
     if (IsPrivate(part)) continue;
-    NoteChange(part, step);
+    NoteChange(part, change.origin, step);
     if (feeding_ && part.opaque.empty()) kept.parts.push_back(KeepPart(part));
   }
   ++counts_.records;
@@ -75,10 +83,12 @@ void ReplicaLog::Record(const StateChange& change) {
 
 // Keeps `known_` up to date: the existing resources, and the values that each was created with.
 // Marks `step` as refused if it has changed a resource that cannot be replicated.
-void ReplicaLog::NoteChange(const ResourceChange& change, RunningStep* step) {
+void ReplicaLog::NoteChange(const ResourceChange& change, const UpdateOrigin& origin,
+                            RunningStep* step) {
   const ResourceId& id = change.resource;
-  if (!change.opaque.empty() && step != nullptr) {
-    step->refused = StrCat(id.type, " '", id.name, "' cannot be replicated: ", change.opaque);
+  if (!change.opaque.empty() && step != nullptr && change.action != kRemoveAction) {
+    if (step->refused.empty()) step->refused = RefusedText(change, origin);
+    step->removed.emplace_back(id.container, id.name);
   }
   if (change.action == kRemoveAction) {
     known_.erase(id.id);
@@ -102,6 +112,7 @@ void ReplicaLog::StepBegins(int64_t step_id) {
 
 void ReplicaLog::StepEnds(int64_t step_id, const Status& status, Done done) {
   Status end = status;
+  std::vector<std::pair<std::string, std::string>> removed;
   {
     MutexLock lock(mu_);
     RunningStep step;
@@ -111,10 +122,8 @@ void ReplicaLog::StepEnds(int64_t step_id, const Status& status, Done done) {
     }
     FindCut();
     if (end.ok() && !refused_.ok()) end = refused_;
-    if (end.ok() && !step.refused.empty()) {
-      end = FailedPrecondition(step.refused,
-                               "; on a parameter server with replicas, place it on a worker");
-    }
+    if (end.ok() && !step.refused.empty()) end = FailedPrecondition(step.refused);
+    removed = std::move(step.removed);
     // The step may have read values that earlier steps wrote, so the follower needs the changes
     // of those steps, too.
     const uint64_t needed = std::max(step.last, committed_);
@@ -131,6 +140,10 @@ void ReplicaLog::StepEnds(int64_t step_id, const Status& status, Done done) {
       if (end.ok() && copied_ns_ != 0) copied_at_ = std::max(copied_at_, needed);
       changed_.NotifyAll();
     }
+  }
+  for (const auto& [container, name] : removed) {
+    // Another step may have removed it.
+    if (store_ != nullptr) store_->Remove(container, name).IgnoreError();
   }
   std::move(done)(std::move(end));
 }

@@ -17,6 +17,7 @@
 #include <deque>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/done.h"
@@ -38,12 +39,16 @@ class ReplicaLog final : public StateLog, public StepGate {
   static constexpr int64_t kQueueBytesMax = 256 << 20;
 
   ReplicaLog(Env& env, Scheduler& scheduler);
+  // Sets the store from which resources are removed that cannot be replicated; null, the default:
+  // they stay. Borrowed. Call it before the first step.
+  void RemoveRefusedFrom(ResourceStore* store) { store_ = store; }
 
   void Record(const StateChange& change) override ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Implement StepGate. A step that has changed a resource which cannot be replicated ends with
-  // FailedPrecondition, which names the resource. After Refuse, a step that would succeed ends with
-  // the error of Refuse.
+  // Implement StepGate. A step that has made or changed a resource which cannot be replicated ends
+  // with FailedPrecondition, which names the node and the resource, and the resource is removed, so
+  // that the next step that would make it fails, too. After Refuse, a step that would succeed ends
+  // with the error of Refuse.
   void StepBegins(int64_t step_id) override ABSL_LOCKS_EXCLUDED(mu_);
   void StepEnds(int64_t step_id, const Status& status, Done done) override ABSL_LOCKS_EXCLUDED(mu_);
   const char* awaited() const override {
@@ -102,7 +107,9 @@ class ReplicaLog final : public StateLog, public StepGate {
   };
   struct RunningStep {
     uint64_t first = 0, last = 0;  // positions of the step's changes; 0: none
-    std::string refused;           // a resource that cannot be replicated
+    std::string refused;           // an error, if it used resources that cannot be replicated
+    // Container and name of each of these resources.
+    std::vector<std::pair<std::string, std::string>> removed;
   };
   struct WaitingStep {
     uint64_t position;  // the follower must have the log up to here
@@ -112,7 +119,7 @@ class ReplicaLog final : public StateLog, public StepGate {
   using Dones = std::vector<Done>;
 
   static bool IsPrivate(const ResourceChange& change);
-  void NoteChange(const ResourceChange& change, RunningStep* step)
+  void NoteChange(const ResourceChange& change, const UpdateOrigin& origin, RunningStep* step)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FindCut() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CutIfOverdue(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -123,6 +130,7 @@ class ReplicaLog final : public StateLog, public StepGate {
   StatusOr<KeptChange> Copy(uint64_t id, const KnownResource& known, const Resource& resource);
 
   Env& env_;
+  ResourceStore* store_ = nullptr;
   mutable Mutex mu_;  // locked after the mutexes of resources and stores
   Condition changed_;
   Status refused_ ABSL_GUARDED_BY(mu_);

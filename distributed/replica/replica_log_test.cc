@@ -283,14 +283,25 @@ TEST_F(ReplicaLogTest, NothingIsAcknowledgedByAFencedPrimary) {
 
 TEST_F(ReplicaLogTest, ResourcesThatCannotBeReplicatedAreRefusedByName) {
   const auto make = [] { return std::make_shared<Reader>(); };
-  Begin(2), Begin(3);
-  CHECK_OK(store_.LookupOrCreate("", "files", "Reader", make, {.step_id = 2}).status());
-  CHECK_OK(store_.LookupOrCreate("session/1", "files", "Reader", make, {.step_id = 3}).status());
-  End(2), End(3);
-  EXPECT_EQ(ends_[2]->message(),
-            "Reader 'files' cannot be replicated: it reads files; on a parameter server with "
-            "replicas, place it on a worker");
-  EXPECT_EQ(*ends_[3], OkStatus()) << "it ends with its session";
+  log_.RemoveRefusedFrom(&store_);
+  // The second step would find the resource of the first one, if that were still there.
+  for (const int64_t step : {2, 3}) {
+    Begin(step);
+    const UpdateOrigin origin{.step_id = step, .node = "input/reader"};
+    CHECK_OK(store_.LookupOrCreate("", "files", "Reader", make, origin).status());
+    End(step);
+    EXPECT_EQ(*ends_[step],
+              FailedPrecondition(
+                  "node 'input/reader' uses Reader 'files' on a parameter server with replicas: it "
+                  "reads files, so a follower could not take it over; place the node on a worker "
+                  "(device \"/job:worker/task:0\")"));
+    EXPECT_EQ(store_.Lookup("", "files").status().code(), StatusCode::kNotFound);
+  }
+  Begin(4);
+  CHECK_OK(store_.LookupOrCreate("session/1", "files", "Reader", make, {.step_id = 4}).status());
+  End(4);
+  EXPECT_EQ(*ends_[4], OkStatus()) << "it ends with its session";
+  CHECK_OK(store_.Lookup("session/1", "files").status());
 }
 
 TEST_F(ReplicaLogTest, WhatCannotBeCopiedIsNamed) {

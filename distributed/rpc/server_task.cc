@@ -127,6 +127,7 @@ Status Server::State::MakeReplica() {
   ASSIGN_OR_RETURN(const std::string witness, WitnessAddress());
   log = std::make_unique<ReplicaLog>(*options.env, threads);
   RETURN_IF_ERROR(stores[0].resources->AttachLog(log.get()));
+  log->RemoveRefusedFrom(stores[0].resources);
   task->worker().set_step_gate(log.get());
   task->worker().set_serving(false);
   const std::string& other = config.replica == 0 ? second : first;

@@ -179,11 +179,14 @@ void MasterService::SetUpPartialRun(std::shared_ptr<PartialSetupCall> call) {
       {.feeds = {request.feed().begin(), request.feed().end()},
        .fetches = {request.fetch().begin(), request.fetch().end()},
        .targets = {request.target().begin(), request.target().end()}},
-      [call](StatusOr<std::string> handle) {
-        if (handle.ok()) {
-          call->response().set_partial_run_handle(*handle);
-        }
-        call->Finish(handle.status());
+      [call, session = *session](StatusOr<std::string> handle) {
+        if (!handle.ok()) return call->Finish(handle.status());
+        call->response().set_partial_run_handle(*handle);
+        // A client that does not get the handle cannot end the run.
+        call->Finish(OkStatus(), [session, handle = *handle] {
+          session->EndPartialRun(
+              handle, Cancelled("the client went away before it got the partial run's handle"));
+        });
       },
       *std::move(permit));
 }

@@ -39,15 +39,21 @@ bool Blocking::AdvanceLine(Line& line, Ended* ended) {
   using Progress = Operation::Progress;
   bool changed = false;
   for (auto next = line.begin(); next != line.end();) {
-    const std::shared_ptr<Operation> operation = *next;
-    const StatusOr<Progress> tried = operation->Try();
-    const bool waits = tried.ok() && *tried != Progress::kDone;
-    changed |= !waits || *tried == Progress::kSome;
-    if (waits && order_ == Order::kFirstComeFirstServed) break;
+    Operation& operation = **next;
     ++next;
-    if (!waits) End(operation, tried.status(), ended);
+    const Progress progress = TryOne(operation, ended);
+    changed |= progress != Progress::kNone;
+    if (progress != Progress::kDone && order_ == Order::kFirstComeFirstServed) break;
   }
   return changed;
+}
+
+Blocking::Operation::Progress Blocking::TryOne(Operation& operation, Ended* ended) {
+  using Progress = Operation::Progress;
+  const StatusOr<Progress> tried = operation.Try();
+  if (tried.ok() && *tried != Progress::kDone) return *tried;
+  End(std::shared_ptr<Operation>(*operation.position_), tried.status(), ended);
+  return Progress::kDone;
 }
 
 void Blocking::End(const std::shared_ptr<Operation>& operation, Status status, Ended* ended) {

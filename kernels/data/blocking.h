@@ -93,8 +93,12 @@ class Blocking : public Resource, public std::enable_shared_from_this<Blocking> 
   // afterwards.
   void EndAll(int line, const Status& why, Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Tries the heads of the lines, or all operations if they continue in any order, until nothing
-  // changes any more. Call Finish afterwards.
-  void Advance(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // changes any more. Called after each change, and by Start, when the new operation is the last
+  // one of its line. Override it if a change concerns only few operations. Call Finish afterwards.
+  virtual void Advance(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Tries an operation that waits in a line, and ends it if it is done or fails; then returns
+  // kDone. Call Finish afterwards.
+  Operation::Progress TryOne(Operation& operation, Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Calls the Done of each ended operation. REQUIRES: the caller holds no lock.
   static void Finish(const Ended& ended);
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/worker_clocks/worker_clocks.h"
 
-#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -15,10 +14,16 @@ namespace {
 constexpr char kSetAction[] = "set";
 constexpr size_t kWaitsShownMax = 8;
 
-// Returns a + b; the nearest number that an int64_t can hold if it overflows upwards.
+// Return a + b and a - b; the nearest number that an int64_t can hold if it overflows. REQUIRES: b
+// is at least 0.
 int64_t SumOrMax(int64_t a, int64_t b) {
   int64_t sum = 0;
   return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
+}
+int64_t DifferenceOrMin(int64_t a, int64_t b) {
+  int64_t difference = 0;
+  return __builtin_sub_overflow(a, b, &difference) ? std::numeric_limits<int64_t>::min()
+                                                   : difference;
 }
 
 }  // namespace
@@ -39,19 +44,17 @@ class WorkerClocks::AdvanceOperation final : public Operation {
   StatusOr<Progress> Try() override {
     clocks_.mu_.AssertHeld();
     Worker& own = clocks_.workers_[worker_];
-    const bool first = !std::exchange(raised_, true);
-    if (first) {
+    if (!std::exchange(raised_, true)) {
       clocks_.Join(worker_, origin());
       clocks_.Set(worker_, SumOrMax(own.clock, 1), origin());
       began_ns_ = own.moved_ns;
       result_.clock = own.clock;
-      ++own.waiting;
     }
-    bool changed = first;
-    if (clocks_.HasToWait(worker_, limits_, &changed)) {
-      return changed ? Progress::kSome : Progress::kNone;
+    if (clocks_.AnyBelow(Needed())) {
+      if (!waits_) BeginWait();
+      return Progress::kNone;
     }
-    --own.waiting;
+    if (waits_) EndWait();
     own.steps.erase(origin().step_id);
     own.moved_ns = clocks_.NowNanos();
     result_.waited_seconds = static_cast<double>(own.moved_ns - began_ns_) * 1e-9;
@@ -59,22 +62,53 @@ class WorkerClocks::AdvanceOperation final : public Operation {
   }
   void Undo() override {
     clocks_.mu_.AssertHeld();
-    if (!raised_) return;
-    Worker& own = clocks_.workers_[worker_];
-    --own.waiting;
-    own.moved_ns = clocks_.NowNanos();  // it was alive until now
+    if (!waits_) return;
+    EndWait();
+    clocks_.workers_[worker_].moved_ns = clocks_.NowNanos();  // it was alive until now
   }
   Status Deliver() override {
     std::move(receive_)(result_);
     return OkStatus();
   }
 
+  // Updates the place among the waits, because the worker's clock has changed.
+  void ClockChanged() {
+    clocks_.mu_.AssertHeld();
+    clocks_.waits_.erase(key_);
+    key_.first = Needed();
+    clocks_.waits_[key_] = this;
+  }
+
  private:
+  // Returns the least clock of all workers that count with which this one may go on.
+  int64_t Needed() const {
+    clocks_.mu_.AssertHeld();
+    return DifferenceOrMin(clocks_.workers_[worker_].clock, limits_.bound);
+  }
+  void BeginWait() {
+    clocks_.mu_.AssertHeld();
+    waits_ = true;
+    key_ = {Needed(), ++clocks_.last_wait_};
+    clocks_.waits_[key_] = this;
+    clocks_.workers_[worker_].waiting.push_back(this);
+    if (limits_.timeout_ns > 0) clocks_.timeouts_ns_.insert(limits_.timeout_ns);
+  }
+  void EndWait() {
+    clocks_.mu_.AssertHeld();
+    waits_ = false;
+    clocks_.waits_.erase(key_);
+    std::erase(clocks_.workers_[worker_].waiting, this);
+    if (limits_.timeout_ns == 0) return;
+    clocks_.timeouts_ns_.erase(clocks_.timeouts_ns_.find(limits_.timeout_ns));
+  }
+
   WorkerClocks& clocks_;
   const int64_t worker_;
   const Limits limits_;
   Receive receive_;
   bool raised_ = false;  // the clock was raised
+  bool waits_ = false;   // this is one of clocks_.waits_, at key_
+  WaitKey key_;
   int64_t began_ns_ = 0;
   Advanced result_;
 };
@@ -117,18 +151,25 @@ void WorkerClocks::ChangeAndAdvance(Change change) {
   Ended ended;
   {
     MutexLock lock(mu_);
-    if (change()) Blocking::Advance(&ended);
+    if (change()) Advance(&ended);
   }
   Finish(ended);
 }
 
 bool WorkerClocks::StopCounting(int64_t worker) {
+  counting_.erase({workers_[worker].clock, worker});
   return std::exchange(workers_[worker].counts, false);
 }
 
 void WorkerClocks::Set(int64_t worker, int64_t clock, const UpdateOrigin& origin) {
-  workers_[worker].clock = clock;
-  workers_[worker].moved_ns = NowNanos();
+  Worker& own = workers_[worker];
+  if (own.counts) {
+    counting_.erase({own.clock, worker});
+    counting_.insert({clock, worker});
+  }
+  own.clock = clock;
+  own.moved_ns = NowNanos();
+  for (AdvanceOperation* operation : own.waiting) operation->ClockChanged();
   Changed(origin, kSetAction, [&] { return std::vector<Tensor>{Value(worker), Value(clock)}; });
 }
 
@@ -136,17 +177,9 @@ void WorkerClocks::Join(int64_t worker, const UpdateOrigin& origin) {
   Worker& joining = workers_[worker];
   if (std::exchange(joining.counts, true)) return;
   joining.moved_ns = NowNanos();
-  const std::optional<int64_t> least = LeastOfOthers(worker);
-  if (least.has_value() && *least != joining.clock) Set(worker, *least, origin);
-}
-
-std::optional<int64_t> WorkerClocks::LeastOfOthers(int64_t worker) const {
-  std::optional<int64_t> least;
-  for (int64_t other = 0; other < num_workers_; ++other) {
-    if (other == worker || !workers_[other].counts) continue;
-    least = std::min(least.value_or(workers_[other].clock), workers_[other].clock);
-  }
-  return least;
+  const int64_t least = counting_.empty() ? joining.clock : counting_.begin()->first;
+  counting_.insert({joining.clock, worker});
+  if (least != joining.clock) Set(worker, least, origin);
 }
 
 bool WorkerClocks::IsBehind(int64_t other, int64_t worker, const Limits& limits) const {
@@ -154,37 +187,36 @@ bool WorkerClocks::IsBehind(int64_t other, int64_t worker, const Limits& limits)
          SumOrMax(workers_[other].clock, limits.bound) < workers_[worker].clock;
 }
 
-bool WorkerClocks::HasToWait(int64_t worker, const Limits& limits, bool* stopped) {
-  const int64_t now_ns = NowNanos();
-  bool waits = false;
-  int64_t alarm_ns = Condition::kNever;
-  for (int64_t other = 0; other < num_workers_; ++other) {
-    if (!IsBehind(other, worker, limits)) continue;
-    const Worker& behind = workers_[other];
-    const int64_t until_ns =
-        limits.timeout_ns == 0 ? Condition::kNever : SumOrMax(behind.moved_ns, limits.timeout_ns);
-    // A worker that waits is alive, and continues when the worker for which it waits continues.
-    if (behind.waiting == 0 && now_ns >= until_ns) {
-      StopCountingAfterTimeout(other, now_ns);
-      *stopped = true;
-      continue;
+// The slowest worker never waits, because it is not ahead of any other one. So if an operation has
+// to wait, then for the slowest worker, and those with the least need are the first to go on.
+void WorkerClocks::Advance(Ended* ended) {
+  if (!line(0).empty()) TryOne(*line(0).back(), ended);
+  while (!waits_.empty()) {
+    if (!AnyBelow(waits_.begin()->first.first)) {
+      TryOne(*waits_.begin()->second, ended);
+    } else if (!StopSlowest()) {
+      return;
     }
-    waits = true;
-    if (behind.waiting == 0) alarm_ns = std::min(alarm_ns, until_ns);
   }
-  if (alarm_ns != Condition::kNever && alarm_ != nullptr) alarm_->Set(alarm_ns);
-  return waits;
 }
 
-void WorkerClocks::StopCountingAfterTimeout(int64_t worker, int64_t now_ns) {
-  workers_[worker].counts = false;
+bool WorkerClocks::StopSlowest() {
+  if (timeouts_ns_.empty()) return false;
+  const int64_t slowest = counting_.begin()->second, now_ns = NowNanos();
+  const int64_t until_ns = SumOrMax(workers_[slowest].moved_ns, *timeouts_ns_.begin());
+  if (now_ns < until_ns) {
+    if (alarm_ != nullptr && until_ns < alarm_ns_) alarm_->Set(alarm_ns_ = until_ns);
+    return false;
+  }
+  StopCounting(slowest);
   Log({.level = LogLevel::kWarning,
        .event = "worker_left_behind",
        .text = absl::StrFormat(
            "%s has not finished a step for %.1f s; the other workers of the training do not wait "
            "for it any more, until it does",
-           NameOf(worker), static_cast<double>(now_ns - workers_[worker].moved_ns) * 1e-9),
+           NameOf(slowest), static_cast<double>(now_ns - workers_[slowest].moved_ns) * 1e-9),
        .limited = true});
+  return true;
 }
 
 void WorkerClocks::Begin(int64_t worker, const std::string& label, const UpdateOrigin& origin) {
@@ -222,10 +254,12 @@ void WorkerClocks::RemoveHolder(int64_t worker) {
   });
 }
 
-// A timeout may have ended a wait. ChangeAndAdvance tries all waiting operations again; they set
-// the next alarm.
+// Time alone ends a wait: Advance stops counting the slowest worker, or sets the next alarm.
 void WorkerClocks::OnAlarm() {
-  ChangeAndAdvance([] { return true; });
+  ChangeAndAdvance([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    alarm_ns_ = Condition::kNever;
+    return true;
+  });
 }
 
 WorkerClocks::Snapshot WorkerClocks::Read() const {
@@ -259,9 +293,8 @@ std::string WorkerClocks::DebugString() const {
     }
   }
   if (shown > 0) return text;
-  const auto count = std::count_if(workers_.begin(), workers_.end(),
-                                   [](const Worker& worker) { return worker.counts; });
-  return StrCat(text, ": ", count, " of ", num_workers_, " workers take steps, none waits");
+  return StrCat(text, ": ", counting_.size(), " of ", num_workers_,
+                " workers take steps, none waits");
 }
 
 std::vector<Tensor> WorkerClocks::DescribeLocked() const {

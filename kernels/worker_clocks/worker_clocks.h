@@ -10,21 +10,23 @@
 // waits for it, when
 //   - it leaves (Leave), or the last of its holders is released (RemoveHolder);
 //   - one of its steps ends without Advance, because it failed or its master was lost (StepEnded);
-//   - another worker waits for it, and it has not moved its clock for that worker's timeout.
+//   - it is the slowest worker, another one waits for it, and it has not moved its clock for the
+//     shortest timeout of those that wait.
 // At its next Begin or Advance it counts again, and gets the clock of the slowest other worker that
 // counts. If no other worker counts, it keeps its own clock.
 //
-// A waiting Advance holds no thread. Thread-safe. Actions in a StateLog: "set" {worker, clock}. The
-// log does not record which workers count, because that depends on sessions and steps, which do not
-// continue on the store that replays the log. On that store, no worker counts until its next Begin
-// or Advance.
+// A waiting Advance holds no thread. Each call takes a time of O(log workers), and as much for each
+// wait that it ends. Thread-safe. Actions in a StateLog: "set" {worker, clock}. The log does not
+// record which workers count, because that depends on sessions and steps, which do not continue on
+// the store that replays the log. On that store, no worker counts until its next Begin or Advance.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
@@ -100,12 +102,15 @@ class WorkerClocks final : public Blocking {
 
  private:
   class AdvanceOperation;
+  // A waiting Advance: the least clock of all workers that count with which the wait ends, and a
+  // number of its own, so that waits end in the same order in each simulation.
+  using WaitKey = std::pair<int64_t, uint64_t>;
   struct Worker {
     int64_t clock = 0;
     bool counts = false;
     int64_t moved_ns = 0;  // when the clock moved, a wait ended, or the worker began to count
-    int waiting = 0;       // how many Advances wait
     int holders = 0;
+    std::vector<AdvanceOperation*> waiting;
     std::set<int64_t> steps;  // ids of the steps that have begun and not advanced
     std::string label;
   };
@@ -116,17 +121,19 @@ class WorkerClocks final : public Blocking {
   void Set(int64_t worker, int64_t clock, const UpdateOrigin& origin)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Join(int64_t worker, const UpdateOrigin& origin) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns the lowest clock of the other workers that count.
-  std::optional<int64_t> LeastOfOthers(int64_t worker) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Returns whether worker `other` counts and is more than limits.bound behind `worker`.
   bool IsBehind(int64_t other, int64_t worker, const Limits& limits) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns whether `worker` has to wait. Stops counting workers whose timeout has passed, and then
-  // sets `*stopped`. Sets the alarm for the next timeout.
-  bool HasToWait(int64_t worker, const Limits& limits, bool* stopped)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Stops counting a worker whose timeout has passed, and writes a log message.
-  void StopCountingAfterTimeout(int64_t worker, int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Returns whether a worker that counts has a clock below `least`.
+  bool AnyBelow(int64_t least) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return !counting_.empty() && counting_.begin()->first < least;
+  }
+  // Tries the new operation, and those whose waits are over.
+  void Advance(Ended* ended) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // If the slowest worker's timeout has passed, stops counting it and writes a log message.
+  // Otherwise sets the alarm for that time. Returns whether it stopped the worker. REQUIRES:
+  // operations wait for the worker.
+  bool StopSlowest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnAlarm() ABSL_LOCKS_EXCLUDED(mu_);
   // Calls `change` under the lock. If `change` returns true, some operations need not wait any
   // more: then continues these operations.
@@ -139,8 +146,13 @@ class WorkerClocks final : public Blocking {
 
   const int64_t num_workers_;
   std::vector<Worker> workers_ ABSL_GUARDED_BY(mu_);
+  std::set<std::pair<int64_t, int64_t>> counting_ ABSL_GUARDED_BY(mu_);  // (clock, worker)
+  std::map<WaitKey, AdvanceOperation*> waits_ ABSL_GUARDED_BY(mu_);
+  std::multiset<int64_t> timeouts_ns_ ABSL_GUARDED_BY(mu_);  // of the operations that wait
+  uint64_t last_wait_ ABSL_GUARDED_BY(mu_) = 0;
   Env* env_ ABSL_GUARDED_BY(mu_) = nullptr;
   std::unique_ptr<Alarm> alarm_ ABSL_GUARDED_BY(mu_);
+  int64_t alarm_ns_ ABSL_GUARDED_BY(mu_) = Condition::kNever;  // when it rings
 };
 
 }  // namespace penstock

@@ -93,6 +93,14 @@ TEST_F(WorkerClocksOps, ATimeoutEndsAWait) {
   EXPECT_EQ(Clocks(), " 3+ 1");
 }
 
+TEST(RecordStaleness, ReturnsItsInput) {
+  const auto recorded = OpRunner("RecordStaleness").In(Tensor::Scalar<int64_t>(7)).Run1();
+  ASSERT_TRUE(recorded.ok()) << recorded.status();
+  EXPECT_EQ(recorded->ToString(), "int64[] 7");
+  const auto vector = OpRunner("RecordStaleness").In(Tensor::Vector<int64_t>({7})).Run1();
+  EXPECT_EQ(vector.status().code(), StatusCode::kInvalidArgument);
+}
+
 TEST_F(WorkerClocksOps, ArgumentsThatDoNotFit) {
   const auto error = [](OpRunner run) {
     const Status status = run.Run().status();

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
@@ -89,6 +90,35 @@ class BoundedStalenessTest(ClusterTest):
         _, line = run.wait_for("worker/1 was killed by signal 9; starting it again")
         run.wait_for(FIRST_STEP, start=line)
         self.check_result(run, 180)
+
+    def test_records_that_are_applied_exactly_once(self):
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([PENSTOCK, "convert", folder, "--shards=2"], capture_output=True,
+                           timeout=60, check=True)
+            run = self.train(1200, "--staleness_timeout=5", "--input=tfrecord",
+                             "--data_dir=" + folder, restarts=2)
+            run.wait_for(FIRST_STEP)
+            run.kill("worker", 1)
+            _, line = run.wait_for("worker/1 was killed by signal 9; starting it again")
+            _, line = run.wait_for(FIRST_STEP, start=line)
+            run.kill("ps", 0)
+            _, line = run.wait_for(r"^\[worker/0\] .*restored", start=line)
+            run.wait_for(r"^\[worker/1\] .*going on at step", start=line)
+            self.check_result(run, 180)
+
+    def test_a_ps_with_replicas(self):
+        run = self.train(1200, "--staleness_timeout=5", restarts=3,
+                         run_flags=["--ps_replicas=2"])
+        run.wait_for(FIRST_STEP)
+        _, line = run.wait_for("its follower .* has all of its state")
+        run.kill("ps", 0, 0)
+        _, line = run.wait_for("has taken over as the primary", start=line)
+        _, line = run.wait_for(r"^\[worker/1\] .*going on at step", start=line)
+        run.kill("worker", 1)
+        _, line = run.wait_for("worker/1 was killed by signal 9; starting it again", start=line)
+        run.wait_for(FIRST_STEP, start=line)
+        self.check_result(run, 180)
+        self.assertNotIn("restored", run.output())
 
 
 if __name__ == "__main__":

@@ -58,6 +58,17 @@ class FlagsTest(ClusterTest):
                 (["--staleness_bound=1"], "--staleness_bound: needs workers")):
             self.mistake([TRAIN], flags, named)
 
+    def test_deterministic(self):
+        task = HOSTS + ["--job_name=worker", "--task_index=0", "--deterministic"]
+        saves = ["--checkpoint_dir=/tmp/nowhere"]
+        for flags, named in (
+                (task + ["--sync"], "--deterministic: goes back to checkpoints"),
+                (task + saves, "--deterministic: workers that train by themselves"),
+                (task + saves + ["--strategy=replicas"], "--deterministic and --strategy"),
+                (task + saves + ["--sync", "--concurrent_steps=2"],
+                 "--deterministic and --concurrent_steps")):
+            self.mistake([TRAIN], flags, named)
+
     def test_port_in_use(self):
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))

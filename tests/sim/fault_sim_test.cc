@@ -53,6 +53,23 @@ TEST_P(FaultSimTest, PromisesHoldWhateverHappens) {
 
 INSTANTIATE_TEST_SUITE_P(Parts, FaultSimTest, testing::Range(0, kParts));
 
+// The gradients of each ps's variables depend on all variables, so a step that is applied on one ps
+// only would show in the result.
+TEST(FaultSimTest, ADeterministicTrainingEndsWithTheSameBits) {
+  SimRunOptions options;
+  options.deterministic = true;
+  ASSERT_EQ(ExpectWeights(&options), OkStatus());
+  const int seeds = NumSeeds() / kParts;
+  for (int seed = 0; seed < seeds; ++seed) {
+    options.plan.seed = static_cast<uint64_t>(seed);
+    const auto result = RunSeed(options);
+    ASSERT_EQ(result.status(), OkStatus());
+    for (const std::string& violation : result->run.violations) {
+      ADD_FAILURE() << "seed " << seed << ": " << violation << "\n" << result->run.timeline;
+    }
+  }
+}
+
 TEST(FaultSimTest, ASeedRepeatsItself) {
   for (const bool replicas : {false, true}) {
     SimRunOptions options{.plan = {.replicas = replicas}};
@@ -70,6 +87,9 @@ TEST(FaultSimTest, ASeedRepeatsItself) {
 TEST(FaultSimTest, MistakesInOptionsAreErrors) {
   EXPECT_EQ(RunSeed({.plan = {.kinds = {"flood"}}}).status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(RunSeed({.bugs = {"no/such-bug"}}).status().code(), StatusCode::kInvalidArgument);
+  SimRunOptions options{.plan = {.replicas = true}};
+  options.deterministic = true;
+  EXPECT_EQ(RunSeed(options).status().code(), StatusCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -172,6 +172,7 @@ StatusOr<SimSeedResult> RunSeed(const SimRunOptions& options, bool want_log, int
 Status ExpectWeights(SimRunOptions* options) {
   SimRunOptions plain{.plan = {.replicas = options->plan.replicas}, .steps = options->steps};
   plain.faults = false;
+  plain.deterministic = options->deterministic;
   ASSIGN_OR_RETURN(const SimSeedResult result, RunSeed(plain));
   if (!result.run.violations.empty()) {
     return Internal("a run without faults failed: ", result.run.violations[0], "\n",

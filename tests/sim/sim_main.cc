@@ -23,6 +23,7 @@ struct Flags {
   double hours = 0;
   std::string log = "out/sim.log";
   bool trace = false, check_determinism = false, list_points = false, no_mishaps = false;
+  bool deterministic = false;
 };
 
 struct Seeds {
@@ -48,6 +49,9 @@ class Command {
     ASSIGN_OR_RETURN(const Seeds seeds, ParseSeeds(flags_));
     if (flags_.replicas != "both" && flags_.replicas != "1" && flags_.replicas != "2") {
       return InvalidArgument("--ps_replicas=", flags_.replicas, " is none of 1, 2, both");
+    }
+    if (flags_.deterministic && flags_.replicas != "1") {
+      return InvalidArgument("--deterministic: needs --ps_replicas=1");
     }
     options_[0].plan.replicas = false, options_[1].plan.replicas = true;
     for (SimRunOptions& options : options_) RETURN_IF_ERROR(SetUp(&options));
@@ -94,6 +98,7 @@ class Command {
   Status SetUp(SimRunOptions* options) const {
     options->steps = flags_.steps;
     options->mishaps = !flags_.no_mishaps;
+    options->deterministic = flags_.deterministic && !options->plan.replicas;
     if (!flags_.faults.empty()) options->plan.kinds = absl::StrSplit(flags_.faults, ',');
     RETURN_IF_ERROR(SetHosts(&options->plan));
     if (!flags_.bug.empty()) options->bugs = absl::StrSplit(flags_.bug, ',');
@@ -159,13 +164,14 @@ class Command {
     if (fails)
       std::printf("  fails with %zu of its faults: %s\n", left.size(),
                   shrunk.run.violations[0].c_str());
-    std::printf("  repeat it: tools/sim --seed=%" PRIu64 " --steps=%" PRId64 "%s%s%s%s%s%s%s\n",
+    std::printf("  repeat it: tools/sim --seed=%" PRIu64 " --steps=%" PRId64 "%s%s%s%s%s%s%s%s\n",
                 options.plan.seed, flags_.steps,
                 options.plan.replicas ? " --ps_replicas=2" : " --ps_replicas=1",
                 flags_.faults.empty() ? "" : StrCat(" --faults=", flags_.faults).c_str(),
                 flags_.hosts.empty() ? "" : StrCat(" --hosts=", flags_.hosts).c_str(),
                 flags_.bug.empty() ? "" : StrCat(" --bug=", flags_.bug).c_str(),
-                flags_.no_mishaps ? " --no_mishaps" : "", fails ? " --only=" : "",
+                flags_.no_mishaps ? " --no_mishaps" : "",
+                flags_.deterministic ? " --deterministic" : "", fails ? " --only=" : "",
                 fails ? absl::StrJoin(left, ",").c_str() : "");
     std::fflush(stdout);
     return OkStatus();
@@ -213,6 +219,9 @@ int Main(int argc, char** argv) {
   app.add_option("--steps", flags.steps, "of the training")->capture_default_str();
   app.add_option("--ps_replicas", flags.replicas, "1, 2 or both")->capture_default_str();
   app.add_option("--bug", flags.bug, "plants bugs, by the names of --list_points");
+  app.add_flag("--deterministic", flags.deterministic,
+               "the gradients of a ps's variables depend on those of the other one, and the client "
+               "goes back to the last checkpoint after each failure; with --ps_replicas=1");
   app.add_flag("--no_mishaps", flags.no_mishaps, "no fault points fire");
   app.add_flag("--trace", flags.trace, "prints each message");
   app.add_flag("--check-determinism", flags.check_determinism, "runs each seed twice");

@@ -137,6 +137,7 @@ void SimProcess::MakeReplica(const std::string& other) {
   log_ = std::make_unique<ReplicaLog>(env_, *machine_.scheduler);
   const std::vector<Worker::Store> stores = task_->worker().stores();
   CHECK_OK(stores[0].resources->AttachLog(log_.get()));
+  log_->RemoveRefusedFrom(stores[0].resources);
   gate_ = std::make_unique<CountingGate>(*log_, step_counts_);
   task_->worker().set_step_gate(gate_.get());
   task_->worker().set_serving(false);

@@ -54,8 +54,9 @@ struct SimTraining::Model {
           CallIn(program, "Placeholder", {},
                  {{"dtype", DType::kFloat}, {"shape", PartialShape({kRows, kWidth})}}));
     }
-    const client::Towers towers =
-        client::BuildTowers(program, optimizer, workers, [&](int i) { return Loss(inputs[i]); });
+    const client::Towers towers = client::BuildTowers(program, optimizer, workers, [&](int i) {
+      return options.deterministic ? CommonLoss(inputs[i]) : Loss(inputs[i]);
+    });
     train = program.Group({once.Apply(optimizer, towers.gradients), Touch(options)}, "train");
     loss = towers.loss;
     for (const Variable& slot : optimizer.slots()) variables.push_back(slot);
@@ -82,6 +83,15 @@ struct SimTraining::Model {
     }
     return AddN(losses);
   }
+  // Returns a loss in which the variables of all ps together make the prediction.
+  Output CommonLoss(Output x) {
+    Outputs parts;
+    const Output both = Constant(program, Tensor::Vector<int32_t>({0, 1}));
+    for (size_t i = 0; i < variables.size(); i += 2) {
+      parts.push_back(MatMul(x, variables[i]) + variables[i + 1]);
+    }
+    return Mean(Square(AddN(parts) - x * x), both);
+  }
 
   Program program;
   decltype(program.DeviceFunctionScope(nullptr)) scope;
@@ -104,6 +114,7 @@ SimTraining::SimTraining(const SimMachine& machine, const SimTrainingOptions& op
   client::TrainingOptions loop{.checkpoint_dir = "/checkpoints",
                                .save_every_steps = options.save_every_steps,
                                .keep_checkpoints = 3,
+                               .deterministic = options.deterministic,
                                .retry_seconds = 0.2,
                                .step_seconds = 30,
                                .max_failures_in_a_row = 1'000,

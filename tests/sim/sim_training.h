@@ -3,7 +3,9 @@
 // SimTraining: one client process that trains on the simulated cluster like a user's program, with
 // TrainingLoop, ExactlyOnce and checkpoints. The client runs the steps of all workers; each worker
 // computes the gradients of its share of the batch. The variables of one parameter server do not
-// depend on those of another one, so an interrupted training must end with the same bits.
+// depend on those of another one, so an interrupted training must end with the same bits. With
+// SimTrainingOptions::deterministic they do depend on each other, and the bits must be the same,
+// too.
 //
 // Checks the guarantees of the loop; sim_world.h checks the others.
 #pragma once
@@ -24,6 +26,9 @@ struct SimTrainingOptions {
   int64_t steps = 40, save_every_steps = 5;
   int ps = 2, workers = 3;
   bool replicas = false;
+  // TrainingOptions::deterministic. The gradients of each ps's variables then depend on those of
+  // the others, so that a step which was applied on one ps only would change the result.
+  bool deterministic = false;
   // The maximum duration of a step, in simulated time.
   int64_t step_limit_ms = 12'000;
 };

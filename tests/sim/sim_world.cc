@@ -425,8 +425,11 @@ void Simulation::Simulate() {
             if (absl::StrContains(line, "begins anew: ") && !done_) return Violation(line);
             Say(line);
           }};
-  training_ = {
-      .steps = options_.steps, .ps = kPs, .workers = kWorkers, .replicas = options_.plan.replicas};
+  training_ = {.steps = options_.steps,
+               .ps = kPs,
+               .workers = kWorkers,
+               .replicas = options_.plan.replicas,
+               .deterministic = options_.deterministic};
   AddTasks();
   for (const auto& [host, place] : places_) Start(host);
   if (options_.plan.replicas) {
@@ -498,6 +501,10 @@ std::vector<std::string> SimHosts(bool replicas) {
 StatusOr<SimRunResult> RunSimulation(const SimRunOptions& options) {
   SimRunOptions run = options;
   if (run.plan.hosts.empty()) run.plan.hosts = SimHosts(run.plan.replicas);
+  if (run.deterministic && run.plan.replicas) {
+    return InvalidArgument("deterministic and replicas: a training that goes back after a failure ",
+                           "loses steps that were acknowledged");
+  }
   ASSIGN_OR_RETURN(std::vector<Fault> plan, MakeFaultPlan(run.plan));
   RETURN_IF_ERROR(SimChooser::CheckNames(run.bugs));
   // The Simulation is not destroyed after a violation, because waiting closures still use it.

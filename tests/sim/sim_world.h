@@ -26,6 +26,7 @@ struct SimRunOptions {
   FaultPlanOptions plan;
   int64_t steps = 40;
   bool faults = true;
+  bool deterministic = false;  // SimTrainingOptions::deterministic; needs a plan without replicas
   std::vector<std::string> bugs = {};  // names of planted bugs to enable
   bool mishaps = true;
   // The expected SimRunResult::weights, bit for bit; "": not checked.

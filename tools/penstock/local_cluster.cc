@@ -202,7 +202,10 @@ int LocalCluster::Reap(Task& task, int wait_status) {
                         " of ", options_.restarts_max, " restarts)"),
          .fields = {{"process", task.name()}}});
     const Status launched = Launch(task);
-    if (launched.ok()) return 0;
+    if (launched.ok()) {
+      LaunchWorkersFor(task);
+      return 0;
+    }
     Log({.level = LogLevel::kError, .event = "failed", .text = std::string(launched.message())});
   }
   if (GoesOnWithout(task, wait_status)) {
@@ -218,6 +221,22 @@ int LocalCluster::Reap(Task& task, int wait_status) {
        .text = StrCat(task.name(), " ", Describe(wait_status)),
        .fields = {{"process", task.name()}}});
   return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
+// Starts the workers that have ended again, if `chief` is worker 0, which has been started again.
+// It may go back to a checkpoint, and then needs them.
+void LocalCluster::LaunchWorkersFor(const Task& chief) {
+  if (chief.job != "worker" || chief.index != 0) return;
+  for (Task& other : tasks_) {
+    if (other.job != "worker" || !other.done) continue;
+    Log({.event = "task_restarted",
+         .text = StrCat(other.name(), " had ended; starting it again for ", chief.name()),
+         .fields = {{"process", other.name()}}});
+    const Status launched = Launch(other);
+    other.done = !launched.ok();
+    if (launched.ok()) continue;
+    Log({.level = LogLevel::kError, .event = "failed", .text = std::string(launched.message())});
+  }
 }
 
 bool LocalCluster::GoesOnWithout(const Task& task, int wait_status) const {

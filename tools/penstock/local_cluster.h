@@ -77,6 +77,7 @@ class LocalCluster {
   // task's exit code if it has failed and was not started again, else 0.
   int Reap(Task& task, int wait_status);
   // Returns whether the cluster goes on without `task`, a worker that was killed.
+  void LaunchWorkersFor(const Task& chief);
   bool GoesOnWithout(const Task& task, int wait_status) const;
   int ReapAll();
   bool WorkersDone() const;

@@ -91,6 +91,22 @@ TEST(LocalClusterTest, AKilledTaskIsStartedAgainWhileRestartsAreLeft) {
   EXPECT_EQ(RunCluster(options, &output), 128 + SIGKILL);
 }
 
+TEST(LocalClusterTest, ARestartedChiefGetsTheWorkersThatHadEnded) {
+  // Worker 0 kills itself when worker 1 has ended, the first time.
+  const std::string file = testing::TempDir() + "/chief_killed_once";
+  std::remove(file.c_str());
+  LocalClusterOptions options =
+      Scripts(std::string(kPsWaits) + "case \"$*\" in *--task_index=0*) [ -e " + file +
+              " ] || { sleep 0.5; touch " + file + "; kill -9 $$; }; sleep 0.5;; esac; echo done");
+  options.restarts_max = 1;
+  std::string output;
+  EXPECT_EQ(RunCluster(options, &output), 0);
+  const size_t first = output.find("[worker/1] done");
+  ASSERT_NE(first, std::string::npos);
+  EXPECT_NE(output.find("[worker/1] done", first + 1), std::string::npos) << output;
+  std::remove(file.c_str());
+}
+
 TEST(LocalClusterTest, AnElasticClusterGoesOnWithoutAKilledWorker) {
   const auto killing = [](const std::string& tasks) {
     LocalClusterOptions options = Scripts(std::string(kPsWaits) + "case \"$*\" in " + tasks +

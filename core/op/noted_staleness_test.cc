@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/op/noted_staleness.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace penstock {
+namespace {
+
+TEST(NotedStalenessTest, CountsByDevice) {
+  EXPECT_EQ(StalenessOf("staleness test").updates, 0);
+  for (const int64_t staleness : {-1, 0, 1, 2, 3, 4, 1023, 1024, 9000}) {
+    NoteStaleness("staleness test", staleness);
+  }
+  const NotedStaleness noted = StalenessOf("staleness test");
+  EXPECT_EQ(noted.updates, 9);
+  EXPECT_EQ(noted.sum, 0 + 1 + 2 + 3 + 4 + 1023 + 1024 + 9000);
+  EXPECT_THAT(noted.counts, testing::ElementsAre(2, 1, 2, 1, 0, 0, 0, 0, 0, 0, 1, 2));
+  EXPECT_EQ(StalenessOf("another device").updates, 0);
+}
+
+}  // namespace
+}  // namespace penstock
