@@ -31,6 +31,9 @@ Output Fed(Program& program, DType dtype, const PartialShape& shape, const char*
   return CallIn(program, "Placeholder", {}, {{"dtype", dtype}, {"shape", shape}}, name);
 }
 
+// How often a worker looks after the next member while it waits for the others.
+constexpr double kWatchSeconds = 1;
+
 // Turns an error that ended the forming of a group into one after which the loop tries again.
 Status TryAgain(const Status& status) {
   const bool again = IsTaskLoss(status) || absl::IsDeadlineExceeded(status) ||
@@ -41,7 +44,18 @@ Status TryAgain(const Status& status) {
 }  // namespace
 
 ElasticGroup::ElasticGroup(Program& program, Options options)
-    : program_(program), options_(std::move(options)) {
+    : program_(program),
+      options_(std::move(options)),
+      presence_({.training = PresenceName(),
+                 .task = options_.worker >= 0 && options_.worker < std::ssize(options_.workers)
+                             ? options_.workers[options_.worker]
+                             : "",
+                 .lifetime_seconds = options_.present_seconds,
+                 .new_session =
+                     [this] { return NewShortSession(options_.workers[options_.worker]); },
+                 .announce_seconds = 4 * options_.ask_seconds,
+                 .env = options_.env,
+                 .scheduler = options_.scheduler}) {
   CheckOptions();
   if (program.status().ok()) AddNodes();
 }
@@ -63,11 +77,13 @@ void ElasticGroup::CheckOptions() {
                                     "': expected a task, such as /job:worker/task:0"));
     }
   }
-  for (const double seconds : {options_.ask_seconds, options_.form_seconds}) {
+  for (const double seconds :
+       {options_.ask_seconds, options_.form_seconds, options_.present_seconds}) {
     if (!(seconds > 0)) {
       program_.Fail(InvalidArgument("elastic group: ask_seconds=", options_.ask_seconds,
                                     ", form_seconds=", options_.form_seconds,
-                                    ": both must be more than 0"));
+                                    ", present_seconds=", options_.present_seconds,
+                                    ": all must be more than 0"));
     }
   }
 }
@@ -109,6 +125,7 @@ void ElasticGroup::AddNodes() {
   const Output leave_control =
       Reduce(Constant(program_, Tensor::Scalar<int32_t>(0)), control_key_, 3);
   meet_ = Reduce(Constant(program_, Tensor::Scalar<int32_t>(0)), control_key_, 4);
+  saved_ = Reduce(Constant(program_, Tensor::Scalar<int32_t>(0)), control_key_, 5);
   end_update_ = update_->Assign(global_step.Read());
   host.reset();
   // The main group's ranks are the devices that compute.
@@ -155,37 +172,50 @@ std::string ElasticGroup::Missing(const std::vector<int>& workers) const {
   return absl::StrJoin(missing, ", ");
 }
 
-// Returns the incarnations of this worker's task and of `task`, by name. An error if `task` does
-// not answer within ask_seconds.
-StatusOr<std::map<std::string, uint64_t>> ElasticGroup::Ask(const std::string& task) const {
-  ASSIGN_OR_RETURN(const auto session,
-                   NewRemoteSession(options_.target,
-                                    {.operation_timeout_ms = Millis(options_.ask_seconds),
-                                     .device_filters = {task}},
-                                    *options_.env));
-  ASSIGN_OR_RETURN(const std::vector<DeviceInfo> devices, session->ListDevices());
-  std::map<std::string, uint64_t> incarnations;
-  for (const DeviceInfo& device : devices) {
-    incarnations[device.name.Task().ToString()] = device.incarnation;
-  }
-  return incarnations;
+std::string ElasticGroup::PresenceName() const {
+  return StrCat("elastic_group_", options_.group_key);
 }
 
-// Asks all of `workers` at the same time. Returns the incarnations of those that answer.
+StatusOr<std::unique_ptr<SessionInterface>> ElasticGroup::NewSession(
+    const SessionOptions& options) const {
+  return options_.new_session ? options_.new_session(options)
+                              : NewRemoteSession(options_.target, options, *options_.env);
+}
+
+// Makes a session with `task`, besides this worker's, of which no operation takes longer than
+// ask_seconds.
+StatusOr<std::unique_ptr<SessionInterface>> ElasticGroup::NewShortSession(
+    const std::string& task) const {
+  return NewSession(
+      {.operation_timeout_ms = Millis(options_.ask_seconds), .device_filters = {task}});
+}
+
+// Returns the incarnation of `task`. An error if it does not answer in time, or if its client is
+// not present.
+StatusOr<uint64_t> ElasticGroup::Ask(const std::string& task) const {
+  ASSIGN_OR_RETURN(const DeviceName name, DeviceName::Parse(task));
+  ASSIGN_OR_RETURN(auto session, NewShortSession(task));
+  ASSIGN_OR_RETURN(const std::vector<DeviceInfo> devices, session->ListDevices());
+  const auto device = std::find_if(devices.begin(), devices.end(), [&](const DeviceInfo& each) {
+    return name.Matches(each.name);
+  });
+  if (device == devices.end()) return NotFound(task, " has no devices");
+  ASSIGN_OR_RETURN(const bool present, Presence::IsPresent(std::move(session), PresenceName(), task,
+                                                           options_.present_seconds));
+  if (!present) return NotFound("the client of ", task, " is gone");
+  return device->incarnation;
+}
+
+// Asks all of `workers` at the same time. Returns the incarnations of those that answer and whose
+// client is present.
 std::vector<std::optional<uint64_t>> ElasticGroup::AskAll(const std::vector<int>& workers) const {
   std::vector<std::optional<uint64_t>> answers(workers.size());
   std::vector<std::unique_ptr<Thread>> threads;
   for (size_t i = 0; i < workers.size(); ++i) {
     threads.push_back(
         options_.scheduler->StartThread("ask a worker", [this, i, &workers, &answers] {
-          const std::string& name = options_.workers[workers[i]];
-          const auto incarnations = Ask(name);
-          const auto task = DeviceName::Parse(name);
-          if (!incarnations.ok() || !task.ok()) return;
-          for (const auto& [answered, incarnation] : *incarnations) {
-            const auto device = DeviceName::Parse(answered);
-            if (device.ok() && task->Matches(*device)) answers[i] = incarnation;
-          }
+          const auto incarnation = Ask(options_.workers[workers[i]]);
+          if (incarnation.ok()) answers[i] = *incarnation;
         }));
   }
   threads.clear();  // waits for them
@@ -193,6 +223,8 @@ std::vector<std::optional<uint64_t>> ElasticGroup::AskAll(const std::vector<int>
 }
 
 StatusOr<std::vector<std::string>> ElasticGroup::FindMembers() {
+  const Status announced = presence_.Announce();
+  if (!announced.ok()) return TryAgain(announced);
   std::vector<int> asked;
   const int64_t now_ns = options_.env->NowNanos();
   for (int w = 0; w < static_cast<int>(options_.workers.size()); ++w) {
@@ -212,7 +244,7 @@ StatusOr<std::vector<std::string>> ElasticGroup::FindMembers() {
   if (static_cast<int>(tasks.size()) < min_workers() ||
       !std::binary_search(proposed_.begin(), proposed_.end(), options_.worker)) {
     return Unavailable(tasks.size(), " of ", options_.workers.size(),
-                       " workers answer, and it takes ", min_workers(),
+                       " workers take part, and it takes ", min_workers(),
                        " to train; missing: ", Missing(proposed_));
   }
   // Even and positive: the control group has the next key.
@@ -288,18 +320,26 @@ StatusOr<TrainingGroup::Plan> ElasticGroup::Join(Session& session, const RunOpti
   if (!members.ok()) return TryAgain(members.status());
   joined_ = true;
   RETURN_IF_ERROR(CheckGathered(*members));
+  gone_ = -1;
   const bool any_started = std::any_of(members->begin(), members->end(),
                                        [](const Member& member) { return member.started; });
   if (!any_started && proposed_.size() < options_.workers.size()) {
     return Unavailable("a training starts with all workers; missing: ", Missing(proposed_));
   }
-  return MakePlan(*members);
+  const Plan plan = MakePlan(*members);
+  // If the worker whose data have ended is lost now, the training still ends.
+  data_ended_ |= ends_;
+  watching_ = std::make_unique<Periodic>(
+      "watch a member", std::min(kWatchSeconds, options_.present_seconds),
+      [this, &session] { WatchNextMember(session); }, *options_.env, *options_.scheduler);
+  return plan;
 }
 
 // Plans with whose values the members go on. All members choose the same, because each has the
 // states of all: the values of the member with the highest step; of several, of the lowest worker.
 TrainingGroup::Plan ElasticGroup::MakePlan(const std::vector<Member>& members) {
   members_ = proposed_;
+  joined_key_ = proposed_key_;
   rank_ = static_cast<int>(std::lower_bound(members_.begin(), members_.end(), options_.worker) -
                            members_.begin());
   Plan plan;
@@ -337,7 +377,7 @@ Status ElasticGroup::ShareValues(Session& session, const RunOptions& options) {
     const Output op = role_ == Role::kSend ? send_ : role_ == Role::kDrop ? drop_ : receive_;
     // A member for which the all-gather has timed out ends the control group, and does not come to
     // the main group. Without meet_ the others would wait for it until that is given up.
-    const Status shared = session.Run({}, {}, {op, meet_}, options).status();
+    const Status shared = RunWithMembers(session, {op, meet_}, options);
     if (!shared.ok()) return TryAgain(shared);
   }
   spoiled_ = false;
@@ -374,11 +414,16 @@ Status ElasticGroup::SessionReady(Session& session, int64_t global_step) {
 }
 
 void ElasticGroup::SessionEnds() {
+  watching_ = nullptr;
+  waits_since_ns_ = 0;
   session_ = nullptr;
   asking_ = nullptr;
 }
 
+void ElasticGroup::Retire() { presence_.Withdraw(); }
+
 Status ElasticGroup::BeforeStep(int64_t global_step) {
+  waits_since_ns_ = options_.env->NowNanos();
   if (!found_lost_ || want_told_) return OkStatus();
   want_told_ = true;
   return session_->Execute(want_);
@@ -389,6 +434,7 @@ void ElasticGroup::Fetched(std::vector<Tensor> values) {
 }
 
 Status ElasticGroup::AfterStep(const StepResult& result, bool* stop) {
+  waits_since_ns_ = 0;
   if (regroup_) {
     // All members propose the same workers, whenever each of them has begun to leave some out.
     paused_until_ns_.clear();
@@ -399,9 +445,54 @@ Status ElasticGroup::AfterStep(const StepResult& result, bool* stop) {
 }
 
 Status ElasticGroup::StepFailed(const Status& why) {
+  waits_since_ns_ = 0;
+  return Explain(why);
+}
+
+// Returns Aborted if a step has failed because a member is gone, else `why`.
+Status ElasticGroup::Explain(const Status& why) const {
+  const int gone = gone_;
+  if (!why.ok() && gone >= 0) {
+    return Aborted("the client of ", options_.workers[gone], " is gone, although its task answers");
+  }
   // A member that has closed its session is lost to the others, whatever its reason was.
   const bool left = absl::IsOutOfRange(why) && absl::StrContains(why.message(), " has left group");
   return left ? Status(StatusCode::kAborted, why.message()) : why;
+}
+
+// Runs collectives in which all members take part.
+Status ElasticGroup::RunWithMembers(Session& session, const Outputs& targets,
+                                    const RunOptions& options) {
+  waits_since_ns_ = options_.env->NowNanos();
+  const std::vector<TensorRef> names(targets.begin(), targets.end());
+  const Status ran = session.Run({}, {}, names, options).status();
+  waits_since_ns_ = 0;
+  return Explain(ran);
+}
+
+Status ElasticGroup::AwaitLastSave(Session& session, const RunOptions& options) {
+  return RunWithMembers(session, {saved_}, options);
+}
+
+// Ends a wait for the other members if the client of the next one is gone although its task
+// answers: nothing else would end it. Each member watches one, so the lost ones are noticed as long
+// as one member is there.
+void ElasticGroup::WatchNextMember(Session& session) {
+  const int64_t since_ns = waits_since_ns_;
+  if (since_ns == 0 || gone_ >= 0 || size() < 2 ||
+      options_.env->NowNanos() - since_ns < Nanos(options_.present_seconds)) {
+    return;
+  }
+  const int next = members_[(rank_ + 1) % size()];
+  const std::string& task = options_.workers[next];
+  auto asking = NewShortSession(task);
+  if (!asking.ok()) return;
+  const auto present = Presence::IsPresent(*std::move(asking), PresenceName(), task,
+                                           options_.present_seconds);
+  // A task that does not answer is noticed by the connections to it.
+  if (!present.ok() || *present) return;
+  gone_ = next;
+  session.Run({}, {}, {leave_}, {.timeout_ms = Millis(kLeaveSeconds)}).status().IgnoreError();
 }
 
 // Starts to ask for the workers that are not in the group, if that is due.

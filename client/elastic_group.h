@@ -13,11 +13,12 @@
 //   options.agree = replicas.Agree();
 //   options.group = &group;   // TrainingOptions
 //
-// How workers agree: each asks all tasks for their incarnations. The tasks that answer are the
-// members that it proposes, and a hash of their incarnations is the key of a collective group. That
-// group forms only if all of its members propose the same, so nobody has to decide for the others;
-// workers that disagree ask again. The members then tell each other their steps, in one all-gather.
-// The chief is the member with the lowest index.
+// How workers agree: each announces itself in its own task (presence.h), and asks all tasks for
+// their incarnations and for their clients' announcements. It proposes as members the workers whose
+// task answers and whose client is present. A hash of their incarnations is the key of a collective
+// group. That group forms only if all of its members propose the same, so nobody has to decide for
+// the others; workers that disagree ask again. The members then tell each other their steps, in one
+// all-gather. The chief is the member with the lowest index.
 //
 // The members go on with the values of the member that has the highest step. An update begins only
 // when all averages of its step have arrived. So a worker has applied a step completely or not at
@@ -31,27 +32,34 @@
 // and form a new group with it.
 //
 // If the data of a worker end, the training ends for all after the same step. A worker that is told
-// to stop, by a signal or by RequestStop, only leaves: the others go on once its task has ended,
-// too. They wait for a member whose task still answers, such as a `penstock server` whose client
-// has died.
+// to stop, by a signal or by RequestStop, only leaves, and the others go on without it. After
+// present_seconds or a little more they also go on without a worker whose client has died although
+// its task still answers, such as a `penstock server`.
+//
+// At the end the members wait until the chief has saved the last checkpoint. If the chief is lost
+// before, they form a group without it, and the next chief saves. If they are too few for a group,
+// the training ends with an error. Members that are told to stop, by a hook, too, do not wait.
 //
 // Batches: BatchNumber numbers the batches of all workers and steps. It uses every number once,
 // also across changes of the group. The sums of a step depend only on its members and their
 // batches, never on the order of arrival.
 //
 // Adds the variables elastic/batches and elastic/update to the program and to its checkpoints.
-// Mistakes become the program's error. Used by the thread of TrainingLoop::Run; a thread of its own
-// asks for lost workers. Borrows the program.
+// Mistakes become the program's error. Used by the thread of TrainingLoop::Run; threads of its own
+// announce the client, ask for lost workers, and watch another member. Borrows the program.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "client/periodic.h"
+#include "client/presence.h"
 #include "client/program.h"
 #include "client/training_group.h"
 #include "core/base/env.h"
@@ -70,9 +78,15 @@ class ElasticGroup final : public TrainingGroup {
     double ask_seconds = 1;      // how long a task may take to say that it is there
     double form_seconds = 5;     // how long members wait for each other when a group forms
     double rejoin_seconds = 10;  // the interval at which the chief asks for lost workers
-    // How long a worker is left out that answers, but has not come when a group was to form.
+    // How long a worker is left out that is present, but has not come when a group was to form.
     double pause_seconds = 30;
+    // How long a worker counts as present after the last announcement of its client. A client
+    // announces itself three times as often.
+    double present_seconds = 10;
     std::string target = "";  // of this worker's sessions
+    // Makes sessions with this worker's task; null: with `target`.
+    std::function<StatusOr<std::unique_ptr<SessionInterface>>(const SessionOptions&)> new_session =
+        nullptr;
     Env* env = &Env::Real();
     Scheduler* scheduler = &Scheduler::Real();  // must use the clock of `env`
   };
@@ -82,6 +96,9 @@ class ElasticGroup final : public TrainingGroup {
   // among them.
   int size() const { return static_cast<int>(members_.size()); }
   int rank() const { return rank_; }
+  // Returns the key of the collective group that was joined last. Two groups have the same key only
+  // if they have the same members, in the same incarnations.
+  int32_t key() const { return joined_key_; }
   // Returns the number of the batch with which this worker trains in the step that begins with
   // `global_step`. REQUIRES that the worker is in a group.
   int64_t BatchNumber(int64_t global_step) const;
@@ -99,10 +116,14 @@ class ElasticGroup final : public TrainingGroup {
   bool is_chief() const override { return rank_ == 0; }
   bool is_member() const override { return joined_ && !regroup_; }
   bool HasValues(Session& session) override;
+  StatusOr<std::unique_ptr<SessionInterface>> NewSession(
+      const SessionOptions& options) const override;
   StatusOr<std::vector<std::string>> FindMembers() override;
   StatusOr<Plan> Join(Session& session, const RunOptions& options, bool has_values) override;
   Status ShareValues(Session& session, const RunOptions& options) override;
+  Status AwaitLastSave(Session& session, const RunOptions& options) override;
   void Leave(Session& session) override;
+  void Retire() override;
   void NoteEndOfData() override { data_ended_ = true; }
   bool ends() const override { return ends_; }
   std::string Describe() const override;
@@ -132,7 +153,9 @@ class ElasticGroup final : public TrainingGroup {
   Output Reduce(Output value, Output key, int instance);
   std::string Missing(const std::vector<int>& workers) const;
   int min_workers() const;
-  StatusOr<std::map<std::string, uint64_t>> Ask(const std::string& task) const;
+  std::string PresenceName() const;
+  StatusOr<std::unique_ptr<SessionInterface>> NewShortSession(const std::string& task) const;
+  StatusOr<uint64_t> Ask(const std::string& task) const;
   std::vector<std::optional<uint64_t>> AskAll(const std::vector<int>& workers) const;
   StatusOr<Member> Own(Session& session, bool has_values);
   StatusOr<std::vector<Member>> Gather(Session& session, const RunOptions& options, Member own);
@@ -140,6 +163,9 @@ class ElasticGroup final : public TrainingGroup {
   void PauseNewMembers();
   Plan MakePlan(const std::vector<Member>& members);
   void AskForLostWorkers();
+  Status RunWithMembers(Session& session, const Outputs& targets, const RunOptions& options);
+  void WatchNextMember(Session& session);
+  Status Explain(const Status& why) const;
 
   Program& program_;
   const Options options_;
@@ -149,12 +175,13 @@ class ElasticGroup final : public TrainingGroup {
   std::optional<Variable> batches_, update_;     // batches used so far; the step of the last update
   Output group_size_, group_key_, control_key_;
   Output new_size_, new_key_, set_group_, want_;  // placeholders, and ops that set the variables
-  Output own_member_, gathered_, wanted_sum_, meet_, leave_, end_update_;
+  Output own_member_, gathered_, wanted_sum_, meet_, saved_, leave_, end_update_;
   Output send_, receive_, drop_;
 
   std::vector<int> proposed_;  // indices of workers, increasing
   int32_t proposed_key_ = 0;
   std::vector<int> members_;                // of the group that was joined last; increasing
+  int32_t joined_key_ = 0;                  // of the same group
   std::map<int, int64_t> paused_until_ns_;  // by worker: not proposed before this time
   int rank_ = 0;
   Role role_ = Role::kNone;
@@ -171,6 +198,12 @@ class ElasticGroup final : public TrainingGroup {
   int64_t asked_ns_ = 0;
   std::atomic<bool> found_lost_{false};
   std::unique_ptr<Thread> asking_;  // sets found_lost_
+
+  Presence presence_;
+  // The time since which this worker waits for other members; 0: it does not.
+  std::atomic<int64_t> waits_since_ns_{0};
+  std::atomic<int> gone_{-1};          // the member whose client is gone; -1: none is known
+  std::unique_ptr<Periodic> watching_;  // sets gone_, while the session's group exists
 };
 
 }  // namespace penstock::client

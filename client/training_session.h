@@ -32,8 +32,14 @@ class TrainingSession {
 
   // Makes a new session in which steps can run, and sets the global step. Waits for tasks that do
   // not answer, at most wait_seconds; then the error is DeadlineExceeded. Returns Cancelled if the
-  // training is told to stop meanwhile. REQUIRES: no save and no step runs.
+  // training is told to stop meanwhile, and Unavailable if others_have_ended(). REQUIRES: no save
+  // and no step runs.
   Status Connect();
+  // Returns whether this worker need not look for the other members of its group again: all steps
+  // were taken, the last checkpoint is there, and too few others take part.
+  bool OthersHaveEnded();
+  // Returns what OthersHaveEnded was when Connect gave up.
+  bool others_have_ended() const { return others_have_ended_; }
   // Tells the hooks that the session ends. It stays valid until the next Connect.
   void End();
 
@@ -60,6 +66,7 @@ class TrainingSession {
   std::unique_ptr<Session> session_;
   // true if the variables have had values in a session of this loop
   bool prepared_ = false;
+  bool others_have_ended_ = false;
   std::string said_;
   int64_t said_ns_ = 0;
 };

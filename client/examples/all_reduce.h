@@ -47,6 +47,8 @@ class AllReduce {
   // REQUIRES used(), as do the following.
   client::CollectiveReplicas& replicas() { return *replicas_; }
   bool is_chief() const { return replicas_->is_chief(); }
+  // Returns whether the workers, and so the chief, may change.
+  bool elastic() const { return group_.has_value(); }
   // Returns the number of the batch of this worker, among those of all workers and steps.
   int64_t BatchNumber(int64_t global_step) const;
   // Adds what makes the replicas agree, after all variables were made.
